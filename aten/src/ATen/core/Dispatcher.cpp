@@ -1,0 +1,371 @@
+// The registry of operators and the choice of kernels. See Dispatcher.h.
+#include <ATen/core/Dispatcher.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <ATen/core/Boxing.h>
+#include <ATen/core/FunctionSchema.h>
+
+namespace at {
+namespace {
+
+// The kernel found for a key: typed, or boxed, or nothing.
+struct Found {
+  void* fn = nullptr;
+  c10::intrusive_ptr<BoxedKernel> boxed;
+  explicit operator bool() const { return fn != nullptr || boxed; }
+};
+
+Found find_exact(const OperatorEntry& op, DispatchKey key) {
+  if (OperatorState* state = op.state.load()) {
+    for (auto it = state->kernels.rbegin(); it != state->kernels.rend(); ++it)
+      if (it->key == key) return {it->kernel.fn, it->kernel.boxed};
+  }
+  for (const KernelInit* k = op.kernels; k && k->key != DispatchKey::Undefined; ++k)
+    if (k->key == key) return {k->fn, {}};
+  return {};
+}
+
+bool has_backend_kernel(const OperatorEntry& op) {
+  for (int key = 1; key < c10::kNumRuntimeKeys; ++key) {
+    if (c10::kBackendKeys.has(static_cast<DispatchKey>(key)) && find_exact(op, static_cast<DispatchKey>(key))) return true;
+  }
+  return static_cast<bool>(find_exact(op, DispatchKey::CompositeExplicitAutograd));
+}
+
+// In the order of precedence: a kernel for the key itself, what composite kernels offer, the Autograd
+// alias, a fallback for the key.
+Found find_kernel(const OperatorEntry& op, DispatchKey key) {
+  if (Found exact = find_exact(op, key)) return exact;
+  const bool backend = c10::kBackendKeys.has(key);
+  const bool autograd = c10::kAutogradKeys.has(key);
+  if (backend || key == DispatchKey::Undefined) {
+    if (Found f = find_exact(op, DispatchKey::CompositeExplicitAutogradNonFunctional)) return f;
+    if (Found f = find_exact(op, DispatchKey::CompositeExplicitAutograd)) return f;
+    if (Found f = find_exact(op, DispatchKey::CompositeImplicitAutograd)) return f;
+  }
+  if (autograd) {
+    if (Found f = find_exact(op, DispatchKey::Autograd)) return f;
+    // An operator made of other operators is differentiated through them.
+    if (!has_backend_kernel(op))
+      if (Found f = find_exact(op, DispatchKey::CompositeImplicitAutograd)) return f;
+  }
+  if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key)) return {nullptr, fallback};
+  return {};
+}
+
+std::string argument_hint(const OperatorEntry& op, DispatchKey key) {
+  std::string known;
+  for (int k = 1; k < c10::kNumRuntimeKeys; ++k) {
+    const DispatchKey candidate = static_cast<DispatchKey>(k);
+    if (!c10::kBackendKeys.has(candidate) || !find_kernel(op, candidate)) continue;
+    known += known.empty() ? "" : ", ";
+    known += toString(candidate);
+  }
+  return c10::str("Could not run '", op.full_name(), "' with arguments from the '", key,
+                  "' backend. '", op.full_name(), "' is only available for these backends: [", known, "].");
+}
+
+}  // namespace
+
+OperatorState::~OperatorState() = default;
+
+OperatorState& OperatorEntry::ensure_state() const {
+  OperatorState* current = state.load(std::memory_order_acquire);
+  if (current == nullptr) {
+    auto* fresh = new OperatorState;
+    if (state.compare_exchange_strong(current, fresh)) return *fresh;
+    delete fresh;
+  }
+  return *current;
+}
+
+void* OperatorEntry::resolve(DispatchKeySet keys) const {
+  const DispatchKey key = keys.highest();
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  const int index = static_cast<int>(key);
+  if (void* fn = table[index].load(std::memory_order_acquire)) return fn;
+  Found found = find_kernel(*this, key);
+  if (found.boxed && found.boxed->is_fallthrough()) found = {};
+  if (!found) {
+    const DispatchKeySet rest = keys.remove(key);
+    // Functionality without a kernel here is transparent: go on with the keys below it.
+    TORCH_CHECK_NOT_IMPLEMENTED(!c10::kBackendKeys.has(key) && !rest.empty(), argument_hint(*this, key));
+    mask.fetch_and(~DispatchKeySet(key).raw());
+    for (DispatchKeySet left = rest; !left.empty(); left = left.remove(left.highest())) {
+      const DispatchKey next = left.highest();
+      found = find_kernel(*this, next);
+      if (found.boxed && found.boxed->is_fallthrough()) found = {};
+      if (!found) continue;
+      if (found.fn) return found.fn;
+      ensure_state().boxed[index] = found.boxed;
+      return boxing->unboxed_from_boxed;
+    }
+    TORCH_CHECK_NOT_IMPLEMENTED(false, argument_hint(*this, rest.highest()));
+  }
+  void* fn = found.fn;
+  if (fn == nullptr) {
+    ensure_state().boxed[index] = found.boxed;
+    fn = boxing ? boxing->unboxed_from_boxed : nullptr;
+    // An operator defined from text has no typed callers; only boxed calls reach it.
+    if (fn == nullptr) return nullptr;
+  }
+  table[index].store(fn, std::memory_order_release);
+  return fn;
+}
+
+bool OperatorEntry::has_kernel(DispatchKey key) const {
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  return static_cast<bool>(find_exact(*this, key));
+}
+bool OperatorEntry::has_kernel_for(DispatchKey key) const {
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  return static_cast<bool>(find_kernel(*this, key));
+}
+
+std::string OperatorEntry::full_name() const {
+  return overload[0] ? std::string(name) + "." + overload : std::string(name);
+}
+
+const FunctionSchema& OperatorEntry::schema() const {
+  OperatorState& s = ensure_state();
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  if (!s.schema) {
+    FunctionSchema parsed = FunctionSchema::parse(schema_text);
+    parsed.name = name;
+    parsed.overload = overload;
+    s.schema = std::make_unique<FunctionSchema>(std::move(parsed));
+  }
+  return *s.schema;
+}
+
+// ---- boxed calls ----------------------------------------------------------------------------------
+namespace {
+uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t arguments) {
+  uint64_t bits = 0;
+  std::optional<Device> device;
+  for (size_t i = stack.size() - arguments; i < stack.size(); ++i) {
+    const IValue& v = stack[i];
+    switch (v.tag) {
+      case IValue::Tag::Tensor: bits |= detail::keys_of(v.toTensor()); break;
+      case IValue::Tag::TensorList: bits |= detail::keys_of(TensorList(v.toTensorList())); break;
+      case IValue::Tag::OptionalTensorList: {
+        const auto list = v.toOptionalTensorList();
+        bits |= detail::keys_of(OptionalTensorList(list));
+        break;
+      }
+      case IValue::Tag::Generator: bits |= detail::keys_of(v.toGenerator()); break;
+      case IValue::Tag::Device: device = v.toDevice(); break;
+      default: break;
+    }
+  }
+  if ((bits & c10::kBackendKeys.raw()) == 0) bits |= detail::device_keys(op, device);
+  return bits;
+}
+
+// Finds the boxed kernel for the keys of a run-time operator, which has no typed table.
+c10::intrusive_ptr<BoxedKernel> boxed_for(const OperatorEntry& op, DispatchKeySet keys) {
+  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+  for (DispatchKeySet left = keys; !left.empty(); left = left.remove(left.highest())) {
+    Found found = find_kernel(op, left.highest());
+    if (found.boxed && !found.boxed->is_fallthrough()) return found.boxed;
+    if (found.fn) return {};
+    if (!found && c10::kBackendKeys.has(left.highest())) break;
+  }
+  throw c10::NotImplementedError(argument_hint(op, keys.highest()));
+}
+}  // namespace
+
+void OperatorEntry::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {
+  if (boxing == nullptr) {
+    boxed_for(*this, keys)->call(*this, keys, stack);
+    return;
+  }
+  void* fn = lookup(keys);
+  boxing->boxed_from_unboxed(fn, KernelContext{this, keys}, stack);
+}
+
+void OperatorEntry::call_boxed(Stack& stack) const {
+  const size_t arguments = schema().arguments.size();
+  TORCH_CHECK(stack.size() >= arguments, full_name(), ": expected ", arguments, " arguments, got ", stack.size());
+  const uint64_t bits = stack_keys(*this, stack, arguments);
+  redispatch_boxed(compute_keys(DispatchKeySet::from_raw(bits)), stack);
+}
+
+namespace boxing {
+void call_boxed_kernel(KernelContext context, Stack& stack) {
+  c10::intrusive_ptr<BoxedKernel> kernel;
+  DispatchKeySet keys = context.keys;
+  {
+    std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
+    OperatorState* state = context.op->state.load();
+    kernel = state ? state->boxed[keys.highest_index()] : nullptr;
+  }
+  TORCH_INTERNAL_ASSERT(kernel, context.op->full_name());
+  kernel->call(*context.op, keys, stack);
+}
+}  // namespace boxing
+
+namespace detail {
+void throw_no_backend(const OperatorEntry& op, Device device) {
+  throw c10::NotImplementedError(c10::str("Could not run '", op.full_name(), "' with arguments from the '",
+                                          c10::device_type_name(device.type()),
+                                          "' backend: this build has no such backend"));
+}
+}  // namespace detail
+
+// ---- registry -----------------------------------------------------------------------------------
+struct Dispatcher::Registry {
+  mutable std::mutex mutex;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<OperatorEntry>, std::less<>> runtime;
+  std::vector<std::unique_ptr<OperatorEntry>> retired;  // undefined while someone may hold a pointer
+  c10::intrusive_ptr<BoxedKernel> fallbacks[c10::kNumRuntimeKeys];
+  uint64_t next_id = 1;
+};
+
+Dispatcher::Dispatcher() : registry_(std::make_unique<Registry>()) {}
+Dispatcher& Dispatcher::singleton() {
+  static Dispatcher* d = new Dispatcher;  // outlives every static destructor
+  return *d;
+}
+std::mutex& Dispatcher::mutex() const { return registry_->mutex; }
+
+namespace {
+int compare_names(const OperatorEntry& op, std::string_view name, std::string_view overload) {
+  const int by_name = std::string_view(op.name).compare(name);
+  return by_name != 0 ? by_name : std::string_view(op.overload).compare(overload);
+}
+}  // namespace
+
+const OperatorEntry* Dispatcher::find(std::string_view name, std::string_view overload) const {
+  const ArrayRef<const OperatorEntry*> ops = detail::builtin_operators();
+  const auto it = std::lower_bound(ops.begin(), ops.end(), 0, [&](const OperatorEntry* op, int) {
+    return compare_names(*op, name, overload) < 0;
+  });
+  if (it != ops.end() && compare_names(**it, name, overload) == 0) return *it;
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  const auto found = registry_->runtime.find({std::string(name), std::string(overload)});
+  return found == registry_->runtime.end() ? nullptr : found->second.get();
+}
+
+std::vector<const OperatorEntry*> Dispatcher::overloads(std::string_view name) const {
+  std::vector<const OperatorEntry*> out;
+  for (const OperatorEntry* op : detail::builtin_operators())
+    if (name == op->name) out.push_back(op);
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  for (const auto& [key, op] : registry_->runtime)
+    if (key.first == name) out.push_back(op.get());
+  return out;
+}
+
+std::vector<const OperatorEntry*> Dispatcher::all() const {
+  const ArrayRef<const OperatorEntry*> ops = detail::builtin_operators();
+  std::vector<const OperatorEntry*> out(ops.begin(), ops.end());
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  for (const auto& [key, op] : registry_->runtime) out.push_back(op.get());
+  return out;
+}
+
+const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<std::string> tags) {
+  FunctionSchema parsed = FunctionSchema::parse(schema);
+  TORCH_CHECK(parsed.name.find("::") != std::string::npos, "an operator's name needs a namespace: ", schema);
+  TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr,
+              "Tried to register an operator (", schema, ") with the same name and overload name multiple times.");
+  auto state = std::make_unique<OperatorState>();
+  state->owned_name = parsed.name;
+  state->owned_overload = parsed.overload;
+  state->owned_schema = schema;
+  state->tags = std::move(tags);
+  state->defined_at_runtime = true;
+  uint32_t flags = (parsed.is_mutable() ? kOpMutates : 0) | (parsed.is_view() ? kOpView : 0);
+  state->schema = std::make_unique<FunctionSchema>(std::move(parsed));
+  auto op = std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
+                                            state->owned_schema.c_str(), nullptr, nullptr, flags, "");
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
+  op->state.store(state.release());
+  slot = std::move(op);
+  return slot.get();
+}
+
+void Dispatcher::undefine(const OperatorEntry* op) {
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  for (auto it = registry_->runtime.begin(); it != registry_->runtime.end(); ++it) {
+    if (it->second.get() != op) continue;
+    op->state.load()->kernels.clear();
+    registry_->retired.push_back(std::move(it->second));
+    registry_->runtime.erase(it);
+    return;
+  }
+}
+
+namespace {
+// Drops what was resolved before a registration changed.
+void reset_resolution(const OperatorEntry& op) {
+  for (auto& slot : op.table) slot.store(nullptr);
+  uint64_t mask = OperatorEntry::kDefaultMask, always = 0;
+  OperatorState& state = op.ensure_state();
+  for (auto& boxed : state.boxed) boxed.reset();
+  for (const auto& r : state.kernels) {
+    const bool skips = r.kernel.boxed && r.kernel.boxed->is_fallthrough();
+    if (!c10::isAliasDispatchKey(r.key) && !skips) mask |= DispatchKeySet(r.key).raw();
+    if (r.key == DispatchKey::BackendSelect) always |= DispatchKeySet(r.key).raw();
+    // See Note [Autograd key only where gradients flow].
+    if (c10::kAutogradKeys.has(r.key)) always |= DispatchKeySet(r.key).raw();
+    if (r.key == DispatchKey::Autograd) always |= DispatchKeySet(DispatchKey::AutogradCPU).raw();
+  }
+  for (int key = 1; key < c10::kNumRuntimeKeys; ++key)
+    if (Dispatcher::singleton().fallback(static_cast<DispatchKey>(key))) mask |= uint64_t(1) << key;
+  op.mask.store(mask);
+  op.always_keys.store(always);
+}
+}  // namespace
+
+uint64_t Dispatcher::register_kernel(const OperatorEntry* op, DispatchKey key, RuntimeKernel kernel) {
+  OperatorState& state = op->ensure_state();
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  const uint64_t id = registry_->next_id++;
+  state.kernels.push_back({key, std::move(kernel), id});
+  reset_resolution(*op);
+  return id;
+}
+
+void Dispatcher::deregister_kernel(const OperatorEntry* op, uint64_t id) {
+  OperatorState& state = op->ensure_state();
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  auto& list = state.kernels;
+  list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& r) { return r.id == id; }), list.end());
+  reset_resolution(*op);
+}
+
+uint64_t Dispatcher::register_fallback(DispatchKey key, c10::intrusive_ptr<BoxedKernel> kernel, const std::string&) {
+  {
+    std::lock_guard<std::mutex> lock(registry_->mutex);
+    registry_->fallbacks[static_cast<int>(key)] = std::move(kernel);
+  }
+  const uint64_t bit = DispatchKeySet(key).raw();
+  for (const OperatorEntry* op : all()) {
+    if (op->table[static_cast<int>(key)].load() != nullptr) op->table[static_cast<int>(key)].store(nullptr);
+    if ((op->mask.load() & bit) == 0) op->mask.fetch_or(bit);
+  }
+  return static_cast<uint64_t>(key);
+}
+void Dispatcher::deregister_fallback(DispatchKey key) { register_fallback(key, {}); }
+
+c10::intrusive_ptr<BoxedKernel> Dispatcher::fallback(DispatchKey key) const {
+  return registry_->fallbacks[static_cast<int>(key)];
+}
+
+namespace {
+struct Fallthrough final : BoxedKernel {
+  void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
+    op.redispatch_boxed(keys.remove(keys.highest()), stack);
+  }
+  bool is_fallthrough() const override { return true; }
+};
+}  // namespace
+c10::intrusive_ptr<BoxedKernel> fallthrough_kernel() { return c10::make_intrusive<Fallthrough>(); }
+
+}  // namespace at

@@ -1,0 +1,249 @@
+// The driver of pointwise operators. The common case (tensors of one dtype and shape, contiguous) takes
+// a short path that computes nothing twice; everything else goes through the iterator.
+#include <ATen/iter/Pointwise.h>
+
+#include <cstring>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/native/GeneratedSupport.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::iter {
+namespace {
+
+constexpr int kMaxInputs = 4;
+constexpr int kMaxParams = 4;
+
+// Scalars converted to the type the loop computes in, one after the other.
+struct ParamBuffer {
+  alignas(16) char bytes[kMaxParams * 16];
+  const void* fill(Params params, ScalarType compute) {
+    if (params.size() == 0) return nullptr;
+    const ScalarType type = c10::toOpMathType(compute);
+    const int64_t size = c10::elementSize(type);
+    char* p = bytes;
+    for (const Scalar* s : params) {
+      store(*s, type, p);
+      p += size;
+    }
+    return bytes;
+  }
+  static void store(const Scalar& value, ScalarType type, void* where) {
+    switch (type) {
+#define CASE(T, Name)                         \
+  case ScalarType::Name: {                    \
+    const T converted = value.to<T>();        \
+    std::memcpy(where, &converted, sizeof(T)); \
+    return;                                   \
+  }
+      CRESSET_FORALL_ARITHMETIC_TYPES(CASE)
+#undef CASE
+      default: TORCH_CHECK_NOT_IMPLEMENTED(false, "scalars of type ", type, " are not implemented");
+    }
+  }
+};
+
+native::Loop1d loop_for(const PointwiseSpec& spec, ScalarType compute) {
+  static const int isa = static_cast<int>(cpu_isa());
+  const native::Loop1d loop = spec.loops[isa]->loop[static_cast<int>(compute)];
+  TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"", spec.name, "_cpu\" not implemented for '", compute, "'");
+  return loop;
+}
+
+ScalarType output_dtype(const PointwiseSpec& spec, ScalarType compute) {
+  if (spec.out == OutKind::Bool) return kBool;
+  return spec.out == OutKind::Real ? c10::toRealValueType(compute) : compute;
+}
+
+void run_contiguous(native::Loop1d loop, char* const* data, const int64_t* strides, int count,
+                    int64_t n, const void* params) {
+  if (n <= TensorIterator::kGrain) {
+    loop(data, strides, n, params);
+    return;
+  }
+  BlockingRegion unlocked;
+  parallel_for(0, n, TensorIterator::kGrain, [&](int64_t begin, int64_t end) {
+    char* here[kMaxInputs + 1];
+    for (int k = 0; k < count; ++k) here[k] = data[k] + begin * strides[k];
+    loop(here, strides, end - begin, params);
+  });
+}
+
+// All operands CPU tensors of one dtype and shape and contiguous; numbers may stand beside them when
+// they do not change the dtype. Answers false when the call does not qualify, having done nothing.
+bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
+              Params params) {
+  const Tensor* first = nullptr;
+  for (const Operand& op : operands) {
+    if (op.tensor == nullptr) continue;
+    const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
+    if (!t.is_contiguous() || t.is_wrapped_number() || !t.device().is_cpu()) return false;
+    if (first == nullptr) {
+      first = op.tensor;
+    } else if (t.dtype() != first->scalar_type() || t.sizes() != first->sizes()) {
+      return false;
+    }
+  }
+  if (first == nullptr) return false;
+  const ScalarType compute = first->scalar_type();
+  if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
+  if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute)) return false;
+
+  const int64_t itemsize = first->itemsize();
+  char* data[kMaxInputs + 1];
+  int64_t strides[kMaxInputs + 1];
+  alignas(16) char numbers[kMaxInputs][16];
+  int count = 1;
+  for (const Operand& op : operands) {
+    if (op.tensor != nullptr) {
+      data[count] = static_cast<char*>(op.tensor->data_ptr());
+      strides[count] = itemsize;
+    } else {
+      // A number joins when its category is not above the tensor's.
+      const Scalar& s = *op.scalar;
+      const bool fits = c10::isComplexType(compute) || (c10::isFloatingType(compute) && !s.isComplex()) ||
+                        (c10::isIntegralType(compute, false) && s.isIntegral(true));
+      if (!fits) return false;
+      ParamBuffer::store(s, compute, numbers[count - 1]);
+      data[count] = numbers[count - 1];
+      strides[count] = 0;
+    }
+    ++count;
+  }
+  const native::Loop1d loop = loop_for(spec, compute);
+  ParamBuffer buffer;
+  const void* loop_params = buffer.fill(params, compute);
+  if (inplace == nullptr) *out = detail::empty(first->sizes(), output_dtype(spec, compute));
+  const Tensor& target = inplace ? *inplace : *out;
+  data[0] = static_cast<char*>(target.data_ptr());
+  strides[0] = target.itemsize();
+  run_contiguous(loop, data, strides, count, first->numel(), loop_params);
+  return true;
+}
+
+ScalarType compute_dtype(const PointwiseSpec& spec, Operands operands) {
+  ResultType state;
+  for (const Operand& op : operands) {
+    if (op.tensor) state.add(*op.tensor);
+    else state.add(*op.scalar);
+  }
+  const ScalarType common = state.get();
+  if (spec.promote == Promote::None) {
+    for (const Operand& op : operands) {
+      TORCH_CHECK(!op.tensor || op.tensor->scalar_type() == common, spec.name,
+                  ": expected all tensors to have the same dtype, got ",
+                  op.tensor->scalar_type(), " and ", common);
+    }
+  }
+  if (spec.promote == Promote::Float && c10::isIntegralType(common, true)) return c10::get_default_dtype();
+  return common;
+}
+
+// The device everything runs on: a CPU tensor of no dimensions may stand beside another device.
+Device common_device(Operands operands, const Tensor* target) {
+  const Tensor* decides = target;
+  for (const Operand& op : operands) {
+    if (!op.tensor) continue;
+    if (!decides || (decides->is_cpu() && decides->dim() == 0 && !target)) decides = op.tensor;
+  }
+  if (!decides) return Device(kCPU);
+  for (const Operand& op : operands) {
+    if (!op.tensor || op.tensor->device() == decides->device()) continue;
+    TORCH_CHECK(op.tensor->is_cpu() && op.tensor->dim() == 0,
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                decides->device(), " and ", op.tensor->device(), "!");
+  }
+  return decides->device();
+}
+
+DimVector common_shape(Operands operands) {
+  DimVector shape;
+  bool started = false;
+  for (const Operand& op : operands) {
+    if (!op.tensor) continue;
+    shape = started ? broadcast_shapes(shape, op.tensor->sizes()) : DimVector(op.tensor->sizes());
+    started = true;
+  }
+  return shape;
+}
+
+void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Operands operands) {
+  TORCH_CHECK(c10::canCast(result, target.scalar_type()), "result type ", result,
+              " can't be cast to the desired output type ", target.scalar_type());
+  TORCH_CHECK(target.sizes() == shape, "output with shape ", target.sizes(),
+              " doesn't match the broadcast shape ", shape);
+  assert_no_internal_overlap(target);
+  for (const Operand& op : operands)
+    if (op.tensor) assert_no_partial_overlap(target, *op.tensor);
+}
+
+void run_general(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
+                 IntArrayRef shape, ScalarType compute) {
+  const native::Loop1d loop = loop_for(spec, compute);
+  ParamBuffer buffer;
+  const void* loop_params = buffer.fill(params, compute);
+  TensorIterator iter(shape);
+  iter.add_output(target, output_dtype(spec, compute));
+  alignas(16) char numbers[kMaxInputs][16];
+  int index = 0;
+  for (const Operand& op : operands) {
+    if (op.tensor) {
+      iter.add_input(*op.tensor, compute);
+    } else {
+      ParamBuffer::store(*op.scalar, compute, numbers[index]);
+      iter.add_constant(numbers[index]);
+    }
+    ++index;
+  }
+  iter.build();
+  iter.run(loop, loop_params);
+}
+
+Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands operands) {
+  c10::SmallVector<const Tensor*, 4> tensors;
+  for (const Operand& op : operands)
+    if (op.tensor) tensors.push_back(op.tensor);
+  return detail::empty_strided(shape, pointwise_output_strides(shape, tensors), dtype, device);
+}
+}  // namespace
+
+Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params) {
+  Tensor out;
+  if (C10_LIKELY(try_fast(spec, &out, nullptr, operands, params))) return out;
+  const ScalarType compute = compute_dtype(spec, operands);
+  const Device device = common_device(operands, nullptr);
+  const DimVector shape = common_shape(operands);
+  out = allocate(shape, output_dtype(spec, compute), device, operands);
+  if (!device.is_meta()) run_general(spec, out, operands, params, shape, compute);
+  return out;
+}
+
+Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands, Params params) {
+  if (C10_UNLIKELY(!try_fast(spec, nullptr, &self, operands, params))) {
+    const ScalarType compute = compute_dtype(spec, operands);
+    const Device device = common_device(operands, &self);
+    const DimVector shape = common_shape(operands);
+    check_target(self, shape, output_dtype(spec, compute), operands);
+    if (!device.is_meta()) run_general(spec, self, operands, params, shape, compute);
+  }
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+
+Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands, Params params) {
+  const ScalarType compute = compute_dtype(spec, operands);
+  const Device device = common_device(operands, &out);
+  const DimVector shape = common_shape(operands);
+  const ScalarType result = output_dtype(spec, compute);
+  TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
+              " can't be cast to the desired output type ", out.scalar_type());
+  native::resize_output(out, shape);
+  check_target(out, shape, result, operands);
+  if (!device.is_meta()) run_general(spec, out, operands, params, shape, compute);
+  out.unsafeGetTensorImpl()->bump_version();
+  return out;
+}
+
+}  // namespace at::iter

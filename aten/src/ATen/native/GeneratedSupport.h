@@ -1,0 +1,18 @@
+// Helpers that generated kernel wrappers call.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace at::native {
+
+// Resizes an out= tensor to `sizes` when it differs (with PyTorch's warning when it was not empty).
+// True when it was resized.
+TORCH_API bool resize_output(const Tensor& out, IntArrayRef sizes);
+
+namespace generated {
+// An in-place variant made of the functional one: shapes must agree and the dtype must be castable.
+TORCH_API void store_inplace(Tensor& self, const Tensor& result);
+// An out variant made of the functional one: resizes and copies.
+TORCH_API void store_out(Tensor& out, const Tensor& result);
+}  // namespace generated
+
+}  // namespace at::native

@@ -1,0 +1,59 @@
+// Allocation, checking and resizing of outputs. See OutputBuilder.h.
+#include <ATen/native/OutputBuilder.h>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/GeneratedSupport.h>
+
+namespace at {
+
+OutputBuilder::OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device)
+    : mode_(Mode::InPlace), count_(1), device_(device) {
+  given_[0] = self;
+}
+
+OutputBuilder::OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs, c10::DeviceType device)
+    : mode_(Mode::Out), count_(static_cast<int>(outs.size())), device_(device) {
+  int i = 0;
+  for (const Tensor* out : outs) given_[i++] = *out;
+}
+
+void OutputBuilder::set(int i, IntArrayRef sizes, ScalarType dtype, OptionalIntArrayRef strides) {
+  set_on(i, sizes, dtype, Device(device_), strides);
+}
+
+void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device device, OptionalIntArrayRef strides) {
+  TORCH_INTERNAL_ASSERT(i < count_);
+  if (mode_ == Mode::Functional) {
+    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device) : detail::empty(sizes, dtype, device);
+    return;
+  }
+  const Tensor& target = given_[i];
+  TORCH_CHECK(target.device().type() == device.type(),
+              "Expected all tensors to be on the same device, but got an output on ", target.device(),
+              " and an input on ", device);
+  TORCH_CHECK(c10::canCast(dtype, target.scalar_type()), "result type ", dtype,
+              " can't be cast to the desired output type ", target.scalar_type());
+  if (mode_ == Mode::InPlace) {
+    TORCH_CHECK(target.sizes() == sizes, "Bad in-place call: input tensor size ", target.sizes(),
+                " and output tensor size ", sizes, " should match");
+  } else {
+    native::resize_output(target, sizes);
+  }
+  const bool usable = target.scalar_type() == dtype && (!strides || target.strides() == *strides || target.numel() <= 1) &&
+                      (strides || target.is_contiguous());
+  if (usable) {
+    outputs_[i] = target;
+  } else {
+    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device) : detail::empty(sizes, dtype, device);
+  }
+}
+
+void OutputBuilder::finish() {
+  for (int i = 0; i < count_; ++i) {
+    if (!given_[i].defined()) continue;
+    if (!outputs_[i].is_same(given_[i])) given_[i].copy_(outputs_[i]);
+    else given_[i].unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+}  // namespace at

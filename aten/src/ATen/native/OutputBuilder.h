@@ -1,0 +1,51 @@
+// Where a shape function puts its results: it says what each output looks like, and the builder
+// allocates it (functional), checks it (in-place) or resizes it (out=). One shape function therefore
+// serves all variants, the meta device and, later, tracing.
+#pragma once
+#include <initializer_list>
+
+#include <ATen/core/Tensor.h>
+
+namespace at {
+
+class TORCH_API OutputBuilder {
+ public:
+  enum FunctionalTag { Functional };
+  enum InPlaceTag { InPlace };
+  enum OutTag { Out };
+  static constexpr int kMaxOutputs = 8;
+
+  // `count` outputs to allocate on `device` (an index of -1 is taken from the operands by the shape
+  // function through options()).
+  OutputBuilder(FunctionalTag, int count, c10::DeviceType device) : count_(count), device_(device) {}
+  OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device = c10::kCPU);
+  OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs, c10::DeviceType device = c10::kCPU);
+
+  // ---- for shape functions
+  // Output `i` has these sizes (and strides, else contiguous) and dtype. Called once per output.
+  void set(int i, IntArrayRef sizes, ScalarType dtype, OptionalIntArrayRef strides = std::nullopt);
+  // The same on a device other than the builder's (index included).
+  void set_on(int i, IntArrayRef sizes, ScalarType dtype, Device device,
+              OptionalIntArrayRef strides = std::nullopt);
+  bool is_out_variant() const { return mode_ == Mode::Out; }
+  bool is_inplace() const { return mode_ == Mode::InPlace; }
+  // The caller's tensor of an in-place or out variant, or an undefined tensor.
+  const Tensor& given(int i) const { return given_[i]; }
+
+  // ---- for kernels
+  // The tensor the kernel writes: allocated, or the caller's, or a stand-in copied back by finish().
+  const Tensor& operator[](int i) const { return outputs_[i]; }
+  // Copies stand-ins into the caller's tensors and bumps versions. Must be called for in-place and out.
+  void finish();
+  Tensor take(int i) { return std::move(outputs_[i]); }
+
+ private:
+  enum class Mode : uint8_t { Functional, InPlace, Out };
+  Mode mode_ = Mode::Functional;
+  int count_;
+  c10::DeviceType device_;
+  Tensor outputs_[kMaxOutputs];
+  Tensor given_[kMaxOutputs];
+};
+
+}  // namespace at

@@ -1,0 +1,350 @@
+// Workers, claims, sleeping and waking. Idle workers spin for a few tens of microseconds, since
+// tensor programs issue regions in quick succession, yielding the core while they do, and then
+// sleep on a futex, so that a waiting pool costs other processes nothing.
+
+#include <ATen/parallel/ThreadPool.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <new>
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace at::detail {
+namespace {
+
+std::atomic<ThreadPool*> g_pool{nullptr};
+std::atomic<uint32_t> g_generation{0}; // grows in a forked child
+std::mutex g_start_mutex;              // making the pool and starting workers
+
+constexpr int kPauses = 64;     // pauses between two looks at the clock or yields
+constexpr int64_t kSpinNs = 30'000;
+constexpr uint64_t kOneChunk = uint64_t{1} << 32; // see Region::ticket
+
+uint32_t ticket_next(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
+
+void cpu_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, timeout, nullptr,
+          0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word, int count) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr,
+          0);
+}
+
+/// Pauses until `ready()` or the spin budget is spent; yields between rounds so that a busy
+/// neighbour on this core is not held up.
+template <class Ready>
+bool spin_until(const Ready& ready) {
+  const int64_t limit = now_ns() + kSpinNs;
+  do {
+    for (int i = 0; i < kPauses; ++i) {
+      if (ready()) return true;
+      cpu_pause();
+    }
+    sched_yield();
+  } while (now_ns() < limit);
+  return ready();
+}
+
+// The start mutex is held across fork so that the child never inherits it locked by a thread that
+// does not exist there. The parent's pool object is left behind in the child, untouched: its
+// slots may be in the middle of a region of another thread.
+void before_fork() { g_start_mutex.lock(); }
+void after_fork_parent() { g_start_mutex.unlock(); }
+void after_fork_child() {
+  g_pool.store(nullptr, std::memory_order_relaxed);
+  g_generation.fetch_add(1, std::memory_order_relaxed);
+  g_start_mutex.unlock();
+}
+
+/// Sets the thread's current region for a scope.
+class RegionScope {
+ public:
+  explicit RegionScope(Region& region) : saved_(thread_state().region) {
+    thread_state().region = &region;
+  }
+  ~RegionScope() { thread_state().region = saved_; }
+
+ private:
+  Region* saved_;
+};
+
+} // namespace
+
+ThreadState& thread_state() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+int64_t now_ms() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
+}
+
+ThreadPool& ThreadPool::get() {
+  ThreadPool* pool = g_pool.load(std::memory_order_acquire);
+  if (pool != nullptr) return *pool;
+  std::lock_guard<std::mutex> lock(g_start_mutex);
+  pool = g_pool.load(std::memory_order_relaxed);
+  if (pool == nullptr) {
+    static const int registered = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    (void)registered;
+    pool = new ThreadPool; // never freed: workers may look at it until the process ends
+    g_pool.store(pool, std::memory_order_release);
+  }
+  return *pool;
+}
+
+void ThreadPool::ensure_workers(int wanted) {
+  wanted = std::min(wanted, kMaxWorkers);
+  if (target_.load(std::memory_order_relaxed) == wanted &&
+      attempted_.load(std::memory_order_relaxed) >= wanted) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(g_start_mutex);
+  target_.store(wanted, std::memory_order_relaxed);
+  // Workers block all signals: handlers, Python's above all, belong to the program's own threads.
+  sigset_t all, saved;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &saved);
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  for (int i = 0; i < wanted; ++i) {
+    if (alive_[i]) continue;
+    WorkerStart* start = new (std::nothrow) WorkerStart{this, i};
+    pthread_t thread;
+    if (start == nullptr || pthread_create(&thread, &attr, worker_main, start) != 0) {
+      delete start; // fewer workers: slower, never wrong
+      break;
+    }
+    alive_[i] = true;
+  }
+  pthread_attr_destroy(&attr);
+  pthread_sigmask(SIG_SETMASK, &saved, nullptr);
+  attempted_.store(wanted, std::memory_order_relaxed);
+}
+
+void ThreadPool::shrink(int threads) {
+  const int workers = std::max(threads - 1, 0);
+  {
+    std::lock_guard<std::mutex> lock(g_start_mutex);
+    if (target_.load(std::memory_order_relaxed) <= workers) return;
+    target_.store(workers, std::memory_order_relaxed);
+    attempted_.store(workers, std::memory_order_relaxed);
+  }
+  epoch_.fetch_add(1);
+  futex_wake(epoch_, kMaxWorkers);
+}
+
+void* ThreadPool::worker_main(void* raw) {
+  WorkerStart* start = static_cast<WorkerStart*>(raw);
+  ThreadPool* pool = start->pool;
+  const int index = start->index;
+  delete start;
+  thread_state().worker = true;
+  thread_state().number = index + 1;
+#if defined(__linux__)
+  pthread_setname_np(pthread_self(), "at_worker");
+#endif
+  pool->worker_loop(index);
+  return nullptr;
+}
+
+void ThreadPool::worker_loop(int index) {
+  for (;;) {
+    const uint32_t seen = epoch_.load();
+    while (help_any(index + 1)) {
+    }
+    if (index >= target_.load(std::memory_order_relaxed)) {
+      std::lock_guard<std::mutex> lock(g_start_mutex);
+      if (index >= target_.load(std::memory_order_relaxed)) {
+        alive_[index] = false;
+        return;
+      }
+    }
+    if (spin_until([&] { return epoch_.load(std::memory_order_relaxed) != seen; })) continue;
+    // Announced as a sleeper first: whoever bumps the epoch afterwards sees us and wakes us; whoever
+    // bumped it before makes the wait return at once.
+    sleepers_.fetch_add(1);
+    futex_wait(epoch_, seen, nullptr);
+    sleepers_.fetch_sub(1);
+  }
+}
+
+bool ThreadPool::help_any(uint32_t number) {
+  uint32_t active = active_.load(std::memory_order_acquire);
+  bool helped = false;
+  while (active != 0) {
+    const int slot = __builtin_ctz(active);
+    active &= active - 1;
+    helped |= help(slots_[slot], number);
+  }
+  return helped;
+}
+
+/// Claims and runs chunks until none is left; says whether it ran any. A worker whose number is not
+/// below the region's thread count leaves it alone: f may index scratch by get_thread_num().
+bool ThreadPool::help(Region& region, uint32_t number) {
+  bool helped = false;
+  uint64_t ticket = region.ticket.load(std::memory_order_relaxed);
+  for (;;) {
+    const uint32_t next = ticket_next(ticket);
+    const uint32_t total = ticket & 0xffff;
+    if (next >= total || number >= ((ticket >> 16) & 0xffff)) return helped;
+    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk,
+                                             std::memory_order_acq_rel,
+                                             std::memory_order_relaxed)) {
+      continue;
+    }
+    helped = true;
+    run_chunk(region, next);
+    // After this line the region may be gone; the slot itself stays, so the look at the sleeper's
+    // flag and a superfluous wake are harmless.
+    if (region.done.fetch_add(1) + 1 == total && region.owner_sleeps.load()) {
+      futex_wake(region.done, 1);
+    }
+    ticket = region.ticket.load(std::memory_order_relaxed);
+  }
+}
+
+void ThreadPool::run_chunk(Region& region, uint32_t index) {
+  if (region.cancelled.load(std::memory_order_relaxed)) return;
+  const int64_t b = region.begin + static_cast<int64_t>(index) * region.chunk;
+  const int64_t e = region.end - b <= region.chunk ? region.end : b + region.chunk;
+  RegionScope scope(region);
+  try {
+    region.run(region.f, b, e);
+  } catch (const c10::InterruptedError&) { // seen by an inner region of this chunk
+    region.interrupted.store(true, std::memory_order_relaxed);
+    record_error(region, index);
+  } catch (...) {
+    record_error(region, index);
+  }
+}
+
+void ThreadPool::record_error(Region& region, uint32_t index) {
+  // Chunks are claimed in order, so every lower chunk has begun and reports its own error: the
+  // lowest one is the same on every run.
+  std::lock_guard<std::mutex> lock(region.error_mutex);
+  if (!region.error || index < region.error_chunk) {
+    region.error = std::current_exception();
+    region.error_chunk = index;
+  }
+  region.cancelled.store(true, std::memory_order_relaxed);
+}
+
+Region* ThreadPool::take_slot() {
+  for (Region& region : slots_) {
+    bool expected = false;
+    if (!region.taken.load(std::memory_order_relaxed) &&
+        region.taken.compare_exchange_strong(expected, true, std::memory_order_acquire)) {
+      return &region;
+    }
+  }
+  return nullptr;
+}
+
+void ThreadPool::announce(int wanted) {
+  epoch_.fetch_add(1);
+  if (sleepers_.load() > 0) futex_wake(epoch_, wanted);
+}
+
+bool ThreadPool::run(int64_t begin, int64_t end, int64_t chunk, ChunkFn f, const void* arg,
+                     int threads) {
+  ensure_workers(threads - 1);
+  Region* region = take_slot();
+  if (region == nullptr) return false;
+  const int64_t range = end - begin;
+  const uint32_t total = static_cast<uint32_t>(range / chunk + (range % chunk != 0));
+  region->run = f;
+  region->f = arg;
+  region->begin = begin;
+  region->end = end;
+  region->chunk = chunk;
+  region->cancelled.store(false, std::memory_order_relaxed);
+  region->interrupted.store(false, std::memory_order_relaxed);
+  region->done.store(0, std::memory_order_relaxed);
+  region->ticket.store(static_cast<uint64_t>(threads) << 16 | total, std::memory_order_release);
+  const uint32_t bit = 1u << (region - slots_);
+  active_.fetch_or(bit, std::memory_order_release);
+  announce(std::min<int>(total - 1, threads - 1));
+
+  wait_done(*region, total, now_ms());
+
+  active_.fetch_and(~bit, std::memory_order_relaxed);
+  std::exception_ptr error = std::move(region->error);
+  region->error = nullptr;
+  region->taken.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
+  return true;
+}
+
+/// The owner's share of the chunks, then the wait for those that others are executing. Polls for
+/// interrupts on the way.
+void ThreadPool::wait_done(Region& region, uint32_t total, int64_t start_ms) {
+  const uint32_t generation = g_generation.load(std::memory_order_relaxed);
+  int64_t polled = start_ms;
+  const auto poll = [&] {
+    const int64_t now = now_ms();
+    if (now - polled < kPollMs) return;
+    polled = now;
+    if (region.cancelled.load(std::memory_order_relaxed) || !interrupt_requested()) return;
+    std::lock_guard<std::mutex> lock(region.error_mutex);
+    if (!region.error) {
+      region.error = std::make_exception_ptr(c10::InterruptedError("interrupted"));
+      region.error_chunk = total;
+    }
+    region.interrupted.store(true, std::memory_order_relaxed);
+    region.cancelled.store(true, std::memory_order_relaxed);
+  };
+  uint64_t ticket = region.ticket.load(std::memory_order_relaxed);
+  while (ticket_next(ticket) < total) {
+    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk,
+                                             std::memory_order_acq_rel)) {
+      continue;
+    }
+    run_chunk(region, ticket_next(ticket));
+    region.done.fetch_add(1);
+    poll();
+    ticket = region.ticket.load(std::memory_order_relaxed);
+  }
+  if (spin_until([&] { return region.done.load(std::memory_order_acquire) == total; })) return;
+  const timespec timeout{0, kPollMs * 1'000'000};
+  region.owner_sleeps.store(true);
+  for (uint32_t seen = region.done.load(); seen != total; seen = region.done.load()) {
+    if (generation != g_generation.load(std::memory_order_relaxed)) {
+      // f forked and we are the child: the chunks that workers had begun will never end here.
+      region.cancelled.store(true, std::memory_order_relaxed);
+      throw c10::Error("the process was forked inside a parallel region; the child cannot finish it");
+    }
+    futex_wait(region.done, seen, &timeout);
+    poll();
+  }
+  region.owner_sleeps.store(false);
+}
+
+} // namespace at::detail

@@ -1,0 +1,62 @@
+// Names of device kinds and the parser of device strings.
+#include <c10/core/Device.h>
+
+namespace c10 {
+namespace {
+const char* const kNames[kNumDeviceTypes] = {
+    "cpu",  "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan",
+    "metal", "xpu", "mps", "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone"};
+std::string& privateuse1_name() {
+  static std::string name = "privateuseone";
+  return name;
+}
+}  // namespace
+
+const char* device_type_name(DeviceType type) {
+  if (type == DeviceType::PrivateUse1) return privateuse1_name().c_str();
+  const int index = static_cast<int>(type);
+  return index >= 0 && index < kNumDeviceTypes ? kNames[index] : "unknown";
+}
+
+void set_privateuse1_name(std::string name) {
+  TORCH_CHECK(!name.empty(), "a backend name must not be empty");
+  privateuse1_name() = std::move(name);
+}
+
+Device::Device(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  int found = -1;
+  for (int i = 0; i < kNumDeviceTypes; ++i) {
+    if (kind == device_type_name(static_cast<DeviceType>(i))) found = i;
+  }
+  if (kind == "privateuseone") found = static_cast<int>(DeviceType::PrivateUse1);
+  TORCH_CHECK(!text.empty(), "Device string must not be empty");
+  if (found < 0) {
+    std::string known;
+    for (int i = 0; i < kNumDeviceTypes; ++i) {
+      if (i) known += ", ";
+      known += device_type_name(static_cast<DeviceType>(i));
+    }
+    TORCH_CHECK(false, "Expected one of ", known, " device type at start of device string: ", text);
+  }
+  type_ = static_cast<DeviceType>(found);
+  if (colon == std::string_view::npos) return;
+  const std::string_view digits = text.substr(colon + 1);
+  bool valid = !digits.empty() && digits.size() <= 3 && !(digits.size() > 1 && digits[0] == '0');
+  int value = 0;
+  for (char c : digits) {
+    valid = valid && c >= '0' && c <= '9';
+    if (valid) value = value * 10 + (c - '0');
+  }
+  TORCH_CHECK(valid && value <= 127, "Invalid device string: '", text, "'");
+  index_ = static_cast<DeviceIndex>(value);
+}
+
+std::string Device::str() const {
+  std::string out = device_type_name(type_);
+  if (has_index()) c10::append(out, ":"), c10::append(out, static_cast<int>(index_));
+  return out;
+}
+
+}  // namespace c10

@@ -1,0 +1,61 @@
+// Names of dispatch keys, and the keys of each device kind.
+#include <c10/core/DispatchKeySet.h>
+
+namespace c10 {
+
+thread_local LocalDispatchKeySet tls_dispatch_keys;
+
+namespace {
+const char* const kKeyNames[] = {
+    "Undefined",
+#define X(name) #name,
+    CRESSET_FORALL_DISPATCH_KEYS(X) "EndOfRuntimeKeys",
+    CRESSET_FORALL_ALIAS_KEYS(X)
+#undef X
+};
+constexpr int kNumKeyNames = sizeof(kKeyNames) / sizeof(kKeyNames[0]);
+}  // namespace
+
+const char* toString(DispatchKey key) {
+  const int index = static_cast<int>(key);
+  return index < kNumKeyNames ? kKeyNames[index] : "Unknown";
+}
+
+DispatchKey parseDispatchKey(std::string_view name) {
+  // Shorthands that PyTorch accepts in registrations.
+  if (name == "CompositeImplicit") name = "CompositeImplicitAutograd";
+  if (name == "CompositeExplicit") name = "CompositeExplicitAutograd";
+  for (int i = 0; i < kNumKeyNames; ++i)
+    if (name == kKeyNames[i]) return static_cast<DispatchKey>(i);
+  throw Error(str("could not parse dispatch key: ", name));
+}
+
+DispatchKey backend_key(DeviceType type) {
+  switch (type) {
+    case DeviceType::CPU: return DispatchKey::CPU;
+    case DeviceType::CUDA: return DispatchKey::CUDA;
+    case DeviceType::Meta: return DispatchKey::Meta;
+    case DeviceType::PrivateUse1: return DispatchKey::PrivateUse1;
+    default: return DispatchKey::Undefined;
+  }
+}
+
+DispatchKey autograd_key(DeviceType type) {
+  switch (type) {
+    case DeviceType::CPU: return DispatchKey::AutogradCPU;
+    case DeviceType::CUDA: return DispatchKey::AutogradCUDA;
+    case DeviceType::Meta: return DispatchKey::AutogradMeta;
+    case DeviceType::PrivateUse1: return DispatchKey::AutogradPrivateUse1;
+    default: return DispatchKey::AutogradOther;
+  }
+}
+
+DispatchKey autocast_key(DeviceType type) {
+  switch (type) {
+    case DeviceType::CUDA: return DispatchKey::AutocastCUDA;
+    case DeviceType::PrivateUse1: return DispatchKey::AutocastPrivateUse1;
+    default: return DispatchKey::AutocastCPU;
+  }
+}
+
+}  // namespace c10

@@ -1,0 +1,171 @@
+// Construction, geometry and destruction of tensors. See the notes in TensorImpl.h.
+#include <c10/core/TensorImpl.h>
+
+#include <cstring>
+
+#include <c10/core/SmallPool.h>
+
+namespace c10 {
+
+AutogradMetaInterface::~AutogradMetaInterface() = default;
+ExtraMeta::~ExtraMeta() = default;
+void (*TensorImpl::release_pyobj)(void*) = nullptr;
+thread_local AutogradState tls_autograd_state;
+
+void* TensorImpl::operator new(size_t size) {
+  if (C10_LIKELY(size == sizeof(TensorImpl))) return SmallPool<sizeof(TensorImpl)>::take();
+  return ::operator new(size);
+}
+void TensorImpl::operator delete(void* p, size_t size) noexcept {
+  if (C10_LIKELY(size == sizeof(TensorImpl))) return SmallPool<sizeof(TensorImpl)>::give(p);
+  ::operator delete(p);
+}
+
+TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, Device device)
+    : keys_(keys),
+      storage_(std::move(storage)),
+      dims_(inline_dims_),
+      dtype_(dtype),
+      device_(device),
+      itemsize_(static_cast<uint8_t>(elementSize(dtype))),
+      contiguous_(true),
+      dense_(true),
+      channels_last_contiguous_(false),
+      channels_last_strides_(false),
+      wrapped_number_(false),
+      is_view_(false),
+      inference_(tls_autograd_state.inference_mode),
+      symbolic_(false) {
+  dims_[0] = 0;
+  dims_[1] = 1;
+  if (!inference_) keys_ = keys_.add(DispatchKey::ADInplaceOrView);
+}
+
+TensorImpl::~TensorImpl() {
+  if (C10_UNLIKELY(pyobj_owned && pyobj != nullptr && release_pyobj != nullptr)) {
+    pyobj_owned = false;
+    release_pyobj(pyobj);
+  }
+  if (dims_ != inline_dims_) std::free(dims_);
+}
+
+void TensorImpl::release_resources() {
+  if (pyobj_owned && pyobj != nullptr && release_pyobj != nullptr) {
+    pyobj_owned = false;
+    release_pyobj(pyobj);
+    pyobj = nullptr;
+  }
+  autograd_meta_.reset();
+  base_.reset();
+  storage_.reset();
+}
+
+void TensorImpl::reserve_dims(size_t ndim) {
+  TORCH_CHECK(ndim <= 1024, "tensors of ", ndim, " dimensions are not supported (at most 1024)");
+  if (ndim > dims_capacity_) {
+    auto* fresh = static_cast<int64_t*>(std::malloc(2 * ndim * sizeof(int64_t)));
+    if (!fresh) throw OutOfMemoryError("out of memory while making a tensor");
+    if (dims_ != inline_dims_) std::free(dims_);
+    dims_ = fresh;
+    dims_capacity_ = static_cast<uint16_t>(ndim);
+  }
+  ndim_ = static_cast<uint16_t>(ndim);
+}
+
+void TensorImpl::set_contiguous(IntArrayRef sizes) {
+  numel_ = checked_numel(sizes);
+  const size_t n = sizes.size();
+  // `sizes` may be this tensor's own list: read it before the buffer can move.
+  DimVector copy(n > kInlineDims ? sizes : IntArrayRef());
+  if (n > kInlineDims) sizes = copy;
+  reserve_dims(n);
+  std::memmove(dims_, sizes.data(), n * sizeof(int64_t));
+  contiguous_strides({dims_, n}, dims_ + n);
+  symbolic_ = false;
+  contiguous_ = dense_ = true;
+  channels_last_contiguous_ = channels_last_strides_ = false;
+  if (C10_UNLIKELY(n >= 4)) update_flags();
+}
+
+void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset) {
+  TORCH_INTERNAL_ASSERT(sizes.size() == strides.size());
+  const int64_t numel = checked_numel(sizes);
+  const size_t n = sizes.size();
+  DimVector new_sizes(sizes), new_strides(strides);
+  reserve_dims(n);
+  std::memcpy(dims_, new_sizes.data(), n * sizeof(int64_t));
+  std::memcpy(dims_ + n, new_strides.data(), n * sizeof(int64_t));
+  numel_ = numel;
+  storage_offset_ = storage_offset;
+  symbolic_ = false;
+  update_flags();
+}
+
+void TensorImpl::update_flags() {
+  const IntArrayRef sizes(dims_, ndim_), strides(dims_ + ndim_, ndim_);
+  contiguous_ = is_contiguous_strides(sizes, strides);
+  channels_last_strides_ = is_channels_last_strides(sizes, strides);
+  channels_last_contiguous_ = false;
+  if (ndim_ == 4 || ndim_ == 5) {
+    bool same = true;
+    int64_t expected = 1;
+    auto check = [&](int dim) {
+      if (sizes[dim] != 1) {
+        same &= strides[dim] == expected;
+        expected *= sizes[dim];
+      }
+    };
+    check(1);
+    for (int dim = ndim_ - 1; dim >= 2; --dim) check(dim);
+    check(0);
+    channels_last_contiguous_ = same || numel_ == 0;
+  }
+  dense_ = contiguous_ || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
+}
+
+void TensorImpl::set_symbolic_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  ExtraMeta& extra = ensure_extra();
+  extra.symbolic_sizes.clear();
+  extra.symbolic_strides.clear();
+  SymInt numel = 1;
+  for (SymInt s : sizes) {
+    extra.symbolic_sizes.push_back(s.raw());
+    numel = numel * s;
+  }
+  for (SymInt s : strides) extra.symbolic_strides.push_back(s.raw());
+  extra.symbolic_offset = offset.raw();
+  extra.symbolic_numel = numel.raw();
+  reserve_dims(sizes.size());
+  symbolic_ = true;
+}
+
+ExtraMeta& TensorImpl::ensure_extra() {
+  if (!extra_) extra_ = std::make_unique<ExtraMeta>();
+  return *extra_;
+}
+
+void TensorImpl::throw_symbolic() { throw_symbolic_list(); }
+
+void TensorImpl::copy_metadata_from(const TensorImpl& from) {
+  storage_ = from.storage_;
+  dtype_ = from.dtype_;
+  itemsize_ = from.itemsize_;
+  device_ = from.device_;
+  layout_ = from.layout_;
+  keys_ = from.keys_ - kAutogradKeys;
+  inference_ = from.inference_;
+  wrapped_number_ = from.wrapped_number_;
+  if (from.symbolic_) {
+    set_symbolic_geometry(from.sym_sizes(), from.sym_strides(), from.sym_storage_offset());
+  } else {
+    set_geometry(from.sizes(), from.strides(), from.storage_offset_);
+  }
+}
+
+intrusive_ptr<TensorImpl> TensorImpl::shallow_copy() const {
+  auto out = make_intrusive<TensorImpl>(Storage(), DispatchKeySet(), dtype_, device_);
+  out->copy_metadata_from(*this);
+  return out;
+}
+
+}  // namespace c10

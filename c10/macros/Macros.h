@@ -1,0 +1,27 @@
+// Export and hint macros. One library (libtorch) holds c10 and ATen, so C10_API and TORCH_API are the
+// same thing; both names exist because extensions written for PyTorch use both.
+#pragma once
+
+#define C10_API __attribute__((visibility("default")))
+#define TORCH_API __attribute__((visibility("default")))
+#define TORCH_PYTHON_API __attribute__((visibility("default")))
+#define C10_EXPORT __attribute__((visibility("default")))
+#define C10_HIDDEN __attribute__((visibility("hidden")))
+
+#define C10_LIKELY(x) __builtin_expect(!!(x), 1)
+#define C10_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define C10_NOINLINE __attribute__((noinline))
+#define C10_COLD __attribute__((cold, noinline))
+#define C10_ALWAYS_INLINE inline __attribute__((always_inline))
+#define C10_UNUSED __attribute__((unused))
+
+#if defined(__CUDACC__)
+#define CRESSET_HD __host__ __device__
+#else
+#define CRESSET_HD
+#endif
+
+#define C10_CONCATENATE_IMPL(a, b) a##b
+#define C10_CONCATENATE(a, b) C10_CONCATENATE_IMPL(a, b)
+#define C10_UID __COUNTER__
+#define C10_ANONYMOUS_VARIABLE(name) C10_CONCATENATE(name, __COUNTER__)

@@ -1,0 +1,79 @@
+// A non-owning view of a constant array: two words, trivially copyable, passed by value.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/util/Exception.h>
+
+namespace c10 {
+
+template <class T, unsigned N>
+class SmallVector;
+
+template <class T>
+class ArrayRef {
+ public:
+  using value_type = T;
+  using iterator = const T*;
+  using const_iterator = const T*;
+  using size_type = size_t;
+
+  constexpr ArrayRef() = default;
+  constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
+  constexpr ArrayRef(const T* begin, const T* end) : data_(begin), size_(end - begin) {}
+  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
+  template <class A>
+  ArrayRef(const std::vector<T, A>& v) : data_(v.data()), size_(v.size()) {}
+  template <unsigned N>
+  ArrayRef(const SmallVector<T, N>& v) : data_(v.data()), size_(v.size()) {}
+  template <size_t N>
+  constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
+  // Valid until the end of the full expression, which is what argument passing needs.
+  constexpr ArrayRef(std::initializer_list<T> list) : data_(list.begin()), size_(list.size()) {}
+#pragma GCC diagnostic pop
+
+  constexpr const T* data() const { return data_; }
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T* begin() const { return data_; }
+  constexpr const T* end() const { return data_ + size_; }
+  constexpr const T& operator[](size_t i) const { return data_[i]; }
+  constexpr const T& front() const { return data_[0]; }
+  constexpr const T& back() const { return data_[size_ - 1]; }
+  constexpr ArrayRef slice(size_t start, size_t count) const { return {data_ + start, count}; }
+  constexpr ArrayRef slice(size_t start) const { return {data_ + start, size_ - start}; }
+  bool equals(ArrayRef o) const {
+    if (size_ != o.size_) return false;
+    for (size_t i = 0; i < size_; ++i)
+      if (!(data_[i] == o.data_[i])) return false;
+    return true;
+  }
+  std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
+  friend bool operator==(ArrayRef a, ArrayRef b) { return a.equals(b); }
+  friend bool operator!=(ArrayRef a, ArrayRef b) { return !a.equals(b); }
+
+ private:
+  const T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+using IntArrayRef = ArrayRef<int64_t>;
+using OptionalIntArrayRef = std::optional<IntArrayRef>;
+
+// "[2, 3]": how shapes appear in messages.
+template <class T>
+void append(std::string& out, ArrayRef<T> list) {
+  out += '[';
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i) out += ", ";
+    append(out, list[i]);
+  }
+  out += ']';
+}
+
+}  // namespace c10

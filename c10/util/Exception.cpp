@@ -1,0 +1,68 @@
+// Out-of-line parts of Exception.h: vtables in one place, and the formatting of numbers.
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+
+namespace c10 {
+
+Error::Error(std::string message) : message_(std::move(message)) {}
+Error::~Error() = default;
+IndexError::~IndexError() = default;
+ValueError::~ValueError() = default;
+TypeError::~TypeError() = default;
+AttributeError::~AttributeError() = default;
+NotImplementedError::~NotImplementedError() = default;
+OutOfMemoryError::~OutOfMemoryError() = default;
+LinAlgError::~LinAlgError() = default;
+OverflowError::~OverflowError() = default;
+BufferError::~BufferError() = default;
+SyntaxError::~SyntaxError() = default;
+InternalError::~InternalError() = default;
+
+void append(std::string& out, std::string_view text) { out.append(text); }
+void append(std::string& out, const char* text) { out.append(text); }
+void append(std::string& out, char c) { out.push_back(c); }
+void append(std::string& out, bool value) { out.append(value ? "True" : "False"); }
+void append(std::string& out, int value) { out.append(std::to_string(value)); }
+void append(std::string& out, unsigned value) { out.append(std::to_string(value)); }
+void append(std::string& out, long value) { out.append(std::to_string(value)); }
+void append(std::string& out, unsigned long value) { out.append(std::to_string(value)); }
+void append(std::string& out, long long value) { out.append(std::to_string(value)); }
+void append(std::string& out, unsigned long long value) { out.append(std::to_string(value)); }
+
+// The shortest of the printf forms that reads back as the same double, as Python's repr does.
+void append(std::string& out, double value) {
+  char buffer[40];
+  if (std::isfinite(value)) {
+    for (int precision = 6; precision <= 17; ++precision) {
+      std::snprintf(buffer, sizeof buffer, "%.*g", precision, value);
+      double back = 0;
+      std::sscanf(buffer, "%lf", &back);
+      if (back == value) break;
+    }
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%g", value);
+  }
+  out.append(buffer);
+}
+
+namespace {
+void print_warning(const char* category, const std::string& message) {
+  std::fprintf(stderr, "%s: %s\n", category, message.c_str());
+}
+std::atomic<WarningHandler> warning_handler{&print_warning};
+}  // namespace
+
+void set_warning_handler(WarningHandler handler) {
+  warning_handler.store(handler ? handler : &print_warning);
+}
+
+namespace detail {
+void emit_warning(const char* category, std::string message) {
+  warning_handler.load()(category, message);
+}
+}  // namespace detail
+
+}  // namespace c10

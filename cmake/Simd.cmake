@@ -1,0 +1,23 @@
+# Kernel files *.simd.cpp are compiled once per instruction set, each into the namespace named by
+# CRESSET_ISA; the library picks a set at run time. Sets SIMD_OBJECTS from SIMD_SOURCES and
+# GEN_SIMD_SOURCES.
+set(SIMD_OBJECTS)
+set(simd_all ${SIMD_SOURCES} ${GEN_SIMD_SOURCES})
+if(NOT simd_all)
+  return()
+endif()
+
+function(cresset_add_isa isa)
+  add_library(torch_${isa} OBJECT ${simd_all})
+  cresset_configure_target(torch_${isa})
+  target_compile_definitions(torch_${isa} PRIVATE CRESSET_ISA=${isa} CRESSET_KERNEL_TU=)
+  target_compile_options(torch_${isa} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${ARGN}>)
+endfunction()
+
+cresset_add_isa(base)
+list(APPEND SIMD_OBJECTS $<TARGET_OBJECTS:torch_base>)
+if(CRESSET_X86)
+  cresset_add_isa(avx2 -mavx2 -mfma -mf16c)
+  cresset_add_isa(avx512 -march=x86-64-v4 -mfma -mf16c -mprefer-vector-width=512)
+  list(APPEND SIMD_OBJECTS $<TARGET_OBJECTS:torch_avx2> $<TARGET_OBJECTS:torch_avx512>)
+endif()

@@ -1,0 +1,329 @@
+"""The package `torch`: tensors, their operators and what is built on them.
+
+Importing it must stay cheap (the budget is 150 ms over bare Python), so that only the extension module, the Tensor
+class and a few small Python files are loaded here. Everything else, torch.nn and torch.optim included, is loaded by
+the first use of its name: see `_LAZY` and `__getattr__` at the end.
+"""
+
+from math import e, inf, nan, pi
+
+from torch import _C
+from torch.torch_version import __version__
+
+newaxis = None
+
+# The extension holds every object that is implemented in C++: operators as members of _VariableFunctions, types and
+# state functions as members of the module itself.
+for _name in dir(_C):
+    if _name[0] != "_" and not _name.endswith("Base"):
+        globals()[_name] = getattr(_C, _name)
+_VariableFunctions = _C._VariableFunctions
+for _name in dir(_VariableFunctions):
+    if not _name.startswith("__"):
+        globals()[_name] = getattr(_VariableFunctions, _name)
+del _name
+
+Size, device, dtype, layout = _C.Size, _C.device, _C.dtype, _C.layout
+finfo, iinfo, memory_format, qscheme = _C.finfo, _C.iinfo, _C.memory_format, _C.qscheme
+Generator, default_generator = _C.Generator, _C.default_generator
+OutOfMemoryError = _C.OutOfMemoryError
+AcceleratorError = _C.AcceleratorError
+
+from torch.autograd.grad_mode import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from torch._tensor import Tensor  # noqa: E402
+from torch._tensor_str import get_printoptions, set_printoptions  # noqa: E402
+from torch._symbolic import (  # noqa: E402
+    SymBool,
+    SymFloat,
+    SymInt,
+    sym_float,
+    sym_int,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+    sym_sum,
+)
+from torch.functional import (  # noqa: E402
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    einsum,
+    istft,
+    lu,
+    meshgrid,
+    norm,
+    split,
+    stft,
+    tensordot,
+    unique,
+    unique_consecutive,
+    unravel_index,
+)
+from torch.random import (  # noqa: E402
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from torch._settings import (  # noqa: E402
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_default_device,
+    set_default_dtype,
+    set_default_tensor_type,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from torch._checks import (  # noqa: E402
+    _assert,
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_tensor_all_with,
+    _check_type,
+    _check_value,
+    _check_with,
+)
+from torch.storage import (  # noqa: E402
+    BFloat16Storage,
+    BoolStorage,
+    ByteStorage,
+    CharStorage,
+    ComplexDoubleStorage,
+    ComplexFloatStorage,
+    DoubleStorage,
+    FloatStorage,
+    HalfStorage,
+    IntStorage,
+    LongStorage,
+    QInt32Storage,
+    QInt8Storage,
+    QUInt2x4Storage,
+    QUInt4x2Storage,
+    QUInt8Storage,
+    ShortStorage,
+    TypedStorage,
+    UntypedStorage,
+)
+from torch._legacy_types import (  # noqa: E402
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    tensortype,
+)
+
+__all__ = [  # noqa: PLE0604
+    "BoolStorage",
+    "BoolTensor",
+    "ByteStorage",
+    "ByteTensor",
+    "CharStorage",
+    "CharTensor",
+    "DoubleStorage",
+    "DoubleTensor",
+    "FloatStorage",
+    "FloatTensor",
+    "Generator",
+    "IntStorage",
+    "IntTensor",
+    "LongStorage",
+    "LongTensor",
+    "ShortStorage",
+    "ShortTensor",
+    "Size",
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "Tensor",
+    "TypedStorage",
+    "UntypedStorage",
+    "are_deterministic_algorithms_enabled",
+    "device",
+    "dtype",
+    "e",
+    "enable_grad",
+    "get_default_device",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_rng_state",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_storage",
+    "is_tensor",
+    "is_warn_always_enabled",
+    "layout",
+    "load",
+    "manual_seed",
+    "memory_format",
+    "nan",
+    "newaxis",
+    "no_grad",
+    "pi",
+    "save",
+    "seed",
+    "set_default_device",
+    "set_default_dtype",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_grad_enabled",
+    "set_printoptions",
+    "set_rng_state",
+    "set_warn_always",
+    "split",
+    "sym_float",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+    "typename",
+    "use_deterministic_algorithms",
+]
+__all__ += [
+    _name
+    for _name, _value in globals().items()
+    if _name[0] != "_" and isinstance(_value, (dtype, layout, memory_format, qscheme))
+]
+__all__ += [_name for _name in dir(_VariableFunctions) if _name[0] != "_" and _name not in __all__]
+del _name, _value
+
+_storage_classes = {
+    UntypedStorage,
+    DoubleStorage,
+    FloatStorage,
+    LongStorage,
+    IntStorage,
+    ShortStorage,
+    CharStorage,
+    ByteStorage,
+    HalfStorage,
+    BoolStorage,
+    QUInt8Storage,
+    QInt8Storage,
+    QInt32Storage,
+    BFloat16Storage,
+    ComplexFloatStorage,
+    ComplexDoubleStorage,
+    QUInt4x2Storage,
+    QUInt2x4Storage,
+    TypedStorage,
+}
+_tensor_classes = tensortype.instances
+
+
+def is_tensor(obj, /):
+    """Whether obj is a tensor; the same as isinstance(obj, torch.Tensor)."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj, /):
+    """Whether obj is a storage object."""
+    return type(obj) in _storage_classes
+
+
+def typename(obj, /):
+    """The name of the type of obj: 'torch.FloatTensor' for a tensor, the class's full name otherwise."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", "") or ""
+    if module == "builtins":
+        module = ""
+    name = getattr(obj, "__qualname__", "")
+    if not name:
+        module, name = type(obj).__module__ or "", type(obj).__qualname__
+        if module == "builtins":
+            module = ""
+    return f"{module}.{name}" if module else name
+
+
+def compiled_with_cxx11_abi():
+    """Whether libtorch was built with the C++11 library ABI; always so."""
+    return True
+
+
+# ---- names that are loaded on first use -----------------------------------------------------------------------
+
+# Public name -> module that defines it, where that is not a submodule of the same name.
+_LAZY = {
+    "save": "torch.serialization",
+    "load": "torch.serialization",
+    "compile": "torch._compile",
+    "cond": "torch._higher_order_ops",
+    "while_loop": "torch._higher_order_ops",
+    "vmap": "torch.func",
+    "autocast": "torch.amp",
+    "get_autocast_dtype": "torch.amp",
+    "GradScaler": "torch.amp",
+    "pca_lowrank": "torch._lowrank",
+    "svd_lowrank": "torch._lowrank",
+    "lobpcg": "torch._lobpcg",
+    "quasirandom": "torch.quasirandom",
+    "ops": "torch._ops",
+    "classes": "torch._classes",
+    "_VF": "torch._VF",
+}
+
+
+def _is_submodule(name):
+    """Whether torch/name.py or the package torch/name exists; bare folders such as torch/lib are none."""
+    from importlib.util import find_spec
+
+    spec = find_spec("torch." + name)
+    return spec is not None and spec.origin is not None
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    target = _LAZY.get(name)
+    if target is None:
+        if not name.isidentifier() or name.startswith("__") or not _is_submodule(name):
+            raise AttributeError(f"module 'torch' has no attribute '{name}'")
+        return import_module("torch." + name)
+    if not _is_submodule(target.removeprefix("torch.")):
+        raise NotImplementedError(f"torch.{name} is not implemented: this build has no {target}")
+    value = import_module(target)
+    if target != "torch." + name:
+        value = getattr(value, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})
+
+

@@ -1,0 +1,420 @@
+"""The class torch.Tensor: what is written in Python on top of torch._C.TensorBase, which has the operators.
+
+Here are printing, copying and pickling, the array protocols, hooks, and the methods that are compositions of operators.
+Operators (`a + b`, `a.sum()`) must not be overridden here: defined in Python they would cost a microsecond each.
+"""
+
+import torch
+from torch import _C
+from torch._utils import _rebuild_tensor_v2
+
+_NO_WRAP = None
+
+
+def _functions_without_wrapping():
+    """Attribute getters whose result keeps its own class when a Tensor subclass is asked."""
+    global _NO_WRAP
+    if _NO_WRAP is None:
+        names = ("_base", "grad", "_grad")
+        descriptors = (getattr(Tensor, name, None) for name in names)
+        _NO_WRAP = {d.__get__ for d in descriptors if d is not None}
+    return _NO_WRAP
+
+
+def _convert(value, cls):
+    """Gives the tensors in a result the class `cls`."""
+    if cls is Tensor:
+        return value
+    if isinstance(value, Tensor) and not isinstance(value, cls):
+        return value.as_subclass(cls)
+    if isinstance(value, (tuple, list)):
+        converted = [_convert(item, cls) for item in value]
+        if type(value) in (tuple, list):
+            return type(value)(converted)
+        if hasattr(value, "_fields"):
+            return type(value)(*converted)
+        return type(value)(converted)
+    return value
+
+
+def _has_torch_function(*values):
+    """Whether a function of this file has to let __torch_function__ answer."""
+    for value in values:
+        if type(value) is not Tensor and _C._has_torch_function((value,)):
+            return True
+    return _C._is_torch_function_mode_enabled()
+
+
+def _override(func, relevant, *args, **kwargs):
+    from torch.overrides import handle_torch_function
+
+    return handle_torch_function(func, relevant, *args, **kwargs)
+
+
+class Tensor(_C.TensorBase):
+    """A multi-dimensional array of elements of one dtype on one device."""
+
+    __array_priority__ = 1000
+    __torch_dispatch__ = _C._disabled_torch_dispatch_impl
+
+    # ---- overriding
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Runs `func` on the tensors as they are and gives tensor results this class."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        with _C.DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+            if func in _functions_without_wrapping():
+                return result
+            return _convert(result, cls)
+
+    # ---- printing
+
+    def __repr__(self, *, tensor_contents=None):
+        if _has_torch_function(self):
+            return _override(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+        from torch._tensor_str import _str
+
+        return _str(self, tensor_contents=tensor_contents)
+
+    def __format__(self, format_spec):
+        if _has_torch_function(self):
+            return _override(Tensor.__format__, (self,), self, format_spec)
+        if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+            return self.item().__format__(format_spec)
+        return object.__format__(self, format_spec)
+
+    def __dir__(self):
+        if _has_torch_function(self):
+            return _override(Tensor.__dir__, (self,), self)
+        names = set(object.__dir__(self))
+        if not self.is_cuda:
+            names.discard("__cuda_array_interface__")
+        return sorted(names)
+
+    # ---- copying and pickling
+
+    def __deepcopy__(self, memo):
+        if _has_torch_function(self):
+            return _override(Tensor.__deepcopy__, (self,), self, memo)
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        from copy import deepcopy
+
+        if id(self) in memo:
+            return memo[id(self)]
+        with torch.no_grad():
+            new = self._deepcopy_data(memo)
+            if self.requires_grad:
+                new.requires_grad_()
+            if self.grad is not None:
+                new.grad = self.grad.__deepcopy__(memo)
+            if type(self) is not Tensor:
+                new = self._deepcopy_subclass(new)
+            memo[id(self)] = new
+            state = getattr(self, "__dict__", None)
+            if state:
+                new.__dict__ = deepcopy(state, memo)
+        return new
+
+    def _deepcopy_data(self, memo):
+        """A tensor on a copy of the whole storage, so that tensors that share memory still do afterwards."""
+        if self.layout is not torch.strided or self.device.type == "meta" or not self._has_storage():
+            return self.detach().clone()
+        storage = self.untyped_storage().__deepcopy__(memo)
+        new = torch.empty([], dtype=self.dtype, device=self.device)
+        new.set_(storage, self.storage_offset(), self.size(), self.stride())
+        if self.is_conj():
+            new = new.conj_physical()
+        if self.is_neg():
+            new = new.neg()
+        return new
+
+    def _deepcopy_subclass(self, new):
+        if type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            raise RuntimeError(
+                f"{type(self).__name__} overrides __torch_dispatch__ and has to define __deepcopy__ itself"
+            )
+        return Tensor._make_subclass(type(self), new.detach(), self.requires_grad)
+
+    def __reduce_ex__(self, protocol):
+        if _has_torch_function(self):
+            return _override(Tensor.__reduce_ex__, (self,), self, protocol)
+        state = torch._utils._get_obj_state(self)
+        func, args = self._reduce_ex_internal(protocol)
+        if type(self) is Tensor and not state:
+            return func, args
+        return _rebuild_from_type_v2, (func, type(self), args, state)
+
+    def _reduce_ex_internal(self, protocol):
+        from collections import OrderedDict
+
+        # Hooks are functions of the running program: they are not pickled, as their results would differ.
+        hooks = OrderedDict()
+        if self.layout is torch.sparse_coo:
+            args = (self.layout, (self._indices(), self._values(), self.size(), self.is_coalesced()))
+            return torch._utils._rebuild_sparse_tensor, args
+        if self.layout is not torch.strided:
+            names = torch._tensor_str._COMPRESSED_NAMES[str(self.layout).replace("torch.", "")]
+            first, second = (getattr(self, name)() for name in names)
+            args = (self.layout, (first, second, self.values(), self.size()))
+            return torch._utils._rebuild_sparse_tensor, args
+        if self.device.type == "meta":
+            args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+            return torch._utils._rebuild_meta_tensor_no_storage, args
+        storage = torch.storage.TypedStorage(
+            wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
+        )
+        args = (
+            storage,
+            self.storage_offset(),
+            tuple(self.size()),
+            self.stride(),
+            self.requires_grad,
+            hooks,
+        )
+        metadata = torch._utils.get_tensor_metadata(self)
+        return _rebuild_tensor_v2, (*args, metadata) if metadata else args
+
+    def __setstate__(self, state):
+        if _has_torch_function(self):
+            return _override(Tensor.__setstate__, (self,), self, state)
+        if not self.is_leaf:
+            raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+        if len(state) == 4:
+            self.set_(*state)
+            return
+        if len(state) == 5:
+            self.data = state[0]
+            state = (state[3], state[4], state[2])
+        self.requires_grad, _, self._backward_hooks = state
+
+    # ---- autograd
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Computes the gradient of this tensor with respect to the graph's leaves and adds it to their .grad."""
+        if _has_torch_function(self):
+            return _override(
+                Tensor.backward,
+                (self,),
+                self,
+                gradient=gradient,
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+                inputs=inputs,
+            )
+        torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook):
+        """Registers a function that is called with the gradient of this tensor and may replace it."""
+        if _has_torch_function(self):
+            return _override(Tensor.register_hook, (self,), self, hook)
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        from collections import OrderedDict
+
+        from torch.utils.hooks import RemovableHandle
+
+        if self._backward_hooks is None:
+            self._backward_hooks = OrderedDict()
+            if self.grad_fn is not None:
+                self._register_hook_dict()
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        return handle
+
+    def register_post_accumulate_grad_hook(self, hook):
+        """Registers a function that is called with this leaf after its .grad has been updated."""
+        if _has_torch_function(self):
+            return _override(Tensor.register_post_accumulate_grad_hook, (self,), self, hook)
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        from collections import OrderedDict
+
+        from torch.utils.hooks import RemovableHandle
+
+        if self._post_accumulate_grad_hooks is None:
+            self._post_accumulate_grad_hooks = OrderedDict()
+        handle = RemovableHandle(self._post_accumulate_grad_hooks)
+        self._post_accumulate_grad_hooks[handle.id] = hook
+        return handle
+
+    # ---- sequence protocol
+
+    def __hash__(self):
+        return id(self)
+
+    def __iter__(self):
+        # Unbinding at once is faster than indexing each row, and gradients then have one node.
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self):
+        if _has_torch_function(self):
+            return _override(Tensor.__reversed__, (self,), self)
+        return self if self.dim() == 0 else self.flip(0)
+
+    def __contains__(self, element, /):
+        if _has_torch_function(self):
+            return _override(Tensor.__contains__, (self,), self, element)
+        if isinstance(element, (Tensor, bool, int, float, complex)):
+            return bool((element == self).any())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
+
+    # ---- array protocols
+
+    def __array__(self, dtype=None):
+        if _has_torch_function(self):
+            return _override(Tensor.__array__, (self,), self, dtype=dtype)
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        if _has_torch_function(self):
+            return _override(Tensor.__array_wrap__, (self,), self, array=array)
+        if array.dtype == bool:
+            array = array.astype("uint8")
+        return torch.from_numpy(array)
+
+    @property
+    def __cuda_array_interface__(self):
+        """Memory of a CUDA tensor for other libraries; AttributeError elsewhere, which is what they test."""
+        if not self.is_cuda:
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
+                "If CUDA data is required use tensor.cuda() to copy tensor to device memory."
+            )
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. "
+                "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
+            )
+        return torch._C._cuda_array_interface(self)
+
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule of this tensor; see the array API standard."""
+        if _has_torch_function(self):
+            kwargs = dict(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+            return _override(Tensor.__dlpack__, (self,), self, **kwargs)
+        from torch.utils.dlpack import export
+
+        return export(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self):
+        """The kind and the number of this tensor's device, by DLPack's numbering."""
+        if _has_torch_function(self):
+            return _override(Tensor.__dlpack_device__, (self,), self)
+        from torch.utils.dlpack import device_of
+
+        return device_of(self)
+
+    # ---- storage
+
+    def storage(self):
+        """The memory of this tensor as a TypedStorage (deprecated: use untyped_storage)."""
+        if _has_torch_function(self):
+            return _override(Tensor.storage, (self,), self)
+        torch.storage._warn_typed_storage_removal(stacklevel=2)
+        return self._typed_storage()
+
+    def _typed_storage(self):
+        return torch.storage.TypedStorage(
+            wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
+        )
+
+    def storage_type(self):
+        """The class of the typed storage (deprecated)."""
+        return self.storage()._get_legacy_storage_class()
+
+    def is_shared(self):
+        """Whether the memory is shared between processes."""
+        if self.is_cuda:
+            return False
+        return self.untyped_storage().is_shared()
+
+    def share_memory_(self):
+        """Moves the memory to where other processes can map it."""
+        self.untyped_storage().share_memory_()
+        return self
+
+    # ---- compositions of operators
+
+    def split(self, split_size, dim=0):
+        """Views of consecutive parts: of a size, or of the sizes in a list."""
+        if _has_torch_function(self):
+            return _override(Tensor.split, (self,), self, split_size, dim=dim)
+        return torch.functional.split(self, split_size, dim)
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """See torch.norm."""
+        if _has_torch_function(self):
+            return _override(Tensor.norm, (self,), self, p=p, dim=dim, keepdim=keepdim, dtype=dtype)
+        return torch.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        """See torch.unique."""
+        return torch.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        """See torch.unique_consecutive."""
+        return torch.unique_consecutive(self, return_inverse, return_counts, dim)
+
+    def stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+             normalized=False, onesided=None, return_complex=None, align_to_window=None):  # fmt: skip
+        """See torch.stft."""
+        return torch.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
+                          onesided, return_complex, align_to_window)  # fmt: skip
+
+    def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
+              onesided=None, length=None, return_complex=False):  # fmt: skip
+        """See torch.istft."""
+        return torch.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
+                           length, return_complex)  # fmt: skip
+
+    def lu(self, pivot=True, get_infos=False):
+        """See torch.linalg.lu_factor (deprecated form)."""
+        return torch.functional.lu(self, pivot, get_infos)
+
+    def to_sparse_coo(self):
+        """The same as to_sparse()."""
+        return self.to_sparse()
+
+    def dim_order(self, *, ambiguity_check=False):
+        """The dimensions from the outermost to the innermost in memory."""
+        if _has_torch_function(self):
+            return _override(Tensor.dim_order, (self,), self, ambiguity_check=ambiguity_check)
+        formats = torch.utils._memory_order.formats_to_check(ambiguity_check)
+        return torch.utils._memory_order.dim_order(self, formats)
+
+    def module_load(self, other, assign=False):
+        """What nn.Module.load_state_dict puts in place of this tensor."""
+        if _has_torch_function(self, other):
+            return _override(Tensor.module_load, (self, other), self, other, assign=assign)
+        return other.detach() if assign else self.copy_(other).detach()
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """Unpickles a tensor of a subclass, or one with attributes of its own."""
+    result = func(*args)
+    if type(result) is not new_type:
+        result = result.as_subclass(new_type)
+    if getattr(result.__class__, "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
+        result.__setstate__(state)
+    else:
+        torch._utils._set_obj_state(result, state)
+    return result
+
+
+Tensor.__module__ = "torch"
+_C._set_tensor_class(Tensor)

@@ -1,0 +1,156 @@
+"""What unpickling a tensor calls. The names and the arguments are part of the file format: checkpoints hold them."""
+
+import torch
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A strided tensor on a storage of either kind."""
+    untyped = getattr(storage, "_untyped_storage", storage)
+    dtype = getattr(storage, "dtype", torch.uint8)
+    tensor = torch.empty((0,), dtype=dtype, device=untyped.device)
+    return tensor.set_(untyped, storage_offset, size, stride)
+
+
+def get_tensor_metadata(tensor):
+    """The flags of a tensor that are not in its geometry."""
+    return {name: True for name in ("conj", "neg") if getattr(tensor, "is_" + name)()}
+
+
+def set_tensor_metadata(tensor, metadata):
+    """The tensor with the flags in `metadata` set."""
+    if metadata.get("conj"):
+        tensor = tensor.conj()
+    if metadata.get("neg"):
+        tensor = tensor._neg_view()
+    return tensor
+
+
+def _rebuild_tensor_v2(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
+):
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if metadata:
+        tensor = set_tensor_metadata(tensor, metadata)
+    tensor.requires_grad = requires_grad
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
+    untyped = getattr(storage, "_untyped_storage", storage)
+    tensor = torch.empty((0,), dtype=dtype, device=untyped.device)
+    tensor.set_(untyped, storage_offset, size, stride)
+    if metadata:
+        tensor = set_tensor_metadata(tensor, metadata)
+    tensor.requires_grad = requires_grad
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_sparse_tensor(layout, data):
+    if layout is torch.sparse_coo:
+        indices, values, size = data[:3]
+        coalesced = data[3] if len(data) > 3 else None
+        return torch.sparse_coo_tensor(
+            indices, values, size, check_invariants=True, is_coalesced=coalesced
+        )
+    compressed, plain, values, size = data
+    return torch.sparse_compressed_tensor(
+        compressed, plain, values, size, layout=layout, check_invariants=True
+    )
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    return torch.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    tensor = torch.from_numpy(data).to(dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    parameter = torch.nn.Parameter(data, requires_grad)
+    if backward_hooks:
+        parameter._backward_hooks = backward_hooks
+    return parameter
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    return _set_obj_state(parameter, state)
+
+
+def _get_obj_state(obj):
+    """What pickle has to keep beside a tensor's data: its __dict__ and its slots."""
+    getstate = getattr(type(obj), "__getstate__", None)
+    if getstate is not None and getstate is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
+    state = getattr(obj, "__dict__", None) or {}
+    slots = {}
+    for cls in type(obj).__mro__:
+        names = cls.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__") and hasattr(obj, name):
+                slots[name] = getattr(obj, name)
+    return (state, slots) if slots else state
+
+
+def _set_obj_state(obj, state):
+    """Puts back what _get_obj_state gave."""
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+    if state:
+        obj.__dict__.update(state)
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _element_size(dtype):
+    """Bytes of one element."""
+    return dtype.itemsize
+
+
+class ExceptionWrapper:
+    """An exception with its traceback as text, so that it can be raised again in another thread or process."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        exc_info = exc_info or sys.exc_info()
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self):
+        """Raises the exception with the original traceback in its message."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            # KeyError shows the repr of its message: a class of our own keeps the lines apart.
+            message = torch._utils.KeyErrorMessage(message)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=message)
+        try:
+            exception = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise exception
+
+
+class KeyErrorMessage(str):
+    """A string whose repr is itself."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self

@@ -1,0 +1,40 @@
+// Small helpers over the C API that are not worth inlining.
+#include <torch/csrc/python/support.h>
+
+#include <cstring>
+
+namespace torch::python {
+
+std::string_view utf8(PyObject* unicode) {
+  Py_ssize_t size = 0;
+  const char* data = PyUnicode_AsUTF8AndSize(unicode, &size);
+  if (!data) throw python_error();
+  return {data, static_cast<size_t>(size)};
+}
+
+std::string text_of(PyObject* o) { return std::string(utf8(checked(PyObject_Str(o)).get())); }
+
+std::string repr_of(PyObject* o) { return std::string(utf8(checked(PyObject_Repr(o)).get())); }
+
+bool add_object(PyObject* module, const char* name, PyObject* value) {
+  PyRef owned(value);
+  return value && PyObject_SetAttrString(module, name, value) == 0;
+}
+
+bool add_type(PyObject* module, PyTypeObject* type) {
+  if (PyType_Ready(type) < 0) return false;
+  const char* dot = std::strrchr(type->tp_name, '.');
+  auto* object = reinterpret_cast<PyObject*>(type);
+  Py_INCREF(object);
+  return add_object(module, dot ? dot + 1 : type->tp_name, object);
+}
+
+PyObject* cached_attribute(PyObject*& slot, const char* module, const char* name) {
+  if (!slot) {
+    PyRef owner(PyImport_ImportModule(module));
+    if (owner) slot = PyObject_GetAttrString(owner.get(), name);
+  }
+  return slot;
+}
+
+} // namespace torch::python

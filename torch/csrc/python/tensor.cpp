@@ -1,0 +1,299 @@
+// Life and death of tensor objects: allocation from a free list, the ownership flip of Note [One object
+// per tensor] in tensor.h, garbage collection, and the type objects themselves.
+#include <torch/csrc/python/tensor.h>
+
+#include <torch/csrc/python/construct.h>
+#include <torch/csrc/python/indexing.h>
+#include <torch/csrc/python/subclass.h>
+#include <torch/csrc/python/wrap.h>
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <new>
+
+namespace torch::python {
+
+PyTypeObject TensorMetaType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._TensorMeta"};
+PyTypeObject TensorBaseType = {PyVarObject_HEAD_INIT(&TensorMetaType, 0) "torch._C.TensorBase"};
+PyTypeObject* TensorClass = nullptr;
+PyTypeObject* ParameterClass = nullptr;
+
+namespace {
+
+PyTensor* as_tensor_object(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+
+// ---- free list -------------------------------------------------------------------------------------
+// Dead objects of exactly torch.Tensor, linked through `dict`. A result object is made for nearly every
+// operator call; reusing one saves the allocator and the zeroing.
+constexpr int kMaxFree = 128;
+PyTensor* free_objects = nullptr;
+int free_count = 0;
+
+PyTensor* allocate(PyTypeObject* type) {
+  if (C10_LIKELY(type == TensorClass && free_objects != nullptr)) {
+    PyTensor* self = free_objects;
+    free_objects = reinterpret_cast<PyTensor*>(self->dict);
+    --free_count;
+    PyObject_Init(reinterpret_cast<PyObject*>(self), type);
+    self->dict = nullptr;
+    return self;
+  }
+  // tp_alloc zeroes and tracks; tracking is done by the caller once the object is whole.
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) throw python_error();
+  PyObject_GC_UnTrack(self);
+  return as_tensor_object(self);
+}
+
+void release_memory(PyTensor* self, PyTypeObject* type) {
+  if (type == TensorClass && free_count < kMaxFree) {
+    self->dict = reinterpret_cast<PyObject*>(free_objects);
+    free_objects = self;
+    ++free_count;
+  } else {
+    type->tp_free(self);
+  }
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+
+// ---- ownership ---------------------------------------------------------------------------------------
+// Whether losing the object could be noticed by whoever gets the tensor from C++ later.
+bool worth_keeping(PyTensor* self) {
+  return self->dict || self->weakrefs || self->backward_hooks || self->post_accumulate_grad_hooks ||
+         !is_plain_tensor(reinterpret_cast<PyObject*>(self));
+}
+
+// C++ still holds the tensor of an object whose last Python reference went: revive the object and let
+// the tensor own it.
+bool hand_to_cpp(PyTensor* self) {
+  c10::TensorImpl* impl = self->tensor.unsafeGetTensorImpl();
+  if (!impl || impl->pyobj != self || impl->use_count() <= 1 || !worth_keeping(self)) return false;
+  auto* py = reinterpret_cast<PyObject*>(self);
+  Py_SET_REFCNT(py, 1);
+  impl->pyobj_owned = true;
+  // The handle stays in place without a count of its own.
+  impl->decref();
+  return true;
+}
+
+// The tensor dies while it owns `pyobj`. References can exist only where weak references were
+// followed; those get a tensor of their own with the same contents.
+void release_owned_object(void* pyobj) {
+  if (!Py_IsInitialized()) return;
+  WithGil gil;
+  auto* self = static_cast<PyTensor*>(pyobj);
+  c10::TensorImpl* dying = self->tensor.getIntrusivePtr().get();
+  auto unowned = self->tensor.take_impl();
+  unowned.release();
+  auto* py = reinterpret_cast<PyObject*>(self);
+  if (Py_REFCNT(py) > 1) {
+    try {
+      auto copy = dying->shallow_copy();
+      copy->pyobj = self;
+      self->tensor = at::Tensor(std::move(copy));
+    } catch (...) {
+      PyErr_WriteUnraisable(py);
+    }
+  }
+  Py_DECREF(py);
+}
+
+PyObject* existing_object(c10::TensorImpl* impl) {
+  auto* py = static_cast<PyObject*>(impl->pyobj);
+  if (C10_UNLIKELY(impl->pyobj_owned)) {
+    impl->pyobj_owned = false;
+    impl->incref(); // for the handle in the object; C++'s reference to the object goes to the caller
+  } else {
+    Py_INCREF(py);
+  }
+  return py;
+}
+
+// ---- destruction ---------------------------------------------------------------------------------------
+void clear_slots(PyObject* self, PyTypeObject* type) {
+  for (; type && type != &TensorBaseType; type = type->tp_base) {
+    PyMemberDef* member = type->tp_members;
+    for (Py_ssize_t i = 0, n = Py_SIZE(type); member && i < n; ++i, ++member) {
+      if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
+      auto** slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + member->offset);
+      Py_CLEAR(*slot);
+    }
+  }
+}
+
+int tensor_clear(PyObject* py) {
+  PyTensor* self = as_tensor_object(py);
+  // While C++ holds the tensor too the object may come back; its attributes must survive.
+  if (self->tensor.defined() && self->tensor.use_count() > 1) return 0;
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->backward_hooks);
+  Py_CLEAR(self->post_accumulate_grad_hooks);
+  return 0;
+}
+
+int tensor_traverse(PyObject* py, visitproc visit, void* arg) {
+  PyTensor* self = as_tensor_object(py);
+  if (self->tensor.defined() && self->tensor.use_count() > 1) return 0;
+  Py_VISIT(self->dict);
+  Py_VISIT(self->backward_hooks);
+  Py_VISIT(self->post_accumulate_grad_hooks);
+  return 0;
+}
+
+void tensor_dealloc(PyObject* py) {
+  PyTensor* self = as_tensor_object(py);
+  PyTypeObject* type = Py_TYPE(py);
+  if (hand_to_cpp(self)) return;
+  if (C10_UNLIKELY(type->tp_finalize != nullptr) && PyObject_CallFinalizerFromDealloc(py) < 0) {
+    return;
+  }
+  PyObject_GC_UnTrack(py);
+  if (C10_UNLIKELY(self->weakrefs != nullptr)) PyObject_ClearWeakRefs(py);
+  if (C10_UNLIKELY(type != TensorClass)) clear_slots(py, type);
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->backward_hooks);
+  Py_CLEAR(self->post_accumulate_grad_hooks);
+  if (c10::TensorImpl* impl = self->tensor.unsafeGetTensorImpl()) {
+    if (impl->pyobj == self) impl->pyobj = nullptr;
+  }
+  self->tensor.~Tensor();
+  release_memory(self, type);
+}
+
+// ---- types ---------------------------------------------------------------------------------------------
+// Every Python subclass gets this file's tp_dealloc: CPython's own would clear attributes before
+// the tensor had its chance to be handed to C++.
+PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
+  PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
+  if (made) reinterpret_cast<PyTypeObject*>(made)->tp_dealloc = tensor_dealloc;
+  return made;
+}
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  if (type == &TensorBaseType) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "Cannot directly construct TensorBase; subclass it and then construct that");
+    return nullptr;
+  }
+  return guarded([&] { return legacy_tensor_new(type, args, kwargs); });
+}
+
+PyMappingMethods as_mapping;
+PyNumberMethods as_number;
+
+Py_ssize_t tensor_length(PyObject* self) {
+  return guarded([&]() -> Py_ssize_t {
+    const at::Tensor& tensor = tensor_of(self);
+    if (tensor.dim() == 0) raise_type_error("len() of a 0-d tensor");
+    return static_cast<Py_ssize_t>(tensor.sizes()[0]);
+  });
+}
+
+bool add_methods(PyMethodDef* methods) {
+  for (PyMethodDef* def = methods; def->ml_name; ++def) {
+    PyRef descriptor((def->ml_flags & METH_STATIC)
+                         ? PyCFunction_New(def, nullptr)
+                         : PyDescr_NewMethod(&TensorBaseType, def));
+    if (!descriptor ||
+        PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* register_class(PyObject* cls, PyTypeObject*& slot) {
+  if (!PyType_Check(cls) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType)) {
+    PyErr_SetString(PyExc_TypeError, "expected a subclass of torch._C.TensorBase");
+    return nullptr;
+  }
+  Py_INCREF(cls);
+  slot = reinterpret_cast<PyTypeObject*>(cls);
+  return new_none();
+}
+
+PyObject* set_tensor_class(PyObject*, PyObject* cls) {
+  // Dead objects of the former class must not come back under the new one.
+  free_objects = nullptr;
+  free_count = 0;
+  return register_class(cls, TensorClass);
+}
+PyObject* set_parameter_class(PyObject*, PyObject* cls) {
+  return register_class(cls, ParameterClass);
+}
+
+PyMethodDef module_functions[] = {
+    {"_set_tensor_class", set_tensor_class, METH_O, "Registers torch.Tensor, the class of results."},
+    {"_set_parameter_class", set_parameter_class, METH_O, "Registers torch.nn.Parameter."},
+    {nullptr, nullptr, 0, nullptr}};
+
+void fill_base_type() {
+  PyTypeObject& type = TensorBaseType;
+  fill_number_slots(&as_number);
+  as_mapping.mp_length = tensor_length;
+  as_mapping.mp_subscript = tensor_getitem;
+  as_mapping.mp_ass_subscript = tensor_setitem;
+  type.tp_basicsize = sizeof(PyTensor);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+  type.tp_dealloc = tensor_dealloc;
+  type.tp_traverse = tensor_traverse;
+  type.tp_clear = tensor_clear;
+  type.tp_dictoffset = offsetof(PyTensor, dict);
+  type.tp_weaklistoffset = offsetof(PyTensor, weakrefs);
+  type.tp_new = tensor_new;
+  type.tp_as_mapping = &as_mapping;
+  type.tp_as_number = &as_number;
+  type.tp_richcompare = tensor_richcompare;
+  type.tp_hash = PyBaseObject_Type.tp_hash;
+  type.tp_getset = tensor_properties;
+  type.tp_methods = tensor_methods;
+}
+
+} // namespace
+
+PyObject* new_tensor_object(PyTypeObject* type, at::Tensor tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(impl->pyobj != nullptr)) {
+    raise(PyExc_RuntimeError, "this tensor already has a Python object");
+  }
+  PyTensor* self = allocate(type);
+  new (&self->tensor) at::Tensor(std::move(tensor));
+  impl->pyobj = self;
+  PyObject_GC_Track(self);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap(at::Tensor&& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(impl == nullptr)) return new_none();
+  if (impl->pyobj != nullptr) return existing_object(impl);
+  return guarded([&] { return new_tensor_object(TensorClass, std::move(tensor)); });
+}
+
+PyObject* wrap(const at::Tensor& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (C10_LIKELY(impl != nullptr && impl->pyobj != nullptr)) return existing_object(impl);
+  return wrap(at::Tensor(tensor));
+}
+
+bool init_tensor(PyObject* module) {
+  TensorMetaType.tp_base = &PyType_Type;
+  TensorMetaType.tp_basicsize = PyType_Type.tp_basicsize;
+  TensorMetaType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  TensorMetaType.tp_new = meta_new;
+  if (!add_type(module, &TensorMetaType)) return false;
+  fill_base_type();
+  if (!add_type(module, &TensorBaseType)) return false;
+  if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods)) return false;
+  auto* base = reinterpret_cast<PyObject*>(&TensorBaseType);
+  Py_INCREF(base);
+  if (!add_object(module, "_TensorBase", base)) return false;
+  // Until the package defines torch.Tensor results are of the base class.
+  TensorClass = &TensorBaseType;
+  c10::TensorImpl::release_pyobj = release_owned_object;
+  return PyModule_AddFunctions(module, module_functions) == 0;
+}
+
+} // namespace torch::python

@@ -1,0 +1,452 @@
+"""Storages: the memory behind tensors.
+
+UntypedStorage is bytes on a device. TypedStorage, the older view of it as elements of a dtype, is kept because
+checkpoints and programs name it; it is written here entirely, on top of the former."""
+
+import copy as _copy
+import warnings
+
+import torch
+from torch import _C
+
+__all__ = ["TypedStorage", "UntypedStorage"]
+
+_DTYPE_TO_STORAGE = {}
+
+
+class UntypedStorage(_C.StorageBase):
+    """A block of bytes on a device. Tensors that share one share memory."""
+
+    __slots__ = ()
+
+    is_sparse = False
+    is_sparse_csr = False
+
+    def __repr__(self):
+        info = f"[torch.storage.UntypedStorage(device={self.device}) of size {self.size()}]"
+        if self.device.type == "meta":
+            return "...\n" + info
+        return "".join(f" {value}\n" for value in self.tolist()) + info
+
+    __str__ = __repr__
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        memo = memo.setdefault("torch", {})
+        if self._cdata in memo:
+            return memo[self._cdata]
+        new = self.clone()
+        memo[self._cdata] = new
+        return new
+
+    def __sizeof__(self):
+        return super().__sizeof__() + self.nbytes()
+
+    def __reduce__(self):
+        return _from_bytes, (bytes(self.tolist()),)
+
+    def clone(self):
+        """A copy on the same device."""
+        return type(self)(self.nbytes(), device=self.device).copy_(self)
+
+    def tolist(self):
+        """The bytes as integers."""
+        return list(_C._storage_bytes(self))
+
+    def cpu(self):
+        """This storage if it is on the CPU, else a copy there."""
+        return self if self.device.type == "cpu" else self._to_device("cpu", False)
+
+    def cuda(self, device=None, non_blocking=False):
+        """This storage if it is on that GPU, else a copy there."""
+        target = torch.device("cuda") if device is None else torch.device(device)
+        return self if self.device == target else self._to_device(target, non_blocking)
+
+    def to(self, *, device, non_blocking=False):
+        """This storage if it is on that device, else a copy there."""
+        device = torch.device(device)
+        return self if self.device == device else self._to_device(device, non_blocking)
+
+    def _to_device(self, device, non_blocking):
+        return UntypedStorage(self.nbytes(), device=device).copy_(self, non_blocking)
+
+    def untyped(self):
+        """The storage itself."""
+        return self
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of the class, or a typed copy of the bytes."""
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        return self._as_typed(dtype)
+
+    def _as_typed(self, dtype):
+        """Each byte as an element of `dtype`."""
+        values = torch.tensor([], dtype=torch.uint8, device=self.device).set_(self)
+        return values.to(dtype)._typed_storage()
+
+    def is_pinned(self, device="cuda"):
+        """Whether the memory is page-locked."""
+        return _C._storage_is_pinned(self)
+
+    def pin_memory(self, device="cuda"):
+        """A page-locked copy."""
+        if self.device.type != "cpu":
+            raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
+        return _C._storage_pin(self)
+
+    @property
+    def is_cuda(self):
+        """Whether the memory is on a CUDA device."""
+        return self.device.type == "cuda"
+
+    def get_device(self):
+        """The index of the device, -1 for the CPU."""
+        return -1 if self.device.type == "cpu" else self.device.index
+
+    @property
+    def filename(self):
+        """The file that the memory maps, or None."""
+        return self._get_filename()
+
+    def byteswap(self, dtype):
+        """Reverses the bytes of each element in place."""
+        size = torch.empty((), dtype=dtype).element_size()
+        if dtype.is_complex:
+            size //= 2
+        view = torch.tensor([], dtype=torch.uint8).set_(self)
+        count = self.nbytes() // size
+        rows = view[: count * size].view(count, size)
+        rows.copy_(rows.flip(1))
+
+
+for _dtype_name in (
+    "double float half long int short char byte bool bfloat16 float8_e5m2 float8_e4m3fn "
+    "float8_e5m2fnuz float8_e4m3fnuz"
+).split():
+    _target = {"char": "int8", "byte": "uint8"}.get(_dtype_name, _dtype_name)
+
+    def _convert(self, _target=_target):
+        return self._as_typed(getattr(torch, _target))
+
+    _convert.__name__ = _dtype_name
+    _convert.__doc__ = f"A typed copy with elements of torch.{_target}."
+    setattr(UntypedStorage, _dtype_name, _convert)
+UntypedStorage.complex_double = lambda self: self._as_typed(torch.complex128)
+UntypedStorage.complex_float = lambda self: self._as_typed(torch.complex64)
+del _dtype_name, _target, _convert
+
+
+def _from_bytes(data):
+    """Unpickles an UntypedStorage."""
+    storage = UntypedStorage(len(data))
+    if data:
+        torch.tensor([], dtype=torch.uint8).set_(storage).copy_(
+            torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        )
+    return storage
+
+
+def _load_from_bytes(b):
+    """Unpickles a storage that PyTorch pickled: bytes of a file in torch.save's format."""
+    import io
+
+    return torch.load(io.BytesIO(b), weights_only=False)
+
+
+def _typed_from_untyped(untyped, dtype):
+    """Unpickles a TypedStorage."""
+    return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+
+_warned = False
+
+
+def _warn_typed_storage_removal(stacklevel=2):
+    """Says once per process (always, if set_warn_always) that TypedStorage is deprecated."""
+    global _warned
+    if _warned and not torch.is_warn_always_enabled():
+        return
+    _warned = True
+    warnings.warn(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
+        "storage class. This should only matter to you if you are using storages directly.  To access "
+        "UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _argument_size(args):
+    if len(args) > 1:
+        raise TypeError(f"Too many positional arguments: {len(args)}")
+    return args[0] if args else 0
+
+
+class TypedStorage:
+    """A storage seen as elements of a dtype."""
+
+    is_sparse = False
+    _dtype_of_class = None
+    _device_of_class = "cpu"
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if not _internal:
+            _warn_typed_storage_removal()
+        dtype = dtype or type(self)._dtype_of_class or torch.get_default_dtype()
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        self.dtype = dtype
+        if wrap_storage is not None:
+            if args or device is not None:
+                raise RuntimeError("With 'wrap_storage', neither a size nor 'device' may be given")
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(
+                    f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}"
+                )
+            self._untyped_storage = wrap_storage
+            return
+        source = _argument_size(args)
+        if isinstance(source, int):
+            device = device or type(self)._device_of_class
+            self._untyped_storage = UntypedStorage(source * dtype.itemsize, device=device)
+        else:
+            values = torch.tensor(list(source), dtype=dtype, device=device)
+            self._untyped_storage = values.untyped_storage()
+
+    def _flat(self):
+        """The storage as a one-dimensional tensor that shares its memory."""
+        return torch.tensor([], dtype=self.dtype, device=self.device).set_(
+            self._untyped_storage, 0, (self._size(),), (1,)
+        )
+
+    @property
+    def device(self):
+        """The device of the memory."""
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self):
+        """Whether the memory is on a CUDA device."""
+        return self._untyped_storage.is_cuda
+
+    @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    def untyped(self):
+        """The bytes."""
+        return self._untyped_storage
+
+    def _size(self):
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    def size(self):
+        """The number of elements."""
+        return self._size()
+
+    __len__ = size
+
+    def nbytes(self):
+        """The number of bytes."""
+        return self._untyped_storage.nbytes()
+
+    def element_size(self):
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self):
+        """The address of the memory."""
+        return self._untyped_storage.data_ptr()
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        return self._flat()[self._checked_index(index)].item()
+
+    def _checked_index(self, index):
+        size = self._size()
+        if not -size <= index < size:
+            raise IndexError(f"index {index} out of range for storage of size {size}")
+        return index % size
+
+    def __setitem__(self, index, value):
+        if isinstance(index, int):
+            index = self._checked_index(index)
+        elif not isinstance(index, slice):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        with torch.no_grad():
+            self._flat()[index] = torch.tensor(value, dtype=self.dtype)
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def tolist(self):
+        """The elements as Python numbers."""
+        return self._flat().tolist()
+
+    def fill_(self, value):
+        """Sets every element."""
+        self._flat().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        """Copies the elements of another storage, converting them."""
+        if isinstance(source, TypedStorage):
+            self._flat().copy_(source._flat(), bool(non_blocking))
+        else:
+            self._untyped_storage.copy_(source, bool(non_blocking))
+        return self
+
+    def resize_(self, size):
+        """Changes the number of elements; the common part stays."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def resizable(self):
+        """Whether resize_ is possible."""
+        return self._untyped_storage.resizable()
+
+    def _wrap(self, untyped):
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
+
+    def clone(self):
+        """A copy."""
+        return self._wrap(self._untyped_storage.clone())
+
+    def cpu(self):
+        """This storage or a copy on the CPU."""
+        return self._wrap(self._untyped_storage.cpu())
+
+    def cuda(self, device=None, non_blocking=False):
+        """This storage or a copy on a GPU."""
+        return self._wrap(self._untyped_storage.cuda(device, non_blocking))
+
+    def to(self, *, device, non_blocking=False):
+        """This storage or a copy on another device."""
+        return self._wrap(self._untyped_storage.to(device=device, non_blocking=non_blocking))
+
+    def is_shared(self):
+        """Whether the memory is shared between processes."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        """Moves the memory to where other processes can map it."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def is_pinned(self, device=None):
+        """Whether the memory is page-locked."""
+        return self._untyped_storage.is_pinned()
+
+    def pin_memory(self, device=None):
+        """A page-locked copy."""
+        return self._wrap(self._untyped_storage.pin_memory())
+
+    def get_device(self):
+        """The index of the device, -1 for the CPU."""
+        return self._untyped_storage.get_device()
+
+    @property
+    def filename(self):
+        """The file that the memory maps, or None."""
+        return self._untyped_storage.filename
+
+    def _get_legacy_storage_class(self):
+        return _DTYPE_TO_STORAGE.get(self.dtype)
+
+    def pickle_storage_type(self):
+        """The class name under which files know this kind of storage."""
+        cls = _DTYPE_TO_STORAGE.get(self.dtype)
+        if cls is None:
+            raise KeyError(f"dtype {self.dtype} is not recognized")
+        return cls.__name__
+
+    _pickle_storage_type = pickle_storage_type
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of the class, or a copy with elements of another dtype."""
+        if dtype is None:
+            cls = _DTYPE_TO_STORAGE.get(self.dtype)
+            return f"torch.{cls.__name__}" if cls else "torch.storage.TypedStorage"
+        return self._flat().to(dtype)._typed_storage()
+
+    @classmethod
+    def from_buffer(cls, *args, **kwargs):
+        """A storage with a copy of a buffer's bytes."""
+        dtype = cls._dtype_of_class or kwargs.pop("dtype", torch.get_default_dtype())
+        untyped = UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs)
+        return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+    def __repr__(self):
+        info = f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        if self.device.type == "meta":
+            return "...\n" + info
+        return "".join(f" {value}\n" for value in self.tolist()) + info
+
+    __str__ = __repr__
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self._wrap(_copy.deepcopy(self._untyped_storage, memo))
+
+    def __eq__(self, other):
+        if not isinstance(other, TypedStorage):
+            return NotImplemented
+        return self._cdata == other._cdata and self.dtype is other.dtype
+
+    __hash__ = object.__hash__
+
+    def __reduce__(self):
+        return _typed_from_untyped, (self._untyped_storage, self.dtype)
+
+
+class _LegacyStorageMeta(type):
+    """isinstance(storage, torch.FloatStorage) asks for the dtype of a TypedStorage."""
+
+    def __instancecheck__(cls, instance):
+        return type(instance) is TypedStorage and instance.dtype is cls._dtype_of_class
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """torch.FloatStorage and its like: calling one makes a TypedStorage of its dtype."""
+
+    dtype = None
+
+    def __new__(cls, *args, wrap_storage=None, device=None):
+        return TypedStorage(
+            *args, wrap_storage=wrap_storage, dtype=cls._dtype_of_class, device=device, _internal=True
+        )
+
+
+def _legacy_class(name, dtype):
+    cls = _LegacyStorageMeta(name, (_LegacyStorage,), {"__module__": "torch", "_dtype_of_class": dtype, "dtype": dtype})
+    _DTYPE_TO_STORAGE[dtype] = cls
+    return cls
+
+
+ByteStorage = _legacy_class("ByteStorage", torch.uint8)
+DoubleStorage = _legacy_class("DoubleStorage", torch.float64)
+FloatStorage = _legacy_class("FloatStorage", torch.float32)
+HalfStorage = _legacy_class("HalfStorage", torch.float16)
+LongStorage = _legacy_class("LongStorage", torch.int64)
+IntStorage = _legacy_class("IntStorage", torch.int32)
+ShortStorage = _legacy_class("ShortStorage", torch.int16)
+CharStorage = _legacy_class("CharStorage", torch.int8)
+BoolStorage = _legacy_class("BoolStorage", torch.bool)
+BFloat16Storage = _legacy_class("BFloat16Storage", torch.bfloat16)
+ComplexDoubleStorage = _legacy_class("ComplexDoubleStorage", torch.complex128)
+ComplexFloatStorage = _legacy_class("ComplexFloatStorage", torch.complex64)
+QUInt8Storage = _legacy_class("QUInt8Storage", torch.quint8)
+QInt8Storage = _legacy_class("QInt8Storage", torch.qint8)
+QInt32Storage = _legacy_class("QInt32Storage", torch.qint32)
+QUInt4x2Storage = _legacy_class("QUInt4x2Storage", torch.quint4x2)
+QUInt2x4Storage = _legacy_class("QUInt2x4Storage", torch.quint2x4)

@@ -1,0 +1,12 @@
+"""The version of this package, in the forms that programs ask for. The public number is that of the PyTorch whose
+behaviour is implemented; the local part is our own version."""
+
+__all__ = ["__version__", "debug", "cuda", "git_version", "hip", "rocm", "xpu"]
+
+__version__ = "2.9.0+cresset.0.1"
+debug = False
+cuda: "str | None" = None
+git_version: "str | None" = None
+hip: "str | None" = None
+rocm: "str | None" = None
+xpu: "str | None" = None

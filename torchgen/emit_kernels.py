@@ -1,0 +1,270 @@
+"""The bridge from the dispatcher to the kernels: declarations of every kernel named in the yaml (Native.h per family),
+and per operator the typed wrappers, the constant kernel table, the registry entry, call and redispatch.
+
+A wrapper adds nothing that costs time: it drops the context, turns symbolic sizes into plain ones, and for structured
+operators runs the shape function before the kernel. An operator's file is chosen by a hash of its base name, so that a
+new entry changes one file of its family.
+"""
+
+from __future__ import annotations
+
+from . import cpp_types as cpp
+from . import emit_pointwise
+from .emit_ops import BANNER, standard_includes
+from .model import Entry, Kernel, Model, Op, shard_count, shard_of
+from .schema import Argument, Schema
+
+_OPS_PER_SHARD = 36
+_DEVICE_OF_KEY = {"CPU": "c10::kCPU", "CUDA": "c10::kCUDA", "Meta": "c10::kMeta", "PrivateUse1": "c10::kPrivateUse1"}
+
+
+# ---- Native.h ----------------------------------------------------------------------------------------------------
+
+
+def _native_signature(schema: Schema, fn: str, symint: bool) -> tuple[str, str]:
+    params = ", ".join(cpp.params(schema.args, symint))
+    return cpp.return_type(schema, symint), f"{fn}({params})"
+
+
+def _functional_args(schema: Schema) -> list[Argument]:
+    return [a for a in schema.args if not a.is_out]
+
+
+def _structured_signatures(op: Op, fn: str) -> tuple[str, str]:
+    """Declarations of the shape function and of a kernel of a structured operator."""
+    entry = op.entry
+    args = cpp.params(entry.schema.args, entry.symint)
+    outs = [f"const at::Tensor& {name}" for name in _output_names(entry.schema)]
+    meta = f"meta_{entry.meta}({', '.join(['at::OutputBuilder& out', *args])})"
+    return meta, f"{fn}({', '.join([*args, *outs])})"
+
+
+def _output_names(schema: Schema) -> list[str]:
+    count = len(schema.returns)
+    names = [r.name or ("out" if count == 1 else f"out{i}") for i, r in enumerate(schema.returns)]
+    taken = {a.cpp_name for a in schema.args}
+    return [n + "_result" if n in taken else n for n in names]
+
+
+class _Declarations:
+    """Collects declarations of a namespace once each, and finds two that differ in the return type only."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[str, Entry]] = {}
+
+    def add(self, ret: str, signature: str, entry: Entry) -> None:
+        types = ",".join(p.rsplit(" ", 1)[0] for p in signature.rstrip(")").split(", "))
+        known = self.seen.setdefault(types, (f"{ret} {signature};", entry))
+        if known[0].split(" ")[0] != ret.split(" ")[0]:
+            raise entry.error(
+                f"the kernel '{signature.split('(')[0]}' is declared with another return type at line {known[1].line}"
+            )
+
+    def text(self) -> list[str]:
+        return sorted(text for text, _ in self.seen.values())
+
+
+def _declarations(ops: list[Op]) -> str:
+    """Declarations of every kernel and shape function that `ops` name."""
+    native, meta = _Declarations(), _Declarations()
+    for op in ops:
+        for kernel in op.kernels:
+            if kernel.kind == "native":
+                ret, signature = _native_signature(op.schema, kernel.fn, op.entry.symint)
+                native.add(ret, signature, op.entry)
+            elif kernel.kind == "structured":
+                meta_signature, fn_signature = _structured_signatures(op, kernel.fn)
+                meta.add("void", meta_signature, op.entry)
+                if kernel.fn:
+                    native.add("void", fn_signature, op.entry)
+    parts = []
+    for namespace, found in (("at::meta", meta), ("at::native", native)):
+        if found.seen:
+            lines = "".join(line + "\n" for line in found.text())
+            parts.append(f"namespace {namespace} {{\n{lines}}}  // namespace {namespace}\n")
+    return "\n".join(parts)
+
+
+def _has(ops: list[Op], kind: str) -> bool:
+    return any(k.kind == kind for op in ops for k in op.kernels)
+
+
+def native_header(ops: list[Op]) -> str:
+    builder = "#include <ATen/native/OutputBuilder.h>\n" if _has(ops, "structured") else ""
+    return f"{BANNER}#pragma once\n{standard_includes(ops)}#include <ATen/core/Tensor.h>\n{builder}\n{_declarations(ops)}"
+
+
+# ---- wrappers ----------------------------------------------------------------------------------------------------
+
+
+def _kernel_args(args: list[Argument], symint: bool) -> list[str]:
+    return [a.cpp_name if symint else cpp.to_plain(a) for a in args]
+
+
+def _native_body(op: Op, kernel: Kernel) -> list[str]:
+    args = ", ".join(_kernel_args(list(op.schema.args), op.entry.symint))
+    return [f"return at::native::{kernel.fn}({args});"]
+
+
+def _return_outs(op: Op) -> str:
+    outs = [a.cpp_name for a in op.schema.out_args]
+    if cpp.return_type(op.schema) == "void":
+        return ""
+    return f"return {outs[0]};" if len(outs) == 1 else f"return {{{', '.join(outs)}}};"
+
+
+def _structured_body(op: Op, kernel: Kernel) -> list[str]:
+    entry = op.entry
+    args = _kernel_args(_functional_args(op.schema), entry.symint)
+    count = len(entry.schema.returns)
+    device = _DEVICE_OF_KEY[kernel.key]
+    if op.functional is None:
+        builder = f"at::OutputBuilder::Functional, {count}, {device}"
+        taken = [f"outputs.take({i})" for i in range(count)]
+        finish = [f"return {taken[0]};" if count == 1 else f"return {{{', '.join(taken)}}};"]
+    elif op.schema.is_out:
+        outs = ", ".join(f"&{a.cpp_name}" for a in op.schema.out_args)
+        builder = f"at::OutputBuilder::Out, {{{outs}}}, {device}"
+        finish = ["outputs.finish();", _return_outs(op)]
+    else:
+        builder = f"at::OutputBuilder::InPlace, self, {device}"
+        finish = ["outputs.finish();", "return self;"]
+    lines = [f"at::OutputBuilder outputs({builder});"]
+    lines.append(f"at::meta::meta_{entry.meta}({', '.join(['outputs', *args])});")
+    if kernel.fn:
+        results = [f"outputs[{i}]" for i in range(count)]
+        lines.append(f"at::native::{kernel.fn}({', '.join([*args, *results])});")
+    return lines + finish
+
+
+def _functional_call(op: Op) -> str:
+    """Calls the functional variant from a derived one; a factory takes its options from `out`."""
+    assert op.functional is not None
+    from_out = {
+        "dtype": "out.scalar_type()",
+        "layout": "out.layout()",
+        "device": "out.device()",
+        "pin_memory": "::std::nullopt",
+    }
+    args = []
+    for arg in op.functional.schema.args:
+        if op.schema.is_out and arg in op.functional.options_args:
+            args.append(from_out[arg.name].replace("out.", f"{op.schema.out_args[0].cpp_name}."))
+        else:
+            args.append(arg.cpp_name)
+    return f"at::_ops::{op.functional.struct}::call({', '.join(args)})"
+
+
+def _store_body(op: Op, kernel: Kernel) -> list[str]:
+    store = f"at::native::generated::{kernel.kind}"
+    lines = [f"auto result = {_functional_call(op)};"]
+    in_place = kernel.kind == "store_inplace"
+    targets = [a for a in op.schema.args if a.name == "self"] if in_place else list(op.schema.out_args)
+    for i, target in enumerate(targets):
+        name = target.cpp_name
+        value = "result" if len(targets) == 1 else f"::std::get<{i}>(result)"
+        if not target.type.is_list:
+            lines.append(f"{store}({name}, {value});")
+            continue
+        lines.append(
+            f'TORCH_CHECK({name}.size() == {value}.size(), "{op.schema.name}: expected ", {value}.size(),\n'
+            f'              " tensors in {target.name} but got ", {name}.size());'
+        )
+        lines.append(
+            f"for (size_t i = 0; i < {name}.size(); ++i) {store}(const_cast<at::Tensor&>({name}[i]), {value}[i]);"
+        )
+    if in_place:
+        return lines + (["return self;"] if op.schema.returns else [])
+    return [*lines, _return_outs(op)]
+
+
+def _body(op: Op, kernel: Kernel) -> list[str]:
+    if kernel.kind == "native":
+        return _native_body(op, kernel)
+    if kernel.kind == "structured":
+        return _structured_body(op, kernel)
+    if kernel.kind == "pointwise":
+        return emit_pointwise.wrapper_body(op)
+    return _store_body(op, kernel)
+
+
+def _wrappers(op: Op) -> tuple[list[str], list[str]]:
+    """Wrapper definitions and the rows of the kernel table. Keys with the same body share one wrapper."""
+    code: list[str] = []
+    rows: list[str] = []
+    names: dict[str, str] = {}
+    params = ", ".join(["at::KernelContext", *cpp.params(op.schema.args)])
+    for kernel in op.kernels:
+        body = "".join(f"  {line}\n" for line in _body(op, kernel) if line)
+        name = names.get(body)
+        if name is None:
+            name = names[body] = f"{kernel.key}_{op.struct}"
+            code.append(f"{cpp.return_type(op.schema)} {name}({params}) {{\n{body}}}\n")
+        rows.append(f"    {{c10::DispatchKey::{kernel.key}, reinterpret_cast<void*>(&{name})}},\n")
+    return code, rows
+
+
+def op_flags(op: Op) -> str:
+    flags = []
+    if any(a.is_write for a in op.schema.args):
+        flags.append("at::kOpMutates")
+    if op.is_view:
+        flags.append("at::kOpView")
+    if op.options_args and not any(a.type.is_tensor_like for a in op.schema.args):
+        flags.append("at::kOpFactory")
+    if {k.key for k in op.kernels} == {"CompositeImplicitAutograd"}:
+        flags.append("at::kOpComposite")
+    return " | ".join(flags) or "0"
+
+
+def definition(op: Op) -> str:
+    s = op.schema
+    wrappers, rows = _wrappers(op)
+    kernels = f"kernels_{op.struct}"
+    parts = ["namespace {\n", *wrappers]
+    if op.entry.pointwise and op.functional is None:
+        parts.insert(1, emit_pointwise.spec_definition(op.entry))
+    parts.append(f"const at::KernelInit {kernels}[] = {{\n{''.join(rows)}")
+    parts.append("    {c10::DispatchKey::Undefined, nullptr}};\n}  // namespace\n")
+    parts.append(
+        f"const at::OperatorEntry {op.struct}::entry{{\n    name, overload_name, schema_str, {kernels},\n"
+        f"    &at::kBoxingOps<schema>, {op_flags(op)}, {cpp.cpp_string(','.join(op.entry.tags))}}};\n"
+    )
+    ret = cpp.return_type(s)
+    template_args = ", ".join([ret, *(cpp.arg_type(a) for a in s.args)])
+    params = cpp.params(s.args)
+    names = [a.cpp_name for a in s.args]
+    call = f"at::dispatch_call<{template_args}>({', '.join(['entry', *names])})"
+    again = f"at::dispatch_redispatch<{template_args}>({', '.join(['entry', 'keys', *names])})"
+    parts.append(f"{ret} {op.struct}::call({', '.join(params)}) {{\n  return {call};\n}}\n")
+    redispatch = ", ".join(["c10::DispatchKeySet keys", *params])
+    parts.append(f"{ret} {op.struct}::redispatch({redispatch}) {{\n  return {again};\n}}\n\n")
+    return "".join(parts)
+
+
+def _ops_file(ops: list[Op]) -> str:
+    # The kernels are declared here and not included from Native.h, so that a new entry recompiles one shard.
+    includes = ["ATen/core/Boxing.h", "ATen/core/Dispatcher.h", "ATen/native/GeneratedSupport.h"]
+    if _has(ops, "pointwise"):
+        includes.append("ATen/iter/Pointwise.h")
+    if _has(ops, "structured"):
+        includes.append("ATen/native/OutputBuilder.h")
+    includes += [f"ATen/ops/{b}.h" for b in sorted({o.base for op in ops for o in (op, op.functional) if o})]
+    parts = [BANNER, "#define CRESSET_KERNEL_TU\n", *(f"#include <{i}>\n" for i in includes), "\n"]
+    parts += [_declarations(ops), emit_pointwise.table_declarations(ops), "\nnamespace at::_ops {\n"]
+    parts += [definition(op) for op in ops]
+    parts.append("}  // namespace at::_ops\n")
+    return "".join(parts)
+
+
+def emit(model: Model) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for family, ops in model.families().items():
+        files[f"ATen/native/{family}/Native.h"] = native_header(ops)
+        count = shard_count(len(ops), _OPS_PER_SHARD)
+        shards: list[list[Op]] = [[] for _ in range(count)]
+        for op in sorted(ops, key=lambda op: op.base):
+            shards[shard_of(op.base, count)].append(op)
+        for k, shard in enumerate(shards):
+            files[f"ATen/Ops_{family}_{k}.cpp"] = _ops_file(shard)
+    return files
