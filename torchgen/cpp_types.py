@@ -1,5 +1,6 @@
-"""How schema types are spelled in C++: arguments, returns, defaults, and the conversions between the symbolic and the
-plain form of sizes. Every emitter asks here, so that a type has one spelling in headers, wrappers and bindings.
+"""How schema types are spelled in C++: arguments, returns, defaults, and the conversions between
+the symbolic and the plain form of sizes. Every emitter asks here, so that a type has one spelling
+in headers, wrappers and bindings.
 """
 
 from __future__ import annotations
@@ -38,13 +39,16 @@ _LISTS = {
     "Tensor": "at::TensorList",
 }
 _OPTIONAL_LISTS = {"int": "at::OptionalIntArrayRef", "SymInt": "at::OptionalSymIntArrayRef"}
-SCALAR_TYPES_BY_NUMBER = (
-    "Byte Char Short Int Long Half Float Double ComplexHalf ComplexFloat ComplexDouble Bool QInt8 QUInt8 QInt32 BFloat16"
-).split()
+# In the order of the numbers that stored schemas use for dtypes.
+SCALAR_TYPES_BY_NUMBER = tuple(
+    "Byte Char Short Int Long Half Float Double ComplexHalf ComplexFloat ComplexDouble Bool "
+    "QInt8 QUInt8 QInt32 BFloat16".split()
+)
 
 
 def concrete(type_: Type) -> Type:
-    """The type with SymInt replaced by int: what a kernel that does not ask for `symint` receives."""
+    """The type with SymInt replaced by int: what a kernel that does not ask for `symint`
+    receives."""
     if type_.base != "SymInt":
         return type_
     return Type("int", type_.optional, type_.is_list, type_.size, type_.item_optional)
@@ -111,8 +115,11 @@ def return_type(schema: Schema, symint: bool = True) -> str:
     return "::std::tuple<" + ", ".join(_return_item(r, symint) for r in items) + ">"
 
 
-def params(args: tuple[Argument, ...] | list[Argument], symint: bool = True, defaults: bool = False) -> list[str]:
-    """Parameter declarations. Defaults are given from the last argument back to the first one without."""
+def params(
+    args: tuple[Argument, ...] | list[Argument], symint: bool = True, defaults: bool = False
+) -> list[str]:
+    """Parameter declarations. Defaults are given from the last argument back to the first one
+    without."""
     result: list[str] = []
     may_default = defaults
     for arg in reversed(args):
@@ -160,7 +167,11 @@ def default_value(t: Type, text: str) -> str:
         name = MEMORY_FORMAT_NAMES.get(text) or list(MEMORY_FORMAT_NAMES.values())[int(text)]
         return f"at::MemoryFormat::{name}"
     if t.base == "Layout":
-        return "at::Layout::Strided" if text in ("0", "strided") else f"static_cast<at::Layout>({text})"
+        return (
+            "at::Layout::Strided"
+            if text in ("0", "strided")
+            else f"static_cast<at::Layout>({text})"
+        )
     if t.base == "Device":
         return f"at::Device({cpp_string(string_value(text))})"
     raise GenError(f"'{t}' cannot have the default '{text}'")
@@ -175,7 +186,8 @@ def _list_default(t: Type, text: str) -> str:
 
 
 def to_plain(arg: Argument) -> str:
-    """The expression that turns a symbolic argument into the plain one; other arguments pass unchanged."""
+    """The expression that turns a symbolic argument into the plain one; other arguments pass
+    unchanged."""
     name = arg.cpp_name
     if arg.type.base != "SymInt":
         return name
@@ -189,4 +201,5 @@ def to_symbolic(arg: Argument) -> str:
         return name
     if not arg.type.optional:
         return f"c10::as_symint_array({name})"
-    return f"{name} ? at::OptionalSymIntArrayRef(c10::as_symint_array(*{name})) : at::OptionalSymIntArrayRef()"
+    given = f"at::OptionalSymIntArrayRef(c10::as_symint_array(*{name}))"
+    return f"{name} ? {given} : at::OptionalSymIntArrayRef()"

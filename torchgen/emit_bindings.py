@@ -1,7 +1,9 @@
-"""Python bindings: constant parameter tables, one invoke function per signature, and a METH_FASTCALL entry per name.
+"""Python bindings: constant parameter tables, one invoke function per signature, and a
+METH_FASTCALL entry per name.
 
-All parsing is done by one out-of-line function over the tables (torch/csrc/python/arg_parser.h); generated code only
-reads the parsed values and calls the operator, which keeps 2,000 overloads at seconds of compile time.
+All parsing is done by one out-of-line function over the tables (torch/csrc/python/arg_parser.h);
+generated code only reads the parsed values and calls the operator, which keeps 2,000 overloads at
+seconds of compile time.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from . import cpp_types as cpp
 from .emit_ops import BANNER
 from .emit_pyi import docstring
 from .model import Model, Op, shard_count, shard_of
-from .python_sigs import MODULES, PyFunction, PyParam, PySignature
+from .python_sigs import MODULES, PyFunction, PyParam, PySignature, is_bound
 from .schema import Type
 
 _PER_SHARD = 110
@@ -48,7 +50,7 @@ def _kind(t: Type) -> tuple[str, str, str]:
     return (_LIST_ACCESSORS if t.is_list else _ACCESSORS)[t.base]
 
 
-# ---- parameters --------------------------------------------------------------------------------------------------
+# ---- parameters ----------------------------------------------------------------------------------
 
 
 def _flags(p: PyParam) -> str:
@@ -98,7 +100,7 @@ def _call(sig: PySignature, op: Op, outs: list[str]) -> str:
     return f"at::_ops::{op.struct}::call({', '.join(values)})"
 
 
-# ---- invoke ------------------------------------------------------------------------------------------------------
+# ---- invoke --------------------------------------------------------------------------------------
 
 
 def _named(op: Op) -> str:
@@ -112,7 +114,12 @@ def _named(op: Op) -> str:
 def _wrap_result(sig: PySignature, op: Op, call: str) -> list[str]:
     if cpp.return_type(op.schema) == "void":
         return [f"{call};", "return wrap_void();"]
-    if op.schema.is_inplace and op.schema.args and sig.params[0].arg is not None and sig.params[0].arg.is_write:
+    if (
+        op.schema.is_inplace
+        and op.schema.args
+        and sig.params[0].arg is not None
+        and sig.params[0].arg.is_write
+    ):
         return [f"{call};", "return wrap_self(a);"]
     if _named(op):
         return [f"return wrap_named({_named(op)}, {call});"]
@@ -133,7 +140,8 @@ def _out_lines(sig: PySignature, op: Op) -> list[str]:
         if sig.is_factory:
             dtype, layout, device = (sig.index(n) for n in ("dtype", "layout", "device"))
             lines.append(
-                f"check_out_options(out, a.opt_scalar_type({dtype}), a.opt_layout({layout}), a.opt_device({device}));"
+                f"check_out_options(out, a.opt_scalar_type({dtype}), a.opt_layout({layout}),\n"
+                f"                    a.opt_device({device}));"
             )
         lines.append(f"{_call(sig, op, ['out'])};")
         if sig.is_factory:
@@ -141,7 +149,10 @@ def _out_lines(sig: PySignature, op: Op) -> list[str]:
             return [*lines, f"return finish_factory(out, a.given({grad}) && a.boolean({grad}));"]
         return [*lines, f"return wrap_given(a, {at});"]
     names = [f"out_tensor(outs, {i})" for i in range(len(outs))]
-    lines = [f"at::TensorList outs = a.tensor_list({at});", f'check_out_count("{sig.name}", outs, {len(outs)});']
+    lines = [
+        f"at::TensorList outs = a.tensor_list({at});",
+        f'check_out_count("{sig.name}", outs, {len(outs)});',
+    ]
     call = _call(sig, op, names)
     named = _named(op)
     return [*lines, f"return wrap_named({named}, {call});" if named else f"return wrap({call});"]
@@ -155,13 +166,16 @@ def _invoke(sig: PySignature, name: str) -> str:
         if sig.out is not None:
             at = sig.index("", "out")
             functional = "".join(f"    {line}\n" for line in lines)
-            lines = [f"if (C10_LIKELY(!a.present({at}))) {{\n{functional}  }}", *_out_lines(sig, sig.out)]
+            lines = [
+                f"if (C10_LIKELY(!a.present({at}))) {{\n{functional}  }}",
+                *_out_lines(sig, sig.out),
+            ]
     body = "".join(f"  {line}\n" for line in lines)
     unused = "" if "a." in body or "(a" in body else "[[maybe_unused]] "
     return f"PyObject* {name}({unused}ArgValues& a) {{\n{body}}}\n"
 
 
-# ---- functions ---------------------------------------------------------------------------------------------------
+# ---- functions -----------------------------------------------------------------------------------
 
 
 def _signature_flags(sig: PySignature) -> str:
@@ -183,21 +197,23 @@ def _function(f: PyFunction) -> str:
             table = ",\n    ".join(_param_row(p) for p in sig.params)
             parts.append(f"constexpr Param {params}[] = {{\n    {table}}};\n")
         rows.append(
-            f"    {{{params}, {len(sig.params)}, {sig.positional}, {_signature_flags(sig)}, &{invoke},\n"
-            f"     {cpp.cpp_string(sig.message_text)}}},\n"
+            f"    {{{params}, {len(sig.params)}, {sig.positional}, {_signature_flags(sig)},\n"
+            f"     &{invoke}, {cpp.cpp_string(sig.message_text)}}},\n"
         )
     parts.append(f"constexpr Signature signatures_{f.name}[] = {{\n{''.join(rows)}}};\n")
     parts.append("}  // namespace\n")
     symbol = _symbol(f)
     parts.append(f"extern const Function {symbol};\n")
     parts.append(
-        f'const Function {symbol} = {{"{f.name}", "{f.path}", signatures_{f.name}, {len(f.signatures)}}};\n'
+        f'const Function {symbol} = {{"{f.name}", "{f.path}", '
+        f"signatures_{f.name}, {len(f.signatures)}}};\n"
     )
     parts.append("namespace {\n")
     self_text = "self" if f.module == "method" else "nullptr"
     self_param = "PyObject* self" if f.module == "method" else "PyObject*"
     parts.append(
-        f"PyObject* py_{f.name}({self_param}, PyObject* const* args, Py_ssize_t n, PyObject* names) {{\n"
+        f"PyObject* py_{f.name}({self_param}, PyObject* const* args, Py_ssize_t n,\n"
+        f"    PyObject* names) {{\n"
         f"  return call({symbol}, {self_text}, args, n, names);\n}}\n\n"
     )
     return "".join(parts)
@@ -217,18 +233,23 @@ def _method_row(f: PyFunction) -> str:
 
 def _bind_file(module: str, k: int, functions: list[PyFunction]) -> str:
     bases = sorted({op.base for f in functions for s in f.signatures for op in (s.op, s.out) if op})
-    parts = [BANNER, "#include <torch/csrc/python/bind_support.h>\n#include <torch/csrc/python/bind_tables.h>\n"]
+    parts = [
+        BANNER,
+        "#include <torch/csrc/python/bind_support.h>\n#include <torch/csrc/python/bind_tables.h>\n",
+    ]
     parts += [f"#include <ATen/ops/{b}.h>\n" for b in bases]
     parts.append("\nnamespace torch::python {\nnamespace {\n")
     parts += [_function(f) for f in functions]
     parts.append("}  // namespace\n\n")
     rows = "".join(_method_row(f) for f in functions)
-    parts.append(f"PyMethodDef {module}_methods_{k}[] = {{\n{rows}    {{nullptr, nullptr, 0, nullptr}}}};\n")
+    parts.append(
+        f"PyMethodDef {module}_methods_{k}[] = {{\n{rows}    {{nullptr, nullptr, 0, nullptr}}}};\n"
+    )
     parts.append("}  // namespace torch::python\n")
     return "".join(parts)
 
 
-# ---- tables ------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 
 def _shards_name(module: str) -> str:
@@ -236,43 +257,57 @@ def _shards_name(module: str) -> str:
 
 
 def _named_returns(model: Model) -> dict[str, Op]:
-    found = {_named(op): op for op in model.ops if op.entry.python and not op.schema.is_out}
-    found.update({_named(op): op for op in model.ops if op.entry.python and op.schema.is_out})
+    found = {_named(op): op for op in model.ops if is_bound(op)}
     found.pop("", None)
     return dict(sorted(found.items()))
 
 
 def _tables_header(model: Model) -> str:
-    parts = [BANNER, "#pragma once\n#include <torch/csrc/python/arg_parser.h>\n\nnamespace torch::python {\n"]
+    parts = [
+        BANNER,
+        "#pragma once\n#include <torch/csrc/python/arg_parser.h>\n\nnamespace torch::python {\n",
+    ]
     parts.append("// Method tables of each module; a null pointer ends the list.\n")
     parts += [f"extern PyMethodDef* const {_shards_name(m)}[];\n" for m in MODULES]
-    parts.append("// The struct sequence types of operators with several named results; null at the end.\n")
+    parts.append(
+        "// The struct sequence types of operators with several named results; null at the end.\n"
+    )
     parts.append("extern const NamedReturn* const named_returns[];\n")
     parts += [f"extern const NamedReturn {name};\n" for name in _named_returns(model)]
     parts.append("}  // namespace torch::python\n")
     return "".join(parts)
 
 
-def _tables_source(model: Model, functions: dict[str, list[PyFunction]], shards: dict[str, int]) -> str:
+def _tables_source(
+    model: Model, functions: dict[str, list[PyFunction]], shards: dict[str, int]
+) -> str:
     parts = [BANNER, "#include <cstring>\n\n#include <torch/csrc/python/bind_tables.h>\n\n"]
     parts.append("namespace torch::python {\n")
     for module in MODULES:
         names = [f"{module}_methods_{k}" for k in range(shards[module])]
         parts += [f"extern PyMethodDef {n}[];\n" for n in names]
-        parts.append(f"PyMethodDef* const {_shards_name(module)}[] = {{{', '.join([*names, 'nullptr'])}}};\n")
+        parts.append(
+            f"PyMethodDef* const {_shards_name(module)}[] = {{{', '.join([*names, 'nullptr'])}}};\n"
+        )
     named = _named_returns(model)
     for name, op in named.items():
         fields = ", ".join(f'"{r.name}"' for r in op.schema.returns)
         parts.append(f"static const char* const fields_{name}[] = {{{fields}}};\n")
         count = len(op.schema.returns)
-        parts.append(f'const NamedReturn {name} = {{"{op.schema.name}", fields_{name}, {count}, nullptr}};\n')
+        parts.append(
+            f'const NamedReturn {name} = {{"{op.schema.name}", fields_{name}, {count}, nullptr}};\n'
+        )
     listed = "".join(f"&{n}, " for n in named)
     parts.append(f"const NamedReturn* const named_returns[] = {{{listed}nullptr}};\n\n")
     every = sorted((f for fs in functions.values() for f in fs), key=lambda f: (f.path, f.name))
     parts += [f"extern const Function {_symbol(f)};\n" for f in every]
-    parts.append("namespace {\n// Sorted by module, then name.\nconst Function* const all_functions[] = {\n")
+    parts.append(
+        "namespace {\n// Sorted by module, then name.\nconst Function* const all_functions[] = {\n"
+    )
     parts += [f"    &{_symbol(f)},\n" for f in every]
-    parts.append(f"    nullptr}};\nconstexpr int kFunctionCount = {len(every)};\n}}  // namespace\n\n")
+    parts.append(
+        f"    nullptr}};\nconstexpr int kFunctionCount = {len(every)};\n}}  // namespace\n\n"
+    )
     parts.append(_FIND_FUNCTION)
     parts.append("}  // namespace torch::python\n")
     return "".join(parts)

@@ -1,4 +1,5 @@
-"""The operator reference page: every operator with its schemas, where it runs, and whether it has a derivative.
+"""The operator reference page: every operator with its schemas, where it runs, and whether it has a
+derivative.
 
 It is generated because a page kept by hand is wrong after the first new operator.
 """
@@ -49,6 +50,8 @@ def _variants(ops: list[Op]) -> str:
 def emit(model: Model) -> dict[str, str]:
     parts = ["# Operator reference\n\n", "Generated from `native_functions.yaml`.\n"]
     for family, family_ops in model.families().items():
+        if not family_ops:
+            continue
         parts.append(f"\n## {family}\n")
         by_base: dict[str, list[Op]] = {}
         for op in family_ops:

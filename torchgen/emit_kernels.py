@@ -1,9 +1,10 @@
-"""The bridge from the dispatcher to the kernels: declarations of every kernel named in the yaml (Native.h per family),
-and per operator the typed wrappers, the constant kernel table, the registry entry, call and redispatch.
+"""The bridge from the dispatcher to the kernels: declarations of every kernel named in the yaml
+(Native.h per family), and per operator the typed wrappers, the constant kernel table, the registry
+entry, call and redispatch.
 
-A wrapper adds nothing that costs time: it drops the context, turns symbolic sizes into plain ones, and for structured
-operators runs the shape function before the kernel. An operator's file is chosen by a hash of its base name, so that a
-new entry changes one file of its family.
+A wrapper adds nothing that costs time: it drops the context, turns symbolic sizes into plain ones,
+and for structured operators runs the shape function before the kernel. An operator's file is chosen
+by a hash of its base name, so that a new entry changes one file of its family.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from .model import Entry, Kernel, Model, Op, shard_count, shard_of
 from .schema import Argument, Schema
 
 _OPS_PER_SHARD = 36
-_DEVICE_OF_KEY = {"CPU": "c10::kCPU", "CUDA": "c10::kCUDA", "Meta": "c10::kMeta", "PrivateUse1": "c10::kPrivateUse1"}
+_DEVICE_OF_KEY = {
+    "CPU": "c10::kCPU",
+    "CUDA": "c10::kCUDA",
+    "Meta": "c10::kMeta",
+    "PrivateUse1": "c10::kPrivateUse1",
+}
 
 
-# ---- Native.h ----------------------------------------------------------------------------------------------------
+# ---- Native.h ------------------------------------------------------------------------------------
 
 
 def _native_signature(schema: Schema, fn: str, symint: bool) -> tuple[str, str]:
@@ -47,7 +53,8 @@ def _output_names(schema: Schema) -> list[str]:
 
 
 class _Declarations:
-    """Collects declarations of a namespace once each, and finds two that differ in the return type only."""
+    """Collects declarations of a namespace once each, and finds two that differ in the return type
+    only."""
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[str, Entry]] = {}
@@ -57,7 +64,8 @@ class _Declarations:
         known = self.seen.setdefault(types, (f"{ret} {signature};", entry))
         if known[0].split(" ")[0] != ret.split(" ")[0]:
             raise entry.error(
-                f"the kernel '{signature.split('(')[0]}' is declared with another return type at line {known[1].line}"
+                f"the kernel '{signature.split('(')[0]}' is declared with another return type "
+                f"at line {known[1].line}"
             )
 
     def text(self) -> list[str]:
@@ -72,6 +80,10 @@ def _declarations(ops: list[Op]) -> str:
             if kernel.kind == "native":
                 ret, signature = _native_signature(op.schema, kernel.fn, op.entry.symint)
                 native.add(ret, signature, op.entry)
+            elif kernel.kind == "pointwise" and op.entry.pointwise and op.entry.pointwise.check:
+                args = cpp.params(op.entry.schema.args, symint=False)
+                check = f"{op.entry.pointwise.check}({', '.join(args)})"
+                native.add("void", check, op.entry)
             elif kernel.kind == "structured":
                 meta_signature, fn_signature = _structured_signatures(op, kernel.fn)
                 meta.add("void", meta_signature, op.entry)
@@ -91,10 +103,11 @@ def _has(ops: list[Op], kind: str) -> bool:
 
 def native_header(ops: list[Op]) -> str:
     builder = "#include <ATen/native/OutputBuilder.h>\n" if _has(ops, "structured") else ""
-    return f"{BANNER}#pragma once\n{standard_includes(ops)}#include <ATen/core/Tensor.h>\n{builder}\n{_declarations(ops)}"
+    includes = f"{standard_includes(ops)}#include <ATen/core/Tensor.h>\n{builder}"
+    return f"{BANNER}#pragma once\n{includes}\n{_declarations(ops)}"
 
 
-# ---- wrappers ----------------------------------------------------------------------------------------------------
+# ---- wrappers ------------------------------------------------------------------------------------
 
 
 def _kernel_args(args: list[Argument], symint: bool) -> list[str]:
@@ -159,7 +172,9 @@ def _store_body(op: Op, kernel: Kernel) -> list[str]:
     store = f"at::native::generated::{kernel.kind}"
     lines = [f"auto result = {_functional_call(op)};"]
     in_place = kernel.kind == "store_inplace"
-    targets = [a for a in op.schema.args if a.name == "self"] if in_place else list(op.schema.out_args)
+    targets = (
+        [a for a in op.schema.args if a.name == "self"] if in_place else list(op.schema.out_args)
+    )
     for i, target in enumerate(targets):
         name = target.cpp_name
         value = "result" if len(targets) == 1 else f"::std::get<{i}>(result)"
@@ -167,11 +182,12 @@ def _store_body(op: Op, kernel: Kernel) -> list[str]:
             lines.append(f"{store}({name}, {value});")
             continue
         lines.append(
-            f'TORCH_CHECK({name}.size() == {value}.size(), "{op.schema.name}: expected ", {value}.size(),\n'
-            f'              " tensors in {target.name} but got ", {name}.size());'
+            f'TORCH_CHECK({name}.size() == {value}.size(), "{op.schema.name}: expected ",\n'
+            f'              {value}.size(), " tensors in {target.name} but got ", {name}.size());'
         )
         lines.append(
-            f"for (size_t i = 0; i < {name}.size(); ++i) {store}(const_cast<at::Tensor&>({name}[i]), {value}[i]);"
+            f"for (size_t i = 0; i < {name}.size(); ++i)\n"
+            f"    {store}(const_cast<at::Tensor&>({name}[i]), {value}[i]);"
         )
     if in_place:
         return lines + (["return self;"] if op.schema.returns else [])
@@ -185,11 +201,15 @@ def _body(op: Op, kernel: Kernel) -> list[str]:
         return _structured_body(op, kernel)
     if kernel.kind == "pointwise":
         return emit_pointwise.wrapper_body(op)
+    if kernel.kind == "alias":
+        args = ", ".join(a.cpp_name for a in op.schema.args)
+        return [f"return at::_ops::{kernel.fn}::call({args});"]
     return _store_body(op, kernel)
 
 
 def _wrappers(op: Op) -> tuple[list[str], list[str]]:
-    """Wrapper definitions and the rows of the kernel table. Keys with the same body share one wrapper."""
+    """Wrapper definitions and the rows of the kernel table. Keys with the same body share one
+    wrapper."""
     code: list[str] = []
     rows: list[str] = []
     names: dict[str, str] = {}
@@ -227,8 +247,9 @@ def definition(op: Op) -> str:
     parts.append(f"const at::KernelInit {kernels}[] = {{\n{''.join(rows)}")
     parts.append("    {c10::DispatchKey::Undefined, nullptr}};\n}  // namespace\n")
     parts.append(
-        f"const at::OperatorEntry {op.struct}::entry{{\n    name, overload_name, schema_str, {kernels},\n"
-        f"    &at::kBoxingOps<schema>, {op_flags(op)}, {cpp.cpp_string(','.join(op.entry.tags))}}};\n"
+        f"const at::OperatorEntry {op.struct}::entry{{\n"
+        f"    name, overload_name, schema_str, {kernels}, &at::kBoxingOps<schema>,\n"
+        f"    {op_flags(op)}, {cpp.cpp_string(','.join(op.entry.tags))}}};\n"
     )
     ret = cpp.return_type(s)
     template_args = ", ".join([ret, *(cpp.arg_type(a) for a in s.args)])
@@ -243,15 +264,21 @@ def definition(op: Op) -> str:
 
 
 def _ops_file(ops: list[Op]) -> str:
-    # The kernels are declared here and not included from Native.h, so that a new entry recompiles one shard.
+    # The kernels are declared here and not included from Native.h, so that a new entry recompiles
+    # one shard.
     includes = ["ATen/core/Boxing.h", "ATen/core/Dispatcher.h", "ATen/native/GeneratedSupport.h"]
     if _has(ops, "pointwise"):
         includes.append("ATen/iter/Pointwise.h")
     if _has(ops, "structured"):
         includes.append("ATen/native/OutputBuilder.h")
-    includes += [f"ATen/ops/{b}.h" for b in sorted({o.base for op in ops for o in (op, op.functional) if o})]
+    called = {o.base for op in ops for o in (op, op.functional, op.alias_of) if o}
+    includes += [f"ATen/ops/{base}.h" for base in sorted(called)]
     parts = [BANNER, "#define CRESSET_KERNEL_TU\n", *(f"#include <{i}>\n" for i in includes), "\n"]
-    parts += [_declarations(ops), emit_pointwise.table_declarations(ops), "\nnamespace at::_ops {\n"]
+    parts += [
+        _declarations(ops),
+        emit_pointwise.table_declarations(ops),
+        "\nnamespace at::_ops {\n",
+    ]
     parts += [definition(op) for op in ops]
     parts.append("}  // namespace at::_ops\n")
     return "".join(parts)
@@ -261,6 +288,8 @@ def emit(model: Model) -> dict[str, str]:
     files: dict[str, str] = {}
     for family, ops in model.families().items():
         files[f"ATen/native/{family}/Native.h"] = native_header(ops)
+        if not ops:
+            continue
         count = shard_count(len(ops), _OPS_PER_SHARD)
         shards: list[list[Op]] = [[] for _ in range(count)]
         for op in sorted(ops, key=lambda op: op.base):

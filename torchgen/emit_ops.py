@@ -1,5 +1,5 @@
-"""The C++ face of the operators: one header per base name with the op structs and the at:: functions, the methods of
-Tensor, and the table of all operators. Nothing here knows about kernels.
+"""The C++ face of the operators: one header per base name with the op structs and the at::
+functions, the methods of Tensor, and the table of all operators. Nothing here knows about kernels.
 """
 
 from __future__ import annotations
@@ -47,9 +47,12 @@ def struct_declaration(op: Op) -> str:
 
 
 class _Form:
-    """One C++ function over an operator: its parameters, and the expressions handed to the op struct."""
+    """One C++ function over an operator: its parameters, and the expressions handed to the op
+    struct."""
 
-    def __init__(self, op: Op, suffix: str, args: list[Argument], symint: bool, options: bool) -> None:
+    def __init__(
+        self, op: Op, suffix: str, args: list[Argument], symint: bool, options: bool
+    ) -> None:
         self.op = op
         self.name = op.schema.name + suffix
         self.args = args
@@ -67,7 +70,8 @@ class _Form:
                 continue
             groups[1 if seen_options else 0].append(arg)
         if not self.options:
-            # The form with four separate options has no defaults, so that the short call is never ambiguous.
+            # The form with four separate options has no defaults, so that the short call is never
+            # ambiguous.
             return cpp.params(groups[0], self.symint, defaults and not self.op.options_args)
         tail = cpp.params(groups[1], self.symint, defaults)
         may_default = defaults and all(a.default is not None for a in (*groups[1], *self.options))
@@ -94,9 +98,9 @@ def _forms(op: Op, methods: bool) -> Iterator[_Form]:
     args = list(op.schema.args)
     outs = list(op.schema.out_args)
     rest = [a for a in args if a not in outs]
-    for symint in ((False, True) if op.has_symint else (False,)):
+    for symint in (False, True) if op.has_symint else (False,):
         mark = "_symint" if symint else ""
-        for options in ((True, False) if op.options_args else (False,)):
+        for options in (True, False) if op.options_args else (False,):
             if outs and not methods:
                 yield _Form(op, mark + "_out", outs + rest, symint, options)
                 yield _Form(op, mark + "_outf", args, symint, options)
@@ -128,7 +132,7 @@ def functions_header(bases: list[str]) -> str:
     return BANNER + "#pragma once\n" + "".join(f"#include <ATen/ops/{b}.h>\n" for b in bases)
 
 
-# ---- methods -----------------------------------------------------------------------------------------------------
+# ---- methods -------------------------------------------------------------------------------------
 
 
 def _is_hand_written(form: _Form, hand_written: frozenset[str]) -> bool:
@@ -180,12 +184,16 @@ def method_files(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     return files
 
 
-# ---- the table of operators --------------------------------------------------------------------------------------
+# ---- the table of operators ----------------------------------------------------------------------
 
 
 def op_table(model: Model) -> str:
     ops = sorted(model.ops, key=lambda op: (op.schema.name, op.schema.overload))
-    parts = [BANNER, "#define CRESSET_KERNEL_TU\n#include <ATen/Functions.h>\n#include <ATen/core/Dispatcher.h>\n\n"]
+    parts = [
+        BANNER,
+        "#define CRESSET_KERNEL_TU\n",
+        "#include <ATen/Functions.h>\n#include <ATen/core/Dispatcher.h>\n\n",
+    ]
     parts.append("namespace at::detail {\nnamespace {\n")
     parts.append("// Sorted by name, then overload.\nconst OperatorEntry* const table[] = {\n")
     parts += [f"    &at::_ops::{op.struct}::entry,\n" for op in ops]
@@ -198,7 +206,8 @@ def op_table(model: Model) -> str:
 
 
 def check_overloads(model: Model, hand_written: frozenset[str]) -> None:
-    """Two operators whose C++ functions or methods would have the same parameters are an error of the list."""
+    """Two operators whose C++ functions or methods would have the same parameters are an error of
+    the list."""
     for methods in (False, True):
         seen: dict[tuple[str, ...], Op] = {}
         for op in model.ops:
@@ -213,8 +222,9 @@ def check_overloads(model: Model, hand_written: frozenset[str]) -> None:
                 other = seen.setdefault(key, op)
                 if other is not op:
                     raise op.entry.error(
-                        f"its C++ {'method' if methods else 'function'} '{form.name}' has the same parameters as "
-                        f"that of '{other.schema.full_name}' (line {other.entry.line})"
+                        f"its C++ {'method' if methods else 'function'} '{form.name}' has the same "
+                        f"parameters as that of '{other.schema.full_name}' "
+                        f"(line {other.entry.line})"
                     )
 
 

@@ -1,8 +1,10 @@
-"""Pointwise operators: the loop tables of every functor, compiled once per instruction set, the run-time choice among
-them, and the short wrappers that hand operands and parameters to the iterator.
+"""Pointwise operators: the loop tables of every functor, compiled once per instruction set, the
+run-time choice among them, and the short wrappers that hand operands and parameters to the
+iterator.
 
-Operators that use the same functor with the same arity and output share one table (add.Tensor and add.Scalar), because
-the loops are most of the library's machine code. The iterator's interface is used in this file only.
+Operators that use the same functor with the same arity and output share one table (add.Tensor and
+add.Scalar), because the loops are most of the library's machine code. The iterator's interface is
+used in this file only.
 """
 
 from __future__ import annotations
@@ -17,17 +19,23 @@ _PROMOTE = {"default": "Default", "float": "Float", "none": "None"}
 
 
 def _tables(model: Model) -> dict[str, Pointwise]:
-    found = {e.pointwise.table: e.pointwise for e in model.entries if e.pointwise}
+    found: dict[str, Pointwise] = {}
+    for entry in model.entries:
+        for pw in entry.pointwise.forms() if entry.pointwise else ():
+            found[pw.table] = pw
     return dict(sorted(found.items()))
 
 
-def _spec_name(entry: Entry) -> str:
-    return f"spec_{entry.ops[0].struct}"
+def _spec_name(entry: Entry, plain: bool = False) -> str:
+    return f"{'plain' if plain else 'spec'}_{entry.ops[0].struct}"
 
 
 def table_declarations(ops: list[Op]) -> str:
-    """The loop tables that `ops` use; a full list would recompile every shard for each new functor."""
-    names = sorted({op.entry.pointwise.table for op in ops if op.entry.pointwise})
+    """The loop tables that `ops` use; a full list would recompile every shard for each new
+    functor."""
+    names = sorted(
+        {pw.table for op in ops if op.entry.pointwise for pw in op.entry.pointwise.forms()}
+    )
     if not names:
         return ""
     lines = "".join(f"extern const LoopTable* const {name}[3];\n" for name in names)
@@ -35,13 +43,26 @@ def table_declarations(ops: list[Op]) -> str:
 
 
 def spec_definition(entry: Entry) -> str:
-    pw = entry.pointwise
-    assert pw is not None
-    return (
-        f'constexpr at::iter::PointwiseSpec {_spec_name(entry)}{{"{entry.schema.name}", at::native::{pw.table},\n'
-        f"    {len(pw.operands)}, {len(pw.params)}, at::iter::OutKind::{_OUT_KINDS[pw.output]}, "
-        f"at::iter::Promote::{_PROMOTE[pw.promote]}}};\n"
-    )
+    assert entry.pointwise is not None
+    parts = []
+    for pw in entry.pointwise.forms():
+        name = _spec_name(entry, plain=pw is not entry.pointwise)
+        parts.append(
+            f"constexpr at::iter::PointwiseSpec {name}{{\n"
+            f'    "{entry.schema.name}", at::native::{pw.table},\n'
+            f"    {len(pw.operands)}, {len(pw.params)}, "
+            f"at::iter::OutKind::{_OUT_KINDS[pw.output]}, "
+            f"at::iter::Promote::{_PROMOTE[pw.promote]}}};\n"
+        )
+    return "".join(parts)
+
+
+def _call(op: Op, spec: str, arguments: str) -> str:
+    if op.functional is None:
+        return f"return at::iter::pointwise({spec}, {arguments});"
+    target = op.schema.out_args[0].cpp_name if op.schema.is_out else "self"
+    function = "pointwise_out" if op.schema.is_out else "pointwise_"
+    return f"return at::iter::{function}({spec}, {target}, {arguments});"
 
 
 def wrapper_body(op: Op) -> list[str]:
@@ -49,6 +70,15 @@ def wrapper_body(op: Op) -> list[str]:
     pw = entry.pointwise
     assert pw is not None
     lines: list[str] = []
+    if pw.check:
+        args = ", ".join(cpp.to_plain(a) for a in op.schema.args if not a.is_out)
+        lines.append(f"at::native::{pw.check}({args});")
+    operands = "{" + ", ".join(_name(op, n) for n in pw.operands) + "}"
+    if pw.plain:
+        # An integer 1; other kinds of 1 take part in the checks of the parameter's type.
+        unit = _name(op, pw.params[0])
+        lines.append(f"if ({unit}.isIntegral(false) && {unit}.equal(int64_t(1)))")
+        lines.append("  " + _call(op, _spec_name(entry, plain=True), operands))
     names: list[str] = []
     for name in pw.params:
         arg = op.schema.arg(name)
@@ -58,14 +88,8 @@ def wrapper_body(op: Op) -> list[str]:
         else:
             lines.append(f"const at::Scalar {arg.name}_scalar({cpp.to_plain(arg)});")
             names.append(f"&{arg.name}_scalar")
-    operands = "{" + ", ".join(_name(op, n) for n in pw.operands) + "}"
     arguments = ", ".join([operands, "{" + ", ".join(names) + "}"] if names else [operands])
-    spec = _spec_name(entry)
-    if op.functional is None:
-        return [*lines, f"return at::iter::pointwise({spec}, {arguments});"]
-    target = op.schema.out_args[0].cpp_name if op.schema.is_out else "self"
-    function = "pointwise_out" if op.schema.is_out else "pointwise_"
-    return [*lines, f"return at::iter::{function}({spec}, {target}, {arguments});"]
+    return [*lines, _call(op, _spec_name(entry), arguments)]
 
 
 def _name(op: Op, name: str) -> str:
@@ -80,9 +104,12 @@ def _simd_file(tables: dict[str, Pointwise]) -> str:
     parts += [f"#include <ATen/native/pointwise/{h}>\n" for h in headers]
     parts.append("\nnamespace at::native::CRESSET_ISA {\n")
     for name, pw in tables.items():
-        arguments = f"fn::{pw.functor}, {len(pw.operands)}, {len(pw.params)}, OutKind::{_OUT_KINDS[pw.output]}"
+        arity = f"{len(pw.operands)}, {len(pw.params)}"
+        arguments = f"fn::{pw.functor}, {arity}, OutKind::{_OUT_KINDS[pw.output]}"
         parts.append(f"extern const LoopTable {name};\n")
-        parts.append(f"const LoopTable {name} =\n    make_loop_table<{arguments}>(types::{pw.types}{{}});\n")
+        parts.append(
+            f"const LoopTable {name} =\n    make_loop_table<{arguments}>(types::{pw.types}{{}});\n"
+        )
     parts.append("}  // namespace at::native::CRESSET_ISA\n")
     return "".join(parts)
 

@@ -1,7 +1,8 @@
-"""Type stubs and docstrings of the generated Python functions, and the table of overridable functions.
+"""Type stubs and docstrings of the generated Python functions, and the table of overridable
+functions.
 
-The stubs are what an editor completes from; the json table is what torch.overrides and the documentation read at run
-time, so that neither holds a list typed by hand.
+The stubs are what an editor completes from; the json table is what torch.overrides and the
+documentation read at run time, so that neither holds a list typed by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from torch import Generator, Tensor
 from torch.types import Number, _dtype, _device, _layout
 
 """
-_KEYWORDS = frozenset("from in is lambda not or and if else def class return import with as pass".split())
+_KEYWORDS = frozenset(
+    "from in is lambda not or and if else def class return import with as pass".split()
+)
 
 
 def _plain(base: str) -> str:
@@ -48,7 +51,11 @@ def param_type(t: Type) -> str:
     text = _plain(t.base)
     if t.is_list:
         item = f"{text} | None" if t.item_optional else text
-        text = f"tuple[Tensor, ...] | list[Tensor] | Sequence[{item}]" if t.base == "Tensor" else f"Sequence[{item}]"
+        text = (
+            f"tuple[Tensor, ...] | list[Tensor] | Sequence[{item}]"
+            if t.base == "Tensor"
+            else f"Sequence[{item}]"
+        )
         if t.size and t.base in ("int", "SymInt", "float"):
             text = f"{_plain(t.base)} | {text}"
     return f"{text} | None" if t.optional else text
@@ -80,7 +87,8 @@ def _param(p: PyParam) -> str:
 
 
 def signature_text(sig: PySignature, typed: bool = True, varargs: bool = False) -> str:
-    """The parameter list in Python syntax; with `varargs` the leading list spread out as `*size`."""
+    """The parameter list in Python syntax; with `varargs` the leading list spread out as
+    `*size`."""
     items = ["self"] if sig.kind == "method" else []
     star = False
     for i, p in enumerate(sig.visible_params):
@@ -112,7 +120,8 @@ def _stub(f: PyFunction, indent: str) -> str:
     forms: list[str] = []
     for sig in f.signatures:
         if any(p.name in _KEYWORDS for p in sig.params):
-            forms.append(f"({'self, ' if sig.kind == 'method' else ''}*args: Any, **kwargs: Any) -> {return_type(sig)}")
+            head = "self, " if sig.kind == "method" else ""
+            forms.append(f"({head}*args: Any, **kwargs: Any) -> {return_type(sig)}")
             continue
         forms.append(f"{signature_text(sig)} -> {return_type(sig)}")
         if sig.varargs:
@@ -153,7 +162,13 @@ def _ops_table(functions: dict[str, list[PyFunction]]) -> str:
     for module, items in functions.items():
         for f in items:
             signatures = [s.message_text for s in f.signatures if not s.hidden]
-            rows.append({"name": f.name, "kind": "function" if module == "torch" else module, "signatures": signatures})
+            rows.append(
+                {
+                    "name": f.name,
+                    "kind": "function" if module == "torch" else module,
+                    "signatures": signatures,
+                }
+            )
     return json.dumps(rows, indent=0, sort_keys=True) + "\n"
 
 

@@ -1,7 +1,8 @@
-"""The one error the generator raises for a wrong input: where it is and a sentence that says what to change.
+"""The one error the generator raises for a wrong input: where it is and a sentence that says what
+to change.
 
-Every check in the generator raises GenError with the line of the yaml entry, so that a mistake in the operator list
-reads like a compiler's message and an editor can jump to it.
+Every check in the generator raises GenError with the line of the yaml entry, so that a mistake in
+the operator list reads like a compiler's message and an editor can jump to it.
 """
 
 from __future__ import annotations

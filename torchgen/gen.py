@@ -1,7 +1,9 @@
-"""Command line of the generator: reads the yaml files, asks each emitter for its files, writes those that changed.
+"""Command line of the generator: reads the yaml files, asks each emitter for its files, writes
+those that changed.
 
-A file whose content is the same is not touched, so that the build recompiles only what an edit really changed; files
-of an earlier run that are no longer produced are removed. The output depends on the inputs alone.
+A file whose content is the same is not touched, so that the build recompiles only what an edit
+really changed; files of an earlier run that are no longer produced are removed. The output depends
+on the inputs alone.
 """
 
 from __future__ import annotations
@@ -10,7 +12,15 @@ import argparse
 import os
 import sys
 
-from . import emit_bindings, emit_docs, emit_kernels, emit_ops, emit_pointwise, emit_pyi, python_sigs
+from . import (
+    emit_bindings,
+    emit_docs,
+    emit_kernels,
+    emit_ops,
+    emit_pointwise,
+    emit_pyi,
+    python_sigs,
+)
 from .errors import GenError
 from .model import Model, load, load_derivatives
 
@@ -60,7 +70,9 @@ def write_if_changed(path: str, text: str) -> bool:
 
 def write_all(files: dict[str, str], out: str) -> int:
     """Writes the files and removes what an earlier run left. Returns how many files changed."""
-    changed = sum(write_if_changed(os.path.join(out, name), text) for name, text in sorted(files.items()))
+    changed = sum(
+        write_if_changed(os.path.join(out, name), text) for name, text in sorted(files.items())
+    )
     manifest = os.path.join(out, _MANIFEST)
     for name in (_read(manifest) or "").splitlines():
         if name not in files and os.path.exists(os.path.join(out, name)):
@@ -102,7 +114,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--yaml", required=True, help="native_functions.yaml")
     parser.add_argument("--derivatives", default="", help="derivatives.yaml; may be absent")
     parser.add_argument("--out", required=True, help="folder of the generated files")
-    parser.add_argument("--outputs-cmake", default="", help="write the list of outputs here and nothing else")
+    parser.add_argument(
+        "--outputs-cmake", default="", help="write the list of outputs here and nothing else"
+    )
     options = parser.parse_args(argv)
     try:
         names: frozenset[str] = frozenset()

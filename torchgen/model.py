@@ -1,6 +1,7 @@
-"""From yaml entries to operators. One entry of native_functions.yaml gives one to three operators (functional,
-in-place, out); this file derives their schemas, decides which kernel serves which dispatch key, and checks all that
-concerns more than one schema. The emitters read this model and never look at the yaml.
+"""From yaml entries to operators. One entry of native_functions.yaml gives one to three operators
+(functional, in-place, out); this file derives their schemas, decides which kernel serves which
+dispatch key, and checks all that concerns more than one schema. The emitters read this model and
+never look at the yaml.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from .errors import GenError
 from .yaml_lines import Mapping, load_list
 
 ENTRY_KEYS = frozenset(
-    """func variants inplace out python_module python tags doc pointwise structured dispatch inplace_dispatch
-    out_dispatch symint python_out""".split()
+    """func variants inplace out python_module python tags doc pointwise structured dispatch
+    inplace_dispatch out_dispatch symint python_out alias""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -24,14 +25,18 @@ KEY_ALIASES = {
     "CompositeImplicit": "CompositeImplicitAutograd",
 }
 DISPATCH_KEYS = frozenset(
-    """CPU CUDA Meta PrivateUse1 QuantizedCPU QuantizedCUDA SparseCPU SparseCUDA SparseMeta SparseCsrCPU SparseCsrCUDA
-    SparseCsrMeta NestedTensorCPU NestedTensorCUDA NestedTensorMeta BackendSelect Fake Functionalize Conjugate Negative
-    ZeroTensor ADInplaceOrView Autograd AutocastCPU AutocastCUDA CompositeExplicitAutograd CompositeImplicitAutograd
+    """CPU CUDA Meta PrivateUse1 QuantizedCPU QuantizedCUDA SparseCPU SparseCUDA SparseMeta
+    SparseCsrCPU SparseCsrCUDA SparseCsrMeta NestedTensorCPU NestedTensorCUDA NestedTensorMeta
+    BackendSelect Fake Functionalize Conjugate Negative ZeroTensor ADInplaceOrView Autograd
+    AutocastCPU AutocastCUDA CompositeExplicitAutograd CompositeImplicitAutograd
     CompositeImplicitAutogradNestedTensor CompositeExplicitAutogradNonFunctional""".split()
 )
-POINTWISE_KEYS = frozenset("functor header params types promote output operands".split())
+POINTWISE_KEYS = frozenset(
+    "functor header params types promote output operands plain check".split()
+)
 POINTWISE_TYPES = frozenset(
-    """all all_nobool real real_nobool integral integral_bool floating floating_complex complex complex_half""".split()
+    """all all_nobool real real_nobool integral integral_bool floating floating_complex complex
+    complex_half pow""".split()
 )
 PROMOTE = ("default", "float", "none")
 OUTPUT = ("same", "bool", "real")
@@ -44,8 +49,9 @@ _FAMILY = re.compile(r"#\s*==== family:\s*([a-z][a-z0-9_]*)\s*====")
 class Kernel:
     """What serves one dispatch key of one operator.
 
-    kind: native (call fn), structured (shape function, then fn), pointwise, store_inplace and store_out (compute the
-    functional variant, then copy the result into the destination).
+    kind: native (call fn), structured (shape function, then fn), pointwise, alias (call the
+    operator fn), store_inplace and store_out (compute the functional variant, then copy the result
+    into the destination).
     """
 
     key: str
@@ -62,12 +68,23 @@ class Pointwise:
     types: str
     promote: str
     output: str
+    plain: str = ""  # the functor for the parameter 1: the same without the multiplication
+    check: str = ""  # called with the operator's arguments before anything else
 
     @property
     def table(self) -> str:
         """The loop table's name; operators that share functor, arity and output kind share it."""
         kind = "" if self.output == "same" else "_" + self.output
         return f"loops_{self.functor}_{len(self.operands)}_{len(self.params)}{kind}"
+
+    def plain_form(self) -> Pointwise | None:
+        if not self.plain:
+            return None
+        return dataclasses.replace(self, functor=self.plain, params=(), plain="")
+
+    def forms(self) -> list[Pointwise]:
+        plain = self.plain_form()
+        return [self, plain] if plain else [self]
 
 
 @dataclasses.dataclass
@@ -81,6 +98,7 @@ class Entry:
     variants: frozenset[str]
     python_module: str = ""
     python: bool = True
+    python_inplace: bool = True
     python_out: bool = True
     symint: bool = False
     tags: tuple[str, ...] = ()
@@ -102,6 +120,7 @@ class Op:
     variants: frozenset[str]
     kernels: list[Kernel]
     functional: Op | None = None  # for the in-place and out variants that an entry asked for
+    alias_of: Op | None = None
 
     @property
     def base(self) -> str:
@@ -138,7 +157,7 @@ def options_args(schema: sch.Schema) -> tuple[sch.Argument, ...]:
     return ()
 
 
-# ---- derived schemas ---------------------------------------------------------------------------------------------
+# ---- derived schemas -----------------------------------------------------------------------------
 
 
 def inplace_schema(entry: Entry) -> sch.Schema:
@@ -179,7 +198,7 @@ def out_schema(entry: Entry, overload: str) -> sch.Schema:
     return sch.Schema(s.name, overload, tuple(args), tuple(returns))
 
 
-# ---- reading one entry -------------------------------------------------------------------------------------------
+# ---- reading one entry ---------------------------------------------------------------------------
 
 
 class _EntryReader:
@@ -199,7 +218,9 @@ class _EntryReader:
         raw = self.raw
         for key in raw:
             if key not in ENTRY_KEYS:
-                raise self.error(f"unknown key '{key}'; known are {', '.join(sorted(ENTRY_KEYS))}", key)
+                raise self.error(
+                    f"unknown key '{key}'; known are {', '.join(sorted(ENTRY_KEYS))}", key
+                )
         if not isinstance(raw.get("func"), str):
             raise self.error("an entry needs 'func' with a schema")
         try:
@@ -218,7 +239,8 @@ class _EntryReader:
             family=self.family,
             variants=self.variant_set("variants", raw.get("variants", "function")),
             python_module=module,
-            python=self.boolean("python", True),
+            python=raw.get("python") != "inplace" and self.boolean("python", True),
+            python_inplace=bool(raw.get("python", True)),
             python_out=self.boolean("python_out", True),
             symint=self.boolean("symint", False),
             tags=tuple(tags),
@@ -261,7 +283,9 @@ class _EntryReader:
         """The kernels of a `{CPU, CUDA: fn, Meta: fn}` mapping."""
         raw = self.raw.get(key)
         if not isinstance(raw, dict) or not raw:
-            raise self.error(f"'{key}' must map dispatch keys to function names, such as {{CPU: fn}}", key)
+            raise self.error(
+                f"'{key}' must map dispatch keys to function names, such as {{CPU: fn}}", key
+            )
         kernels: list[Kernel] = []
         seen: set[str] = set()
         for names, fn in raw.items():
@@ -279,9 +303,13 @@ class _EntryReader:
 
     def kernels(self, entry: Entry) -> list[Kernel]:
         raw = self.raw
-        kinds = [k for k in ("pointwise", "structured") if k in raw]
+        kinds = [k for k in ("pointwise", "structured", "alias") if k in raw]
         if len(kinds) > 1:
-            raise self.error("give either 'pointwise' or 'structured', not both")
+            raise self.error(f"give either '{kinds[0]}' or '{kinds[1]}', not both")
+        if kinds == ["alias"]:
+            if "dispatch" in raw:
+                raise self.error("an 'alias' has no kernels of its own", "dispatch")
+            return [Kernel("CompositeImplicitAutograd", "alias", str(raw["alias"]))]
         extra = self.dispatch("dispatch") if "dispatch" in raw else []
         if not kinds:
             if extra:
@@ -290,7 +318,9 @@ class _EntryReader:
                 return [Kernel("CompositeImplicitAutograd", "native", entry.schema.name + "_out")]
             return [Kernel("CompositeImplicitAutograd", "native", entry.schema.name)]
         if entry.schema.is_inplace or entry.schema.is_out:
-            raise self.error(f"'{kinds[0]}' needs a functional schema; use 'inplace' and 'out' for the others")
+            raise self.error(
+                f"'{kinds[0]}' needs a functional schema; use 'inplace' and 'out' for the others"
+            )
         own = self.pointwise(entry) if kinds == ["pointwise"] else self.structured(entry)
         for kernel in extra:
             if any(kernel.key == k.key for k in own):
@@ -301,29 +331,44 @@ class _EntryReader:
         raw = self.raw["structured"]
         if not isinstance(raw, dict) or "meta" not in raw or "CPU" not in raw:
             raise self.error("'structured' needs at least {meta: NAME, CPU: FN}", "structured")
-        if any(str(r.type) != "Tensor" or r.annotation for r in entry.schema.returns) or not entry.schema.returns:
+        if (
+            any(str(r.type) != "Tensor" or r.annotation for r in entry.schema.returns)
+            or not entry.schema.returns
+        ):
             raise self.error("'structured' needs returns that are new Tensors", "structured")
         kernels = []
         for key, fn in raw.items():
             if not isinstance(fn, str) or not _IDENTIFIER.match(fn):
-                raise self.error(f"'{fn}' under 'structured' is not a C++ function name", "structured")
+                raise self.error(
+                    f"'{fn}' under 'structured' is not a C++ function name", "structured"
+                )
             if key == "meta":
                 entry.meta = fn
                 continue
             for name in (n.strip() for n in key.split(",")):
                 if name not in ("CPU", "CUDA", "PrivateUse1"):
-                    raise self.error(f"'structured' takes meta, CPU and CUDA, not '{name}'", "structured")
+                    raise self.error(
+                        f"'structured' takes meta, CPU and CUDA, not '{name}'", "structured"
+                    )
                 kernels.append(Kernel(name, "structured", fn))
         return [*kernels, Kernel("Meta", "structured")]
 
     def pointwise(self, entry: Entry) -> list[Kernel]:
         raw = self.raw["pointwise"]
-        if not isinstance(raw, dict) or not isinstance(raw.get("functor"), str) or "header" not in raw:
-            raise self.error("'pointwise' needs at least {functor: NAME, header: FILE}", "pointwise")
+        if (
+            not isinstance(raw, dict)
+            or not isinstance(raw.get("functor"), str)
+            or "header" not in raw
+        ):
+            raise self.error(
+                "'pointwise' needs at least {functor: NAME, header: FILE}", "pointwise"
+            )
         for key in raw:
             if key not in POINTWISE_KEYS:
                 known = ", ".join(sorted(POINTWISE_KEYS))
-                raise self.error(f"unknown key '{key}' under 'pointwise'; known are {known}", "pointwise")
+                raise self.error(
+                    f"unknown key '{key}' under 'pointwise'; known are {known}", "pointwise"
+                )
         s = entry.schema
         if [str(r.type) for r in s.returns] != ["Tensor"] or s.returns[0].annotation:
             raise self.error("'pointwise' needs exactly one new Tensor as its return", "pointwise")
@@ -339,15 +384,26 @@ class _EntryReader:
                 raise self.error(f"'{name}' under 'pointwise' is not an argument", "pointwise")
         unused = [a.name for a in s.args if a.name not in params and a.name not in operands]
         if unused:
-            raise self.error(f"'pointwise' does not say what the argument '{unused[0]}' is for", "pointwise")
+            raise self.error(
+                f"'pointwise' does not say what the argument '{unused[0]}' is for", "pointwise"
+            )
         if not operands:
             raise self.error("'pointwise' needs at least one operand", "pointwise")
+        for key in ("plain", "check"):
+            if not _IDENTIFIER.match(str(raw.get(key, "x"))):
+                raise self.error(f"'{raw[key]}' under 'pointwise' is not a C++ name", "pointwise")
+        if "plain" in raw and [str(s.arg(p).type) for p in params] != ["Scalar"]:
+            raise self.error("'plain' needs exactly one parameter, a Scalar", "pointwise")
         entry.pointwise = Pointwise(
+            plain=str(raw.get("plain", "")),
+            check=str(raw.get("check", "")),
             functor=raw["functor"],
             header=str(raw["header"]),
             params=tuple(params),
             operands=tuple(operands),
-            types=self.choice("pointwise.types", raw.get("types", "all"), tuple(sorted(POINTWISE_TYPES))),
+            types=self.choice(
+                "pointwise.types", raw.get("types", "all"), tuple(sorted(POINTWISE_TYPES))
+            ),
             promote=self.choice("pointwise.promote", raw.get("promote", "default"), PROMOTE),
             output=self.choice("pointwise.output", raw.get("output", "same"), OUTPUT),
         )
@@ -356,7 +412,9 @@ class _EntryReader:
     def names(self, raw: Mapping, key: str, default: list[str]) -> list[str]:
         value = raw.get(key, default)
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-            raise self.error(f"'{key}' under 'pointwise' must be a list of argument names", "pointwise")
+            raise self.error(
+                f"'{key}' under 'pointwise' must be a list of argument names", "pointwise"
+            )
         return value
 
     # -- derived operators
@@ -365,12 +423,14 @@ class _EntryReader:
         if key in self.raw:
             return self.dispatch(key)
         functional = entry.ops[0]
-        own = [k for k in functional.kernels if k.kind in ("pointwise", "structured")]
+        own = [k for k in functional.kernels if k.kind in ("pointwise", "structured", "alias")]
         if own:
             return own
         # A composite stays differentiable through its parts; others have a formula of their own.
         implicit = any(k.key == "CompositeImplicitAutograd" for k in functional.kernels)
-        return [Kernel("CompositeImplicitAutograd" if implicit else "CompositeExplicitAutograd", store)]
+        return [
+            Kernel("CompositeImplicitAutograd" if implicit else "CompositeExplicitAutograd", store)
+        ]
 
     def add_inplace(self, entry: Entry) -> None:
         value = self.raw.get("inplace", False)
@@ -398,10 +458,12 @@ class _EntryReader:
             raise self.error(f"'out' must be True or an overload name, not '{value}'", "out")
         kernels = self.variant_kernels(entry, "out_dispatch", "store_out")
         functional = entry.ops[0]
-        entry.ops.append(Op(out_schema(entry, overload), entry, frozenset(["function"]), kernels, functional))
+        entry.ops.append(
+            Op(out_schema(entry, overload), entry, frozenset(["function"]), kernels, functional)
+        )
 
 
-# ---- the whole list ----------------------------------------------------------------------------------------------
+# ---- the whole list ------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -410,9 +472,10 @@ class Model:
     entries: list[Entry]
     ops: list[Op]
     derivatives: frozenset[str]  # full names of the operators that have a formula
+    sections: tuple[str, ...]  # the families of the file, also those without an entry yet
 
     def families(self) -> dict[str, list[Op]]:
-        result: dict[str, list[Op]] = {}
+        result: dict[str, list[Op]] = {name: [] for name in self.sections}
         for op in self.ops:
             result.setdefault(op.entry.family, []).append(op)
         return dict(sorted(result.items()))
@@ -459,34 +522,68 @@ def _check_unique(entries: list[Entry]) -> list[Op]:
             name = op.schema.full_name
             other = by_name.get(name)
             if other:
-                raise entry.error(f"the operator '{name}' is already defined at line {other.entry.line}")
+                raise entry.error(
+                    f"the operator '{name}' is already defined at line {other.entry.line}"
+                )
             by_name[name] = op
             other = by_struct.get(op.struct)
             if other:
                 raise entry.error(
-                    f"'{name}' and '{other.schema.full_name}' (line {other.entry.line}) need the same C++ name"
+                    f"'{name}' and '{other.schema.full_name}' (line {other.entry.line}) "
+                    "need the same C++ name"
                 )
             by_struct[op.struct] = op
             ops.append(op)
     return ops
 
 
-def _check_pointwise_tables(entries: list[Entry]) -> None:
-    seen: dict[str, Entry] = {}
-    for entry in entries:
-        pw = entry.pointwise
-        if pw is None:
+def _variant(op: Op) -> str:
+    return "out" if op.schema.is_out else "in-place" if op.schema.is_inplace else "functional"
+
+
+def _resolve_aliases(ops: list[Op]) -> None:
+    """Replaces the target's name by the struct of its variant of the same kind."""
+    by_name = {op.schema.full_name: op for op in ops}
+    for op in ops:
+        if op.kernels[0].kind != "alias":
             continue
-        other = seen.setdefault(pw.table, entry)
-        assert other.pointwise is not None
-        if (other.pointwise.header, other.pointwise.types) != (pw.header, pw.types):
-            raise entry.error(
-                f"the functor '{pw.functor}' is used with another header or type list at line {other.line}"
-            )
+        name = op.kernels[0].fn
+        target = by_name.get(name)
+        if target is None:
+            raise op.entry.error(f"'alias' names the operator '{name}', which does not exist")
+        kind = _variant(op)
+        found = [o for o in target.entry.ops if _variant(o) == kind] or [
+            o
+            for o in ops
+            if _variant(o) == kind and o.base == target.base and _arg_types(o) == _arg_types(op)
+        ]
+        if not found:
+            raise op.entry.error(f"'{name}' has no {kind} variant to be an alias of")
+        if _arg_types(found[0]) != _arg_types(op):
+            raise op.entry.error(f"its arguments differ from those of '{found[0].schema}'")
+        op.kernels = [dataclasses.replace(op.kernels[0], fn=found[0].struct)]
+        op.alias_of = found[0]
+
+
+def _arg_types(op: Op) -> list[str]:
+    return [str(a.type) for a in op.schema.args] + [str(r.type) for r in op.schema.returns]
+
+
+def _check_pointwise_tables(entries: list[Entry]) -> None:
+    seen: dict[str, tuple[Pointwise, Entry]] = {}
+    for entry in entries:
+        for pw in entry.pointwise.forms() if entry.pointwise else ():
+            first, other = seen.setdefault(pw.table, (pw, entry))
+            if (first.header, first.types) != (pw.header, pw.types):
+                raise entry.error(
+                    f"the functor '{pw.functor}' is used with another header or type list "
+                    f"at line {other.line}"
+                )
 
 
 def load_derivatives(path: str) -> frozenset[str]:
-    """Names of the operators that have a derivative formula; the formulas themselves are not read here."""
+    """Names of the operators that have a derivative formula; the formulas themselves are not read
+    here."""
     entries, _, file = load_list(path)
     names = set()
     for raw in entries:
@@ -504,8 +601,11 @@ def load(path: str, derivatives: frozenset[str] = frozenset()) -> Model:
     for raw in raw_entries:
         at = bisect.bisect_right(starts, raw.line) - 1
         if at < 0:
-            raise GenError("an entry must stand below a line '# ==== family: NAME ===='", file, raw.line)
+            raise GenError(
+                "an entry must stand below a line '# ==== family: NAME ===='", file, raw.line
+            )
         entries.append(_EntryReader(raw, file, names[at]).read())
     ops = _check_unique(entries)
+    _resolve_aliases(ops)
     _check_pointwise_tables(entries)
-    return Model(file, entries, ops, derivatives)
+    return Model(file, entries, ops, derivatives, tuple(names))

@@ -1,6 +1,7 @@
-"""What Python sees of the operators: functions and methods by module, each with its signatures in the order they are
-tried. Functional and out variants become one signature with `out=None`, `self` is called `input` in functions, factory
-options get `requires_grad`. Bindings, stubs, the override table and the reference page are all made from this.
+"""What Python sees of the operators: functions and methods by module, each with its signatures in
+the order they are tried. Functional and out variants become one signature with `out=None`, `self`
+is called `input` in functions, factory options get `requires_grad`. Bindings, stubs, the override
+table and the reference page are all made from this.
 """
 
 from __future__ import annotations
@@ -9,13 +10,20 @@ import dataclasses
 
 from .cpp_types import SCALAR_TYPES_BY_NUMBER, string_value
 from .model import Model, Op
-from .schema import MEMORY_FORMAT_NAMES, REDUCTION_NAMES, SCALAR_TYPE_NAMES, Argument, Type, list_items
+from .schema import (
+    MEMORY_FORMAT_NAMES,
+    REDUCTION_NAMES,
+    SCALAR_TYPE_NAMES,
+    Argument,
+    Type,
+    list_items,
+)
 
 MODULES = ("torch", "method", "nn", "linalg", "special", "fft", "sparse", "nested")
 MODULE_PATHS = {"torch": "torch", "method": "torch.Tensor", "nn": "torch.nn.functional"}
 
-# Earlier is tried first where two signatures have different types at one position: a Tensor may be given as a
-# number, so the number comes last.
+# Earlier is tried first where two signatures have different types at one position: a Tensor may be
+# given as a number, so the number comes last.
 _RANK = ("Tensor", "Tensor[]", "bool", "ScalarType", "int[]", "int", "float", "Scalar", "Scalar[]")
 _DTYPE_NAMES = {
     "Byte": "uint8",
@@ -34,14 +42,16 @@ _DTYPE_NAMES = {
 }
 # The number form of these is reached through their Tensor form, so it is not listed in messages.
 _HIDDEN_SCALAR_FORMS = frozenset(
-    """add add_ sub sub_ subtract subtract_ mul mul_ multiply multiply_ div div_ divide divide_ true_divide
-    true_divide_ floor_divide floor_divide_ __and__ __iand__ __or__ __ior__ __xor__ __ixor__ xlogy xlogy_""".split()
+    """add add_ sub sub_ subtract subtract_ mul mul_ multiply multiply_ div div_ divide divide_
+    true_divide true_divide_ floor_divide floor_divide_ __and__ __iand__ __or__ __ior__ __xor__
+    __ixor__ xlogy xlogy_""".split()
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class PyParam:
-    """One Python parameter. `role` says where the value goes: an operator argument, out, or requires_grad."""
+    """One Python parameter. `role` says where the value goes: an operator argument, out, or
+    requires_grad."""
 
     name: str
     type: Type
@@ -86,11 +96,16 @@ class PySignature:
         return any(p.role == "requires_grad" for p in self.params)
 
     def index(self, name: str, role: str = "arg") -> int:
-        return next(i for i, p in enumerate(self.params) if p.role == role and (role != "arg" or _is(p, name)))
+        return next(
+            i
+            for i, p in enumerate(self.params)
+            if p.role == role and (role != "arg" or _is(p, name))
+        )
 
     @property
     def message_text(self) -> str:
-        """How the signature reads in an error: `add(Tensor input, Tensor other, *, Number alpha = 1)`."""
+        """How the signature reads in an error: `add(Tensor input, Tensor other, *, Number alpha =
+        1)`."""
         items: list[str] = []
         star = False
         for p in self.visible_params:
@@ -121,7 +136,7 @@ def module_path(module: str) -> str:
     return MODULE_PATHS.get(module, f"torch.{module}")
 
 
-# ---- spelling ----------------------------------------------------------------------------------------------------
+# ---- spelling ------------------------------------------------------------------------------------
 
 
 def python_default(t: Type, text: str) -> str:
@@ -131,14 +146,18 @@ def python_default(t: Type, text: str) -> str:
     if t.is_list:
         items = list_items(text) if text.startswith("[") else [text]
         values = [python_default(Type(t.base), i) for i in items]
-        if not text.startswith("["):
-            return values[0]
+        if len(values) == t.size and len(set(values)) == 1:
+            return values[0]  # `stride=[1, 1]` of int[2] reads `stride=1`
+        if not values:
+            return "()"
         return f"({values[0]},)" if len(values) == 1 else f"({', '.join(values)})"
     if t.base == "ScalarType":
         name = SCALAR_TYPE_NAMES.get(text) or SCALAR_TYPES_BY_NUMBER[int(text)]
         return f"torch.{_DTYPE_NAMES.get(name, name.lower())}"
     if t.base == "MemoryFormat":
-        return f"torch.{text if text in MEMORY_FORMAT_NAMES else list(MEMORY_FORMAT_NAMES)[int(text)]}"
+        return (
+            f"torch.{text if text in MEMORY_FORMAT_NAMES else list(MEMORY_FORMAT_NAMES)[int(text)]}"
+        )
     if t.base == "Layout":
         return "torch.strided"
     if t.base in ("str", "Device"):
@@ -152,7 +171,14 @@ def python_default(t: Type, text: str) -> str:
 
 
 def message_type(t: Type) -> str:
-    lists = {"int": "ints", "SymInt": "ints", "float": "floats", "Scalar": "Scalars", "Tensor": "Tensors", "bool": "bools"}
+    lists = {
+        "int": "ints",
+        "SymInt": "ints",
+        "float": "floats",
+        "Scalar": "Scalars",
+        "Tensor": "Tensors",
+        "bool": "bools",
+    }
     if t.is_list:
         return f"tuple of {lists.get(t.base, t.base)}"
     words = {
@@ -168,7 +194,7 @@ def message_type(t: Type) -> str:
     return words.get(t.base, t.base)
 
 
-# ---- building ----------------------------------------------------------------------------------------------------
+# ---- building ------------------------------------------------------------------------------------
 
 
 def _comparable(op: Op, drop_options: bool) -> tuple[str, ...]:
@@ -177,13 +203,19 @@ def _comparable(op: Op, drop_options: bool) -> tuple[str, ...]:
 
 
 def _python_out(op: Op) -> bool:
-    """Whether Python can pass the out arguments: one tensor, one list, or several tensors, but no mixture."""
+    """Whether Python can pass the out arguments: one tensor, one list, or several tensors, but no
+    mixture."""
     outs = op.schema.out_args
     return op.entry.python_out and (len(outs) == 1 or not any(a.type.is_list for a in outs))
 
 
+def is_bound(op: Op) -> bool:
+    return op.entry.python_inplace if op.schema.is_inplace else op.entry.python
+
+
 def _pair_outs(ops: list[Op]) -> tuple[dict[int, Op], list[Op]]:
-    """Finds for each functional operator (by id) its out variant; also returns the out variants left over."""
+    """Finds for each functional operator (by id) its out variant; also returns the out variants
+    left over."""
     pairs: dict[int, Op] = {}
     left: list[Op] = []
     functionals = [op for op in ops if not op.schema.is_out and not op.schema.is_inplace]
@@ -225,7 +257,12 @@ def _signature(op: Op, out: Op | None, kind: str) -> PySignature:
         if arg.is_out:
             continue
         name = arg.name
-        if kind == "function" and name == "self" and arg.type.base == "Tensor" and not arg.type.is_list:
+        if (
+            kind == "function"
+            and name == "self"
+            and arg.type.base == "Tensor"
+            and not arg.type.is_list
+        ):
             name = "input"
         in_options = arg in op.options_args and _takes_requires_grad(op)
         default = "False" if in_options and arg.name == "pin_memory" else arg.default
@@ -237,7 +274,11 @@ def _signature(op: Op, out: Op | None, kind: str) -> PySignature:
     if out_op is not None:
         outs = out_op.schema.out_args
         many = len(outs) > 1 or outs[0].type.is_list
-        type_ = Type("Tensor", is_list=True, size=len(outs) if len(outs) > 1 else 0) if many else Type("Tensor")
+        type_ = (
+            Type("Tensor", is_list=True, size=len(outs) if len(outs) > 1 else 0)
+            if many
+            else Type("Tensor")
+        )
         later.append(PyParam("out", type_, None if out is None else "None", True, "out"))
     if tail:
         tail.append(PyParam("requires_grad", Type("bool"), "False", True, "requires_grad"))
@@ -262,7 +303,10 @@ def _mark_hidden(signatures: list[PySignature]) -> None:
         sig.hidden = bool(others) and others[0].type.base == "Scalar"
         if sig.hidden:
             # `add(t, 2, 3)`: alpha is given by name in both forms.
-            sig.params = [dataclasses.replace(p, kwarg_only=True) if p.name in keywords else p for p in sig.params]
+            sig.params = [
+                dataclasses.replace(p, kwarg_only=True) if p.name in keywords else p
+                for p in sig.params
+            ]
 
 
 def build(model: Model) -> dict[str, list[PyFunction]]:
@@ -273,7 +317,7 @@ def build(model: Model) -> dict[str, list[PyFunction]]:
         found[module].setdefault(sig.name, []).append(sig)
 
     for ops in model.by_base().values():
-        visible = [op for op in ops if op.entry.python]
+        visible = [op for op in ops if is_bound(op)]
         pairs, left = _pair_outs(visible)
         for op in visible:
             module = op.entry.python_module or "torch"

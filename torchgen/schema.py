@@ -1,8 +1,9 @@
-"""Parser of the operator schema language: `add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+"""Parser of the operator schema language, `add.Tensor(Tensor self, Tensor other) -> Tensor`.
 
-One hand-written recursive-descent parser over a small token list. It checks everything that can be checked without
-knowing the other operators (types, defaults that fit their type, order of arguments, alias sets), because a mistake
-found here is one sentence with a line number, and the same mistake found by the C++ compiler is a page.
+One hand-written recursive-descent parser over a small token list. It checks everything that can be
+checked without knowing the other operators (types, defaults that fit their type, order of
+arguments, alias sets), because a mistake found here is one sentence with a line number, and the
+same mistake found by the C++ compiler is a page.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import re
 from .errors import GenError
 
 BASE_TYPES = frozenset(
-    """Tensor Scalar int SymInt float bool SymBool str ScalarType Layout Device MemoryFormat Generator Storage
-    Stream Dimname QScheme""".split()
+    """Tensor Scalar int SymInt float bool SymBool str ScalarType Layout Device MemoryFormat
+    Generator Storage Stream Dimname QScheme""".split()
 )
 
 # C++ words that cannot be argument names; the generated code appends an underscore.
 _CPP_KEYWORDS = frozenset(
-    """alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do
-    double else enum explicit export extern false float for friend goto if inline int long mutable namespace new
-    not operator or private protected public register return short signed sizeof static struct switch template
-    this throw true try typedef typename union unsigned using virtual void volatile while xor""".split()
+    """alignas alignof and asm auto bool break case catch char class const constexpr continue
+    default delete do double else enum explicit export extern false float for friend goto if inline
+    int long mutable namespace new not operator or private protected public register return short
+    signed sizeof static struct switch template this throw true try typedef typename union unsigned
+    using virtual void volatile while xor""".split()
 )
 
 SCALAR_TYPE_NAMES = {
@@ -51,7 +53,8 @@ REDUCTION_NAMES = {"Mean": "1", "Sum": "2"}
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """A schema type. `Tensor?[]` is a list whose items may be None, `int[1]?` an optional list of size 1."""
+    """A schema type. `Tensor?[]` is a list whose items may be None, `int[1]?` an optional list of
+    size 1."""
 
     base: str
     optional: bool = False
@@ -76,7 +79,8 @@ class Type:
 
 @dataclasses.dataclass(frozen=True)
 class Annotation:
-    """The alias set of `Tensor(a!)`: its letters, whether it is written, and the wildcard of `(a -> *)`."""
+    """The alias set of `Tensor(a!)`: its letters, whether it is written, and the wildcard of `(a ->
+    *)`."""
 
     names: str
     write: bool = False
@@ -180,7 +184,8 @@ class Schema:
 
 
 def base_name(name: str) -> str:
-    """The name shared by the functional, in-place and out variants: `add_` -> `add`; `__and__` stays."""
+    """The name shared by the functional, in-place and out variants: `add_` -> `add`; `__and__`
+    stays."""
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
@@ -205,7 +210,9 @@ class _Parser:
         while at < len(stripped):
             match = _TOKEN.match(stripped, at)
             if not match:
-                raise GenError(f"unexpected character '{stripped[at:].lstrip()[0]}' in schema '{text}'")
+                raise GenError(
+                    f"unexpected character '{stripped[at:].lstrip()[0]}' in schema '{text}'"
+                )
             kind = match.lastgroup or ""
             self.tokens.append((kind, match.group(kind)))
             at = match.end()
@@ -305,7 +312,8 @@ class _Parser:
         return args
 
     def _star_first(self, args: list[Argument]) -> None:
-        """`(*, int a, ...)`: the comma after the star is consumed here, as no argument precedes it."""
+        """`(*, int a, ...)`: the comma after the star is consumed here, as no argument precedes
+        it."""
         self.expect(",")
         args.append(self.argument(True))
 
@@ -386,7 +394,9 @@ def _check_schema(schema: Schema, parser: _Parser) -> None:
         seen.add(arg.name)
         if not arg.kwarg_only:
             if arg.default is None and with_default:
-                raise parser.fail(f"'{arg.name}' has no default but follows '{with_default}', which has one")
+                raise parser.fail(
+                    f"'{arg.name}' has no default but follows '{with_default}', which has one"
+                )
             with_default = arg.name if arg.default is not None else with_default
         if arg.type.base in ("SymBool", "Dimname", "QScheme"):
             raise parser.fail(f"'{arg.type}' is not supported as an argument type")
@@ -394,11 +404,15 @@ def _check_schema(schema: Schema, parser: _Parser) -> None:
     known = {n for a in schema.args if a.annotation for n in a.annotation.names.split("|")}
     for ret in schema.returns:
         if ret.annotation and not set(ret.annotation.names.split("|")) <= known:
-            raise parser.fail(f"the returned alias set '({ret.annotation.names})' belongs to no argument")
+            raise parser.fail(
+                f"the returned alias set '({ret.annotation.names})' belongs to no argument"
+            )
         if ret.annotation and ret.annotation.write and ret.annotation.names not in written:
             raise parser.fail(f"the returned '({ret.annotation.names}!)' is not a written argument")
     if schema.is_inplace and not any(a.is_write for a in schema.args):
-        raise parser.fail(f"'{schema.name}' is an in-place name but no argument is marked as written (a!)")
+        raise parser.fail(
+            f"'{schema.name}' is an in-place name but no argument is marked as written (a!)"
+        )
 
 
 def parse(text: str) -> Schema:

@@ -1,8 +1,8 @@
 """YAML with line numbers and strict mappings.
 
-The generator's errors name a line, which PyYAML's plain loader throws away, so the tree of nodes is converted here:
-a mapping becomes a Mapping that knows the line of each key, and a key given twice is an error instead of a silent
-overwrite.
+The generator's errors name a line, which PyYAML's plain loader throws away, so the tree of nodes is
+converted here: a mapping becomes a Mapping that knows the line of each key, and a key given twice
+is an error instead of a silent overwrite.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _convert(node: yaml.Node, file: str) -> Any:
 
 
 def load_list(path: str) -> tuple[list[Mapping], list[str], str]:
-    """Reads a yaml list of mappings. Returns the entries, the file's lines and its short name for messages."""
+    """Reads a yaml list of mappings. Returns the entries, the file's lines and its short name for
+    messages."""
     file = os.path.basename(path)
     try:
         with open(path, encoding="utf-8") as stream:

@@ -23,10 +23,8 @@ class DataPtr {
   DataPtr(void* data, void* ctx, DeleterFnPtr deleter, Device device)
       : data_(data), ctx_(ctx), deleter_(deleter), device_(device) {}
   DataPtr(DataPtr&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        ctx_(std::exchange(other.ctx_, nullptr)),
-        deleter_(std::exchange(other.deleter_, nullptr)),
-        device_(other.device_) {}
+      : data_(std::exchange(other.data_, nullptr)), ctx_(std::exchange(other.ctx_, nullptr)),
+        deleter_(std::exchange(other.deleter_, nullptr)), device_(other.device_) {}
   DataPtr& operator=(DataPtr&& other) noexcept {
     if (this != &other) {
       clear();

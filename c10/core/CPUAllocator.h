@@ -18,10 +18,10 @@ inline Allocator* GetCPUAllocator() { return GetAllocator(DeviceType::CPU); }
 inline void SetCPUAllocator(Allocator* allocator) { SetAllocator(DeviceType::CPU, allocator); }
 
 struct CPUAllocatorStats {
-  int64_t data_blocks = 0;       // live blocks of tensor data
-  int64_t pooled_objects = 0;    // live SmallPool objects: tensors, storages, autograd nodes
-  int64_t live_bytes = 0;        // of both, as handed out
-  int64_t peak_bytes = 0;        // of live_bytes; small blocks are seen with a delay of 64 KiB per thread
+  int64_t data_blocks = 0;    // live blocks of tensor data
+  int64_t pooled_objects = 0; // live SmallPool objects: tensors, storages, autograd nodes
+  int64_t live_bytes = 0;     // of both, as handed out
+  int64_t peak_bytes = 0; // of live_bytes; small blocks are seen with a delay of 64 KiB per thread
   int64_t total_allocations = 0; // of both, since the start
   int64_t cached_bytes = 0;      // freed large blocks kept for reuse
 };
@@ -30,8 +30,9 @@ C10_API void reset_cpu_peak_bytes();
 /// Gives cached large blocks back to the system.
 C10_API void empty_cpu_cache();
 
-/// For tests: the k-th allocation from now, data blocks and SmallPool objects of all threads counted
-/// together, throws c10::OutOfMemoryError; with `persist` all later ones too. k <= 0 switches it off.
+/// For tests: the k-th allocation from now, data blocks and SmallPool objects of all threads
+/// counted together, throws c10::OutOfMemoryError; with `persist` all later ones too. k <= 0
+/// switches it off.
 C10_API void set_alloc_failure(int64_t k, bool persist = false);
 
 } // namespace c10

@@ -1,7 +1,7 @@
-// Measured on a 2-core virtual machine: writing 16 MiB of fresh 4 KiB pages takes 8.9 ms, of fresh huge
-// pages 0.8 ms, of memory already there 0.25 ms. So blocks are mapped with huge pages and freed ones
-// are kept, oldest out first. What may be kept follows what the program has used at once: a training step
-// that frees everything at its end finds all of it again in the next.
+// Measured on a 2-core virtual machine: writing 16 MiB of fresh 4 KiB pages takes 8.9 ms, of fresh
+// huge pages 0.8 ms, of memory already there 0.25 ms. So blocks are mapped with huge pages and
+// freed ones are kept, oldest out first. What may be kept follows what the program has used at
+// once: a training step that frees everything at its end finds all of it again in the next.
 
 #include <c10/core/LargeBlocks.h>
 
@@ -19,11 +19,11 @@
 namespace c10::detail {
 namespace {
 
-constexpr size_t kMapBytes = size_t{1} << 20;      // from here on mmap, below malloc
+constexpr size_t kMapBytes = size_t{1} << 20; // from here on mmap, below malloc
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr int64_t kCacheFloor = int64_t{64} << 20; // always allowed
 constexpr int64_t kCacheCeiling = int64_t{2} << 30;
-constexpr int kFirstExponent = 15;                 // 32 KiB
+constexpr int kFirstExponent = 15; // 32 KiB
 constexpr int kClasses = (62 - kFirstExponent + 1) * 8;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -32,8 +32,8 @@ constexpr bool kRecycle = false; // see SmallPool.cpp
 constexpr bool kRecycle = true;
 #endif
 
-/// Steps of an eighth of the power of two: at most 12.5 % of address space is wasted, and memory only
-/// where the tail is touched.
+/// Steps of an eighth of the power of two: at most 12.5 % of address space is wasted, and memory
+/// only where the tail is touched.
 int class_of(size_t bytes) {
   const int e = 63 - __builtin_clzll(bytes - 1);
   return (e - kFirstExponent) * 8 + static_cast<int>((bytes - 1) >> (e - 3)) - 8;
@@ -160,8 +160,8 @@ int64_t cache_limit() {
   return std::max(kCacheFloor, std::min(peak, ceiling));
 }
 
-/// With overcommit the kernel grants what it cannot deliver and kills the process later; memory that
-/// cannot exist is therefore refused here.
+/// With overcommit the kernel grants what it cannot deliver and kills the process later; memory
+/// that cannot exist is therefore refused here.
 bool can_exist(size_t bytes) {
   const int64_t limit = memory_limit();
   const int64_t live = g_totals.large_bytes.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #pragma once
 
-// Blocks above the small pool's sizes, with a bounded cache of recently freed ones. Private to c10/core.
+// Blocks above the small pool's sizes, with a bounded cache of recently freed ones. Private to
+// c10/core.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The slow side of the small pool: a thread's first block, empty and full lists, threads that end, and
-// the sums over threads that the statistics ask for.
+// The slow side of the small pool: a thread's first block, empty and full lists, threads that end,
+// and the sums over threads that the statistics ask for.
 
 #include <c10/core/SmallPool.h>
 
@@ -25,8 +25,8 @@ constexpr bool kRecycle = false; // a recycled block would hide use after free f
 constexpr bool kRecycle = true;
 #endif
 
-// Set when this thread's cache is gone for good: thread-local destructors that run later, and static
-// ones at process exit, still free tensors.
+// Set when this thread's cache is gone for good: thread-local destructors that run later, and
+// static ones at process exit, still free tensors.
 thread_local bool t_ended __attribute__((tls_model("initial-exec"))) = false;
 
 /// All threads' caches and what threads that ended have left. Never destroyed: see t_ended.

@@ -1,9 +1,9 @@
 #pragma once
 
-// Thread-local free lists for small blocks: tensor objects, storages, autograd nodes and small tensor
-// data. Taking and giving is a few instructions without a lock; a block freed on another thread simply
-// joins that thread's list, and lists are bounded, the surplus going back to malloc. The fast path is
-// inline because it runs several times in each operator call.
+// Thread-local free lists for small blocks: tensor objects, storages, autograd nodes and small
+// tensor data. Taking and giving is a few instructions without a lock; a block freed on another
+// thread simply joins that thread's list, and lists are bounded, the surplus going back to malloc.
+// The fast path is inline because it runs several times in each operator call.
 
 #include <c10/macros/Macros.h>
 
@@ -118,10 +118,9 @@ C10_ALWAYS_INLINE void give(void* raw, int index, Use use) noexcept {
 namespace c10 {
 
 /// operator new and delete of a class of `Size` bytes: 64-byte aligned blocks. take() throws
-/// c10::OutOfMemoryError; give() accepts null, may run on any thread and still works while a thread is
-/// being torn down.
-template <size_t Size>
-struct SmallPool {
+/// c10::OutOfMemoryError; give() accepts null, may run on any thread and still works while a thread
+/// is being torn down.
+template <size_t Size> struct SmallPool {
   static_assert(Size > 0 && Size <= small::kMaxBytes, "SmallPool is for small objects");
   static constexpr int kIndex = small::class_of(Size);
 

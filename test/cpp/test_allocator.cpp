@@ -1,5 +1,5 @@
-// What the CPU allocator promises: alignment, failure as an exception and nothing else, honest counts,
-// memory that can be freed anywhere and at any time.
+// What the CPU allocator promises: alignment, failure as an exception and nothing else, honest
+// counts, memory that can be freed anywhere and at any time.
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/SmallPool.h>

@@ -1,5 +1,5 @@
-// What the thread pool promises: chunk boundaries that depend on the range alone, results and errors
-// that do not depend on the number of threads, life after fork, quick cancellation.
+// What the thread pool promises: chunk boundaries that depend on the range alone, results and
+// errors that do not depend on the number of threads, life after fork, quick cancellation.
 
 #include <ATen/parallel/Parallel.h>
 

@@ -32,6 +32,7 @@ const char* param_type_name(P type) {
   case P::Dimname: return "name";
   case P::Complex: return "complex";
   case P::Qscheme: return "torch.qscheme";
+  case P::Object: return "object";
   }
   return "?";
 }

@@ -134,6 +134,7 @@ bool Matcher::accepts(const Param& param, PyObject* o) {
   case P::Storage: return is_storage(o);
   case P::Complex: return is_number_like(o);
   case P::Qscheme: return Py_TYPE(o) == &QschemeType;
+  case P::Object: return true;
   case P::Stream:
   case P::Dimname: return false;
   }

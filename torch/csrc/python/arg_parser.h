@@ -28,7 +28,8 @@ namespace torch::python {
 enum class P : uint8_t {
   Tensor, Scalar, Int, SymInt, Float, Bool, Str, IntList, SymIntList, FloatList, ScalarList,
   TensorList, OptTensorList, BoolList, ScalarType, Layout, MemoryFormat, Device, Generator, Storage,
-  Stream, Dimname, Complex, Qscheme
+  Stream, Dimname, Complex, Qscheme,
+  Object // any Python object, for hand-written functions
 };
 
 enum ParamFlag : uint8_t {

@@ -4,6 +4,8 @@
 
 #include <torch/csrc/python/storage.h>
 
+#include <ATen/core/EmptyTensor.h>
+
 #include <cstring>
 #include <deque>
 
@@ -28,26 +30,6 @@ void ArgValues::free_kept() noexcept { delete kept_; }
 namespace {
 
 bool is_numpy(PyObject* o) { return std::strncmp(type_name(o), "numpy.", 6) == 0; }
-
-// A number as a 0-d tensor that promotes like a number.
-at::Tensor wrapped_number(const c10::Scalar& value) {
-  const c10::ScalarType type = value.type();
-  c10::Storage storage = c10::make_storage(c10::elementSize(type), c10::kCPU);
-  switch (type) {
-  case c10::kDouble: *static_cast<double*>(storage->data()) = value.toDouble(); break;
-  case c10::kComplexDouble:
-    *static_cast<c10::complex<double>*>(storage->data()) = value.toComplexDouble();
-    break;
-  case c10::kBool: *static_cast<bool*>(storage->data()) = value.toBool(); break;
-  case c10::kUInt64: *static_cast<uint64_t*>(storage->data()) = value.to<uint64_t>(); break;
-  default: *static_cast<int64_t*>(storage->data()) = value.toLong(); break;
-  }
-  at::Tensor out = at::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), type, c10::Device());
-  out.unsafeGetTensorImpl()->set_contiguous({});
-  out.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return out;
-}
 
 c10::Scalar scalar_from_long(PyObject* o) {
   int overflow = 0;
@@ -121,7 +103,7 @@ const at::Tensor& ArgValues::tensor_slow(int i) {
   if (!o || o == Py_None) return undefined;
   if (is_tensor(o)) return tensor_of(o);
   // The matcher let a number pass for a tensor.
-  return kept().tensors.emplace_back(wrapped_number(to_scalar(o)));
+  return kept().tensors.emplace_back(at::detail::wrapped_number(to_scalar(o)));
 }
 
 c10::Scalar ArgValues::scalar(int i) const { return to_scalar(values_[i]); }

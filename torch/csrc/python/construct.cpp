@@ -9,6 +9,7 @@
 #include <torch/csrc/python/tensor.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/ops/to.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -272,7 +273,7 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
 
 at::Tensor converted(const Tensor& tensor, c10::Device device, ScalarType dtype, bool copy) {
   if (!copy && tensor.device() == device && tensor.scalar_type() == dtype) return tensor;
-  return tensor.to(device, dtype, /*non_blocking=*/false, copy, std::nullopt);
+  return at::_ops::to_device::call(tensor, device, dtype, /*non_blocking=*/false, copy, std::nullopt);
 }
 
 ScalarType infer_scalar_type(PyObject* data) { return infer(data, 0); }

@@ -95,7 +95,9 @@ bool init_exceptions(PyObject* module) {
                                        "Raised when a device cannot provide the memory asked for.");
   LinAlgErrorType = new_exception(module, "torch._C._LinAlgError", "_LinAlgError",
                                   "Raised by torch.linalg when a computation cannot succeed.");
-  if (!OutOfMemoryErrorType || !LinAlgErrorType) return false;
+  PyObject* accelerator = new_exception(module, "torch.AcceleratorError", "AcceleratorError",
+                                        "Raised when work on a device fails.");
+  if (!OutOfMemoryErrorType || !LinAlgErrorType || !accelerator) return false;
   c10::set_warning_handler(warn_in_python);
   return true;
 }

@@ -2,6 +2,7 @@
 // object as data). Same rules and the same messages as the parser's.
 #pragma once
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include <torch/csrc/python/support.h>
@@ -18,7 +19,9 @@ class KeywordArgs {
   // The first `positional` names may be given by position, the first `required` must be given.
   KeywordArgs(const char* function, std::initializer_list<const char*> names, int positional,
               int required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames)
-      : function_(function), names_(names.begin()), count_(static_cast<int>(names.size())) {
+      : function_(function), count_(static_cast<int>(names.size())) {
+    int next = 0;
+    for (const char* name : names) names_[next++] = name;
     if (nargs > positional) {
       raise_type_error(c10::str(function, "() takes ", positional, " positional argument",
                                 positional == 1 ? "" : "s", " but ", int64_t(nargs), " were given"));
@@ -90,8 +93,8 @@ class KeywordArgs {
   }
 
   const char* function_;
-  const char* const* names_;
   int count_;
+  const char* names_[kMax];
   PyObject* values_[kMax] = {};
 };
 

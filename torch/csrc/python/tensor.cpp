@@ -5,6 +5,7 @@
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/subclass.h>
+#include <torch/csrc/python/torch_function.h>
 #include <torch/csrc/python/wrap.h>
 
 #include <structmember.h>
@@ -257,6 +258,9 @@ PyObject* new_tensor_object(PyTypeObject* type, at::Tensor tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (C10_UNLIKELY(impl->pyobj != nullptr)) {
     raise(PyExc_RuntimeError, "this tensor already has a Python object");
+  }
+  if (C10_UNLIKELY(type != TensorClass) && (type_traits(type) & kDispatches)) {
+    impl->set_key_set(impl->key_set().add(c10::DispatchKey::Python));
   }
   PyTensor* self = allocate(type);
   new (&self->tensor) at::Tensor(std::move(tensor));

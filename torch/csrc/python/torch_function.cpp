@@ -13,6 +13,7 @@ PyObject* disabled_torch_dispatch = nullptr;
 namespace {
 
 PyObject* torch_function_name = nullptr; // interned "__torch_function__"
+PyObject* torch_dispatch_name = nullptr; // interned "__torch_dispatch__"
 
 // ---- traits of types -----------------------------------------------------------------------------------
 // CPython gives each state of a type a version number that is never reused, so a number found in the
@@ -31,14 +32,19 @@ unsigned version_of(PyTypeObject* type) {
   return static_cast<unsigned>(type->tp_version_tag);
 }
 
+bool has_handler(PyTypeObject* type, PyObject* name, PyObject* disabled) {
+  PyRef attribute(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  if (!attribute) PyErr_Clear();
+  return attribute && attribute.get() != disabled && attribute.get() != Py_None;
+}
+
 uint8_t compute_traits(PyTypeObject* type) {
   uint8_t traits = PyType_IsSubtype(type, &TensorBaseType) ? kIsTensorType : 0;
   if (type == TensorClass || type == &TensorBaseType) return traits;
-  PyRef attribute(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), torch_function_name));
-  if (!attribute) {
-    PyErr_Clear();
-  } else if (attribute.get() != disabled_torch_function && attribute.get() != Py_None) {
-    traits |= kOverrides;
+  if (has_handler(type, torch_function_name, disabled_torch_function)) traits |= kOverrides;
+  if ((traits & kIsTensorType) &&
+      has_handler(type, torch_dispatch_name, disabled_torch_dispatch)) {
+    traits |= kDispatches;
   }
   return traits;
 }
@@ -220,7 +226,8 @@ PyObject* public_callable(const char* module, const char* name) {
 
 bool init_torch_function(PyObject* module) {
   torch_function_name = PyUnicode_InternFromString("__torch_function__");
-  return torch_function_name && init_function_modes(module);
+  torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
+  return torch_function_name && torch_dispatch_name && init_function_modes(module);
 }
 
 } // namespace torch::python

@@ -10,7 +10,8 @@ namespace torch::python {
 
 enum TypeTrait : uint8_t {
   kIsTensorType = 1, // derives from TensorBase
-  kOverrides = 2     // has a __torch_function__ that is not disabled
+  kOverrides = 2,    // has a __torch_function__ that is not disabled
+  kDispatches = 4    // a tensor type with a __torch_dispatch__ that is not disabled
 };
 // Traits of a type, cached by its version.
 uint8_t type_traits(PyTypeObject* type);

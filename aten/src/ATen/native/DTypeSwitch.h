@@ -31,7 +31,7 @@ using IntegralTypesAndBool = Concat<IntegralTypes, Types<bool>>::type;
 using Float8Types = Types<c10::Float8_e5m2, c10::Float8_e4m3fn, c10::Float8_e5m2fnuz, c10::Float8_e4m3fnuz>;
 using AllTypesAndFloat8 = Concat<AllTypesAndBool, Float8Types>::type;
 
-namespace detail {
+namespace dtype_detail {
 template <class List>
 struct Switch;
 template <class... Ts>
@@ -41,11 +41,11 @@ struct Switch<Types<Ts...>> {
     return ((dtype == c10::scalar_type_of<Ts> && (f(c10::TypeTag<Ts>()), true)) || ...);
   }
 };
-}  // namespace detail
+}  // namespace dtype_detail
 
 template <class List, class F>
 void dtype_switch(c10::ScalarType dtype, const char* name, const F& f) {
-  const bool found = detail::Switch<List>::call(dtype, f);
+  const bool found = dtype_detail::Switch<List>::call(dtype, f);
   TORCH_CHECK_NOT_IMPLEMENTED(found, "\"", name, "\" not implemented for '", dtype, "'");
 }
 

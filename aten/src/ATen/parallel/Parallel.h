@@ -52,12 +52,11 @@ TORCH_API void run_region(int64_t begin, int64_t end, int64_t chunk, ChunkFn run
 
 } // namespace detail
 
-/// Calls f(b, e) for each chunk of [begin, end); returns when all have ended. An exception thrown by
-/// f is rethrown here (the one of the lowest chunk, as in a plain loop) and the chunks not yet
+/// Calls f(b, e) for each chunk of [begin, end); returns when all have ended. An exception thrown
+/// by f is rethrown here (the one of the lowest chunk, as in a plain loop) and the chunks not yet
 /// begun are skipped. Inside a region the call runs the same chunks one after the other. The
 /// range must be shorter than 2^63.
-template <class F>
-void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {
+template <class F> void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {
   if (end <= begin) return;
   const int64_t range = end - begin;
   if (range <= grain || range == 1) {
@@ -72,9 +71,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {
 
 /// f(b, e, ident) gives the result of one chunk; results are combined in chunk order, whatever the
 /// number of threads: combine(combine(r0, r1), r2) ... An empty range gives ident.
-template <class T, class F, class C>
-T parallel_reduce(int64_t begin, int64_t end, int64_t grain, const T& ident, const F& f,
-                  const C& combine) {
+template <class T, class F, class C> T parallel_reduce(int64_t begin, int64_t end, int64_t grain,
+                                                       const T& ident, const F& f,
+                                                       const C& combine) {
   if (end <= begin) return ident;
   const int64_t range = end - begin;
   const int64_t chunk = chunk_size(range, grain);
@@ -84,9 +83,8 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain, const T& ident, con
   };
   const int64_t count = chunk_count(range, grain);
   std::unique_ptr<Slot[]> partial(new Slot[static_cast<size_t>(count)]);
-  parallel_for(begin, end, grain, [&](int64_t b, int64_t e) {
-    partial[(b - begin) / chunk].value = f(b, e, ident);
-  });
+  parallel_for(begin, end, grain,
+               [&](int64_t b, int64_t e) { partial[(b - begin) / chunk].value = f(b, e, ident); });
   T total = partial[0].value;
   for (int64_t i = 1; i < count; ++i) total = combine(total, partial[i].value);
   return total;
@@ -106,7 +104,8 @@ TORCH_API int get_num_interop_threads();
 TORCH_API void set_num_interop_threads(int n);
 
 /// `poll` is called on the calling thread at most every 50 ms of a long region; true cancels it:
-/// chunks not yet begun are skipped and parallel_for throws c10::InterruptedError. nullptr removes it.
+/// chunks not yet begun are skipped and parallel_for throws c10::InterruptedError. nullptr removes
+/// it.
 TORCH_API void set_interrupt_check(bool (*poll)());
 /// For long serial loops: polls if 50 ms have passed since this thread polled last, and throws
 /// c10::InterruptedError when told to cancel. Cheap enough for every few microseconds of work.

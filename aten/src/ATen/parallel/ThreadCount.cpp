@@ -77,8 +77,7 @@ int quota_v1(const std::string& dir) {
 
 /// The tightest limit of `path` and all its parents below `root`: a parent's quota binds too. In a
 /// container the path may lead outside of what is mounted; the walk then ends at the root.
-template <class Quota>
-int tightest(const std::string& root, std::string path, Quota quota) {
+template <class Quota> int tightest(const std::string& root, std::string path, Quota quota) {
   int best = quota(root);
   while (path.size() > 1) {
     best = std::min(best, quota(root + path));

@@ -23,7 +23,7 @@ std::atomic<ThreadPool*> g_pool{nullptr};
 std::atomic<uint32_t> g_generation{0}; // grows in a forked child
 std::mutex g_start_mutex;              // making the pool and starting workers
 
-constexpr int kPauses = 64;     // pauses between two looks at the clock or yields
+constexpr int kPauses = 64; // pauses between two looks at the clock or yields
 constexpr int64_t kSpinNs = 30'000;
 constexpr uint64_t kOneChunk = uint64_t{1} << 32; // see Region::ticket
 
@@ -49,14 +49,13 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t seen, const timespec* time
 }
 
 void futex_wake(std::atomic<uint32_t>& word, int count) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr,
-          0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
+          nullptr, 0);
 }
 
 /// Pauses until `ready()` or the spin budget is spent; yields between rounds so that a busy
 /// neighbour on this core is not held up.
-template <class Ready>
-bool spin_until(const Ready& ready) {
+template <class Ready> bool spin_until(const Ready& ready) {
   const int64_t limit = now_ns() + kSpinNs;
   do {
     for (int i = 0; i < kPauses; ++i) {
@@ -187,8 +186,8 @@ void ThreadPool::worker_loop(int index) {
       }
     }
     if (spin_until([&] { return epoch_.load(std::memory_order_relaxed) != seen; })) continue;
-    // Announced as a sleeper first: whoever bumps the epoch afterwards sees us and wakes us; whoever
-    // bumped it before makes the wait return at once.
+    // Announced as a sleeper first: whoever bumps the epoch afterwards sees us and wakes us;
+    // whoever bumped it before makes the wait return at once.
     sleepers_.fetch_add(1);
     futex_wait(epoch_, seen, nullptr);
     sleepers_.fetch_sub(1);
@@ -215,8 +214,7 @@ bool ThreadPool::help(Region& region, uint32_t number) {
     const uint32_t next = ticket_next(ticket);
     const uint32_t total = ticket & 0xffff;
     if (next >= total || number >= ((ticket >> 16) & 0xffff)) return helped;
-    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk,
-                                             std::memory_order_acq_rel,
+    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk, std::memory_order_acq_rel,
                                              std::memory_order_relaxed)) {
       continue;
     }
@@ -339,7 +337,8 @@ void ThreadPool::wait_done(Region& region, uint32_t total, int64_t start_ms) {
     if (generation != g_generation.load(std::memory_order_relaxed)) {
       // f forked and we are the child: the chunks that workers had begun will never end here.
       region.cancelled.store(true, std::memory_order_relaxed);
-      throw c10::Error("the process was forked inside a parallel region; the child cannot finish it");
+      throw c10::Error(
+          "the process was forked inside a parallel region; the child cannot finish it");
     }
     futex_wait(region.done, seen, &timeout);
     poll();

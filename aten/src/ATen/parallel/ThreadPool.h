@@ -4,12 +4,13 @@
 //
 // Note [Region slots]
 // A region lives in one of a few slots that are never freed. Its ticket packs (next chunk, threads
-// allowed, number of chunks) into one atomic word, and a thread owns a chunk only after a compare-and-swap on that
-// word. While a claimed chunk is not done the slot's owner cannot return, so the fields read after a
-// successful claim belong to the region that was claimed from. A worker that wakes late finds
-// next == total, or a newer region that it may help just as well; in no case does it touch the stack of
-// a caller that has gone, and no caller ever waits for a thread that has claimed nothing. There is no
-// lock on this path: a worker preempted at any instruction outside of a chunk blocks nobody.
+// allowed, number of chunks) into one atomic word, and a thread owns a chunk only after a
+// compare-and-swap on that word. While a claimed chunk is not done the slot's owner cannot return,
+// so the fields read after a successful claim belong to the region that was claimed from. A worker
+// that wakes late finds next == total, or a newer region that it may help just as well; in no case
+// does it touch the stack of a caller that has gone, and no caller ever waits for a thread that has
+// claimed nothing. There is no lock on this path: a worker preempted at any instruction outside of
+// a chunk blocks nobody.
 
 #include <ATen/parallel/Parallel.h>
 
@@ -25,9 +26,9 @@ struct alignas(128) Region {
   std::atomic<uint64_t> ticket{0}; // next << 32 | threads << 16 | total
   std::atomic<uint32_t> done{0};   // chunks ended; also the futex the owner sleeps on
   std::atomic<bool> owner_sleeps{false};
-  std::atomic<bool> cancelled{false}; // chunks not begun are counted as done without being run
+  std::atomic<bool> cancelled{false};   // chunks not begun are counted as done without being run
   std::atomic<bool> interrupted{false}; // cancelled by Ctrl-C: running chunks may give up too
-  std::atomic<bool> taken{false};     // the slot has an owner
+  std::atomic<bool> taken{false};       // the slot has an owner
 
   // Written by the owner while no chunk can be claimed.
   ChunkFn run = nullptr;
@@ -44,8 +45,8 @@ class ThreadPool {
   /// The process's pool, made on first use; a forked child gets a new one without workers.
   static ThreadPool& get();
 
-  /// Runs all chunks with at most `threads` threads, the caller included; see parallel_for. Says false,
-  /// having done nothing, when too many callers have regions in flight.
+  /// Runs all chunks with at most `threads` threads, the caller included; see parallel_for. Says
+  /// false, having done nothing, when too many callers have regions in flight.
   bool run(int64_t begin, int64_t end, int64_t chunk, ChunkFn f, const void* arg, int threads);
 
   /// Lets workers beyond `threads - 1` end.
@@ -72,12 +73,12 @@ class ThreadPool {
   static void record_error(Region& region, uint32_t index);
 
   Region slots_[kSlots];
-  std::atomic<uint32_t> active_{0};   // bit i: slot i may have chunks to claim
-  std::atomic<uint32_t> epoch_{0};    // futex of sleeping workers, bumped by every announcement
+  std::atomic<uint32_t> active_{0}; // bit i: slot i may have chunks to claim
+  std::atomic<uint32_t> epoch_{0};  // futex of sleeping workers, bumped by every announcement
   std::atomic<int> sleepers_{0};
-  std::atomic<int> target_{0};        // workers wanted; those with a higher index end
-  std::atomic<int> attempted_{0};     // workers we tried to start, so that failure is not retried
-  bool alive_[kMaxWorkers] = {};      // guarded by the start mutex
+  std::atomic<int> target_{0};    // workers wanted; those with a higher index end
+  std::atomic<int> attempted_{0}; // workers we tried to start, so that failure is not retried
+  bool alive_[kMaxWorkers] = {};  // guarded by the start mutex
 };
 
 /// The region the current thread works on (null outside) and its number there.

@@ -78,13 +78,14 @@ C10_ALWAYS_INLINE Vec<double> sine(Vec<double> x, const double (&sin_c)[kSinCoun
   const Vec<long> quadrant = parts.quadrant.v + kShift;
   const Vec<double> r = select(has_bit(quadrant, 1), cos_poly(parts.r, cos_c),
                                sin_poly(parts.r, sin_c));
-  return negate_if_bit1(r, quadrant);
+  const Vec<double> result = negate_if_bit1(r, quadrant);
+  return kShift == 0 ? select(x == Vec<double>(0.0), x, result) : result; // keeps -0
 }
 C10_ALWAYS_INLINE Vec<double> tangent(Vec<double> x) {
   const TrigParts parts = reduce_trig(x);
   const Vec<double> s = sin_poly(parts.r, kSinShort), c = cos_poly(parts.r, kCosShort);
   const Mask<double> odd = has_bit(parts.quadrant, 1);
-  return select(odd, -c, s) / select(odd, s, c);
+  return select(x == Vec<double>(0.0), x, select(odd, -c, s) / select(odd, s, c));
 }
 
 // True where the vector reduction does not hold; false for NaN, which passes through it.

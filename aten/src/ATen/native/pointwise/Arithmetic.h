@@ -292,7 +292,12 @@ struct Lcm {
   template <class T>
   CRESSET_FN T apply(T a, T b) {
     const T g = Gcd::apply(a, b);
-    return g == 0 ? T(0) : vm::abs(static_cast<T>(detail::int_quotient(a, g) * b));
+    if (g == 0) {
+      return T(0);
+    }
+    // For the types narrower than int the sign is dropped before the product is cut to size.
+    const auto product = detail::int_quotient(a, g) * b;
+    return static_cast<T>(vm::abs(product));
   }
 };
 

@@ -32,6 +32,8 @@ struct NanToNum {
     if constexpr (vm::is_complex_v<V>) {
       return V(apply(x.real_, nan.real_, posinf.real_, neginf.real_),
                apply(x.imag_, nan.real_, posinf.real_, neginf.real_));
+    } else if constexpr (!vm::is_floating_v<vm::element_t<V>>) {
+      return x;
     } else {
       const V inf(c10::numeric_limits<vm::element_t<V>>::infinity());
       V r = vm::select(vm::isnan(x), nan, x);

@@ -1,5 +1,4 @@
-// Rounding. round goes to the nearest even integer; integers pass through the others unchanged, which
-// their shape functions arrange, so these are for floating types.
+// Rounding. round goes to the nearest even integer; integers pass through unchanged.
 #pragma once
 
 #include <ATen/vec/ValueMath.h>
@@ -7,28 +6,39 @@
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
+namespace detail {
+template <class V, class F>
+CRESSET_FN V if_floating(V x, F f) {
+  if constexpr (vm::is_floating_v<vm::element_t<V>>) {
+    return f(x);
+  } else {
+    return x;
+  }
+}
+} // namespace detail
+
 struct Floor {
   template <class V>
   CRESSET_FN V apply(V x) {
-    return vm::floor(x);
+    return detail::if_floating(x, [](auto a) { return vm::floor(a); });
   }
 };
 struct Ceil {
   template <class V>
   CRESSET_FN V apply(V x) {
-    return vm::ceil(x);
+    return detail::if_floating(x, [](auto a) { return vm::ceil(a); });
   }
 };
 struct Trunc {
   template <class V>
   CRESSET_FN V apply(V x) {
-    return vm::trunc(x);
+    return detail::if_floating(x, [](auto a) { return vm::trunc(a); });
   }
 };
 struct Round {
   template <class V>
   CRESSET_FN V apply(V x) {
-    return vm::round_even(x);
+    return detail::if_floating(x, [](auto a) { return vm::round_even(a); });
   }
 };
 struct Frac {

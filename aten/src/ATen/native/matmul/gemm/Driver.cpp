@@ -162,7 +162,7 @@ bool is_skinny(const KernelSet& set, const Problem& p) {
 // Into `acc` (rows of acc_row bytes) if given, else into C.
 void run_skinny(const KernelSet& set, const Problem& p, char* acc, int64_t acc_row,
                 Threads threads) {
-  constexpr int64_t chunk = 512; // columns whose accumulators fit the first-level cache
+  constexpr int64_t chunk = 1024; // columns whose accumulators fit the first-level cache
   const bool dot = along_k(p);
   const int64_t a_row = round_up(p.k, set.vl) * set.acc_size;
   Scratch packed(static_cast<size_t>(a_row * p.m));
@@ -319,7 +319,7 @@ class Packed {
   // Large tiles reuse B best; halve them until every thread has a few.
   void choose_tile(int64_t* tile_m, int64_t* tile_n) const {
     int64_t tm = std::min<int64_t>(round_up(m_, set_.mr), 16 * set_.mr);
-    int64_t tn = std::min<int64_t>(round_up(n_, set_.nr), 4 * set_.nr);
+    int64_t tn = std::min<int64_t>(round_up(n_, set_.nr), 8 * set_.nr);
     const int64_t wanted = pool_ ? 4 * int64_t{get_num_threads()} : 1;
     while (ceil_div(m_, tm) * ceil_div(n_, tn) < wanted) {
       if (tm > 4 * set_.mr) {

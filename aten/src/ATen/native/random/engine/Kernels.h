@@ -13,6 +13,8 @@ struct EngineKernels {
   void (*temper)(const uint32_t* state, uint32_t* out, int64_t n);
   /// fma(24 bits of raw[i], range, from)
   void (*uniform_f32)(const uint32_t* raw, float* out, int64_t n, float range, float from);
+  /// fma(53 bits of the pair raw[2 i], raw[2 i + 1], range, from)
+  void (*uniform_f64)(const uint32_t* raw, double* out, int64_t n, double range, double from);
   /// In place, n a multiple of 16: uniforms in [0, 1) become normals. In each block of 16, elements
   /// j and j + 8 make a pair.
   void (*normal_f32)(float* data, int64_t n, float mean, float std);

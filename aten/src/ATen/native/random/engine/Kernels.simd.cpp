@@ -1,11 +1,14 @@
-// The vector loops of the random engine. The single-precision normals must have the bits of PyTorch's
-// vector kernel, which were matched by experiment: logarithm and sine/cosine are the classic
-// single-precision polynomials of the Cephes library (S. Moshier), evaluated with fused multiply-adds,
-// and the order of operations below is the one that gives its bits. Do not "simplify" it.
+// The vector loops of the random engine. The single-precision normals must have the bits of
+// PyTorch's vector kernel, which were matched by experiment: logarithm and sine/cosine are the
+// classic single-precision polynomials of the Cephes library (S. Moshier), evaluated with fused
+// multiply-adds, and the order of operations below is the one that gives its bits. Do not
+// "simplify" it.
 
 #include <ATen/native/random/engine/Kernels.h>
 
 #include <ATen/vec/VecBasic.h>
+
+#include <cstddef>
 
 namespace at::native::random::CRESSET_ISA {
 namespace {
@@ -46,8 +49,7 @@ void twist(uint32_t* s) {
   s[kWords - 1] = twist_word(s[kWords - 1], s[0], s[kShift - 1]);
 }
 
-template <class V>
-C10_ALWAYS_INLINE V temper_word(V y) {
+template <class V> C10_ALWAYS_INLINE V temper_word(V y) {
   y = y ^ (y >> V(11u));
   y = y ^ ((y << V(7u)) & V(0x9d2c5680u));
   y = y ^ ((y << V(15u)) & V(0xefc60000u));
@@ -86,8 +88,15 @@ void uniform_f32(const uint32_t* raw, float* out, int64_t n, float range, float 
   }
 }
 
-template <int kCount>
-C10_ALWAYS_INLINE F horner(F x, const float (&c)[kCount]) {
+void uniform_f64(const uint32_t* raw, double* out, int64_t n, double range, double from) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t draw = static_cast<uint64_t>(raw[2 * i]) << 32 | raw[2 * i + 1];
+    const double u = static_cast<double>(static_cast<int64_t>(draw << 11 >> 11)) * 0x1p-53;
+    out[i] = __builtin_fma(u, range, from);
+  }
+}
+
+template <int kCount> C10_ALWAYS_INLINE F horner(F x, const float (&c)[kCount]) {
   F r(c[0]);
 #pragma GCC unroll 16
   for (int i = 1; i < kCount; ++i) r = fused(r, x, F(c[i]));
@@ -170,6 +179,6 @@ void normal_f32(float* data, int64_t n, float mean, float std) {
 
 } // namespace
 
-extern const EngineKernels kEngineKernels = {twist, temper, uniform_f32, normal_f32};
+extern const EngineKernels kEngineKernels = {twist, temper, uniform_f32, uniform_f64, normal_f32};
 
 } // namespace at::native::random::CRESSET_ISA

@@ -29,14 +29,12 @@ constexpr double kTwoPi = 6.283185307179586476925286766559;
 constexpr size_t kLeftAt = 8, kSeededAt = 12, kNextAt = 16, kWordsAt = 24, kNormalAt = 5024,
                  kHasNormalAt = 5040, kReservedAt = 5048;
 
-template <class T>
-T read(const uint8_t* bytes, size_t at) {
+template <class T> T read(const uint8_t* bytes, size_t at) {
   T value;
   std::memcpy(&value, bytes + at, sizeof value);
   return value;
 }
-template <class T>
-void write(uint8_t* bytes, size_t at, T value) {
+template <class T> void write(uint8_t* bytes, size_t at, T value) {
   std::memcpy(bytes + at, &value, sizeof value);
 }
 
@@ -110,8 +108,8 @@ void Mt19937::import_state(const uint8_t* bytes, size_t size) {
   const uint64_t next = read<uint64_t>(bytes, kNextAt);
   // The last condition keeps every draw inside the state; true states have left + next == 625, or
   // (1, 0) right after seeding.
-  TORCH_CHECK(read<int32_t>(bytes, kSeededAt) == 1 && left >= 1 && left <= kWords && next <= kWords &&
-                  next + static_cast<uint64_t>(left) <= kWords + 1,
+  TORCH_CHECK(read<int32_t>(bytes, kSeededAt) == 1 && left >= 1 && left <= kWords &&
+                  next <= kWords && next + static_cast<uint64_t>(left) <= kWords + 1,
               "Invalid mt19937 state");
   seed_ = read<uint64_t>(bytes, 0);
   left_ = left;

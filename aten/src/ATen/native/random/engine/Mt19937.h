@@ -39,7 +39,8 @@ class TORCH_API Mt19937 {
   float uniform24() { return to_uniform24(random()); }
   /// In [0, 1), from two draws.
   double uniform53() { return to_uniform53(random64()); }
-  /// Standard normal by Box-Muller on two uniform53; the second of the pair is kept for the next call.
+  /// Standard normal by Box-Muller on two uniform53; the second of the pair is kept for the next
+  /// call.
   double normal();
 
   static float to_uniform24(uint32_t r) { return static_cast<float>(r & 0xffffff) * 0x1p-24f; }
@@ -67,7 +68,8 @@ class TORCH_API Mt19937 {
   uint64_t seed_ = 0;
   double cached_normal_ = 0;
   bool has_cached_normal_ = false;
-  uint64_t reserved_ = 0; // a slot of the saved state that no draw uses, kept for a faithful round trip
+  uint64_t reserved_ =
+      0; // a slot of the saved state that no draw uses, kept for a faithful round trip
 };
 
 } // namespace at::native::random

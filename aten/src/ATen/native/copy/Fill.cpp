@@ -1,0 +1,106 @@
+// Setting every element to one value. Dense tensors are filled as one block, by element size.
+#define CRESSET_KERNEL_TU
+#include <cstring>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/copy/Native.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/fill.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::native {
+namespace {
+
+template <class T>
+void fill_dense(T* data, int64_t n, T value) {
+  parallel_for(0, n, TensorIterator::kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) data[i] = value;
+  });
+}
+
+// The bits of the value in the tensor's dtype.
+void encode(const Tensor& self, const Scalar& value, void* bits) {
+  dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "fill_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 1 && !std::is_integral_v<T>) {
+      const T converted = T(value.to<float>());
+      std::memcpy(bits, &converted, sizeof(T));
+    } else {
+      const T converted = value.to<T>();
+      std::memcpy(bits, &converted, sizeof(T));
+    }
+  });
+}
+
+void fill_bits(const Tensor& self, const void* bits) {
+  itemsize_switch(self.itemsize(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T value;
+    std::memcpy(&value, bits, sizeof(T));
+    if (self.is_non_overlapping_and_dense()) {
+      fill_dense(static_cast<T*>(self.data_ptr()), self.numel(), value);
+      return;
+    }
+    TensorIterator iter(self.sizes());
+    iter.add_output(self);
+    iter.build();
+    iter.for_each([&](char* const* data, const int64_t* strides, int64_t n) {
+      char* p = data[0];
+      for (int64_t i = 0; i < n; ++i, p += strides[0]) std::memcpy(p, &value, sizeof(T));
+    });
+  });
+}
+}  // namespace
+
+Tensor& fill_cpu_(Tensor& self, const Scalar& value) {
+  alignas(16) char bits[16] = {};
+  encode(self, value, bits);
+  assert_no_internal_overlap(self);
+  if (self.numel() > 0) fill_bits(self, bits);
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+Tensor& fill_meta_(Tensor& self, const Scalar& value) {
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+Tensor& fill_tensor_(Tensor& self, const Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+              " dimensions.");
+  if (self.device() != value.device()) return self.fill_(value.item());
+  return self.copy_(value);
+}
+Tensor fill_scalar(const Tensor& self, const Scalar& value) { return at::clone(self, MemoryFormat::Preserve).fill_(value); }
+Tensor fill_tensor(const Tensor& self, const Tensor& value) {
+  Tensor out = at::clone(self, MemoryFormat::Preserve);
+  return fill_tensor_(out, value);
+}
+
+Tensor& zero_cpu_(Tensor& self) {
+  assert_no_internal_overlap(self);
+  if (self.numel() > 0) {
+    if (self.is_non_overlapping_and_dense()) {
+      char* data = static_cast<char*>(self.data_ptr());
+      parallel_for(0, static_cast<int64_t>(self.nbytes()), 1 << 18,
+                   [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, end - begin); });
+    } else {
+      const char bits[16] = {};
+      fill_bits(self, bits);
+    }
+  }
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+Tensor& zero_meta_(Tensor& self) {
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+Tensor zero(const Tensor& self) {
+  return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt).zero_();
+}
+
+}  // namespace at::native

@@ -1,0 +1,155 @@
+// Factories that only decide sizes, strides, dtype and device; filling is the copy family's work.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/factory/Native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
+
+namespace at::native {
+namespace {
+
+void check_layout(const char* name, std::optional<Layout> layout) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == Layout::Strided, name, " is not implemented for layout ",
+                              layout ? *layout : Layout::Strided);
+}
+void check_pinned(const char* name, std::optional<bool> pin_memory) {
+  TORCH_CHECK(!pin_memory || !*pin_memory, name,
+              ": cannot pin memory: no accelerator backend is available in this build");
+}
+
+Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  check_layout("empty", layout);
+  check_pinned("empty", pin_memory);
+  const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
+  if (C10_LIKELY(!memory_format || *memory_format == MemoryFormat::Contiguous)) return detail::empty(size, type, device);
+  TORCH_CHECK(*memory_format != MemoryFormat::Preserve, "unsupported memory format: preserve_format needs a tensor to follow");
+  const size_t rank = *memory_format == MemoryFormat::ChannelsLast ? 4 : 5;
+  TORCH_CHECK(size.size() == rank, "required rank ", rank, " tensor to use ", *memory_format, " format");
+  return detail::empty_strided(size, c10::channels_last_strides(size), type, device);
+}
+Device device_or(std::optional<Device> device, DeviceType type) { return device ? *device : Device(type); }
+}  // namespace
+
+Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  return empty_on(Device(kCPU), size, dtype, layout, pin_memory, memory_format);
+}
+Tensor empty_meta(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  return empty_on(device_or(device, kMeta), size, dtype, layout, pin_memory, memory_format);
+}
+
+Tensor empty_strided_cpu(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
+                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_layout("empty_strided", layout);
+  check_pinned("empty_strided", pin_memory);
+  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype());
+}
+Tensor empty_strided_meta(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
+                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  check_layout("empty_strided", layout);
+  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(), device_or(device, kMeta));
+}
+
+Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout, std::optional<ScalarType> dtype,
+                      std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  const int64_t n = static_cast<int64_t>(size.size());
+  TORCH_CHECK(static_cast<int64_t>(physical_layout.size()) == n,
+              "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", n,
+              " is not equal to len(physical_layout) = ", physical_layout.size());
+  DimVector strides(n);
+  std::vector<bool> seen(n);
+  int64_t step = 1;
+  for (int64_t i = n - 1; i >= 0; --i) {
+    const int64_t dim = physical_layout[i];
+    TORCH_CHECK(dim >= 0 && dim < n, "Dimension out of range (expected to be between 0 and ", n - 1, ", but got ",
+                dim, " at index ", i,
+                "). NB: negative dims not currently supported; file an issue if you want it.");
+    TORCH_CHECK(!seen[dim], "Duplicate dim not allowed");
+    seen[dim] = true;
+    strides[dim] = step;
+    __builtin_mul_overflow(step, std::max<int64_t>(size[dim], 1), &step);
+  }
+  return at::empty_strided(size, strides, dtype, layout, device, pin_memory);
+}
+
+Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  check_layout("empty_like", layout);
+  const ScalarType type = dtype ? *dtype : self.scalar_type();
+  const Device where = device ? *device : self.device();
+  const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
+  if (format != MemoryFormat::Preserve) return at::empty(self.sizes(), type, kStrided, where, pin_memory, format);
+  if (self.is_contiguous() && self.is_non_overlapping_and_dense() && where.is_cpu() && !pin_memory &&
+      c10::tls_dispatch_keys.included == 0)
+    return detail::empty_strided(self.sizes(), self.strides(), type, where);
+  return at::empty_strided(self.sizes(), c10::infer_dense_strides(self.sizes(), self.strides()), type, kStrided, where,
+                           pin_memory);
+}
+
+Tensor new_empty(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(size, dtype ? *dtype : self.scalar_type(), layout, device ? *device : self.device(), pin_memory,
+                   std::nullopt);
+}
+Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
+                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty_strided(size, stride, dtype ? *dtype : self.scalar_type(), layout,
+                           device ? *device : self.device(), pin_memory);
+}
+Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value);
+}
+Tensor new_zeros(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).zero_();
+}
+Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(1);
+}
+
+Tensor zeros(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt).zero_();
+}
+Tensor ones(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+            std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1);
+}
+Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+            std::optional<Device> device, std::optional<bool> pin_memory) {
+  ScalarType type = dtype ? *dtype : value.type();
+  if (!dtype && value.isFloatingPoint()) type = c10::get_default_dtype();
+  if (!dtype && value.isComplex()) type = c10::get_default_complex_dtype();
+  return at::empty(size, type, layout, device, pin_memory, std::nullopt).fill_(value);
+}
+Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).zero_();
+}
+Tensor ones_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(1);
+}
+Tensor full_like(const Tensor& self, const Scalar& value, std::optional<ScalarType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(value);
+}
+Tensor scalar_tensor(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                     std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(IntArrayRef(), dtype, layout, device, pin_memory, std::nullopt).fill_(s);
+}
+
+}  // namespace at::native

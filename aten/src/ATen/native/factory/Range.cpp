@@ -1,0 +1,272 @@
+// Factories with computed contents: arange, linspace, logspace, eye and triangle indices.
+#define CRESSET_KERNEL_TU
+#include <cmath>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/factory/Native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::native {
+namespace {
+constexpr int64_t kGrain = 32768;
+
+// Makes `out` what the generator function of the index says, in the dtype of `out`.
+template <class List, class F>
+void fill_by_index(const Tensor& out, const char* name, const F& value_of) {
+  if (out.is_meta() || out.numel() == 0) return;
+  dtype_switch<List>(out.scalar_type(), name, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* data = static_cast<T*>(out.data_ptr());
+    parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = value_of(tag, i);
+    });
+  });
+}
+
+Tensor options_empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                     std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
+}
+
+bool all_integral(const Scalar& a, const Scalar& b, const Scalar& c) {
+  return a.isIntegral(true) && b.isIntegral(true) && c.isIntegral(true);
+}
+
+int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step, ScalarType dtype) {
+  const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
+  TORCH_CHECK(d != 0, "step must be nonzero");
+  TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
+  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
+  if (all_integral(start, end, step)) {
+    const __int128 span = static_cast<__int128>(end.toLong()) - start.toLong();
+    const int64_t by = step.toLong();
+    return static_cast<int64_t>((span + by - (by > 0 ? 1 : -1)) / by);
+  }
+  const double length = std::ceil((e - s) / d);
+  TORCH_CHECK(length >= 0 && length <= 9.2e18, "invalid size, possible overflow?");
+  return static_cast<int64_t>(length);
+}
+}  // namespace
+
+// ---- arange -----------------------------------------------------------------------------------
+Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
+                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(!start.isComplex() && !end.isComplex() && !step.isComplex(), "arange is not implemented for complex numbers");
+  const ScalarType type = dtype ? *dtype : all_integral(start, end, step) ? kLong : c10::get_default_dtype();
+  const int64_t n = range_length(start, end, step, type);
+  Tensor out = options_empty({n}, type, layout, device, pin_memory);
+  fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag, int64_t i) {
+    using T = typename decltype(tag)::type;
+    // Whole numbers count exactly; floating ranges are start + i * step in double, rounded once.
+    if constexpr (std::is_integral_v<T>) {
+      if (all_integral(start, end, step)) return static_cast<T>(start.toLong() + i * step.toLong());
+      return static_cast<T>(static_cast<int64_t>(start.toDouble()) + i * static_cast<int64_t>(step.toDouble()));
+    } else {
+      return static_cast<T>(start.toDouble() + step.toDouble() * static_cast<double>(i));
+    }
+  });
+  return out;
+}
+Tensor arange_start(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return arange_start_step(start, end, 1, dtype, layout, device, pin_memory);
+}
+Tensor arange_end(const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory) {
+  return arange_start_step(0, end, 1, dtype, layout, device, pin_memory);
+}
+Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
+                  std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
+  TORCH_CHECK(d != 0, "step must be nonzero");
+  TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
+  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
+  const double length = std::floor((e - s) / d) + 1;
+  TORCH_CHECK(length <= 9.2e18, "invalid size, possible overflow?");
+  Tensor out = options_empty({static_cast<int64_t>(length)}, dtype, layout, device, pin_memory);
+  fill_by_index<RealTypes>(out, "range_cpu", [&](auto tag, int64_t i) {
+    using T = typename decltype(tag)::type;
+    const double value = s + d * static_cast<double>(i);
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(value));
+    else return static_cast<T>(value);
+  });
+  return out;
+}
+
+// ---- linspace and logspace ------------------------------------------------------------------------
+namespace {
+ScalarType space_dtype(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype, const char* name) {
+  if (start.isComplex() || end.isComplex()) {
+    TORCH_CHECK(!dtype || c10::isComplexType(*dtype), name, "(): inferred dtype ", c10::get_default_complex_dtype(),
+                " can't be safely cast to passed dtype ", dtype ? *dtype : kFloat);
+    return dtype ? *dtype : c10::get_default_complex_dtype();
+  }
+  return dtype ? *dtype : c10::get_default_dtype();
+}
+
+// The type in which positions are computed: the element's own, float for narrow floats, double for
+// integers.
+template <class T>
+struct SpaceMath {
+  using type = T;
+};
+template <>
+struct SpaceMath<c10::Half> {
+  using type = float;
+};
+template <>
+struct SpaceMath<c10::BFloat16> {
+  using type = float;
+};
+template <class T>
+using space_t = std::conditional_t<std::is_integral_v<T>, double, typename SpaceMath<T>::type>;
+
+// Counted from both ends so that the result is symmetric and ends exactly at `end`.
+template <class M>
+M position(M start, M end, int64_t i, int64_t steps) {
+  if (steps == 1) return start;
+  const M step = (end - start) / M(static_cast<double>(steps - 1));
+  return i < steps / 2 ? start + step * M(static_cast<double>(i))
+                       : end - step * M(static_cast<double>(steps - 1 - i));
+}
+template <class T, class M>
+T narrow_to(M v) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(v));
+  else return static_cast<T>(v);
+}
+
+template <class M>
+M power(double base, M exponent) {
+  if constexpr (c10::is_complex_v<M>) {
+    using R = typename M::value_type;
+    const R size = std::pow(static_cast<R>(base), exponent.real_);
+    const R angle = exponent.imag_ * std::log(static_cast<R>(base));
+    return M(size * std::cos(angle), size * std::sin(angle));
+  } else {
+    return std::pow(static_cast<M>(base), exponent);
+  }
+}
+using SpaceTypes = Concat<RealTypes, ComplexTypes>::type;
+}  // namespace
+
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.linspace"), layout, device, pin_memory);
+  fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag, int64_t i) {
+    using T = typename decltype(tag)::type;
+    using M = space_t<T>;
+    return narrow_to<T>(position<M>(start.to<M>(), end.to<M>(), i, steps));
+  });
+  return out;
+}
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.logspace"), layout, device, pin_memory);
+  fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag, int64_t i) {
+    using T = typename decltype(tag)::type;
+    using M = space_t<T>;
+    return narrow_to<T>(power<M>(base, position<M>(start.to<M>(), end.to<M>(), i, steps)));
+  });
+  return out;
+}
+
+namespace {
+Scalar bound(const Tensor& t, const char* name) {
+  TORCH_CHECK(t.dim() == 0, name, " only supports 0-dimensional start and end tensors, but got a tensor with ", t.dim(),
+              " dimension(s).");
+  return t.item();
+}
+}  // namespace
+#define CRESSET_SPACE_OVERLOADS(Name, ExtraDecl, ExtraUse)                                                            \
+  Tensor Name##_tt(const Tensor& start, const Tensor& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
+                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
+    return Name(bound(start, #Name), bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);            \
+  }                                                                                                                    \
+  Tensor Name##_ts(const Tensor& start, const Scalar& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
+                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
+    return Name(bound(start, #Name), end, steps ExtraUse, dtype, layout, device, pin_memory);                          \
+  }                                                                                                                    \
+  Tensor Name##_st(const Scalar& start, const Tensor& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
+                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
+    return Name(start, bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);                          \
+  }
+#define CRESSET_NOTHING
+#define CRESSET_BASE_DECL , double base
+#define CRESSET_BASE_USE , base
+CRESSET_SPACE_OVERLOADS(linspace, CRESSET_NOTHING, CRESSET_NOTHING)
+CRESSET_SPACE_OVERLOADS(logspace, CRESSET_BASE_DECL, CRESSET_BASE_USE)
+#undef CRESSET_SPACE_OVERLOADS
+#undef CRESSET_NOTHING
+#undef CRESSET_BASE_DECL
+#undef CRESSET_BASE_USE
+
+// ---- eye and triangles ------------------------------------------------------------------------
+Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
+  TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
+  Tensor out = options_empty({n, m}, dtype, layout, device, pin_memory).zero_();
+  if (out.is_meta()) return out;
+  dtype_switch<AllTypesAndBool>(out.scalar_type(), "eye_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* data = static_cast<T*>(out.data_ptr());
+    for (int64_t i = 0; i < std::min(n, m); ++i) data[i * (m + 1)] = T(1.0f);
+  });
+  return out;
+}
+Tensor eye(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+           std::optional<bool> pin_memory) {
+  return eye_m(n, n, dtype, layout, device, pin_memory);
+}
+
+namespace {
+// Columns [first, last) of row `i` that belong to the lower (or upper) triangle.
+std::pair<int64_t, int64_t> triangle_row(int64_t i, int64_t col, int64_t offset, bool lower) {
+  auto clamp = [&](int64_t v) { return std::max<int64_t>(0, std::min(v, col)); };
+  return lower ? std::make_pair(int64_t(0), clamp(i + offset + 1)) : std::make_pair(clamp(i + offset), col);
+}
+
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(row >= 0, "row must be non-negative, got", row);
+  TORCH_CHECK(col >= 0, "col must be non-negative, got", col);
+  TORCH_CHECK(!layout || *layout == Layout::Strided, "only support layout=torch.strided, got ", *layout);
+  TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset, " is too large");
+  int64_t count = 0;
+  for (int64_t i = 0; i < row; ++i) {
+    const auto [first, last] = triangle_row(i, col, offset, lower);
+    count += last - first;
+  }
+  Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
+  if (out.is_meta()) return out;
+  dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* rows = static_cast<T*>(out.data_ptr());
+    T* cols = rows + count;
+    for (int64_t i = 0; i < row; ++i) {
+      const auto [first, last] = triangle_row(i, col, offset, lower);
+      for (int64_t j = first; j < last; ++j) {
+        *rows++ = static_cast<T>(i);
+        *cols++ = static_cast<T>(j);
+      }
+    }
+  });
+  return out;
+}
+}  // namespace
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return triangle_indices(row, col, offset, false, dtype, layout, device, pin_memory);
+}
+
+}  // namespace at::native

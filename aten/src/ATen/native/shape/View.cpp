@@ -1,0 +1,191 @@
+// Views that reinterpret the shape of a tensor as a whole: view, reshape, expand, as_strided, flatten
+// and their kin. They work out sizes and strides on the stack and make one tensor object; nothing else
+// is allocated, because these are the most frequent calls of eager programs.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/shape/Geometry.h>
+#include <ATen/native/shape/Native.h>
+
+#include <ATen/ops/_unsafe_view.h>
+#include <ATen/ops/view.h>
+
+namespace at::native {
+
+Tensor view(const Tensor& self, IntArrayRef size) {
+  const DimVector shape = infer_shape(size, self.numel());
+  DimVector strides;
+  if (C10_LIKELY(self.is_contiguous())) {
+    strides.resize(shape.size());
+    c10::contiguous_strides(shape, strides.data());
+  } else {
+    TORCH_CHECK(view_strides(self.sizes(), self.strides(), shape, strides),
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "across two contiguous subspaces). Use .reshape(...) instead.");
+  }
+  return detail::view_of(self, shape, strides, self.storage_offset());
+}
+
+namespace {
+
+// The view of wider elements as several narrower ones.
+Tensor view_narrower(const Tensor& self, ScalarType dtype, int64_t ratio) {
+  TORCH_CHECK(self.stride(-1) == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(), " as ", dtype,
+              " (different element sizes), but got ", self.stride(-1));
+  DimVector sizes(self.sizes()), strides(self.strides());
+  const size_t last = sizes.size() - 1;
+  for (size_t i = 0; i < last; ++i) strides[i] *= ratio;
+  sizes[last] *= ratio;
+  return detail::view_of_dtype(self, dtype, sizes, strides, self.storage_offset() * ratio);
+}
+
+// The view of several narrower elements as wider ones.
+Tensor view_wider(const Tensor& self, ScalarType dtype, int64_t ratio) {
+  auto check = [&](bool ok, const char* what, int64_t value) {
+    TORCH_CHECK(ok, what, " must be divisible by ", ratio, " to view ", self.scalar_type(), " as ", dtype,
+                " (different element sizes), but got ", value);
+  };
+  DimVector sizes(self.sizes()), strides(self.strides());
+  const size_t last = sizes.size() - 1;
+  check(sizes[last] % ratio == 0, "self.size(-1)", sizes[last]);
+  check(self.storage_offset() % ratio == 0, "self.storage_offset()", self.storage_offset());
+  TORCH_CHECK(strides[last] == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(), " as ", dtype,
+              " (different element sizes), but got ", strides[last]);
+  for (size_t i = 0; i < last; ++i) {
+    TORCH_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
+                self.scalar_type(), " as ", dtype, " (different element sizes), but got ", strides[i]);
+    strides[i] /= ratio;
+  }
+  sizes[last] /= ratio;
+  return detail::view_of_dtype(self, dtype, sizes, strides, self.storage_offset() / ratio);
+}
+
+}  // namespace
+
+Tensor view_dtype(const Tensor& self, ScalarType dtype) {
+  const ScalarType old = self.scalar_type();
+  if (old == dtype) return self;
+  TORCH_CHECK(!self.is_conj(), "torch.Tensor.view is not supported for conjugate view tensors when converting to a "
+                               "different dtype.");
+  TORCH_CHECK(!self.is_neg(), "torch.Tensor.view is not supported for tensors with negative bit set when converting "
+                              "to a different dtype.");
+  const int64_t from = self.itemsize(), to = c10::elementSize(dtype);
+  TORCH_CHECK(to > 0, "view: cannot view ", old, " as ", dtype);
+  if (from == to) return detail::view_of_dtype(self, dtype, self.sizes(), self.strides(), self.storage_offset());
+  TORCH_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", old, " as ", dtype, " (different element sizes)");
+  return from > to ? view_narrower(self, dtype, from / to) : view_wider(self, dtype, to / from);
+}
+
+// The result shares memory with a temporary of the caller and is deliberately no view of it.
+Tensor _unsafe_view(const Tensor& self, IntArrayRef size) {
+  const Tensor viewed = view(self, size);
+  auto impl = viewed.unsafeGetTensorImpl()->shallow_copy();
+  return Tensor(std::move(impl));
+}
+
+Tensor _reshape_copy(const Tensor& self, IntArrayRef size) {
+  const DimVector shape = infer_shape(size, self.numel());
+  return at::_unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+}
+
+Tensor reshape(const Tensor& self, IntArrayRef size) {
+  if (C10_LIKELY(self.is_contiguous())) return self.view(size);
+  const DimVector shape = infer_shape(size, self.numel());
+  DimVector strides;
+  if (view_strides(self.sizes(), self.strides(), shape, strides)) return self.view(shape);
+  return at::_unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+}
+
+// The caller computed the strides from the geometry of self; they are checked all the same.
+Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
+  return detail::checked_view(self, size, stride, self.storage_offset());
+}
+
+Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
+Tensor view_as(const Tensor& self, const Tensor& other) { return self.view(other.sizes()); }
+
+Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  return detail::checked_view(self, size, stride, storage_offset.value_or(self.storage_offset()));
+}
+
+Tensor expand(const Tensor& self, IntArrayRef size, bool) {
+  DimVector sizes, strides;
+  expand_geometry(self, size, sizes, strides);
+  return detail::view_of(self, sizes, strides, self.storage_offset());
+}
+Tensor expand_as(const Tensor& self, const Tensor& other) { return self.expand(other.sizes()); }
+Tensor broadcast_to(const Tensor& self, IntArrayRef size) { return self.expand(size); }
+
+// ---- joining and spreading dimensions
+Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
+  const int64_t ndim = self.dim();
+  const int64_t first = wrap_dim(start_dim, ndim), last = wrap_dim(end_dim, ndim);
+  TORCH_CHECK(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim");
+  if (ndim == 0) return self.reshape({1});
+  if (first == last) return self;
+  const IntArrayRef sizes = self.sizes();
+  DimVector shape(sizes.slice(0, first));
+  // Computed, not -1, which would be ambiguous for tensors without elements.
+  shape.push_back(c10::checked_numel(sizes.slice(first, last - first + 1)));
+  for (int64_t d = last + 1; d < ndim; ++d) shape.push_back(sizes[d]);
+  return self.reshape(shape);
+}
+
+Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  TORCH_CHECK(!sizes.empty(), "unflatten: sizes must be non-empty");
+  TORCH_CHECK(self.dim() > 0, "unflatten: the input tensor has no dimensions");
+  const int64_t size = self.size(d);
+  int64_t inferred = 0, known = 1;
+  bool fits = true;
+  for (int64_t s : sizes) {
+    inferred += s == -1;
+    if (s != -1) fits &= s >= 0 && !c10::mul_overflows(known, s, &known);
+  }
+  TORCH_CHECK(inferred <= 1, "unflatten got an unexpected error:\nonly one dimension can be inferred");
+  fits = fits && (inferred ? known != 0 && size % known == 0 : known == size);
+  TORCH_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (", size,
+              ") in the input tensor");
+  DimVector shape(self.sizes().slice(0, d));
+  for (int64_t s : sizes) shape.push_back(s == -1 ? size / known : s);
+  for (int64_t i = d + 1; i < self.dim(); ++i) shape.push_back(self.size(i));
+  return self.view(shape);
+}
+
+Tensor ravel(const Tensor& self) { return self.contiguous().view({-1}); }
+
+// ---- the whole tensor
+Tensor alias(const Tensor& self) {
+  return detail::view_of(self, self.sizes(), self.strides(), self.storage_offset());
+}
+
+// Shares memory and version, but is neither a view nor part of the graph
+// (Note [Views and version counters]).
+Tensor detach(const Tensor& self) {
+  const TensorImpl& source = *self.unsafeGetTensorImpl();
+  c10::intrusive_ptr<TensorImpl> impl = source.shallow_copy();
+  if (!source.is_inference()) impl->share_version_of(source.base() ? source.base() : self.getIntrusivePtr());
+  return Tensor(std::move(impl));
+}
+Tensor& detach_(Tensor& self) { return self; }
+
+Tensor contiguous(const Tensor& self, MemoryFormat format) {
+  TORCH_CHECK(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  return self.is_contiguous(format) ? self : self.clone(format);
+}
+
+Tensor lift(const Tensor& self) { return self; }
+Tensor lift_fresh(const Tensor& self) { return self; }
+Tensor lift_fresh_copy(const Tensor& self) { return self.clone(); }
+
+// ---- geometry as operators
+bool is_same_size(const Tensor& self, const Tensor& other) { return self.sizes() == other.sizes(); }
+int64_t size(const Tensor& self, int64_t dim) { return self.size(dim); }
+int64_t stride(const Tensor& self, int64_t dim) { return self.stride(dim); }
+c10::SymInt sym_size(const Tensor& self, int64_t dim) { return self.sym_size(dim); }
+c10::SymInt sym_stride(const Tensor& self, int64_t dim) {
+  return self.sym_strides()[wrap_dim(dim, self.dim())];
+}
+c10::SymInt sym_numel(const Tensor& self) { return self.sym_numel(); }
+c10::SymInt sym_storage_offset(const Tensor& self) { return self.sym_storage_offset(); }
+
+}  // namespace at::native

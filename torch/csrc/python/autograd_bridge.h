@@ -1,0 +1,18 @@
+// What the tensor type asks of autograd. The tensor's Python properties go through these functions
+// only, so that the engine can grow behind them.
+#pragma once
+#include <torch/csrc/python/support.h>
+
+#include <ATen/core/Tensor.h>
+
+namespace torch::python {
+
+bool is_leaf(const at::Tensor& tensor);
+// The accumulated gradient, undefined when there is none.
+at::Tensor grad_of(const at::Tensor& tensor);
+// Checks size, dtype and device against the tensor; an undefined gradient clears it. Throws.
+void set_grad(const at::Tensor& tensor, const at::Tensor& grad);
+// requires_grad of a leaf; throws for tensors that cannot have gradients and for non-leaves.
+void set_requires_grad(const at::Tensor& tensor, bool value);
+
+} // namespace torch::python

@@ -1,0 +1,191 @@
+// torch.Generator: a source of random numbers with a state that can be read and set.
+#include <torch/csrc/python/types.h>
+
+#include <torch/csrc/python/arg_parser.h>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/EmptyTensor.h>
+
+#include <cstring>
+#include <mutex>
+
+namespace torch::python {
+
+PyTypeObject GeneratorType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.Generator"};
+
+namespace {
+
+c10::GeneratorImpl& impl_of(PyObject* self) {
+  return *reinterpret_cast<PyGenerator*>(self)->generator;
+}
+
+PyObject* new_object(PyTypeObject* type, at::Generator generator) {
+  auto* self = reinterpret_cast<PyGenerator*>(type->tp_alloc(type, 0));
+  if (!self) throw python_error();
+  new (&self->generator) at::Generator(std::move(generator));
+  self->generator->pyobj = self;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+at::Tensor state_tensor(const c10::GeneratorImpl& generator) {
+  const std::vector<uint8_t> bytes = generator.state();
+  at::Tensor out = at::detail::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(out.data_ptr(), bytes.data(), bytes.size());
+  return out;
+}
+
+// ---- construction ------------------------------------------------------------------------------------------
+PyObject* make_generator(ArgValues& a) {
+  const c10::Device device = a.opt_device(0).value_or(c10::Device());
+  TORCH_CHECK(device.is_cpu(), "Device type ", device.type(), " is not supported for torch.Generator()",
+              " api: this build has CPU generators only.");
+  return new_object(&GeneratorType, at::detail::createCPUGenerator());
+}
+constexpr Param kParams[] = {{"device", P::Device, kHasDefault | kOptional, 0, "None"}};
+const Signature kSignature[] = {{kParams, 1, 1, 0, make_generator, "Generator(Device device=None)"}};
+const Function kConstructor = {"Generator", "torch", kSignature, 1};
+
+PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+  return call_tuple(kConstructor, nullptr, args, kwargs);
+}
+
+void generator_dealloc(PyObject* self) {
+  auto* object = reinterpret_cast<PyGenerator*>(self);
+  if (object->generator) object->generator->pyobj = nullptr;
+  object->generator.~Generator();
+  Py_TYPE(self)->tp_free(self);
+}
+
+// ---- methods -------------------------------------------------------------------------------------------------
+uint64_t seed_value(PyObject* o) {
+  if (!is_integer_like(o)) {
+    raise(PyExc_RuntimeError, c10::str("manual_seed expected a long, but got ", type_name(o)));
+  }
+  PyRef number = checked(PyNumber_Index(o));
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+  if (!overflow) return static_cast<uint64_t>(value);
+  const unsigned long long large = PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(PyExc_ValueError, "Overflow when unpacking long long");
+  }
+  return large;
+}
+
+PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
+  return guarded([&] {
+    c10::GeneratorImpl& impl = impl_of(self);
+    const uint64_t value = seed_value(seed);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    impl.set_current_seed(value);
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* generator_seed(PyObject* self, PyObject*) {
+  return guarded([&] {
+    c10::GeneratorImpl& impl = impl_of(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    return PyLong_FromUnsignedLongLong(impl.seed());
+  });
+}
+PyObject* generator_initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(impl_of(self).current_seed());
+}
+PyObject* generator_get_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    c10::GeneratorImpl& impl = impl_of(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    return wrap(state_tensor(impl));
+  });
+}
+PyObject* generator_set_state(PyObject* self, PyObject* state) {
+  return guarded([&] {
+    if (!is_tensor(state)) {
+      raise_type_error(c10::str("expected a torch.ByteTensor, but got ", type_name(state)));
+    }
+    const at::Tensor& tensor = tensor_of(state);
+    if (tensor.scalar_type() != at::kByte || !tensor.is_cpu() || tensor.dim() != 1 ||
+        !tensor.is_contiguous()) {
+      raise_type_error("RNG state must be a torch.ByteTensor");
+    }
+    c10::GeneratorImpl& impl = impl_of(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    impl.set_state(static_cast<const uint8_t*>(tensor.data_ptr()),
+                   static_cast<size_t>(tensor.numel()));
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* generator_clone_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    c10::GeneratorImpl& impl = impl_of(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    return new_object(&GeneratorType, impl.clone());
+  });
+}
+PyObject* generator_offset(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "CPU Generator does not use offset");
+  return nullptr;
+}
+PyObject* generator_reduce(PyObject* self, PyObject*) {
+  PyRef device(wrap(impl_of(self).device()));
+  PyRef state(generator_get_state(self, nullptr));
+  PyRef seed(generator_initial_seed(self, nullptr));
+  if (!device || !state || !seed) return nullptr;
+  return Py_BuildValue("O(O)(OOO)", Py_TYPE(self), device.get(), seed.get(), Py_None, state.get());
+}
+PyObject* generator_setstate(PyObject* self, PyObject* parts) {
+  if (!PyTuple_Check(parts) || PyTuple_GET_SIZE(parts) != 3) {
+    PyErr_SetString(PyExc_ValueError, "a generator's pickled state is (seed, offset, state)");
+    return nullptr;
+  }
+  PyRef seeded(generator_manual_seed(self, PyTuple_GET_ITEM(parts, 0)));
+  PyRef set(seeded ? generator_set_state(self, PyTuple_GET_ITEM(parts, 2)) : nullptr);
+  return set ? new_none() : nullptr;
+}
+
+PyObject* generator_device(PyObject* self, void*) { return wrap(impl_of(self).device()); }
+PyObject* generator_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(&impl_of(self)); }
+
+PyMethodDef methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O, "manual_seed(seed)\n\nRestarts the stream."},
+    {"seed", generator_seed, METH_NOARGS, "Seeds from the system's entropy; returns the seed."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed in use."},
+    {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
+    {"set_state", generator_set_state, METH_O, "set_state(new_state)"},
+    {"clone_state", generator_clone_state, METH_NOARGS, "A generator with the same state."},
+    {"get_offset", generator_offset, METH_NOARGS, nullptr},
+    {"set_offset", generator_offset, METH_O, nullptr},
+    {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
+    {"__setstate__", generator_setstate, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef properties[] = {{"device", generator_device, nullptr, nullptr, nullptr},
+                            {"_cdata", generator_cdata, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+} // namespace
+
+PyObject* wrap(const at::Generator& generator) {
+  if (!generator) return new_none();
+  if (auto* existing = static_cast<PyObject*>(generator->pyobj)) {
+    Py_INCREF(existing);
+    return existing;
+  }
+  return guarded([&] { return new_object(&GeneratorType, generator); });
+}
+
+bool init_generator(PyObject* module) {
+  GeneratorType.tp_basicsize = sizeof(PyGenerator);
+  GeneratorType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  GeneratorType.tp_new = generator_new;
+  GeneratorType.tp_dealloc = generator_dealloc;
+  GeneratorType.tp_methods = methods;
+  GeneratorType.tp_getset = properties;
+  return add_type(module, &GeneratorType) &&
+         add_object(module, "default_generator", wrap(at::detail::getDefaultCPUGenerator()));
+}
+
+} // namespace torch::python

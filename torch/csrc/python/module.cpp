@@ -1,0 +1,114 @@
+// PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions of
+// torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`, and so
+// on; methods go straight into the tensor type.
+#include <torch/csrc/python/arg_parser.h>
+#include <torch/csrc/python/bind_tables.h>
+#include <torch/csrc/python/construct.h>
+#include <torch/csrc/python/dispatch.h>
+#include <torch/csrc/python/exceptions.h>
+#include <torch/csrc/python/indexing.h>
+#include <torch/csrc/python/interop.h>
+#include <torch/csrc/python/runtime.h>
+#include <torch/csrc/python/storage.h>
+#include <torch/csrc/python/tensor.h>
+#include <torch/csrc/python/torch_function.h>
+#include <torch/csrc/python/types.h>
+
+#include <cstring>
+
+namespace torch::python {
+namespace {
+
+// A submodule of torch._C with generated functions; `owner` is the public module they appear in.
+bool add_functions(PyObject* module, const char* name, const char* owner,
+                   PyMethodDef* const* shards) {
+  const std::string full = std::string("torch._C.") + name;
+  PyRef space(PyModule_New(full.c_str()));
+  PyRef public_name(PyUnicode_FromString(owner));
+  if (!space || !public_name) return false;
+  for (; *shards; ++shards) {
+    for (PyMethodDef* def = *shards; def->ml_name; ++def) {
+      PyRef function(PyCFunction_NewEx(def, nullptr, public_name.get()));
+      if (!function || PyObject_SetAttrString(space.get(), def->ml_name, function.get()) < 0) {
+        return false;
+      }
+    }
+  }
+  register_function_owner(owner, space.get());
+  return add_object(module, name, space.release());
+}
+
+// Generated methods, where no hand-written one of that name exists.
+bool add_tensor_methods() {
+  PyObject* dict = TensorBaseType.tp_dict;
+  for (PyMethodDef* const* shards = tensor_method_shards; *shards; ++shards) {
+    for (PyMethodDef* def = *shards; def->ml_name; ++def) {
+      PyRef name(PyUnicode_InternFromString(def->ml_name));
+      if (!name) return false;
+      const int known = PyDict_Contains(dict, name.get());
+      if (known < 0) return false;
+      if (known) continue;
+      PyRef descriptor(PyDescr_NewMethod(&TensorBaseType, def));
+      if (!descriptor || PyDict_SetItem(dict, name.get(), descriptor.get()) < 0) return false;
+    }
+  }
+  PyType_Modified(&TensorBaseType);
+  return true;
+}
+
+bool add_operators(PyObject* module) {
+  return add_tensor_methods() &&
+         add_functions(module, "_VariableFunctions", "torch", torch_function_shards) &&
+         add_functions(module, "_nn", "torch.nn.functional", nn_function_shards) &&
+         add_functions(module, "_linalg", "torch.linalg", linalg_function_shards) &&
+         add_functions(module, "_special", "torch.special", special_function_shards) &&
+         add_functions(module, "_fft", "torch.fft", fft_function_shards) &&
+         add_functions(module, "_sparse", "torch.sparse", sparse_function_shards) &&
+         add_functions(module, "_nested", "torch.nested", nested_function_shards);
+}
+
+// _get_return_type(name): the struct sequence of an operator with named results, or None.
+PyObject* get_return_type(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    if (!PyUnicode_Check(name)) raise_type_error("expected the name of an operator");
+    for (const NamedReturn* const* def = named_returns; *def; ++def) {
+      if (utf8(name) != (*def)->name) continue;
+      auto* type = reinterpret_cast<PyObject*>(named_type(**def));
+      Py_XINCREF(type);
+      return type;
+    }
+    return new_none();
+  });
+}
+PyObject* return_type_names(PyObject*, PyObject*) {
+  PyRef out(PyList_New(0));
+  for (const NamedReturn* const* def = named_returns; out && *def; ++def) {
+    PyRef name(PyUnicode_FromString((*def)->name));
+    if (!name || PyList_Append(out.get(), name.get()) < 0) return nullptr;
+  }
+  return out.release();
+}
+
+PyMethodDef functions[] = {{"_get_return_type", get_return_type, METH_O, nullptr},
+                           {"_return_type_names", return_type_names, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torch._C", nullptr, -1, functions,
+                          nullptr,               nullptr,    nullptr, nullptr};
+
+bool init_all(PyObject* m) {
+  return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&
+         init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
+         init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
+         init_interop(m) && init_runtime(m) && init_dispatch(m) && add_operators(m);
+}
+
+} // namespace
+} // namespace torch::python
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
+  using namespace torch::python;
+  PyRef module(PyModule_Create(&definition));
+  if (!module || !init_all(module.get())) return nullptr;
+  return module.release();
+}

@@ -1,0 +1,90 @@
+// Reading elements straight from memory, by dtype.
+#include <torch/csrc/python/scalar_access.h>
+
+#include <torch/csrc/python/construct.h>
+#include <torch/csrc/python/wrap.h>
+
+#include <cstring>
+
+namespace torch::python {
+namespace {
+
+// Memory holds the values as they are, and no mode wants to see the read.
+bool readable(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kBlocking{c10::DispatchKey::Python, c10::DispatchKey::Conjugate,
+                                          c10::DispatchKey::Negative, c10::DispatchKey::Fake,
+                                          c10::DispatchKey::FuncTorchBatched};
+  const uint64_t keys = tensor.key_set().raw() | c10::tls_dispatch_keys.included;
+  return tensor.is_cpu() && tensor.layout() == c10::Layout::Strided && !(keys & kBlocking.raw()) &&
+         tensor.data_ptr() != nullptr;
+}
+
+template <class T>
+T load(const char* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
+  switch (type) {
+#define CRESSET_CASE(T, Name) \
+  case c10::ScalarType::Name: *out = c10::Scalar(load<T>(p)); return true;
+    CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_CASE)
+#undef CRESSET_CASE
+#define CRESSET_CASE(T, Name) \
+  case c10::ScalarType::Name: *out = c10::Scalar(static_cast<float>(load<T>(p))); return true;
+    CRESSET_FORALL_FLOAT8_TYPES(CRESSET_CASE)
+#undef CRESSET_CASE
+  default: return false;
+  }
+}
+
+PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim) {
+  if (dim == tensor.dim()) {
+    c10::Scalar value;
+    TORCH_CHECK_NOT_IMPLEMENTED(read(tensor.scalar_type(), p, &value),
+                                "tolist is not implemented for dtype ", tensor.scalar_type());
+    return wrap(value);
+  }
+  const int64_t n = tensor.sizes()[dim];
+  const int64_t step = tensor.strides()[dim] * tensor.itemsize();
+  PyRef out = checked(PyList_New(n));
+  for (int64_t i = 0; i < n; ++i) {
+    PyObject* item = list_of(tensor, p + i * step, dim + 1);
+    if (!item) throw python_error();
+    PyList_SET_ITEM(out.get(), i, item);
+  }
+  return out.release();
+}
+
+} // namespace
+
+c10::Scalar item_of(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
+              " elements cannot be converted to Scalar");
+  c10::Scalar value;
+  if (C10_LIKELY(readable(tensor)) &&
+      read(tensor.scalar_type(), static_cast<const char*>(tensor.data_ptr()), &value)) {
+    return value;
+  }
+  return tensor.item();
+}
+
+bool truth_of(const at::Tensor& tensor) {
+  const int64_t n = tensor.numel();
+  TORCH_CHECK(n != 0, "Boolean value of Tensor with no values is ambiguous");
+  TORCH_CHECK(n == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  return item_of(tensor).toBool();
+}
+
+PyObject* tensor_to_list(const at::Tensor& tensor) {
+  if (tensor.numel() == 0 || readable(tensor)) {
+    return list_of(tensor, static_cast<const char*>(tensor.data_ptr()), 0);
+  }
+  const at::Tensor plain = converted(tensor, c10::Device(), tensor.scalar_type()).clone();
+  TORCH_CHECK_NOT_IMPLEMENTED(readable(plain), "tolist is not implemented for ", tensor);
+  return list_of(plain, static_cast<const char*>(plain.data_ptr()), 0);
+}
+
+} // namespace torch::python

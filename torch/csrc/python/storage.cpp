@@ -1,0 +1,389 @@
+// The Python object of a storage. It owns a reference to the C++ storage; the storage remembers the
+// object without owning it, so that asking a tensor twice gives the same object while one is in use.
+#include <torch/csrc/python/storage.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <torch/csrc/python/keyword_args.h>
+#include <torch/csrc/python/types.h>
+#include <torch/csrc/python/wrap.h>
+
+#include <ATen/core/EmptyTensor.h>
+
+namespace torch::python {
+
+PyTypeObject StorageBaseType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.StorageBase"};
+
+namespace {
+
+c10::Storage& storage_ref(PyObject* o) { return reinterpret_cast<PyStorage*>(o)->storage; }
+int64_t byte_count(const c10::Storage& s) { return static_cast<int64_t>(s->nbytes()); }
+
+// The storage as a flat tensor of bytes, through which copies between devices go.
+at::Tensor as_bytes(const c10::Storage& storage) {
+  return at::detail::checked_tensor(storage, at::kByte, {byte_count(storage)}, {1}, 0);
+}
+
+PyObject* new_object(PyTypeObject* type, c10::Storage storage) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) throw python_error();
+  storage->pyobj = self;
+  new (&storage_ref(self)) c10::Storage(std::move(storage));
+  return self;
+}
+
+void storage_dealloc(PyObject* self) {
+  auto* object = reinterpret_cast<PyStorage*>(self);
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  if (object->storage && object->storage->pyobj == self) object->storage->pyobj = nullptr;
+  object->storage.~intrusive_ptr();
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+
+// ---- memory mapped from files or shared between processes -------------------------------------------------
+
+struct Mapping {
+  void* address;
+  size_t bytes;
+  std::string filename; // empty: anonymous
+};
+
+void unmap(void* context) {
+  auto* mapping = static_cast<Mapping*>(context);
+  if (mapping->bytes > 0) munmap(mapping->address, mapping->bytes);
+  delete mapping;
+}
+
+const Mapping* mapping_of(const c10::Storage& storage) {
+  const c10::DataPtr& data = storage->data_ptr();
+  return data.get_deleter() == unmap ? static_cast<const Mapping*>(data.get_context()) : nullptr;
+}
+
+c10::DataPtr map_memory(int file, size_t bytes, bool shared, std::string filename) {
+  void* address = nullptr;
+  if (bytes > 0) {
+    const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | (file < 0 ? MAP_ANONYMOUS : 0);
+    address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+    TORCH_CHECK(address != MAP_FAILED, "unable to mmap ", uint64_t(bytes), " bytes from file <", filename,
+                ">: ", std::strerror(errno));
+  }
+  return c10::DataPtr(address, new Mapping{address, bytes, std::move(filename)}, unmap,
+                      c10::Device(at::kCPU));
+}
+
+c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
+  const int file = open(filename.c_str(), shared ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
+  TORCH_CHECK(file >= 0, "unable to open file <", filename, "> in ", shared ? "read-write" : "read-only",
+              " mode: ", std::strerror(errno));
+  struct Closer {
+    int file;
+    ~Closer() { close(file); }
+  } closer{file};
+  struct stat info;
+  TORCH_CHECK(fstat(file, &info) == 0, "unable to stat the file <", filename, ">: ", std::strerror(errno));
+  if (bytes <= 0) bytes = info.st_size;
+  if (bytes > info.st_size) {
+    TORCH_CHECK(shared, "file <", filename, "> has only ", int64_t(info.st_size), " bytes of the ", bytes,
+                " asked for; it grows only with shared=True");
+    TORCH_CHECK(ftruncate(file, bytes) == 0, "unable to resize file <", filename, ">: ",
+                std::strerror(errno));
+  }
+  c10::DataPtr data = map_memory(file, static_cast<size_t>(bytes), shared, filename);
+  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), std::move(data), nullptr, false);
+}
+
+// ---- construction ---------------------------------------------------------------------------------------
+
+c10::Storage from_sequence(PyObject* sequence, c10::Device device) {
+  PyRef bytes = checked(PySequence_List(sequence));
+  const Py_ssize_t count = PyList_GET_SIZE(bytes.get());
+  c10::Storage host = c10::make_storage(static_cast<size_t>(count), c10::Device(at::kCPU));
+  auto* out = static_cast<uint8_t*>(host->data());
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const long value = PyLong_AsLong(PyList_GET_ITEM(bytes.get(), i));
+    if (value == -1 && PyErr_Occurred()) throw python_error();
+    out[i] = static_cast<uint8_t>(value);
+  }
+  if (device.is_cpu()) return host;
+  c10::Storage moved = c10::make_storage(static_cast<size_t>(count), device);
+  as_bytes(moved).copy_(as_bytes(host));
+  return moved;
+}
+
+PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    c10::Device device(at::kCPU);
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+      if (utf8(key) != "device") {
+        raise_type_error(c10::str("UntypedStorage() got an unexpected keyword argument '", utf8(key), "'"));
+      }
+      if (value != Py_None && !device_from_object(value, &device)) {
+        raise_type_error(c10::str("UntypedStorage(): argument 'device' must be torch.device, not ",
+                                  type_name(value)));
+      }
+    }
+    const Py_ssize_t count = PyTuple_GET_SIZE(args);
+    if (count > 1) raise_type_error("UntypedStorage() takes at most 1 positional argument");
+    PyObject* one = count == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (one && !PyIndex_Check(one) && PySequence_Check(one)) {
+      return new_object(type, from_sequence(one, device));
+    }
+    int64_t bytes = 0;
+    if (one) {
+      PyRef number = checked(PyNumber_Index(one));
+      bytes = PyLong_AsLongLong(number.get());
+      if (bytes == -1 && PyErr_Occurred()) throw python_error();
+    }
+    TORCH_CHECK(bytes >= 0, "Storage size must not be negative, got ", bytes);
+    return new_object(type, c10::make_storage(static_cast<size_t>(bytes), device));
+  });
+}
+
+// ---- methods --------------------------------------------------------------------------------------------
+
+PyObject* size_method(PyObject* self, PyObject*) { return PyLong_FromLongLong(byte_count(storage_ref(self))); }
+Py_ssize_t storage_length(PyObject* self) { return static_cast<Py_ssize_t>(byte_count(storage_ref(self))); }
+PyObject* element_size_method(PyObject*, PyObject*) { return PyLong_FromLong(1); }
+PyObject* data_ptr_method(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_ref(self)->data()); }
+PyObject* resizable_method(PyObject* self, PyObject*) { return new_bool(storage_ref(self)->resizable()); }
+PyObject* is_shared_method(PyObject* self, PyObject*) {
+  return new_bool(mapping_of(storage_ref(self)) != nullptr || storage_ref(self)->device().is_cuda());
+}
+PyObject* filename_method(PyObject* self, PyObject*) {
+  const Mapping* mapping = mapping_of(storage_ref(self));
+  return mapping && !mapping->filename.empty() ? PyUnicode_DecodeFSDefault(mapping->filename.c_str())
+                                               : new_none();
+}
+
+PyObject* resize_method(PyObject* self, PyObject* size) {
+  return guarded([&]() -> PyObject* {
+    PyRef number = checked(PyNumber_Index(size));
+    const int64_t bytes = PyLong_AsLongLong(number.get());
+    if (bytes == -1 && PyErr_Occurred()) throw python_error();
+    TORCH_CHECK(bytes >= 0, "resize_ expects a size that is not negative, got ", bytes);
+    storage_ref(self)->resize(static_cast<size_t>(bytes));
+    Py_INCREF(self);
+    return self;
+  });
+}
+
+PyObject* copy_method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    KeywordArgs a("copy_", {"source", "non_blocking"}, 2, 1, args, nargs, kwnames);
+    if (!is_storage(a[0])) a.wrong_type(0, "torch.UntypedStorage");
+    const c10::Storage source = storage_of(a[0]);
+    const c10::Storage& target = storage_ref(self);
+    TORCH_CHECK(source->nbytes() == target->nbytes(), "size does not match, self was ",
+                byte_count(target), " bytes but src was ", byte_count(source), " bytes");
+    as_bytes(target).copy_(as_bytes(source), a.boolean(1, false));
+    Py_INCREF(self);
+    return self;
+  });
+}
+
+PyObject* fill_method(PyObject* self, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    const long byte = PyLong_AsLong(value);
+    if (byte == -1 && PyErr_Occurred()) throw python_error();
+    as_bytes(storage_ref(self)).fill_(c10::Scalar(int64_t(static_cast<uint8_t>(byte))));
+    Py_INCREF(self);
+    return self;
+  });
+}
+
+PyObject* share_memory_method(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    c10::Storage& storage = storage_ref(self);
+    if (storage->device().is_cpu() && !mapping_of(storage)) {
+      c10::DataPtr shared = map_memory(-1, storage->nbytes(), true, "");
+      if (storage->nbytes() > 0) std::memcpy(shared.get(), storage->data(), storage->nbytes());
+      storage->set_data(std::move(shared), storage->nbytes());
+    }
+    Py_INCREF(self);
+    return self;
+  });
+}
+
+PyObject* from_file_method(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    KeywordArgs a("from_file", {"filename", "shared", "nbytes"}, 3, 1, args, nargs, kwnames);
+    PyObject* path = nullptr;
+    if (!PyUnicode_FSConverter(a[0], &path)) throw python_error();
+    PyRef owned(path);
+    const std::string filename(PyBytes_AS_STRING(path));
+    return new_object(reinterpret_cast<PyTypeObject*>(cls),
+                      map_file(filename, a.boolean(1, false), a.integer(2, 0)));
+  });
+}
+
+// ---- items ----------------------------------------------------------------------------------------------
+
+int64_t checked_position(const c10::Storage& storage, PyObject* key) {
+  PyRef number = checked(PyNumber_Index(key));
+  const int64_t position = PyLong_AsLongLong(number.get());
+  if (position == -1 && PyErr_Occurred()) throw python_error();
+  const int64_t size = byte_count(storage);
+  TORCH_CHECK_INDEX(position >= -size && position < size, "index ", position,
+                    " out of range for storage of size ", size);
+  return position < 0 ? position + size : position;
+}
+
+void checked_slice(const c10::Storage& storage, PyObject* key, int64_t* start, int64_t* length) {
+  Py_ssize_t first, last, step;
+  check_status(PySlice_Unpack(key, &first, &last, &step));
+  *length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(byte_count(storage)), &first, &last, step);
+  TORCH_CHECK(step == 1, "Trying to slice with a step of ", int64_t(step), ", but only a step of 1 is supported");
+  *start = first;
+}
+
+void drop_storage(void* context) { delete static_cast<c10::Storage*>(context); }
+
+PyObject* storage_getitem(PyObject* self, PyObject* key) {
+  return guarded([&]() -> PyObject* {
+    const c10::Storage& storage = storage_ref(self);
+    if (PySlice_Check(key)) {
+      int64_t start = 0, length = 0;
+      checked_slice(storage, key, &start, &length);
+      // The part shares the memory and keeps the whole alive.
+      auto* whole = new c10::Storage(storage);
+      char* data = static_cast<char*>(storage->data());
+      c10::DataPtr part(data ? data + start : nullptr, whole, drop_storage, storage->device());
+      return new_object(Py_TYPE(self), c10::make_intrusive<c10::StorageImpl>(
+                                           static_cast<size_t>(length), std::move(part), nullptr, false));
+    }
+    if (!PyIndex_Check(key)) {
+      raise_type_error(c10::str("can't index a torch.UntypedStorage with ", type_name(key)));
+    }
+    const int64_t position = checked_position(storage, key);
+    return wrap(as_bytes(storage).select(0, position).item());
+  });
+}
+
+int storage_setitem(PyObject* self, PyObject* key, PyObject* value) {
+  return guarded([&]() -> int {
+    const c10::Storage& storage = storage_ref(self);
+    if (!value) raise_type_error("storages do not support deleting items");
+    const long byte = PyLong_AsLong(value);
+    if (byte == -1 && PyErr_Occurred()) throw python_error();
+    int64_t start = 0, length = 1;
+    if (PySlice_Check(key)) {
+      checked_slice(storage, key, &start, &length);
+    } else if (PyIndex_Check(key)) {
+      start = checked_position(storage, key);
+    } else {
+      raise_type_error(c10::str("can't index a torch.UntypedStorage with ", type_name(key)));
+    }
+    as_bytes(storage).narrow(0, start, length).fill_(c10::Scalar(int64_t(static_cast<uint8_t>(byte))));
+    return 0;
+  });
+}
+
+PyObject* get_device_property(PyObject* self, void*) { return wrap(storage_ref(self)->device()); }
+PyObject* get_cdata_property(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_ref(self).get()); }
+
+// torch._C._storage_bytes(storage): a copy of the memory.
+PyObject* py_storage_bytes(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    if (!is_storage(o)) raise_type_error("_storage_bytes(): expected a storage");
+    c10::Storage storage = storage_of(o);
+    if (!storage->device().is_cpu()) {
+      c10::Storage host = c10::make_storage(storage->nbytes(), c10::Device(at::kCPU));
+      as_bytes(host).copy_(as_bytes(storage));
+      storage = host;
+    }
+    return PyBytes_FromStringAndSize(static_cast<const char*>(storage->data()), byte_count(storage));
+  });
+}
+
+template <class F>
+PyCFunction as_function(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef methods[] = {
+    {"size", size_method, METH_NOARGS, "The number of bytes."},
+    {"nbytes", size_method, METH_NOARGS, "The number of bytes."},
+    {"element_size", element_size_method, METH_NOARGS, "1: elements are bytes."},
+    {"data_ptr", data_ptr_method, METH_NOARGS, "The address of the memory."},
+    {"resizable", resizable_method, METH_NOARGS, "Whether resize_ is possible."},
+    {"resize_", resize_method, METH_O, "Changes the number of bytes; the common part stays."},
+    {"copy_", as_function(copy_method), METH_FASTCALL | METH_KEYWORDS,
+     "copy_(source, non_blocking=False)\n\nCopies the bytes of a storage of the same size."},
+    {"fill_", fill_method, METH_O, "Sets every byte."},
+    {"is_shared", is_shared_method, METH_NOARGS, "Whether other processes can see the memory."},
+    {"share_memory_", share_memory_method, METH_NOARGS,
+     "Moves the memory to where processes forked from this one share it."},
+    {"_get_filename", filename_method, METH_NOARGS, "The mapped file, or None."},
+    {"from_file", as_function(from_file_method), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+     "from_file(filename, shared=False, nbytes=0)\n\nA storage that maps a file."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef properties[] = {
+    {"device", get_device_property, nullptr, "The device of the memory.", nullptr},
+    {"_cdata", get_cdata_property, nullptr, "Identifies the C++ storage.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMethodDef functions[] = {
+    {"_storage_bytes", py_storage_bytes, METH_O, "A copy of a storage's memory as bytes."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMappingMethods as_mapping = {storage_length, storage_getitem, storage_setitem};
+
+} // namespace
+
+bool is_storage(PyObject* o) {
+  if (PyObject_TypeCheck(o, &StorageBaseType)) return true;
+  if (is_tensor(o)) return false;
+  // A TypedStorage wraps one.
+  PyRef inner(PyObject_GetAttrString(o, "_untyped_storage"));
+  if (!inner) PyErr_Clear();
+  return inner && PyObject_TypeCheck(inner.get(), &StorageBaseType);
+}
+
+c10::Storage storage_of(PyObject* o) {
+  if (PyObject_TypeCheck(o, &StorageBaseType)) return storage_ref(o);
+  PyRef inner = checked(PyObject_GetAttrString(o, "_untyped_storage"));
+  if (!PyObject_TypeCheck(inner.get(), &StorageBaseType)) {
+    raise_type_error(c10::str("expected a storage, got ", type_name(o)));
+  }
+  return storage_ref(inner.get());
+}
+
+PyObject* wrap_storage(const c10::Storage& storage) {
+  if (!storage) return new_none();
+  if (storage->pyobj) {
+    auto* existing = static_cast<PyObject*>(storage->pyobj);
+    Py_INCREF(existing);
+    return existing;
+  }
+  static PyObject* cls = nullptr;
+  PyObject* type = cached_attribute(cls, "torch.storage", "UntypedStorage");
+  if (!type) throw python_error();
+  return new_object(reinterpret_cast<PyTypeObject*>(type), storage);
+}
+
+bool init_storage(PyObject* module) {
+  PyTypeObject& type = StorageBaseType;
+  type.tp_basicsize = sizeof(PyStorage);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  type.tp_dealloc = storage_dealloc;
+  type.tp_weaklistoffset = offsetof(PyStorage, weakrefs);
+  type.tp_new = storage_new;
+  type.tp_methods = methods;
+  type.tp_getset = properties;
+  type.tp_as_mapping = &as_mapping;
+  type.tp_doc = "The base of torch.UntypedStorage.";
+  return add_type(module, &type) && PyModule_AddFunctions(module, functions) == 0;
+}
+
+} // namespace torch::python

@@ -1,0 +1,350 @@
+"""Functions of torch that are written in Python: flexible signatures and results over native operators."""
+
+import torch
+from torch import _C, _VF
+from torch._tensor import _override
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "block_diag",
+    "cdist",
+    "chain_matmul",
+    "einsum",
+    "istft",
+    "lu",
+    "norm",
+    "meshgrid",
+    "pca_lowrank",
+    "split",
+    "stft",
+    "svd_lowrank",
+    "tensordot",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
+]
+
+
+def __getattr__(name):
+    if name in ("pca_lowrank", "svd_lowrank"):
+        return getattr(torch, name)
+    raise AttributeError(f"module 'torch.functional' has no attribute '{name}'")
+
+
+_overridden = _C._has_torch_function
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------
+
+
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape, as views."""
+    if _overridden(tensors):
+        return _override(broadcast_tensors, tensors, *tensors)
+    return _VF.broadcast_tensors(tensors)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to."""
+    result = []
+    for position, shape in enumerate(shapes):
+        dims = [shape] if isinstance(shape, (int, torch.SymInt)) else list(shape)
+        result = [1] * (len(dims) - len(result)) + result
+        for k in range(-1, -len(dims) - 1, -1):
+            length = dims[k]
+            if length < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if length == 1 or result[k] == length:
+                continue
+            if result[k] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {length} at {k}! Mismatching argument at "
+                    f"index {position} had {tuple(dims)}; but expected shape should be broadcastable to {result}"
+                )
+            result[k] = length
+    return torch.Size(result)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the sizes listed."""
+    if _overridden((tensor,)):
+        return _override(split, (tensor,), tensor, split_size_or_sections, dim=dim)
+    if isinstance(split_size_or_sections, (int, torch.SymInt)):
+        return _VF.split(tensor, split_size_or_sections, dim)
+    return _VF.split_with_sizes(tensor, split_size_or_sections, dim)
+
+
+def _as_sequence(tensors):
+    """The arguments of f(a, b, ...) or of f([a, b, ...]) as a tuple."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(tensors[0])
+    return tensors
+
+
+def meshgrid(*tensors, indexing=None):
+    """Grids of coordinates from vectors. indexing: "ij" (the default) for matrix order, "xy" for plot order."""
+    tensors = _as_sequence(tensors)
+    if _overridden(tensors):
+        return _override(meshgrid, tensors, *tensors, indexing=indexing)
+    kwargs = {} if indexing is None else {"indexing": indexing}
+    return _VF.meshgrid(tensors, **kwargs)
+
+
+def atleast_1d(*tensors):
+    """Scalars as vectors of one element; everything else as it is."""
+    if _overridden(tensors):
+        return _override(atleast_1d, tensors, *tensors)
+    return _VF.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+def atleast_2d(*tensors):
+    """Scalars and vectors as matrices; everything else as it is."""
+    if _overridden(tensors):
+        return _override(atleast_2d, tensors, *tensors)
+    return _VF.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+def atleast_3d(*tensors):
+    """Tensors of fewer than three dimensions with dimensions added; everything else as it is."""
+    if _overridden(tensors):
+        return _override(atleast_3d, tensors, *tensors)
+    return _VF.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the elements of vectors, one per row."""
+    if _overridden(tensors):
+        return _override(cartesian_prod, tensors, *tensors)
+    return _VF.cartesian_prod(tensors)
+
+
+def block_diag(*tensors):
+    """A matrix with the given matrices along its diagonal."""
+    if _overridden(tensors):
+        return _override(block_diag, tensors, *tensors)
+    return _VF.block_diag(tensors)
+
+
+def unravel_index(indices, shape):
+    """The coordinates, one tensor per dimension, of positions in a flattened array of `shape`."""
+    if _overridden((indices,)):
+        return _override(unravel_index, (indices,), indices, shape=shape)
+    if not isinstance(indices, torch.Tensor):
+        raise TypeError(f"expected 'indices' to be a Tensor, but got {type(indices)}")
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype is torch.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if isinstance(shape, (int, torch.SymInt)):
+        shape = (shape,)
+    elif not isinstance(shape, (list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    for length in shape:
+        if not isinstance(length, (int, torch.SymInt)):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(length)}")
+        if length < 0:
+            raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
+    coordinates, below = [], 1
+    for length in reversed(shape):
+        coordinates.append(indices.div(below, rounding_mode="floor") % length)
+        below *= length
+    return tuple(reversed(coordinates))
+
+
+# ---- products -------------------------------------------------------------------------------------------------
+
+
+def _sublist_equation(args):
+    """Translates einsum(a, [0, 1], b, [1, 2], [0, 2]) into an equation and its operands."""
+
+    def letters(sublist):
+        return "".join("..." if item is Ellipsis else _letter(item) for item in sublist)
+
+    def _letter(number):
+        if 0 <= number < 26:
+            return chr(ord("A") + number)
+        if 26 <= number < 52:
+            return chr(ord("a") + number - 26)
+        raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+
+    equation = ",".join(letters(sublist) for sublist in args[1::2])
+    if len(args) % 2 == 1:
+        equation = ",".join(letters(sublist) for sublist in args[1:-1:2]) + "->" + letters(args[-1])
+        return equation, args[:-1:2]
+    return equation, args[::2]
+
+
+def einsum(*args):
+    """Sums products of elements by Einstein's convention: einsum("bij,bjk->bik", a, b)."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand "
+            "and its subscripts list"
+        )
+    if isinstance(args[0], torch.Tensor):
+        equation, operands = _sublist_equation(args)
+    else:
+        equation, operands = args[0], _as_sequence(args[1:])
+    if _overridden(operands):
+        return _override(einsum, operands, equation, *operands)
+    return _VF.einsum(equation, tuple(operands))
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in two lists."""
+    if _overridden((a, b)):
+        return _override(tensordot, (a, b), a, b, dims=dims, out=out)
+    if isinstance(dims, torch.Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, (tuple, list)):
+        if len(dims) != 2:
+            raise RuntimeError(f"tensordot expects dims to be two lists of dimensions, got {len(dims)}")
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    else:
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims} for {a.dim()} and {b.dim()}"
+            )
+        dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
+    if out is None:
+        return _VF.tensordot(a, b, dims_a, dims_b)
+    return _VF.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices in the cheapest order (the same as torch.linalg.multi_dot)."""
+    if _overridden(matrices):
+        return _override(chain_matmul, matrices, *matrices)
+    return torch.linalg.multi_dot(matrices) if out is None else torch.linalg.multi_dot(matrices, out=out)
+
+
+_CDIST_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norm distances between all rows of two batches of vectors."""
+    if _overridden((x1, x2)):
+        return _override(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)
+    if compute_mode not in _CDIST_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _VF.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say what they do)."""
+    if _overridden((input,)):
+        return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
+    dims = [dim] if isinstance(dim, int) else dim
+    kwargs = {"dtype": dtype}
+    if out is not None:
+        kwargs["out"] = out
+    if p is None:
+        p = 2.0
+    if isinstance(p, str) and p != "fro":
+        dims = (-2, -1) if dims is None else tuple(dims)
+        return torch.linalg.matrix_norm(input, p, dims, keepdim, **kwargs)
+    return torch.linalg.vector_norm(input, 2 if p == "fro" else p, dims, keepdim, **kwargs)
+
+
+# ---- sets -----------------------------------------------------------------------------------------------------
+
+
+def _unique_results(output, inverse, counts, return_inverse, return_counts):
+    wanted = [output]
+    if return_inverse:
+        wanted.append(inverse)
+    if return_counts:
+        wanted.append(counts)
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements (or slices along dim), with where each went and how often it occurred if asked."""
+    if _overridden((input,)):
+        return _override(
+            unique,
+            (input,),
+            input,
+            sorted=sorted,
+            return_inverse=return_inverse,
+            return_counts=return_counts,
+            dim=dim,
+        )
+    if dim is not None:
+        results = _VF.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        results = torch._unique2(input, sorted, return_inverse, return_counts)
+    return _unique_results(*results, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The elements (or slices along dim) that differ from the one before."""
+    if _overridden((input,)):
+        return _override(
+            unique_consecutive,
+            (input,),
+            input,
+            return_inverse=return_inverse,
+            return_counts=return_counts,
+            dim=dim,
+        )
+    results = _VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _unique_results(*results, return_inverse, return_counts)
+
+
+# ---- spectra and factorisations -------------------------------------------------------------------------------
+
+
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+         normalized=False, onesided=None, return_complex=None, align_to_window=None):  # fmt: skip
+    """The short-time Fourier transform of signals."""
+    if _overridden((input,)):
+        return _override(
+            stft, (input,), input, n_fft, hop_length=hop_length, win_length=win_length, window=window,
+            center=center, pad_mode=pad_mode, normalized=normalized, onesided=onesided,
+            return_complex=return_complex, align_to_window=align_to_window,
+        )  # fmt: skip
+    if center:
+        if align_to_window is not None:
+            raise RuntimeError("stft align_to_window should only be set when center = false")
+        batch = input.reshape((1,) * (3 - input.dim()) + tuple(input.shape))
+        pad = int(n_fft // 2)
+        padded = torch.nn.functional.pad(batch, [pad, pad], pad_mode)
+        input = padded.reshape(padded.shape[-input.dim() :])
+    return _VF.stft(
+        input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
+    )
+
+
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
+          onesided=None, length=None, return_complex=False):  # fmt: skip
+    """The inverse of stft."""
+    return _VF.istft(
+        input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
+    )
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """The LU factorisation in packed form (kept for old programs: see torch.linalg.lu_factor)."""
+    if _overridden((A,)):
+        return _override(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)
+    factors, pivots, infos = torch._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    results = (factors, pivots, infos) if get_infos else (factors, pivots)
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
+    for target, result in zip(out, results):
+        target.resize_as_(result).copy_(result)
+    return out

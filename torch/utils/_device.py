@@ -1,0 +1,86 @@
+"""The default device: a mode that gives factory functions the device they were not told."""
+
+import functools
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_global = None
+
+
+@functools.cache
+def _factories():
+    """The functions whose `device` argument decides where the result lives."""
+    names = (
+        "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted empty_strided eye "
+        "fft.fftfreq fft.rfftfreq frombuffer from_file full hamming_window hann_window kaiser_window linspace "
+        "logspace normal ones rand randint randn randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor "
+        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices "
+        "triu_indices vander zeros"
+    ).split()
+    found = set()
+    for name in names:
+        owner = torch
+        for part in name.split("."):
+            owner = getattr(owner, part, None)
+            if owner is None:
+                break
+        if owner is not None:
+            found.add(owner)
+    return found
+
+
+class DeviceContext(TorchFunctionMode):
+    """What `with torch.device(...)` and torch.set_default_device enter."""
+
+    def __init__(self, device):
+        self.device = torch.device(device)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in _factories() and kwargs.get("device") is None and "out" not in kwargs:
+            kwargs = {**kwargs, "device": self.device}
+        return func(*args, **kwargs)
+
+
+def set_global_device(device):
+    """Installs (or, for None, removes) the process-wide default beneath all other modes."""
+    global _global
+    if _global is not None:
+        _remove(_global)
+        _global = None
+    if device is None:
+        return
+    context = DeviceContext(device)
+    above = _pop_all()
+    torch._C._push_on_torch_function_stack(context)
+    for mode in above:
+        torch._C._push_on_torch_function_stack(mode)
+    _global = context
+
+
+def _pop_all():
+    modes = []
+    while torch._C._len_torch_function_stack():
+        modes.append(torch._C._pop_torch_function_stack())
+    return modes[::-1]
+
+
+def _remove(context):
+    for mode in _pop_all():
+        if mode is not context:
+            torch._C._push_on_torch_function_stack(mode)
+
+
+def current_device():
+    """The device of the innermost active DeviceContext, or the CPU."""
+    for k in reversed(range(torch._C._len_torch_function_stack())):
+        mode = torch._C._get_function_stack_at(k)
+        if isinstance(mode, DeviceContext):
+            return mode.device
+    return torch.device("cpu")
+
+
+def set_device(device):
+    """Decorator and context manager: the default device inside."""
+    return DeviceContext(device)
