@@ -86,7 +86,9 @@ def _value(sig: PySignature, index: int, written: bool) -> str:
     result = cpp.arg_type(p.arg).removeprefix("const ").removesuffix("&")
     value = cpp.default_value(p.type, default)
     wrapped = f"{result}{value}" if value.startswith("{") else f"{result}({value})"
-    return f"(a.given({index}) ? {get} : {wrapped})"
+    # None for a factory's dtype means the operator's own default.
+    test = "present" if p.default == "None" else "given"
+    return f"(a.{test}({index}) ? {get} : {wrapped})"
 
 
 def _call(sig: PySignature, op: Op, outs: list[str]) -> str:

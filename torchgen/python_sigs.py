@@ -146,7 +146,7 @@ def python_default(t: Type, text: str) -> str:
     if t.is_list:
         items = list_items(text) if text.startswith("[") else [text]
         values = [python_default(Type(t.base), i) for i in items]
-        if len(values) == t.size and len(set(values)) == 1:
+        if t.size and len(values) in (1, t.size) and len(set(values)) == 1:
             return values[0]  # `stride=[1, 1]` of int[2] reads `stride=1`
         if not values:
             return "()"
@@ -163,11 +163,10 @@ def python_default(t: Type, text: str) -> str:
     if t.base in ("str", "Device"):
         return repr(string_value(text))
     text = REDUCTION_NAMES.get(text, text)
-    if t.base == "float" and text.endswith("."):
-        return text + "0"
     if text.endswith("inf"):
         return f'float("{text}")'
-    return text
+    is_float = text not in ("True", "False") and any(c in text for c in ".e")
+    return repr(float(text)) if is_float else text
 
 
 def message_type(t: Type) -> str:
@@ -242,11 +241,8 @@ def _pair_outs(ops: list[Op]) -> tuple[dict[int, Op], list[Op]]:
 
 
 def _takes_requires_grad(op: Op) -> bool:
-    if not op.options_args:
-        return False
-    name = op.schema.name
-    no_tensor = not any(a.type.is_tensor_like for a in op.schema.args)
-    return no_tensor or name.startswith("new_") or name.endswith("_like")
+    """Factories do; conversions (to, _to_copy), which have the same options, do not."""
+    return bool(op.options_args) and not op.schema.name.startswith(("to", "_to"))
 
 
 def _signature(op: Op, out: Op | None, kind: str) -> PySignature:
@@ -265,7 +261,9 @@ def _signature(op: Op, out: Op | None, kind: str) -> PySignature:
         ):
             name = "input"
         in_options = arg in op.options_args and _takes_requires_grad(op)
-        default = "False" if in_options and arg.name == "pin_memory" else arg.default
+        default = arg.default
+        if in_options:
+            default = "False" if arg.name == "pin_memory" else "None"
         param = PyParam(name, arg.type, default, arg.kwarg_only, "arg", arg)
         (tail if in_options else later if arg.kwarg_only else params).append(param)
     if kind == "method":

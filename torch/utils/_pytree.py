@@ -8,6 +8,8 @@ import dataclasses
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
+import torch
+
 SUPPORTED_NODES = {}
 SUPPORTED_SERIALIZED_TYPES = {}
 SERIALIZED_TYPE_TO_PYTHON_TYPE = {}
@@ -308,6 +310,11 @@ _register(
     lambda v, c: deque(v, maxlen=c),
     _indexed(_flatten_deque),
     "collections.deque",
+)
+
+
+_register(
+    torch.Size, _flatten_sequence, lambda v, c: torch.Size(v), _indexed(_flatten_sequence), "torch.Size"
 )
 
 

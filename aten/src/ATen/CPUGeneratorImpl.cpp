@@ -1,50 +1,48 @@
-// Glue between the Mersenne twister and the generator interface.
+// See CPUGeneratorImpl.h.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <random>
 
 namespace at {
 
-CPUGeneratorImpl::CPUGeneratorImpl(uint64_t seed)
-    : GeneratorImpl(c10::Device(c10::kCPU)), engine_(seed) {}
+CPUGeneratorImpl::CPUGeneratorImpl(uint64_t seed) : GeneratorImpl(Device(kCPU)), engine(seed) {}
 
-void CPUGeneratorImpl::set_current_seed(uint64_t seed) { engine_.seed(seed); }
-uint64_t CPUGeneratorImpl::current_seed() const { return engine_.initial_seed(); }
+void CPUGeneratorImpl::set_current_seed(uint64_t seed) { engine.seed(seed); }
+uint64_t CPUGeneratorImpl::current_seed() const { return engine.initial_seed(); }
 
 uint64_t CPUGeneratorImpl::seed() {
   std::random_device entropy;
-  const uint64_t fresh = (static_cast<uint64_t>(entropy()) << 32) | entropy();
-  engine_.seed(fresh);
+  // 53 bits, so that the number survives a trip through a double.
+  const uint64_t fresh = ((uint64_t(entropy()) << 32) | entropy()) & 0x1FFFFFFFFFFFFF;
+  engine.seed(fresh);
   return fresh;
 }
 
 std::vector<uint8_t> CPUGeneratorImpl::state() const {
   std::vector<uint8_t> bytes(native::random::Mt19937::kStateBytes);
-  engine_.export_state(bytes.data());
+  engine.export_state(bytes.data());
   return bytes;
 }
-
-void CPUGeneratorImpl::set_state(const uint8_t* bytes, size_t size) {
-  engine_.import_state(bytes, size);
-}
+void CPUGeneratorImpl::set_state(const uint8_t* bytes, size_t size) { engine.import_state(bytes, size); }
 
 c10::intrusive_ptr<c10::GeneratorImpl> CPUGeneratorImpl::clone() const {
-  auto copy = c10::make_intrusive<CPUGeneratorImpl>();
-  copy->engine_ = engine_;
-  return copy;
+  auto out = c10::make_intrusive<CPUGeneratorImpl>();
+  out->engine = engine;
+  return out;
 }
 
 namespace detail {
-
-const c10::Generator& getDefaultCPUGenerator() {
-  // Never destroyed: threads may draw while the process ends.
-  static const c10::Generator* const generator = new c10::Generator(createCPUGenerator());
+const Generator& getDefaultCPUGenerator() {
+  static const Generator* generator = new Generator(c10::make_intrusive<CPUGeneratorImpl>());
   return *generator;
 }
+Generator createCPUGenerator(uint64_t seed) { return c10::make_intrusive<CPUGeneratorImpl>(seed); }
+}  // namespace detail
 
-c10::Generator createCPUGenerator(uint64_t seed) {
-  return c10::make_intrusive<CPUGeneratorImpl>(seed);
+CPUGeneratorImpl& cpu_generator(const std::optional<Generator>& generator) {
+  const Generator& g = generator && *generator ? *generator : detail::getDefaultCPUGenerator();
+  TORCH_CHECK(g->device().is_cpu(), "Expected a 'cpu' device type for generator but found '", g->device().type(), "'");
+  return static_cast<CPUGeneratorImpl&>(*g);
 }
 
-} // namespace detail
-} // namespace at
+}  // namespace at

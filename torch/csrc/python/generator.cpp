@@ -7,6 +7,7 @@
 #include <ATen/core/EmptyTensor.h>
 
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 namespace torch::python {
@@ -52,7 +53,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 void generator_dealloc(PyObject* self) {
   auto* object = reinterpret_cast<PyGenerator*>(self);
   if (object->generator) object->generator->pyobj = nullptr;
-  object->generator.~Generator();
+  std::destroy_at(&object->generator);
   Py_TYPE(self)->tp_free(self);
 }
 

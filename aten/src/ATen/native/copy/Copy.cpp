@@ -1,5 +1,4 @@
 // Moving elements: copy_, clone, conversions of dtype and device, fills, and reading one element.
-#define CRESSET_KERNEL_TU
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,5 +1,4 @@
 // Setting every element to one value. Dense tensors are filled as one block, by element size.
-#define CRESSET_KERNEL_TU
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>

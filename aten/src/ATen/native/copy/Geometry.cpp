@@ -1,5 +1,4 @@
 // Changing what a tensor refers to: resize_, set_ and their relatives, and questions about dtypes.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/iter/TensorIterator.h>

@@ -1,6 +1,5 @@
 // Tiled transposition. Walking one operand contiguously and the other with a large stride touches a
 // new cache line (and often a new page) per element; 16 x 16 tiles use every line they touch whole.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/copy/Transpose.h>
 
 #include <ATen/native/DTypeSwitch.h>

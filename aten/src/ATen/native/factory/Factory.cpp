@@ -1,5 +1,4 @@
 // Factories that only decide sizes, strides, dtype and device; filling is the copy family's work.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/factory/Native.h>

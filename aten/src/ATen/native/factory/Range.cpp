@@ -1,5 +1,4 @@
 // Factories with computed contents: arange, linspace, logspace, eye and triangle indices.
-#define CRESSET_KERNEL_TU
 #include <cmath>
 
 #include <ATen/core/EmptyTensor.h>

@@ -3,9 +3,9 @@
 // must be packed and computing tiles of C.
 //
 // Note [Order of a sum over k]: within a k block a sum runs step by step in one accumulator; blocks
-// are added in order. Block boundaries are constants (kBlockSteps in TileKernel.h, of which
-// kOuterSteps is a multiple, and split_slices for long thin products), so tile sizes, packing
-// decisions and threads may be chosen freely without changing a bit.
+// are added in order. Block boundaries are constants (kBlockSteps, of which kOuterSteps is a multiple)
+// or follow from the shape (split_slices), so tile sizes, packing decisions and threads may be
+// chosen freely without changing a bit.
 #include <ATen/native/matmul/gemm/Driver.h>
 
 #include <ATen/iter/CpuIsa.h>
@@ -18,7 +18,7 @@
 namespace at::native::gemm {
 namespace {
 
-constexpr int64_t kOuterSteps = 5 * 384;
+constexpr int64_t kOuterSteps = 4 * kBlockSteps;
 constexpr int64_t kPackBytes = int64_t{8} << 20; // largest packed part of A or B
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
@@ -219,7 +219,8 @@ class Packed {
     const int64_t panel_row = set.panel_row_bytes(set.nr);
     outer_n_ = pack_b_ ? std::max<int64_t>(1, kPackBytes / (steps * panel_row)) * set.nr : p.n;
     outer_n_ = std::min(outer_n_, p.n);
-    a_row_ = pack_a_ ? steps * set.a_step : p.a.rs * set.elem_size;
+    // An odd number of cache lines, so that rows do not fall on the same cache sets.
+    a_row_ = pack_a_ ? (round_up(steps * set.a_step, 64) | 64) : p.a.rs * set.elem_size;
     outer_m_ = p.m;
     if (pack_a_) {
       outer_m_ = std::min(outer_m_, std::max<int64_t>(kPackBytes / a_row_, 4 * set.mr));
@@ -254,13 +255,15 @@ class Packed {
 
  private:
   // B where it lies, if rows are contiguous and are not read often enough to repay packing, or
-  // all of it stays close anyway. Wide rows that share cache sets are worse than a copy.
+  // all of it stays close anyway, or rows are as narrow as panels. Wide rows of a large matrix
+  // fall on the same cache sets: there a copy is faster.
   bool b_in_place() const {
     if (!set_.b_in_place || (p_.b.cs != 1 && p_.n != 1)) {
       return false;
     }
-    const int64_t bytes = p_.k * p_.n * set_.elem_size;
-    return p_.m <= 4 * set_.mr || bytes <= (int64_t{256} << 10);
+    const int64_t row = p_.b.rs * set_.elem_size;
+    return p_.m <= 4 * set_.mr || p_.k * p_.n * set_.elem_size <= (int64_t{256} << 10) ||
+           (row >= 0 && row <= 512);
   }
 
   bool has_edge() const { return !pack_b_ && p_.n % set_.vl != 0; }
@@ -294,7 +297,7 @@ class Packed {
 
   // A and B in one region, so that threads meet once.
   void pack_operands() {
-    constexpr int64_t rows = 32;
+    constexpr int64_t rows = 64;
     const bool b_stays = i0_ > 0 && outer_k_ >= p_.k;
     const int64_t b_tasks = pack_b_ && !b_stays ? ceil_div(n_, set_.nr) : 0;
     const int64_t a_tasks = pack_a_ ? ceil_div(m_, rows) : 0;
@@ -318,8 +321,8 @@ class Packed {
 
   // Large tiles reuse B best; halve them until every thread has a few.
   void choose_tile(int64_t* tile_m, int64_t* tile_n) const {
-    int64_t tm = std::min<int64_t>(round_up(m_, set_.mr), 16 * set_.mr);
-    int64_t tn = std::min<int64_t>(round_up(n_, set_.nr), 8 * set_.nr);
+    int64_t tm = std::min<int64_t>(round_up(m_, set_.mr), 32 * set_.mr);
+    int64_t tn = std::min<int64_t>(round_up(n_, set_.nr), 4 * set_.nr);
     const int64_t wanted = pool_ ? 4 * int64_t{get_num_threads()} : 1;
     while (ceil_div(m_, tm) * ceil_div(n_, tn) < wanted) {
       if (tm > 4 * set_.mr) {

@@ -17,6 +17,9 @@ namespace at::native::gemm {
 
 enum class Elem : int { F32, F64, C64, C128, F16, BF16, U8, U16, U32, U64, Count };
 
+// Steps of one k block: as long as four panels fit the second-level cache beside rows of A.
+constexpr int64_t kBlockSteps = 512;
+
 // One tile of C, at most some hundred rows and columns, with all steps of one range of k.
 struct Tile {
   int64_t m, n, steps;

@@ -8,10 +8,6 @@
 
 namespace at::native::gemm::CRESSET_ISA {
 
-// Steps of one k block: the part of a panel that should stay in the second-level cache together
-// with the tile's rows of A.
-constexpr int64_t kBlockSteps = 384;
-
 template <class Step, int MR, int NV>
 const MicroTable<Step, MR, NV> micro_table{};
 

@@ -1,0 +1,330 @@
+// Random fills and the factories made of them. Numbers are drawn in memory order under the
+// generator's mutex; the engine gives PyTorch's streams.
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/random/Native.h>
+#include <ATen/native/random/engine/RawFill.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::native {
+namespace {
+using random::Mt19937;
+using Gen = std::optional<Generator>;
+
+// The same elements with dimensions ordered as they lie in memory, outermost first.
+Tensor in_memory_order(const Tensor& self) {
+  DimVector order(self.dim());
+  for (int64_t i = 0; i < self.dim(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return self.strides()[a] > self.strides()[b]; });
+  return self.permute(order);
+}
+
+// Calls fill(engine, data) for the whole tensor as one block; tensors with gaps are filled through a
+// block of their own.
+template <class F>
+Tensor& fill_with(Tensor& self, const Gen& generator, const F& fill) {
+  assert_no_internal_overlap(self);
+  self.unsafeGetTensorImpl()->bump_version();
+  if (self.is_meta() || self.numel() == 0) return self;
+  CPUGeneratorImpl& gen = cpu_generator(generator);
+  if (self.is_non_overlapping_and_dense()) {
+    BlockingRegion unlocked;
+    std::lock_guard<std::mutex> lock(gen.mutex);
+    fill(gen.engine, self.data_ptr());
+    return self;
+  }
+  const Tensor ordered = in_memory_order(self);
+  const Tensor block = detail::empty(ordered.sizes(), self.scalar_type());
+  {
+    std::lock_guard<std::mutex> lock(gen.mutex);
+    fill(gen.engine, block.data_ptr());
+  }
+  ordered.copy_(block);
+  return self;
+}
+
+void check_floating(const Tensor& self, const char* name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(), "\"", name, "\" not implemented for '",
+                              self.scalar_type(), "'");
+}
+
+Tensor fresh(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory) {
+  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
+}
+Tensor fresh_like(const Tensor& self) {
+  return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+}  // namespace
+
+// ---- in place ---------------------------------------------------------------------------------
+Tensor& uniform_(Tensor& self, double from, double to, Gen generator) {
+  if (self.is_complex()) {
+    Tensor parts = at::view_as_real(self);
+    uniform_(parts, from, to, generator);
+    return self;
+  }
+  check_floating(self, "check_uniform_bounds");
+  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  TORCH_CHECK(to - from <= 3.4028234663852886e38 || self.scalar_type() == kDouble,
+              "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(), ">::max(), but found to=", to,
+              " and from=", from, " which result in to-from to exceed the limit");
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_uniform(engine, self.scalar_type(), data, self.numel(), from, to);
+  });
+}
+
+Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
+  TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
+  if (self.is_complex()) {
+    Tensor parts = at::view_as_real(self);
+    // Both parts share the variance. The mean is real.
+    normal_(parts, 0.0, std / std::sqrt(2.0), generator);
+    if (mean != 0.0) {
+      const Scalar shift = mean;
+      Tensor real_part = parts.select(-1, 0);
+      real_part.copy_(at::add(real_part, shift));
+    }
+    return self;
+  }
+  check_floating(self, "normal_kernel_cpu");
+  // From 16 elements on contiguous memory is filled in blocks; anything else element by element.
+  const bool blocks = self.is_contiguous();
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    if (blocks) random::fill_normal(engine, self.scalar_type(), data, self.numel(), mean, std);
+    else random::fill_normal_one_by_one(engine, self.scalar_type(), data, self.numel(), mean, std);
+  });
+}
+
+Tensor& log_normal_(Tensor& self, double mean, double std, Gen generator) {
+  TORCH_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
+  check_floating(self, "log_normal");
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_log_normal(engine, self.scalar_type(), data, self.numel(), mean, std);
+  });
+}
+Tensor& exponential_(Tensor& self, double lambd, Gen generator) {
+  TORCH_CHECK(lambd > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  TORCH_CHECK(!c10::isIntegralType(self.scalar_type(), true), "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+              self.scalar_type());
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_exponential(engine, self.scalar_type(), data, self.numel(), lambd);
+  });
+}
+Tensor& cauchy_(Tensor& self, double median, double sigma, Gen generator) {
+  TORCH_CHECK(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  TORCH_CHECK(self.is_floating_point(), "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+              self.scalar_type());
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_cauchy(engine, self.scalar_type(), data, self.numel(), median, sigma);
+  });
+}
+Tensor& geometric_(Tensor& self, double p, Gen generator) {
+  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_geometric(engine, self.scalar_type(), data, self.numel(), p);
+  });
+}
+
+// ---- bernoulli --------------------------------------------------------------------------------
+Tensor& bernoulli_float_(Tensor& self, double p, Gen generator) {
+  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_bernoulli(engine, self.scalar_type(), data, self.numel(), p);
+  });
+}
+Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
+  TORCH_CHECK(c10::isFloatingType(p.scalar_type()), "expected probabilities tensor to have floating type, got ", p.scalar_type());
+  const Tensor spread = p.expand(self.sizes()).contiguous();
+  assert_no_internal_overlap(self);
+  self.unsafeGetTensorImpl()->bump_version();
+  if (self.is_meta() || self.numel() == 0) return self;
+  CPUGeneratorImpl& gen = cpu_generator(generator);
+  Tensor block = self.is_contiguous() ? self : detail::empty(self.sizes(), self.scalar_type());
+  {
+    std::lock_guard<std::mutex> lock(gen.mutex);
+    random::fill_bernoulli_tensor(gen.engine, self.scalar_type(), block.data_ptr(), self.numel(), p.scalar_type(),
+                                  spread.data_ptr());
+  }
+  if (!block.is_same(self)) self.copy_(block);
+  return self;
+}
+Tensor bernoulli(const Tensor& self, Gen generator) {
+  Tensor out = fresh_like(self);
+  return bernoulli_tensor_(out, self, generator);
+}
+Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
+  Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Contiguous);
+  return bernoulli_float_(out, p, generator);
+}
+Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Gen generator) {
+  Tensor out = fresh_like(self);
+  return bernoulli_tensor_(out, p, generator);
+}
+
+// ---- integers ---------------------------------------------------------------------------------
+Tensor& random_(Tensor& self, Gen generator) {
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_random(engine, self.scalar_type(), data, self.numel());
+  });
+}
+Tensor& random_from_(Tensor& self, int64_t from, std::optional<int64_t> to, Gen generator) {
+  const random::IntRange range = to ? random::int_range(self.scalar_type(), from, *to)
+                                    : random::int_range_from(self.scalar_type(), from);
+  return fill_with(self, generator, [&](Mt19937& engine, void* data) {
+    random::fill_int_range(engine, self.scalar_type(), data, self.numel(), range);
+  });
+}
+Tensor& random_to_(Tensor& self, int64_t to, Gen generator) { return random_from_(self, 0, to, generator); }
+
+Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+                             std::optional<Layout> layout, std::optional<Device> device,
+                             std::optional<bool> pin_memory) {
+  Tensor out = fresh(size, dtype ? *dtype : kLong, layout, device, pin_memory);
+  return random_from_(out, low, high, generator);
+}
+Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
+                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return randint_low_generator(low, high, size, std::nullopt, dtype, layout, device, pin_memory);
+}
+Tensor randint(int64_t high, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+               std::optional<Device> device, std::optional<bool> pin_memory) {
+  return randint_low_generator(0, high, size, std::nullopt, dtype, layout, device, pin_memory);
+}
+Tensor randint_generator(int64_t high, IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+  return randint_low_generator(0, high, size, generator, dtype, layout, device, pin_memory);
+}
+Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Gen generator,
+                                  std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                                  std::optional<Device> device, std::optional<bool> pin_memory,
+                                  std::optional<MemoryFormat> memory_format) {
+  Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return random_from_(out, low, high, generator);
+}
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, std::optional<ScalarType> dtype,
+                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                        std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator(self, low, high, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like(const Tensor& self, int64_t high, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                    std::optional<Device> device, std::optional<bool> pin_memory,
+                    std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator(self, 0, high, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like_generator(const Tensor& self, int64_t high, Gen generator, std::optional<ScalarType> dtype,
+                              std::optional<Layout> layout, std::optional<Device> device,
+                              std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<ScalarType> dtype,
+                           std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                           std::optional<MemoryFormat> memory_format) {
+  TORCH_CHECK(high.numel() == 1 && high.dim() == 0 && high.is_cpu(),
+              "high must be a scalar tensor and on CPU");
+  return randint_like(self, high.item<int64_t>(), dtype, layout, device, pin_memory, memory_format);
+}
+
+Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                          std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  const ScalarType type = dtype ? *dtype : kLong;
+  TORCH_CHECK_NOT_IMPLEMENTED(type != kBool && !c10::isComplexType(type), "\"randperm\" not implemented for '", type, "'");
+  Tensor out = fresh({n}, type, layout, device, pin_memory);
+  if (out.is_meta() || n == 0) return out;
+  dtype_switch<RealTypes>(type, "randperm", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    double largest = 0;
+    if constexpr (std::is_integral_v<T>) largest = static_cast<double>(std::numeric_limits<T>::max());
+    else largest = std::ldexp(1.0, sizeof(T) == 8 ? 53 : sizeof(T) == 4 ? 24 : type == kHalf ? 11 : 8);
+    TORCH_CHECK(static_cast<double>(n - 1) <= largest, "n is too large for result tensor type: '", type, "'");
+  });
+  CPUGeneratorImpl& gen = cpu_generator(generator);
+  std::lock_guard<std::mutex> lock(gen.mutex);
+  random::fill_randperm(gen.engine, type, out.data_ptr(), n);
+  return out;
+}
+Tensor randperm(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
+                std::optional<bool> pin_memory) {
+  return randperm_generator(n, std::nullopt, dtype, layout, device, pin_memory);
+}
+
+// ---- rand and randn ---------------------------------------------------------------------------
+Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool> pin_memory) {
+  Tensor out = fresh(size, dtype, layout, device, pin_memory);
+  return uniform_(out, 0, 1, generator);
+}
+Tensor rand(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+            std::optional<Device> device, std::optional<bool> pin_memory) {
+  return rand_generator(size, std::nullopt, dtype, layout, device, pin_memory);
+}
+Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                       std::optional<Device> device, std::optional<bool> pin_memory) {
+  Tensor out = fresh(size, dtype, layout, device, pin_memory);
+  return normal_(out, 0, 1, generator);
+}
+Tensor randn(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory) {
+  return randn_generator(size, std::nullopt, dtype, layout, device, pin_memory);
+}
+Tensor rand_like_generator(const Tensor& self, Gen generator, std::optional<ScalarType> dtype,
+                           std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                           std::optional<MemoryFormat> memory_format) {
+  Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return uniform_(out, 0, 1, generator);
+}
+Tensor rand_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                 std::optional<Device> device, std::optional<bool> pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  return rand_like_generator(self, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+Tensor randn_like_generator(const Tensor& self, Gen generator, std::optional<ScalarType> dtype,
+                            std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                            std::optional<MemoryFormat> memory_format) {
+  Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return normal_(out, 0, 1, generator);
+}
+Tensor randn_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  return randn_like_generator(self, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+}
+
+// ---- functional forms of the in-place fills ---------------------------------------------------
+Tensor uniform(const Tensor& self, double from, double to, Gen generator) {
+  Tensor out = fresh_like(self);
+  return uniform_(out, from, to, generator);
+}
+Tensor normal_functional(const Tensor& self, double mean, double std, Gen generator) {
+  Tensor out = fresh_like(self);
+  return normal_(out, mean, std, generator);
+}
+Tensor log_normal(const Tensor& self, double mean, double std, Gen generator) {
+  Tensor out = fresh_like(self);
+  return log_normal_(out, mean, std, generator);
+}
+Tensor exponential(const Tensor& self, double lambd, Gen generator) {
+  Tensor out = fresh_like(self);
+  return exponential_(out, lambd, generator);
+}
+Tensor cauchy(const Tensor& self, double median, double sigma, Gen generator) {
+  Tensor out = fresh_like(self);
+  return cauchy_(out, median, sigma, generator);
+}
+Tensor geometric(const Tensor& self, double p, Gen generator) {
+  Tensor out = fresh_like(self);
+  return geometric_(out, p, generator);
+}
+
+}  // namespace at::native

@@ -1,0 +1,16 @@
+// Conversions of dispatch keys and key sets between C++ and Python.
+#pragma once
+#include <torch/csrc/python/support.h>
+
+#include <c10/core/DispatchKeySet.h>
+
+namespace torch::python {
+
+// From a DispatchKey or its name; throws.
+c10::DispatchKey key_from(PyObject* o);
+// From a DispatchKeySet, or a key; throws.
+c10::DispatchKeySet key_set_from(PyObject* o);
+PyObject* wrap(c10::DispatchKey key);
+PyObject* wrap(c10::DispatchKeySet keys);
+
+} // namespace torch::python

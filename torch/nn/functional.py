@@ -1,0 +1,418 @@
+"""The functional forms of layers: activations, dropout, linear maps, padding and rearrangements.
+
+Each function checks what the operator cannot know, picks the in-place form when asked, and calls the operator."""
+
+import torch
+from torch import _C, _VF
+from torch.overrides import (
+    handle_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
+
+
+def _nn(name):
+    """An operator of torch._C._nn; NotImplementedError names what is missing."""
+    function = getattr(_C._nn, name, None)
+    if function is None:
+        raise NotImplementedError(f"torch.nn.functional.{name} is not implemented")
+    return function
+
+
+# ---- activations ----------------------------------------------------------------------------------------------
+
+
+def relu(input, inplace=False):
+    """max(0, x)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(relu, (input,), input, inplace=inplace)
+    return torch.relu_(input) if inplace else torch.relu(input)
+
+
+def _activation(name, native=None):
+    """A function of (input, inplace=False) over the operators name and name_ of torch._C._nn."""
+    native = native or name
+
+    def function(input, inplace=False):
+        if has_torch_function_unary(input):
+            return handle_torch_function(function, (input,), input, inplace=inplace)
+        return _nn(native + "_")(input) if inplace else _nn(native)(input)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+relu6 = _activation("relu6")
+relu6.__doc__ = "min(max(0, x), 6)."
+silu = _activation("silu")
+silu.__doc__ = "x * sigmoid(x)."
+mish = _activation("mish")
+mish.__doc__ = "x * tanh(softplus(x))."
+hardswish = _activation("hardswish")
+hardswish.__doc__ = "x * relu6(x + 3) / 6."
+hardsigmoid = _activation("hardsigmoid")
+hardsigmoid.__doc__ = "relu6(x + 3) / 6."
+
+
+def gelu(input, *, approximate="none"):
+    """x times the normal distribution function of x; approximate="tanh" for the usual approximation."""
+    return _nn("gelu")(input, approximate=approximate)
+
+
+def sigmoid(input):
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input):
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def tanhshrink(input):
+    """x - tanh(x)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(tanhshrink, (input,), input)
+    return input - input.tanh()
+
+
+def softsign(input):
+    """x / (1 + |x|)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softsign, (input,), input)
+    return input / (input.abs() + 1)
+
+
+def logsigmoid(input):
+    """log(sigmoid(x)), exact for large negative x."""
+    return _nn("log_sigmoid")(input)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """x above zero, alpha * (exp(x) - 1) below."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
+    return _nn("elu_")(input, alpha) if inplace else _nn("elu")(input, alpha)
+
+
+def elu_(input, alpha=1.0):
+    """elu in place."""
+    return _nn("elu_")(input, alpha)
+
+
+def selu(input, inplace=False):
+    """The self-normalising elu."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(selu, (input,), input, inplace=inplace)
+    return _VF.selu_(input) if inplace else _VF.selu(input)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
+    return _VF.celu_(input, alpha) if inplace else _VF.celu(input, alpha)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x above zero, negative_slope * x below."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
+    name = "leaky_relu_" if inplace else "leaky_relu"
+    return _nn(name)(input, negative_slope)
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """leaky_relu in place."""
+    return _nn("leaky_relu_")(input, negative_slope)
+
+
+def prelu(input, weight):
+    """x above zero, weight * x below, with a weight for each channel or one for all."""
+    return _VF.prelu(input, weight)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """leaky_relu with a random slope while training, the mean slope otherwise."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            rrelu, (input,), input, lower=lower, upper=upper, training=training, inplace=inplace
+        )
+    return (_VF.rrelu_ if inplace else _VF.rrelu)(input, lower, upper, training)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x clamped to [min_val, max_val]."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _nn("hardtanh_" if inplace else "hardtanh")(input, min_val, max_val)
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """hardtanh in place."""
+    return _nn("hardtanh_")(input, min_val, max_val)
+
+
+def threshold(input, threshold, value, inplace=False):
+    """x where it is above the threshold, value elsewhere."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(_threshold, (input,), input, threshold, value, inplace=inplace)
+    return (_VF.threshold_ if inplace else _VF.threshold)(input, threshold, value)
+
+
+_threshold = threshold
+
+
+def softplus(input, beta=1, threshold=20):
+    """log(1 + exp(beta * x)) / beta; x itself above the threshold."""
+    return _nn("softplus")(input, beta, threshold)
+
+
+def softshrink(input, lambd=0.5):
+    """x moved towards zero by lambd."""
+    return _nn("softshrink")(input, lambd)
+
+
+def hardshrink(input, lambd=0.5):
+    """x where its size is above lambd, zero elsewhere."""
+    return _VF.hardshrink(input, lambd)
+
+
+def glu(input, dim=-1):
+    """The first half times the sigmoid of the second half along dim."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(glu, (input,), input, dim=dim)
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return _nn("glu")(input, dim)
+
+
+# ---- softmax --------------------------------------------------------------------------------------------------
+
+
+def _softmax_dim(name, ndim, stacklevel):
+    import warnings
+
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+        "argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) scaled to sum to one along dim."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax of -x."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _softmax_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax, exact for small probabilities."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample from the Gumbel-softmax distribution; with hard, one-hot forward and soft backward."""
+    if has_torch_function_unary(logits):
+        return handle_torch_function(gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim)
+    noise = -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = torch.zeros_like(logits, memory_format=torch.legacy_contiguous_format)
+    return one_hot.scatter_(dim, index, 1.0) - soft.detach() + soft
+
+
+# ---- dropout --------------------------------------------------------------------------------------------------
+
+
+def _dropout(name, input, p, training, inplace):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return getattr(_VF, name + ("_" if inplace else ""))(input, p, training)
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes each element with probability p and scales the others by 1 / (1 - p)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
+    return _dropout("dropout", input, p, training, inplace)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance for self-normalising networks."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
+    return _dropout("alpha_dropout", input, p, training, inplace)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """alpha_dropout of whole channels."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace
+        )
+    return _dropout("feature_alpha_dropout", input, p, training, inplace)
+
+
+def _warn_shape(name, input, expected, unbatched):
+    import warnings
+
+    warnings.warn(
+        f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in "
+        f"a future release. To retain the behavior and silence this warning, please use dropout instead. Note that "
+        f"{name} exists to provide channel-wise dropout on inputs with {unbatched} spatial dimensions, a channel "
+        f"dimension, and an optional batch dimension (i.e. {expected}D inputs).",
+        stacklevel=3,
+    )
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of (N, C, L) or (C, L)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists "
+            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+            "optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    batched = input.dim() == 3
+    whole = input if batched else (input.unsqueeze_(0) if inplace else input.unsqueeze(0))
+    result = _dropout("feature_dropout", whole, p, training, inplace)
+    if batched:
+        return result
+    return result.squeeze_(0) if inplace else result.squeeze(0)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of (N, C, H, W)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
+    if input.dim() not in (3, 4):
+        _warn_shape("dropout2d", input, "3D or 4", "2")
+    return _dropout("feature_dropout", input, p, training, inplace)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout3d, (input,), input, p=p, training=training, inplace=inplace)
+    if input.dim() not in (4, 5):
+        _warn_shape("dropout3d", input, "4D or 5", "3")
+    batched = input.dim() != 4
+    whole = input if batched else (input.unsqueeze_(0) if inplace else input.unsqueeze(0))
+    result = _dropout("feature_dropout", whole, p, training, inplace)
+    if batched:
+        return result
+    return result.squeeze_(0) if inplace else result.squeeze(0)
+
+
+# ---- linear maps, padding, rearrangement ----------------------------------------------------------------------
+
+
+def linear(input, weight, bias=None):
+    """input @ weight.T + bias."""
+    if has_torch_function_variadic(input, weight, bias):
+        return handle_torch_function(linear, (input, weight, bias), input, weight, bias=bias)
+    return _nn("linear")(input, weight, bias)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """input1 @ weight[k] @ input2 + bias[k] for each k."""
+    return _VF.bilinear(input1, input2, weight, bias)
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Pads the last dimensions: pad lists (before, after) from the last dimension backwards."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(_pad, (input,), input, pad, mode=mode, value=value)
+    return _nn("pad")(input, pad, mode, value)
+
+
+_pad = pad
+
+
+def one_hot(tensor, num_classes=-1):
+    """A vector of zeros with a one at the place of each class number."""
+    return _nn("one_hot")(tensor, num_classes)
+
+
+def pixel_shuffle(input, upscale_factor):
+    """(*, C * r^2, H, W) to (*, C, H * r, W * r)."""
+    return torch.pixel_shuffle(input, upscale_factor)
+
+
+def pixel_unshuffle(input, downscale_factor):
+    """The inverse of pixel_shuffle."""
+    return torch.pixel_unshuffle(input, downscale_factor)
+
+
+def channel_shuffle(input, groups):
+    """Interleaves the channels of groups."""
+    return torch.channel_shuffle(input, groups)
+
+
+def native_channel_shuffle(input, groups):
+    """Interleaves the channels of groups."""
+    return torch.native_channel_shuffle(input, groups)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """Divides by the p-norm along dim."""
+    if has_torch_function_variadic(input, out):
+        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
+    scale = input.norm(p, dim, keepdim=True)
+    if out is None:
+        return input / scale.clamp_min(eps).expand_as(input)
+    return torch.div(input, scale.clamp_min_(eps).expand_as(input), out=out)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """The cosine of the angle between vectors along dim."""
+    return _VF.cosine_similarity(x1, x2, dim, eps)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    return _VF.pairwise_distance(x1, x2, p, eps, keepdim)
+
+
+def pdist(input, p=2.0):
+    """The distances between all pairs of rows."""
+    return _VF.pdist(input, p)
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
+                                 scale=None, enable_gqa=False):  # fmt: skip
+    """softmax(query @ key.T * scale + mask) @ value."""
+    return _nn("scaled_dot_product_attention")(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def assert_int_or_pair(arg, arg_name, message):
+    """Raises unless arg is an int or a sequence of two."""
+    assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
+
+

@@ -1,0 +1,5 @@
+"""Signal processing."""
+
+from torch.signal import windows
+
+__all__ = ["windows"]
