@@ -222,11 +222,17 @@ TYPED_TEST(GemmTest, every_layout_matches_reference) {
 
 TYPED_TEST(GemmTest, blocks_of_k_and_several_tiles_match_reference) {
   for (Layout lb : {Layout::Rows, Layout::Columns}) {
-    check_product<TypeParam>(131, 150, 801, Layout::Rows, lb, Layout::Rows, 1, 0);
+    check_product<TypeParam>(131, 150, 601, Layout::Rows, lb, Layout::Rows, 1, 0);
     check_product<TypeParam>(40, 129, 2053, Layout::Columns, lb, Layout::Scattered, 3, 2);
     check_product<TypeParam>(3, 129, 2053, Layout::Columns, lb, Layout::Rows, 1, 0);
-    check_product<TypeParam>(150, 200, 4001, Layout::Columns, lb, Layout::Rows, 1, 1);
+    check_product<TypeParam>(26, 70, 4101, Layout::Columns, lb, Layout::Rows, 1, 1);
   }
+}
+
+TEST(GemmPartsTest, operands_packed_in_several_parts_match_reference) {
+  check_product<float>(30, 1100, 2100, Layout::Rows, Layout::Rows, Layout::Rows, 1, 0);
+  check_product<float>(1100, 30, 2100, Layout::Columns, Layout::Columns, Layout::Rows, 2, 1);
+  check_product<c10::BFloat16>(30, 1100, 4200, Layout::Columns, Layout::Rows, Layout::Rows, 1, 0);
 }
 
 TYPED_TEST(GemmTest, long_k_small_c_matches_reference) {

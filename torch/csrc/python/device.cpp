@@ -9,7 +9,7 @@
 
 namespace torch::python {
 
-PyTypeObject DeviceType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.device"};
+PyTypeObject DeviceType = type_object("torch.device");
 
 namespace {
 

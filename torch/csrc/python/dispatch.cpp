@@ -24,7 +24,7 @@ constexpr EnumMember kKeyMembers[] = {
 };
 
 // ---- DispatchKeySet ------------------------------------------------------------------------------------------
-PyTypeObject KeySetType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.DispatchKeySet"};
+PyTypeObject KeySetType = type_object("torch._C.DispatchKeySet");
 struct PyKeySet {
   PyObject_HEAD c10::DispatchKeySet keys;
 };
@@ -205,13 +205,11 @@ bool add_guard(PyObject* module, PyTypeObject& type) {
   return add_type(module, &type);
 }
 
-PyTypeObject IncludeGuard = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._IncludeDispatchKeyGuard"};
-PyTypeObject ExcludeGuard = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._ExcludeDispatchKeyGuard"};
-PyTypeObject BelowAutograd = {PyVarObject_HEAD_INIT(nullptr, 0)
-                              "torch._C._AutoDispatchBelowAutograd"};
-PyTypeObject BelowViews = {PyVarObject_HEAD_INIT(nullptr, 0)
-                           "torch._C._AutoDispatchBelowADInplaceOrView"};
-PyTypeObject DisableDispatch = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._DisableTorchDispatch"};
+PyTypeObject IncludeGuard = type_object("torch._C._IncludeDispatchKeyGuard");
+PyTypeObject ExcludeGuard = type_object("torch._C._ExcludeDispatchKeyGuard");
+PyTypeObject BelowAutograd = type_object("torch._C._AutoDispatchBelowAutograd");
+PyTypeObject BelowViews = type_object("torch._C._AutoDispatchBelowADInplaceOrView");
+PyTypeObject DisableDispatch = type_object("torch._C._DisableTorchDispatch");
 
 // ---- functions -------------------------------------------------------------------------------------------------
 PyObject* py_local_include(PyObject*, PyObject*) {

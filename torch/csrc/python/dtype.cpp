@@ -6,7 +6,7 @@
 
 namespace torch::python {
 
-PyTypeObject DtypeType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.dtype"};
+PyTypeObject DtypeType = type_object("torch.dtype");
 
 namespace {
 

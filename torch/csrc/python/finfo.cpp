@@ -10,8 +10,8 @@
 namespace torch::python {
 namespace {
 
-PyTypeObject FinfoType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.finfo"};
-PyTypeObject IinfoType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.iinfo"};
+PyTypeObject FinfoType = type_object("torch.finfo");
+PyTypeObject IinfoType = type_object("torch.iinfo");
 
 struct PyInfo {
   PyObject_HEAD c10::ScalarType dtype;

@@ -184,9 +184,8 @@ bool add_switch(PyObject* module, PyTypeObject& type) {
   return add_type(module, &type);
 }
 
-PyTypeObject DisableSubclassType = {PyVarObject_HEAD_INIT(nullptr, 0)
-                                    "torch._C.DisableTorchFunctionSubclass"};
-PyTypeObject DisableAllType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.DisableTorchFunction"};
+PyTypeObject DisableSubclassType = type_object("torch._C.DisableTorchFunctionSubclass");
+PyTypeObject DisableAllType = type_object("torch._C.DisableTorchFunction");
 
 } // namespace
 

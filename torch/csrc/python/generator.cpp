@@ -12,7 +12,7 @@
 
 namespace torch::python {
 
-PyTypeObject GeneratorType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.Generator"};
+PyTypeObject GeneratorType = type_object("torch._C.Generator");
 
 namespace {
 

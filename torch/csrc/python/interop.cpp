@@ -11,6 +11,8 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/ops/resolve_conj.h>
+#include <ATen/ops/resolve_neg.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -179,7 +181,7 @@ void free_exporter(PyObject* self) {
 }
 
 PyBufferProcs buffer_procs = {export_buffer, nullptr};
-PyTypeObject TensorBufferType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._TensorBuffer"};
+PyTypeObject TensorBufferType = type_object("torch._C._TensorBuffer");
 
 bool ready_exporter() {
   PyTypeObject& type = TensorBufferType;
@@ -339,7 +341,7 @@ Tensor tensor_from_buffer(PyObject* object, ScalarType dtype, int64_t count, int
 
 PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
   if (force) {
-    const Tensor plain = tensor.detach().resolve_conj().resolve_neg();
+    const Tensor plain = at::resolve_neg(at::resolve_conj(tensor.detach()));
     return tensor_to_numpy(converted(plain, c10::Device(at::kCPU), plain.scalar_type()), false);
   }
   check_convertible(tensor);

@@ -6,9 +6,9 @@
 
 namespace torch::python {
 
-PyTypeObject LayoutType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.layout"};
-PyTypeObject MemoryFormatType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.memory_format"};
-PyTypeObject QschemeType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.qscheme"};
+PyTypeObject LayoutType = type_object("torch.layout");
+PyTypeObject MemoryFormatType = type_object("torch.memory_format");
+PyTypeObject QschemeType = type_object("torch.qscheme");
 
 namespace {
 

@@ -14,7 +14,7 @@
 namespace torch::python {
 namespace {
 
-PyTypeObject OperatorType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._Operator"};
+PyTypeObject OperatorType = type_object("torch._C._Operator");
 
 struct PyOperator {
   PyObject_HEAD const at::OperatorEntry* op;

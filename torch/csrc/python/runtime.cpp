@@ -65,7 +65,7 @@ struct PyInferenceMode {
   uint64_t saved_excluded;
   bool active;
 };
-PyTypeObject InferenceModeType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._InferenceMode"};
+PyTypeObject InferenceModeType = type_object("torch._C._InferenceMode");
 
 void leave_inference_mode(PyInferenceMode* self) {
   if (!self->active) return;

@@ -10,10 +10,10 @@
 namespace torch::python {
 namespace {
 
-PyTypeObject SchemaObject = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.FunctionSchema"};
-PyTypeObject ArgumentObject = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.Argument"};
-PyTypeObject TypeObject = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.Type"};
-PyTypeObject AliasObject = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._AliasInfo"};
+PyTypeObject SchemaObject = type_object("torch._C.FunctionSchema");
+PyTypeObject ArgumentObject = type_object("torch._C.Argument");
+PyTypeObject TypeObject = type_object("torch._C.Type");
+PyTypeObject AliasObject = type_object("torch._C._AliasInfo");
 
 // A Python object around a C++ value.
 template <class T>

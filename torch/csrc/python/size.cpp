@@ -6,7 +6,7 @@
 
 namespace torch::python {
 
-PyTypeObject SizeType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch.Size"};
+PyTypeObject SizeType = type_object("torch.Size");
 
 namespace {
 

@@ -19,7 +19,7 @@
 
 namespace torch::python {
 
-PyTypeObject StorageBaseType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C.StorageBase"};
+PyTypeObject StorageBaseType = type_object("torch._C.StorageBase");
 
 namespace {
 

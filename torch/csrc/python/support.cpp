@@ -16,6 +16,14 @@ std::string text_of(PyObject* o) { return std::string(utf8(checked(PyObject_Str(
 
 std::string repr_of(PyObject* o) { return std::string(utf8(checked(PyObject_Repr(o)).get())); }
 
+PyTypeObject type_object(const char* name) {
+  const PyVarObject head = {PyObject_HEAD_INIT(nullptr) 0};
+  PyTypeObject type{};
+  type.ob_base = head;
+  type.tp_name = name;
+  return type;
+}
+
 bool add_object(PyObject* module, const char* name, PyObject* value) {
   PyRef owned(value);
   return value && PyObject_SetAttrString(module, name, value) == 0;

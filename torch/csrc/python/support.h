@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <c10/macros/Macros.h>
@@ -98,6 +99,8 @@ std::string_view utf8(PyObject* unicode);
 std::string text_of(PyObject* o);
 std::string repr_of(PyObject* o);
 
+// A static type object with a name and nothing else, to be filled before PyType_Ready.
+PyTypeObject type_object(const char* name);
 // Adds `value` (a new reference, consumed) to `module` as `name`; false with the error set.
 bool add_object(PyObject* module, const char* name, PyObject* value);
 // PyType_Ready and add under the last part of tp_name.

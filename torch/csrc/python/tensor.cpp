@@ -15,8 +15,8 @@
 
 namespace torch::python {
 
-PyTypeObject TensorMetaType = {PyVarObject_HEAD_INIT(nullptr, 0) "torch._C._TensorMeta"};
-PyTypeObject TensorBaseType = {PyVarObject_HEAD_INIT(&TensorMetaType, 0) "torch._C.TensorBase"};
+PyTypeObject TensorMetaType = type_object("torch._C._TensorMeta");
+PyTypeObject TensorBaseType = type_object("torch._C.TensorBase");
 PyTypeObject* TensorClass = nullptr;
 PyTypeObject* ParameterClass = nullptr;
 
@@ -232,6 +232,7 @@ PyMethodDef module_functions[] = {
 
 void fill_base_type() {
   PyTypeObject& type = TensorBaseType;
+  Py_SET_TYPE(&type, &TensorMetaType);
   fill_number_slots(&as_number);
   as_mapping.mp_length = tensor_length;
   as_mapping.mp_subscript = tensor_getitem;

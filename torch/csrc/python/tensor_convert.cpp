@@ -5,6 +5,8 @@
 
 #include <torch/csrc/python/arg_parser.h>
 
+#include <ATen/ops/to.h>
+
 #include <string>
 
 namespace torch::python {
@@ -36,7 +38,8 @@ PyObject* convert(ArgValues& a, const Wanted& wanted) {
       same_layout) {
     return wrap_self(a);
   }
-  return wrap(self.to(device, dtype, wanted.non_blocking, wanted.copy, wanted.format));
+  return wrap(at::_ops::to_device::call(self, device, dtype, wanted.non_blocking, wanted.copy,
+                                        wanted.format));
 }
 
 // ---- to() ------------------------------------------------------------------------------------------------

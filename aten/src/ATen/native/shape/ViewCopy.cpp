@@ -33,6 +33,9 @@ Tensor expand_copy(const Tensor& self, IntArrayRef size, bool implicit) {
   return copied(native::expand(self, size, implicit));
 }
 Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  TORCH_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK(length >= 0, "start (", start, ") + length (", length, ") exceeds dimension size (", self.size(dim),
+              ").");
   return copied(native::narrow(self, dim, start, length));
 }
 Tensor permute_copy(const Tensor& self, IntArrayRef dims) { return copied(native::permute(self, dims)); }
@@ -56,7 +59,9 @@ Tensor t_copy(const Tensor& self) { return copied(native::t(self)); }
 Tensor transpose_copy(const Tensor& self, int64_t dim0, int64_t dim1) {
   return copied(native::transpose(self, dim0, dim1));
 }
-std::vector<Tensor> unbind_copy(const Tensor& self, int64_t dim) { return copied(native::unbind(self, dim)); }
+std::vector<Tensor> unbind_copy(const Tensor& self, int64_t dim) {
+  return copied(native::unbind(self, dim));
+}
 Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
   return copied(native::unfold(self, dimension, size, step));
 }

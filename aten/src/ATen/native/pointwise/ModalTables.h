@@ -1,0 +1,19 @@
+// Names of the tables in Modal.simd.cpp, by instruction set.
+#pragma once
+#include <ATen/iter/LoopTable.h>
+
+#define CRESSET_FORALL_MODAL_TABLES(X)                                                            \
+  X(DivTrunc) X(DivFloor) X(Clamp) X(ClampMin) X(ClampMax) X(Pow) X(Square) X(Cube) X(Sqrt)         \
+  X(Reciprocal) X(Round) X(RoundUp) X(RoundDown) X(Logit) X(NanToNum) X(Frexp)
+
+#define CRESSET_DECLARE_MODAL(Name) extern const LoopTable modal_##Name;
+namespace at::native::base {
+CRESSET_FORALL_MODAL_TABLES(CRESSET_DECLARE_MODAL)
+}
+namespace at::native::avx2 {
+CRESSET_FORALL_MODAL_TABLES(CRESSET_DECLARE_MODAL)
+}
+namespace at::native::avx512 {
+CRESSET_FORALL_MODAL_TABLES(CRESSET_DECLARE_MODAL)
+}
+#undef CRESSET_DECLARE_MODAL

@@ -1,0 +1,1 @@
+"""The parts of torch.library: schema inference, custom operators and their checks."""

@@ -1,0 +1,353 @@
+"""torch.ops: every operator of the dispatcher, by namespace, name and overload.
+
+    torch.ops.aten.add            an OpOverloadPacket: picks the overload by the arguments
+    torch.ops.aten.add.Tensor     an OpOverload: one schema
+
+The objects are made on first access and kept, so that identity is equality."""
+
+import contextlib
+import types
+
+import torch
+from torch import _C
+from torch._C import DispatchKey
+
+
+class OperatorBase:
+    """What operators of all kinds share: kernels registered from Python, by dispatch key or mode class."""
+
+    def __init__(self):
+        self.py_kernels = {}
+        self.python_key_table = {}
+        self.functorch_table = {}
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} does not define __call__")
+
+    def has_kernel_for_dispatch_key(self, k):
+        """Whether a kernel was registered from Python for exactly this key."""
+        return k in self.py_kernels
+
+    def has_kernel_for_any_dispatch_key(self, ks):
+        """Whether a kernel was registered from Python for one of the keys that is no alias."""
+        return any(not _C._dispatch_is_alias_key(k) and ks.has(k) for k in self.py_kernels)
+
+    def py_impl(self, k):
+        """A decorator that registers a Python kernel for a dispatch key, a mode class or a tensor subclass."""
+
+        def register(fn):
+            table = self.py_kernels if isinstance(k, DispatchKey) else self.python_key_table
+            if k in table:
+                raise RuntimeError(f"Trying to override a python impl for {k} on operator {self.name()}")
+            table[k] = fn
+            return fn
+
+        return register
+
+    def name(self):
+        """The qualified name."""
+        raise NotImplementedError(f"{type(self).__name__} does not define name()")
+
+
+class HigherOrderOperator(OperatorBase):
+    """An operator that takes functions as arguments, with kernels written in Python."""
+
+    _instances = {}
+
+    def __init__(self, name, *, cacheable=False):
+        super().__init__()
+        self._name = self.__name__ = name
+        self._ns = "higher_order"
+        self._cacheable = cacheable
+        self.__qualname__ = name
+        HigherOrderOperator._instances[name] = self
+
+    @property
+    def namespace(self):
+        """Always "higher_order"."""
+        return self._ns
+
+    def name(self):
+        return self._name
+
+    def __call__(self, *args, **kwargs):
+        modes = torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+        if modes and type(modes[-1]) in self.python_key_table:
+            kernel = self.python_key_table[type(modes[-1])]
+            with torch.utils._python_dispatch._pop_mode_temporarily() as mode:
+                return kernel(mode, *args, **kwargs)
+        for key in (DispatchKey.CompositeImplicitAutograd, DispatchKey.CompositeExplicitAutograd, DispatchKey.CPU):
+            if key in self.py_kernels:
+                return self.py_kernels[key](*args, **kwargs)
+        raise NotImplementedError(f"the higher order operator {self._name} has no kernel for this call")
+
+    def __str__(self):
+        return self._name
+
+
+class OpOverload(OperatorBase):
+    """One overload of an operator: a schema and its kernels."""
+
+    def __init__(self, overloadpacket, op, overload_name):
+        super().__init__()
+        self._op = op
+        self._handle = op
+        self._schema = op.schema
+        self._overloadpacket = overloadpacket
+        self._overloadname = overload_name
+        self._qualified_op_name = overloadpacket._qualified_op_name
+        self._namespace, self._opname = self._qualified_op_name.split("::")
+        self._name = self._qualified_op_name + ("" if overload_name == "default" else "." + overload_name)
+        self.__name__ = f"{self._opname}.{overload_name}"
+        self.__qualname__ = self._name
+        self.__module__ = overloadpacket.__module__
+
+    def __call__(self, /, *args, **kwargs):
+        return self._op(*args, **kwargs)
+
+    def redispatch(self, /, keyset, *args, **kwargs):
+        """Runs the kernel that `keyset` leads to."""
+        return self._op.redispatch_boxed(keyset, *args, **kwargs)
+
+    @property
+    def op(self):
+        """The packet."""
+        return self._overloadpacket
+
+    @property
+    def overloadpacket(self):
+        """The packet."""
+        return self._overloadpacket
+
+    @property
+    def namespace(self):
+        """The part of the name before the colons."""
+        return self._namespace
+
+    @property
+    def tags(self):
+        """The tags of the operator's definition."""
+        return self._op.tags
+
+    @property
+    def is_view(self):
+        """Whether the result shares the memory of an argument."""
+        return self._op.is_view
+
+    def name(self):
+        """The qualified name with the overload, e.g. "aten::add.Tensor"."""
+        return self._name
+
+    def has_kernel_for_dispatch_key(self, k):
+        return super().has_kernel_for_dispatch_key(k) or self._op.has_kernel_for_dispatch_key(k)
+
+    def has_kernel_for_any_dispatch_key(self, ks):
+        if super().has_kernel_for_any_dispatch_key(ks):
+            return True
+        return any(self._op.has_kernel_for_dispatch_key(k) for k in ks.keys())
+
+    def _can_decompose(self):
+        return self._op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
+
+    def decompose(self, *args, **kwargs):
+        """Runs the operator's definition in terms of others; NotImplemented if it has none."""
+        if not self._can_decompose():
+            return NotImplemented
+        keys = _C.DispatchKeySet(DispatchKey.CompositeImplicitAutograd)
+        return self._op.redispatch_boxed(keys, *args, **kwargs)
+
+    def __hash__(self):
+        return hash(self._name)
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __str__(self):
+        return f"{self._namespace}.{self._opname}.{self._overloadname}"
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _find, (self._namespace, self._opname, self._overloadname)
+
+
+class OpOverloadPacket:
+    """All overloads of an operator. Calling it tries them in the order of their definition."""
+
+    def __init__(self, qualified_op_name, op_name, overload_names):
+        self._qualified_op_name = qualified_op_name
+        self.__name__ = op_name
+        self._overload_names = [name or "default" for name in overload_names]
+        self._dir = []
+        self.__module__ = "torch._ops." + qualified_op_name.split("::")[0]
+
+    def __getattr__(self, key):
+        if key.startswith("__") or key == "_overload_names":
+            raise AttributeError(f"'{str(self)}' can't have an overload name beginning with '__': '{key}'")
+        if key not in self._overload_names:
+            # Operators may have been defined after the packet was made.
+            names = _C._get_overload_names(self._qualified_op_name)
+            self._overload_names = [name or "default" for name in names]
+        if key not in self._overload_names:
+            raise AttributeError(f"The underlying op of '{str(self)}' has no overload name '{key}'")
+        handle = _C._get_operation(self._qualified_op_name, "" if key == "default" else key)
+        overload = OpOverload(self, handle, key)
+        setattr(self, key, overload)
+        self._dir.append(key)
+        return overload
+
+    def __call__(self, /, *args, **kwargs):
+        names = self._overload_names
+        if len(names) == 1:
+            return getattr(self, names[0])(*args, **kwargs)
+        refusals = []
+        for name in names:
+            overload = getattr(self, name)
+            try:
+                return overload._op(*args, **kwargs)
+            except TypeError as error:
+                if f"\nDeclaration: {overload._schema}" not in str(error):
+                    raise
+                refusals.append(str(error))
+        raise TypeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(refusals)
+        )
+
+    @property
+    def op(self):
+        """The packet itself."""
+        return self
+
+    def overloads(self):
+        """The names of the overloads."""
+        return list(self._overload_names)
+
+    def __iter__(self):
+        return iter(self._dir)
+
+    def __dir__(self):
+        return [*object.__dir__(self), *self._overload_names]
+
+    def __hash__(self):
+        return hash(self._qualified_op_name)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __repr__(self):
+        return "<OpOverloadPacket(op='{}.{}')>".format(*self._qualified_op_name.split("::"))
+
+    def __str__(self):
+        return "{}.{}".format(*self._qualified_op_name.split("::"))
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _find, tuple(self._qualified_op_name.split("::"))
+
+
+def _find(namespace, name, overload=None):
+    """Unpickles an operator."""
+    packet = getattr(getattr(torch.ops, namespace), name)
+    return packet if overload is None else getattr(packet, overload)
+
+
+class _OpNamespace(types.ModuleType):
+    """The operators of one library."""
+
+    def __init__(self, name):
+        super().__init__("torch.ops." + name)
+        self.name = name
+        self._dir = []
+
+    __file__ = "torch.ops"
+
+    def __iter__(self):
+        return iter(self._dir)
+
+    def __getattr__(self, op_name):
+        if op_name in ("__origin__", "__self__", "__path__", "__spec__", "__wrapped__"):
+            raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
+        qualified = f"{self.name}::{op_name}"
+        names = _C._get_overload_names(qualified)
+        if not names:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
+        packet = OpOverloadPacket(qualified, op_name, names)
+        setattr(self, op_name, packet)
+        self._dir.append(op_name)
+        return packet
+
+
+class _HigherOrderNamespace(types.ModuleType):
+    """The operators that take functions."""
+
+    __file__ = "torch.ops"
+
+    def __init__(self):
+        super().__init__("torch.ops.higher_order")
+
+    def __getattr__(self, name):
+        if name not in HigherOrderOperator._instances:
+            raise AttributeError(f"'_HigherOrderNamespace' 'torch.ops.higher_order' has no attribute '{name}'")
+        return HigherOrderOperator._instances[name]
+
+
+class _Ops(types.ModuleType):
+    """torch.ops: namespaces are made on first access."""
+
+    __file__ = "_ops.py"
+
+    def __init__(self):
+        super().__init__("torch.ops")
+        self.loaded_libraries = set()
+        self.higher_order = _HigherOrderNamespace()
+        self._dir = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+        namespace = _OpNamespace(name)
+        setattr(self, name, namespace)
+        self._dir.append(name)
+        return namespace
+
+    def __iter__(self):
+        return iter(self._dir)
+
+    def import_module(self, module):
+        """Imports a Python module that defines operators."""
+        from importlib import import_module
+
+        import_module(module)
+
+    def load_library(self, path):
+        """Loads a shared library; its static initialisers define operators."""
+        import ctypes
+        import os
+
+        path = os.path.realpath(path)
+        with dl_open_guard():
+            try:
+                ctypes.CDLL(path)
+            except OSError as error:
+                raise OSError(f"Could not load this library: {path}") from error
+        self.loaded_libraries.add(path)
+
+
+@contextlib.contextmanager
+def dl_open_guard():
+    """Symbols of libraries loaded inside are visible to libraries loaded later."""
+    import ctypes
+    import sys
+
+    old = sys.getdlopenflags()
+    sys.setdlopenflags(old | ctypes.RTLD_GLOBAL)
+    try:
+        yield
+    finally:
+        sys.setdlopenflags(old)
+
+
+ops = _Ops()
