@@ -7,6 +7,14 @@ if(NOT simd_all)
   return()
 endif()
 
+# Fused products leave an imaginary residue in a * conj(a), so pointwise loops, whose maths asks for
+# fma where it wants it, are compiled without contraction.
+foreach(source ${simd_all})
+  if(source MATCHES "[Pp]ointwise")
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+  endif()
+endforeach()
+
 function(cresset_add_isa isa)
   add_library(torch_${isa} OBJECT ${simd_all})
   cresset_configure_target(torch_${isa})

@@ -2,21 +2,63 @@
 
 import numpy as np
 import pytest
+
 import torch
 
 N = None
 KEYS = [
-    0, -1, (1, 2), (0, 1, 2), ..., slice(None), (slice(None), 0), (..., 0), (..., -1, slice(None)), (0, ..., 1),
-    N, (slice(None), N, 1), (..., N), (N, slice(None), N), slice(1, None), slice(None, -1), slice(None, None, 2),
-    (slice(None), slice(1, None, 2), slice(None, None, 3)), slice(1, 1), slice(5, 9), (slice(-2, None), slice(-2, None)),
-    (slice(None), slice(2, 0)), (), [0, 1], [1, 0, 1], (slice(None), [0, 2]), ([0, 1], [1, 2]), ([0], [1], [2]),
-    (slice(None), [0, 2], [1, 3]), ([0, 1], slice(None), [1, 3]), (slice(None), slice(None), [0, 0, 3]), (0, [1, 2]),
-    ([0, 1], slice(1, None), 0), (..., [0, 1]), ([], slice(None)), [-1, -2], True, False, (N, True), (True, 0),
-    (np.array([[0, 1], [1, 0]]), slice(0, 2)), (np.array([0, 1])[:, N], np.array([0, 2])), np.int64(1),
-    (np.array([0, 1]), N, np.array([0, 2])), (slice(None), np.array([0, 1]), np.array([0, 2])),
-    np.arange(24).reshape(2, 3, 4) > 10, np.array([True, False]), (slice(None), np.array([True, False, True])),
-    (np.array([True, False]), 1), (..., np.array([False, True, True, True])), np.zeros((2, 3, 4), bool),
-]  # fmt: skip
+    0,
+    -1,
+    (1, 2),
+    (0, 1, 2),
+    ...,
+    slice(None),
+    (slice(None), 0),
+    (..., 0),
+    (..., -1, slice(None)),
+    (0, ..., 1),
+    N,
+    (slice(None), N, 1),
+    (..., N),
+    (N, slice(None), N),
+    slice(1, None),
+    slice(None, -1),
+    slice(None, None, 2),
+    (slice(None), slice(1, None, 2), slice(None, None, 3)),
+    slice(1, 1),
+    slice(5, 9),
+    (slice(-2, None), slice(-2, None)),
+    (slice(None), slice(2, 0)),
+    (),
+    [0, 1],
+    [1, 0, 1],
+    (slice(None), [0, 2]),
+    ([0, 1], [1, 2]),
+    ([0], [1], [2]),
+    (slice(None), [0, 2], [1, 3]),
+    ([0, 1], slice(None), [1, 3]),
+    (slice(None), slice(None), [0, 0, 3]),
+    (0, [1, 2]),
+    ([0, 1], slice(1, None), 0),
+    (..., [0, 1]),
+    ([], slice(None)),
+    [-1, -2],
+    True,
+    False,
+    (N, True),
+    (True, 0),
+    (np.array([[0, 1], [1, 0]]), slice(0, 2)),
+    (np.array([0, 1])[:, N], np.array([0, 2])),
+    np.int64(1),
+    (np.array([0, 1]), N, np.array([0, 2])),
+    (slice(None), np.array([0, 1]), np.array([0, 2])),
+    np.arange(24).reshape(2, 3, 4) > 10,
+    np.array([True, False]),
+    (slice(None), np.array([True, False, True])),
+    (np.array([True, False]), 1),
+    (..., np.array([False, True, True, True])),
+    np.zeros((2, 3, 4), bool),
+]
 
 
 def as_torch(key):
@@ -55,7 +97,9 @@ def test_setitem_writes_where_numpy_writes(key, value):
     assert got.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("key", [0, (1, 2), ..., slice(1), N, (..., N), (slice(None), 0), ()], ids=repr)
+@pytest.mark.parametrize(
+    "key", [0, (1, 2), ..., slice(1), N, (..., N), (slice(None), 0), ()], ids=repr
+)
 def test_getitem_with_basic_keys_is_a_view(key):
     x = torch.zeros(2, 3, 4)
     part = x[key]

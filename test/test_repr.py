@@ -1,8 +1,10 @@
-"""What printing a tensor gives. The expected texts are written out: they are what users compare and doctests hold."""
+"""What printing a tensor gives. The expected texts are written out: they are what users compare and
+doctests hold."""
 
 import copy
 
 import pytest
+
 import torch
 
 inf, nan = float("inf"), float("nan")
@@ -30,9 +32,15 @@ def default_options():
         (lambda: t([nan, 0.5, inf]), "tensor([   nan, 0.5000,    inf])"),
         (lambda: t([-0.0, 0.0]), "tensor([-0., 0.])"),
         (lambda: t([2**62, -1]), "tensor([4611686018427387904,                  -1])"),
-        (lambda: t([[True, False], [False, False]]), "tensor([[ True, False],\n        [False, False]])"),
+        (
+            lambda: t([[True, False], [False, False]]),
+            "tensor([[ True, False],\n        [False, False]])",
+        ),
         (lambda: t([1 + 2j, -0.5j]), "tensor([1.+2.0000j, -0.-0.5000j])"),
-        (lambda: t([1.5, 0.1], dtype=torch.bfloat16), "tensor([1.5000, 0.1001], dtype=torch.bfloat16)"),
+        (
+            lambda: t([1.5, 0.1], dtype=torch.bfloat16),
+            "tensor([1.5000, 0.1001], dtype=torch.bfloat16)",
+        ),
         (lambda: t([1, 255], dtype=torch.uint8), "tensor([  1, 255], dtype=torch.uint8)"),
         (lambda: t([65504.0], dtype=torch.float16), "tensor([65504.], dtype=torch.float16)"),
     ],
@@ -49,7 +57,11 @@ def test_repr_of_small_tensors_is_as_documented(make, text):
         ((2, 0), {"dtype": torch.int64}, "tensor([], size=(2, 0), dtype=torch.int64)"),
         ((0,), {"dtype": torch.bool}, "tensor([], dtype=torch.bool)"),
         ((2, 3), {"device": "meta"}, "tensor(..., device='meta', size=(2, 3))"),
-        ((2,), {"device": "meta", "dtype": torch.int64}, "tensor(..., device='meta', size=(2,), dtype=torch.int64)"),
+        (
+            (2,),
+            {"device": "meta", "dtype": torch.int64},
+            "tensor(..., device='meta', size=(2,), dtype=torch.int64)",
+        ),
     ],
 )
 def test_repr_of_tensors_without_elements_gives_size_and_dtype(shape, kwargs, text):
@@ -57,7 +69,8 @@ def test_repr_of_tensors_without_elements_gives_size_and_dtype(shape, kwargs, te
 
 
 def test_repr_of_higher_dimensions_separates_blocks_with_blank_lines():
-    text = "tensor([[[[0., 0.],\n          [0., 0.]]],\n\n\n        [[[0., 0.],\n          [0., 0.]]]])"
+    block = "[[[0., 0.],\n          [0., 0.]]]"
+    text = f"tensor([{block},\n\n\n        {block}])"
     assert repr(torch.zeros(2, 1, 2, 2)) == text
 
 
@@ -65,7 +78,7 @@ def test_repr_of_many_elements_shows_the_ends():
     assert repr(torch.arange(1001)) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])"
     lines = repr(torch.zeros(50, 50)).splitlines()
     assert lines[0] == "tensor([[0., 0., 0.,  ..., 0., 0., 0.],"
-    assert lines[3] == "        ..."  + ","
+    assert lines[3] == "        ..." + ","
     assert len(lines) == 7
 
 
@@ -86,7 +99,9 @@ def test_repr_of_tensors_with_gradients_names_the_function():
 
 
 def test_repr_of_views_shows_the_logical_order():
-    assert repr(torch.arange(6).view(2, 3).t()) == "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])"
+    assert (
+        repr(torch.arange(6).view(2, 3).t()) == "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])"
+    )
     assert repr(t([1, 2]).expand(2, 2)) == "tensor([[1, 2],\n        [1, 2]])"
 
 

@@ -1,4 +1,5 @@
-"""The native functions of torch by their plain names, beneath the Python functions that wrap some of them."""
+"""The native functions of torch by their plain names, beneath the Python functions that wrap some
+of them."""
 
 from torch import _C
 

@@ -1,10 +1,12 @@
 """The package `torch`: tensors, their operators and what is built on them.
 
-Importing it must stay cheap (the budget is 150 ms over bare Python), so that only the extension module, the Tensor
-class and a few small Python files are loaded here. Everything else, torch.nn and torch.optim included, is loaded by
-the first use of its name: see `_LAZY` and `__getattr__` at the end.
+Importing it must stay cheap (the budget is 150 ms over bare Python), so that only the extension
+module, the Tensor class and a few small Python files are loaded here. Everything else, torch.nn
+and torch.optim included, is loaded by the first use of its name: see `_LAZY` and `__getattr__`
+at the end.
 """
 
+# ruff: noqa: E402, F401
 from math import e, inf, nan, pi
 
 from torch import _C
@@ -12,8 +14,8 @@ from torch.torch_version import __version__
 
 newaxis = None
 
-# The extension holds every object that is implemented in C++: operators as members of _VariableFunctions, types and
-# state functions as members of the module itself.
+# The extension holds every object that is implemented in C++: operators as members of
+# _VariableFunctions, types and state functions as members of the module itself.
 for _name in dir(_C):
     if _name[0] != "_" and not _name.endswith("Base"):
         globals()[_name] = getattr(_C, _name)
@@ -29,15 +31,47 @@ Generator, default_generator = _C.Generator, _C.default_generator
 OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
 
-from torch.autograd.grad_mode import (  # noqa: E402
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
+from torch._checks import (
+    _assert,
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_tensor_all_with,
+    _check_type,
+    _check_value,
+    _check_with,
 )
-from torch._tensor import Tensor  # noqa: E402
-from torch._tensor_str import get_printoptions, set_printoptions  # noqa: E402
-from torch._symbolic import (  # noqa: E402
+from torch._legacy_types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    tensortype,
+)
+from torch._settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_default_device,
+    set_default_dtype,
+    set_default_tensor_type,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from torch._symbolic import (
     SymBool,
     SymFloat,
     SymInt,
@@ -50,7 +84,15 @@ from torch._symbolic import (  # noqa: E402
     sym_sqrt,
     sym_sum,
 )
-from torch.functional import (  # noqa: E402
+from torch._tensor import Tensor
+from torch._tensor_str import get_printoptions, set_printoptions
+from torch.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from torch.functional import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -72,41 +114,14 @@ from torch.functional import (  # noqa: E402
     unique_consecutive,
     unravel_index,
 )
-from torch.random import (  # noqa: E402
+from torch.random import (
     get_rng_state,
     initial_seed,
     manual_seed,
     seed,
     set_rng_state,
 )
-from torch._settings import (  # noqa: E402
-    are_deterministic_algorithms_enabled,
-    get_default_device,
-    get_deterministic_debug_mode,
-    get_float32_matmul_precision,
-    is_deterministic_algorithms_warn_only_enabled,
-    is_warn_always_enabled,
-    set_default_device,
-    set_default_dtype,
-    set_default_tensor_type,
-    set_deterministic_debug_mode,
-    set_float32_matmul_precision,
-    set_warn_always,
-    use_deterministic_algorithms,
-)
-from torch._checks import (  # noqa: E402
-    _assert,
-    _check,
-    _check_index,
-    _check_is_size,
-    _check_not_implemented,
-    _check_tensor_all,
-    _check_tensor_all_with,
-    _check_type,
-    _check_value,
-    _check_with,
-)
-from torch.storage import (  # noqa: E402
+from torch.storage import (
     BFloat16Storage,
     BoolStorage,
     ByteStorage,
@@ -118,8 +133,8 @@ from torch.storage import (  # noqa: E402
     HalfStorage,
     IntStorage,
     LongStorage,
-    QInt32Storage,
     QInt8Storage,
+    QInt32Storage,
     QUInt2x4Storage,
     QUInt4x2Storage,
     QUInt8Storage,
@@ -127,21 +142,8 @@ from torch.storage import (  # noqa: E402
     TypedStorage,
     UntypedStorage,
 )
-from torch._legacy_types import (  # noqa: E402
-    BFloat16Tensor,
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-    tensortype,
-)
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "BoolStorage",
     "BoolTensor",
     "ByteStorage",
@@ -219,7 +221,6 @@ __all__ += [
     if _name[0] != "_" and isinstance(_value, (dtype, layout, memory_format, qscheme))
 ]
 __all__ += [_name for _name in dir(_VariableFunctions) if _name[0] != "_" and _name not in __all__]
-del _name, _value
 
 _storage_classes = {
     UntypedStorage,
@@ -256,7 +257,9 @@ def is_storage(obj, /):
 
 
 def typename(obj, /):
-    """The name of the type of obj: 'torch.FloatTensor' for a tensor, the class's full name otherwise."""
+    """The name of the type of obj: 'torch.FloatTensor' for a tensor, the class's full name
+    otherwise.
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", "") or ""
@@ -275,7 +278,8 @@ def compiled_with_cxx11_abi():
     return True
 
 
-# ---- names that are loaded on first use -----------------------------------------------------------------------
+# ---- names that are loaded on first use
+# -----------------------------------------------------------------------
 
 # Public name -> module that defines it, where that is not a submodule of the same name.
 _LAZY = {
@@ -299,7 +303,9 @@ _LAZY = {
 
 
 def _is_submodule(name):
-    """Whether torch/name.py or the package torch/name exists; bare folders such as torch/lib are none."""
+    """Whether torch/name.py or the package torch/name exists; bare folders such as torch/lib are
+    none.
+    """
     from importlib.util import find_spec
 
     spec = find_spec("torch." + name)
@@ -325,5 +331,3 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *_LAZY})
-
-

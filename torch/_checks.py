@@ -1,5 +1,5 @@
-"""Checks for library code: raise an error of a given type unless a condition holds. The message is a function, so
-that it costs nothing while all is well."""
+"""Checks for library code: raise an error of a given type unless a condition holds. The message is
+a function, so that it costs nothing while all is well."""
 
 import torch
 
@@ -11,7 +11,8 @@ def _check_with(error_type, cond, message=None):
         return
     if message is None:
         raise error_type(
-            "Expected cond to be True, but got False. The check gave no message; the traceback shows its place."
+            "Expected cond to be True, but got False. The check gave no message; the traceback "
+            "shows its place."
         )
     if not callable(message):
         raise TypeError("message must be a callable")
@@ -59,7 +60,5 @@ def _check_tensor_all(cond, message=None):
 def _assert(condition, message):
     """An assert statement as a function, which tracing can record."""
     if type(condition) is not torch.Tensor and torch.overrides.has_torch_function((condition,)):
-        return torch.overrides.handle_torch_function(
-            _assert, (condition,), condition, message
-        )
+        return torch.overrides.handle_torch_function(_assert, (condition,), condition, message)
     assert condition, message

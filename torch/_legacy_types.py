@@ -1,7 +1,7 @@
 """torch.FloatTensor and its like: old names that construct a tensor of one dtype and test for it.
 
-They are classes only in appearance: nothing is ever an instance of one by inheritance. Calling makes a torch.Tensor
-and isinstance() asks for the dtype and the device."""
+They are classes only in appearance: nothing is ever an instance of one by inheritance. Calling
+makes a torch.Tensor and isinstance() asks for the dtype and the device."""
 
 import torch
 from torch import _C

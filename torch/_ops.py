@@ -14,7 +14,9 @@ from torch._C import DispatchKey
 
 
 class OperatorBase:
-    """What operators of all kinds share: kernels registered from Python, by dispatch key or mode class."""
+    """What operators of all kinds share: kernels registered from Python, by dispatch key or mode
+    class.
+    """
 
     def __init__(self):
         self.py_kernels = {}
@@ -33,12 +35,16 @@ class OperatorBase:
         return any(not _C._dispatch_is_alias_key(k) and ks.has(k) for k in self.py_kernels)
 
     def py_impl(self, k):
-        """A decorator that registers a Python kernel for a dispatch key, a mode class or a tensor subclass."""
+        """A decorator that registers a Python kernel for a dispatch key, a mode class or a tensor
+        subclass.
+        """
 
         def register(fn):
             table = self.py_kernels if isinstance(k, DispatchKey) else self.python_key_table
             if k in table:
-                raise RuntimeError(f"Trying to override a python impl for {k} on operator {self.name()}")
+                raise RuntimeError(
+                    f"Trying to override a python impl for {k} on operator {self.name()}"
+                )
             table[k] = fn
             return fn
 
@@ -76,13 +82,24 @@ class HigherOrderOperator(OperatorBase):
             kernel = self.python_key_table[type(modes[-1])]
             with torch.utils._python_dispatch._pop_mode_temporarily() as mode:
                 return kernel(mode, *args, **kwargs)
-        for key in (DispatchKey.CompositeImplicitAutograd, DispatchKey.CompositeExplicitAutograd, DispatchKey.CPU):
+        for key in (
+            DispatchKey.CompositeImplicitAutograd,
+            DispatchKey.CompositeExplicitAutograd,
+            DispatchKey.CPU,
+        ):
             if key in self.py_kernels:
                 return self.py_kernels[key](*args, **kwargs)
-        raise NotImplementedError(f"the higher order operator {self._name} has no kernel for this call")
+        raise NotImplementedError(
+            f"the higher order operator {self._name} has no kernel for this call"
+        )
 
     def __str__(self):
         return self._name
+
+
+def _keys(keyset):
+    """The keys of a set, lowest first."""
+    return keyset.keys()
 
 
 class OpOverload(OperatorBase):
@@ -97,7 +114,9 @@ class OpOverload(OperatorBase):
         self._overloadname = overload_name
         self._qualified_op_name = overloadpacket._qualified_op_name
         self._namespace, self._opname = self._qualified_op_name.split("::")
-        self._name = self._qualified_op_name + ("" if overload_name == "default" else "." + overload_name)
+        self._name = self._qualified_op_name + (
+            "" if overload_name == "default" else "." + overload_name
+        )
         self.__name__ = f"{self._opname}.{overload_name}"
         self.__qualname__ = self._name
         self.__module__ = overloadpacket.__module__
@@ -144,7 +163,7 @@ class OpOverload(OperatorBase):
     def has_kernel_for_any_dispatch_key(self, ks):
         if super().has_kernel_for_any_dispatch_key(ks):
             return True
-        return any(self._op.has_kernel_for_dispatch_key(k) for k in ks.keys())
+        return any(self._op.has_kernel_for_dispatch_key(k) for k in _keys(ks))
 
     def _can_decompose(self):
         return self._op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
@@ -153,14 +172,15 @@ class OpOverload(OperatorBase):
         """Runs the operator's definition in terms of others; NotImplemented if it has none."""
         if not self._can_decompose():
             return NotImplemented
-        keys = _C.DispatchKeySet(DispatchKey.CompositeImplicitAutograd)
-        return self._op.redispatch_boxed(keys, *args, **kwargs)
+        return self._op.decompose(*args, **kwargs)
 
     def __hash__(self):
         return hash(self._name)
 
     def __repr__(self):
-        return f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
+        return (
+            f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
+        )
 
     def __str__(self):
         return f"{self._namespace}.{self._opname}.{self._overloadname}"
@@ -184,13 +204,15 @@ class OpOverloadPacket:
 
     def __getattr__(self, key):
         if key.startswith("__") or key == "_overload_names":
-            raise AttributeError(f"'{str(self)}' can't have an overload name beginning with '__': '{key}'")
+            raise AttributeError(
+                f"'{self!s}' can't have an overload name beginning with '__': '{key}'"
+            )
         if key not in self._overload_names:
             # Operators may have been defined after the packet was made.
             names = _C._get_overload_names(self._qualified_op_name)
             self._overload_names = [name or "default" for name in names]
         if key not in self._overload_names:
-            raise AttributeError(f"The underlying op of '{str(self)}' has no overload name '{key}'")
+            raise AttributeError(f"The underlying op of '{self!s}' has no overload name '{key}'")
         handle = _C._get_operation(self._qualified_op_name, "" if key == "default" else key)
         overload = OpOverload(self, handle, key)
         setattr(self, key, overload)
@@ -207,11 +229,12 @@ class OpOverloadPacket:
             try:
                 return overload._op(*args, **kwargs)
             except TypeError as error:
-                if f"\nDeclaration: {overload._schema}" not in str(error):
+                if not str(error).startswith(self._qualified_op_name + "() "):
                     raise
                 refusals.append(str(error))
         raise TypeError(
-            "Overloaded torch operator invoked from Python failed to match any schema:\n" + "\n\n".join(refusals)
+            "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            + "\n\n".join(refusals)
         )
 
     @property
@@ -273,7 +296,9 @@ class _OpNamespace(types.ModuleType):
         qualified = f"{self.name}::{op_name}"
         names = _C._get_overload_names(qualified)
         if not names:
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
+            raise AttributeError(
+                f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
+            )
         packet = OpOverloadPacket(qualified, op_name, names)
         setattr(self, op_name, packet)
         self._dir.append(op_name)
@@ -290,7 +315,9 @@ class _HigherOrderNamespace(types.ModuleType):
 
     def __getattr__(self, name):
         if name not in HigherOrderOperator._instances:
-            raise AttributeError(f"'_HigherOrderNamespace' 'torch.ops.higher_order' has no attribute '{name}'")
+            raise AttributeError(
+                f"'_HigherOrderNamespace' 'torch.ops.higher_order' has no attribute '{name}'"
+            )
         return HigherOrderOperator._instances[name]
 
 

@@ -1,5 +1,5 @@
-"""Settings of the whole process or thread: default dtype and device, determinism, matmul precision. The values live in
-C++, where the operators read them; this file checks what users pass."""
+"""Settings of the whole process or thread: default dtype and device, determinism, matmul precision.
+The values live in C++, where the operators read them; this file checks what users pass."""
 
 import torch
 from torch import _C
@@ -9,7 +9,8 @@ _PRECISIONS = ("highest", "high", "medium")
 
 
 def set_default_dtype(d, /):
-    """Sets the dtype of floating point tensors made without one; also decides the default complex dtype."""
+    """Sets the dtype of floating point tensors made without one; also decides the default complex
+    dtype."""
     _C._set_default_dtype(d)
 
 
@@ -21,10 +22,13 @@ def set_default_tensor_type(t, /):
         if t is None:
             raise ValueError(f"invalid type name: {name!r}")
     if not isinstance(t, torch.tensortype):
-        raise TypeError(f"invalid type object: expected a tensor type such as torch.FloatTensor, got {t!r}")
+        raise TypeError(
+            f"invalid type object: expected a tensor type such as torch.FloatTensor, got {t!r}"
+        )
     if not t.dtype.is_floating_point:
         raise TypeError(
-            "only floating-point types are supported as the default type: " + f"got torch.{t.__name__}"
+            "only floating-point types are supported as the default type: "
+            + f"got torch.{t.__name__}"
         )
     set_default_dtype(t.dtype)
 
@@ -70,7 +74,9 @@ def set_deterministic_debug_mode(debug_mode):
             )
         debug_mode = _DEBUG_MODES[debug_mode]
     if debug_mode not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
+        )
     use_deterministic_algorithms(debug_mode != 0, warn_only=debug_mode == 1)
 
 
@@ -89,7 +95,9 @@ def get_float32_matmul_precision():
 def set_float32_matmul_precision(precision):
     """Sets how exact float32 matrix products have to be: "highest", "high" or "medium"."""
     if precision not in _PRECISIONS:
-        raise RuntimeError(f"Invalid float32 matmul precision {precision!r}: expected one of {_PRECISIONS}")
+        raise RuntimeError(
+            f"Invalid float32 matmul precision {precision!r}: expected one of {_PRECISIONS}"
+        )
     _C._set_float32_matmul_precision(precision)
 
 

@@ -1,7 +1,7 @@
 """Symbolic numbers: what a size is while a program is traced with shapes that are not fixed.
 
-The classes wrap a node that knows how to build expressions; the functions below work on plain numbers and symbolic
-ones alike, so that library code need not ask which it has."""
+The classes wrap a node that knows how to build expressions; the functions below work on plain
+numbers and symbolic ones alike, so that library code need not ask which it has."""
 
 import math
 
@@ -21,7 +21,9 @@ _UNARY = ("neg", "abs", "ceil", "floor", "round", "trunc")
 
 
 class _SymNumber:
-    """A number known by its node. `node` offers one method per operation: add, sub, lt, guard_int, ..."""
+    """A number known by its node. `node` offers one method per operation: add, sub, lt, guard_int,
+    ...
+    """
 
     __slots__ = ("node",)
 
@@ -49,7 +51,7 @@ def _install_operators(cls):
         return method
 
     for name, methods in _BINARY.items():
-        for method, reflected in zip(methods.split(), (False, True)):
+        for method, reflected in zip(methods.split(), (False, True), strict=True):
             setattr(cls, method, binary(name, reflected))
     for name in _COMPARE:
         setattr(cls, f"__{name}__", binary(name, False))

@@ -1,7 +1,9 @@
-"""The class torch.Tensor: what is written in Python on top of torch._C.TensorBase, which has the operators.
+"""The class torch.Tensor: what is written in Python on top of torch._C.TensorBase, which has the
+operators.
 
-Here are printing, copying and pickling, the array protocols, hooks, and the methods that are compositions of operators.
-Operators (`a + b`, `a.sum()`) must not be overridden here: defined in Python they would cost a microsecond each.
+Here are printing, copying and pickling, the array protocols, hooks, and the methods that are
+compositions of operators. Operators (`a + b`, `a.sum()`) must not be overridden here: defined
+in Python they would cost a microsecond each.
 """
 
 import torch
@@ -101,8 +103,10 @@ class Tensor(_C.TensorBase):
             return _override(Tensor.__deepcopy__, (self,), self, memo)
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                "Only Tensors created explicitly by the user (graph leaves) support the "
+                "deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a "
+                "torch.nn.utils."
                 "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
             )
         from copy import deepcopy
@@ -124,8 +128,10 @@ class Tensor(_C.TensorBase):
         return new
 
     def _deepcopy_data(self, memo):
-        """A tensor on a copy of the whole storage, so that tensors that share memory still do afterwards."""
-        if self.layout is not torch.strided or self.device.type == "meta" or not self._has_storage():
+        """A tensor on a copy of the whole storage, so that tensors that share memory still do
+        afterwards.
+        """
+        if self.layout is not torch.strided or self.is_meta:
             return self.detach().clone()
         storage = self.untyped_storage().__deepcopy__(memo)
         new = torch.empty([], dtype=self.dtype, device=self.device)
@@ -139,7 +145,8 @@ class Tensor(_C.TensorBase):
     def _deepcopy_subclass(self, new):
         if type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__:
             raise RuntimeError(
-                f"{type(self).__name__} overrides __torch_dispatch__ and has to define __deepcopy__ itself"
+                f"{type(self).__name__} overrides __torch_dispatch__ and has to define "
+                "__deepcopy__ itself"
             )
         return Tensor._make_subclass(type(self), new.detach(), self.requires_grad)
 
@@ -155,10 +162,14 @@ class Tensor(_C.TensorBase):
     def _reduce_ex_internal(self, protocol):
         from collections import OrderedDict
 
-        # Hooks are functions of the running program: they are not pickled, as their results would differ.
+        # Hooks are functions of the running program: they are not pickled, as their results would
+        # differ.
         hooks = OrderedDict()
         if self.layout is torch.sparse_coo:
-            args = (self.layout, (self._indices(), self._values(), self.size(), self.is_coalesced()))
+            args = (
+                self.layout,
+                (self._indices(), self._values(), self.size(), self.is_coalesced()),
+            )
             return torch._utils._rebuild_sparse_tensor, args
         if self.layout is not torch.strided:
             names = torch._tensor_str._COMPRESSED_NAMES[str(self.layout).replace("torch.", "")]
@@ -198,7 +209,8 @@ class Tensor(_C.TensorBase):
     # ---- autograd
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Computes the gradient of this tensor with respect to the graph's leaves and adds it to their .grad."""
+        """Computes the gradient of this tensor with respect to the graph's leaves and adds it to
+        their .grad."""
         if _has_torch_function(self):
             return _override(
                 Tensor.backward,
@@ -212,7 +224,7 @@ class Tensor(_C.TensorBase):
         torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook):
-        """Registers a function that is called with the gradient of this tensor and may replace it."""
+        """Registers a function that is called with this tensor's gradient and may replace it."""
         if _has_torch_function(self):
             return _override(Tensor.register_hook, (self,), self, hook)
         if not self.requires_grad:
@@ -236,7 +248,9 @@ class Tensor(_C.TensorBase):
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
         from collections import OrderedDict
 
         from torch.utils.hooks import RemovableHandle
@@ -269,16 +283,21 @@ class Tensor(_C.TensorBase):
         if isinstance(element, (Tensor, bool, int, float, complex)):
             return bool((element == self).any())
         raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+            f"{type(element)}."
         )
 
     # ---- array protocols
 
-    def __array__(self, dtype=None):
+    def __array__(self, dtype=None, copy=None):
         if _has_torch_function(self):
             return _override(Tensor.__array__, (self,), self, dtype=dtype)
         array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"an array of {dtype} cannot share the memory of {self.dtype}")
+            return array.astype(dtype)
+        return array.copy() if copy else array
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         if _has_torch_function(self):
@@ -289,7 +308,9 @@ class Tensor(_C.TensorBase):
 
     @property
     def __cuda_array_interface__(self):
-        """Memory of a CUDA tensor for other libraries; AttributeError elsewhere, which is what they test."""
+        """Memory of a CUDA tensor for other libraries; AttributeError elsewhere, which is what they
+        test.
+        """
         if not self.is_cuda:
             raise AttributeError(
                 f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
@@ -298,15 +319,23 @@ class Tensor(_C.TensorBase):
         if self.requires_grad:
             raise RuntimeError(
                 "Can't get __cuda_array_interface__ on Variable that requires grad. "
-                "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
+                "If gradients aren't required, use var.detach() to get Variable that doesn't "
+                "require grad."
             )
         return torch._C._cuda_array_interface(self)
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
         """A DLPack capsule of this tensor; see the array API standard."""
         if _has_torch_function(self):
-            kwargs = dict(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-            return _override(Tensor.__dlpack__, (self,), self, **kwargs)
+            return _override(
+                Tensor.__dlpack__,
+                (self,),
+                self,
+                stream=stream,
+                max_version=max_version,
+                dl_device=dl_device,
+                copy=copy,
+            )
         from torch.utils.dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
@@ -370,17 +399,59 @@ class Tensor(_C.TensorBase):
         """See torch.unique_consecutive."""
         return torch.unique_consecutive(self, return_inverse, return_counts, dim)
 
-    def stft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
-             normalized=False, onesided=None, return_complex=None, align_to_window=None):  # fmt: skip
+    def stft(
+        self,
+        n_fft,
+        hop_length=None,
+        win_length=None,
+        window=None,
+        center=True,
+        pad_mode="reflect",
+        normalized=False,
+        onesided=None,
+        return_complex=None,
+        align_to_window=None,
+    ):
         """See torch.stft."""
-        return torch.stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized,
-                          onesided, return_complex, align_to_window)  # fmt: skip
+        return torch.stft(
+            self,
+            n_fft,
+            hop_length,
+            win_length,
+            window,
+            center,
+            pad_mode,
+            normalized,
+            onesided,
+            return_complex,
+            align_to_window,
+        )
 
-    def istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
-              onesided=None, length=None, return_complex=False):  # fmt: skip
+    def istft(
+        self,
+        n_fft,
+        hop_length=None,
+        win_length=None,
+        window=None,
+        center=True,
+        normalized=False,
+        onesided=None,
+        length=None,
+        return_complex=False,
+    ):
         """See torch.istft."""
-        return torch.istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided,
-                           length, return_complex)  # fmt: skip
+        return torch.istft(
+            self,
+            n_fft,
+            hop_length,
+            win_length,
+            window,
+            center,
+            normalized,
+            onesided,
+            length,
+            return_complex,
+        )
 
     def lu(self, pivot=True, get_infos=False):
         """See torch.linalg.lu_factor (deprecated form)."""

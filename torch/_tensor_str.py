@@ -1,8 +1,9 @@
 """Printing of tensors.
 
-A tensor is first cut down to the elements that will be shown (nested Python lists, so that one format serves every
-dtype and no tensor arithmetic is needed), then one pass over those elements fixes the number format and the common
-width, and a second pass lays out the rows. Only the shown elements decide the format, as users expect it.
+A tensor is first cut down to the elements that will be shown (nested Python lists, so that one
+format serves every dtype and no tensor arithmetic is needed), then one pass over those elements
+fixes the number format and the common width, and a second pass lays out the rows. Only the
+shown elements decide the format, as users expect it.
 """
 
 import math
@@ -32,10 +33,11 @@ def set_printoptions(
 ):
     """Sets how tensors are printed.
 
-    precision: digits after the point (default 4). threshold: number of elements above which only the ends are
-    shown (default 1000). edgeitems: how many elements are shown at each end (default 3). linewidth: characters
-    per line (default 80). profile: "default", "short" or "full" sets the four above. sci_mode: True or False
-    forces scientific notation on or off; None lets the values decide.
+    precision: digits after the point (default 4). threshold: number of elements above which
+    only the ends are shown (default 1000). edgeitems: how many elements are shown at each end
+    (default 3). linewidth: characters per line (default 80). profile: "default", "short" or
+    "full" sets the four above. sci_mode: True or False forces scientific notation on or off;
+    None lets the values decide.
     """
     if profile is not None:
         values = _PROFILES.get(profile)
@@ -74,7 +76,8 @@ class printoptions:
         return False
 
 
-# ---- number formats -------------------------------------------------------------------------------------------
+# ---- number formats
+# -------------------------------------------------------------------------------------------
 
 
 def _flat(items):
@@ -98,7 +101,8 @@ class _PlainFormat:
 
 
 class _FloatFormat:
-    """Floating point: whole numbers, fixed point or scientific, decided by the finite values that are not zero.
+    """Floating point: whole numbers, fixed point or scientific, decided by the finite values that
+    are not zero.
 
     Infinities, NaN and zeros take no part in the decision nor in the width."""
 
@@ -137,7 +141,9 @@ class _FloatFormat:
 
 
 class _ComplexFormat:
-    """Real and imaginary parts have a format each; the sign of the imaginary part stands between them."""
+    """Real and imaginary parts have a format each; the sign of the imaginary part stands between
+    them.
+    """
 
     def __init__(self, values):
         values = list(values)
@@ -161,7 +167,8 @@ def _formatter(items, dtype):
     return _PlainFormat(values)
 
 
-# ---- layout ---------------------------------------------------------------------------------------------------
+# ---- layout --------------------------------------------------------------------------------------
+# -------------
 
 
 def _shown_items(tensor, summarize):
@@ -193,7 +200,9 @@ def _layout(items, depth, indent, form):
         return form.format(items)
     if depth == 1:
         return _vector_lines(items, indent, form)
-    parts = ["..." if item is Ellipsis else _layout(item, depth - 1, indent + 1, form) for item in items]
+    parts = [
+        "..." if item is Ellipsis else _layout(item, depth - 1, indent + 1, form) for item in items
+    ]
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
@@ -221,7 +230,8 @@ def _add_suffixes(tensor_str, suffixes, indent, force_newline):
     return "".join(parts)
 
 
-# ---- whole tensors --------------------------------------------------------------------------------------------
+# ---- whole tensors
+# --------------------------------------------------------------------------------------------
 
 
 def _device_suffix(self):
@@ -236,7 +246,8 @@ def _size_text(size):
 
 
 def _sparse_contents(self, names, indent, suffixes):
-    """Index and value tensors of a sparse tensor, each printed as a tensor without its device and dtype."""
+    """Index and value tensors of a sparse tensor, each printed as a tensor without its device and
+    dtype."""
     parts = []
     for name, member in names:
         prefix = name + "=tensor("
@@ -305,7 +316,9 @@ def _str_intern(self, *, tensor_contents=None):
             shown_by_values = self.dtype is torch.get_default_dtype()
         if not shown_by_values:
             suffixes.append("dtype=" + str(self.dtype))
-        contents = tensor_contents or _tensor_str(self.detach().resolve_conj().resolve_neg(), indent)
+        contents = tensor_contents or _tensor_str(
+            self.detach().resolve_conj().resolve_neg(), indent
+        )
         if self.layout is not torch.strided:
             suffixes.append("layout=" + str(self.layout))
     suffixes.extend(_grad_suffix(self))

@@ -1,4 +1,5 @@
-"""What unpickling a tensor calls. The names and the arguments are part of the file format: checkpoints hold them."""
+"""What unpickling a tensor calls. The names and the arguments are part of the file format:
+checkpoints hold them."""
 
 import torch
 
@@ -65,7 +66,9 @@ def _rebuild_sparse_tensor(layout, data):
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
-    return torch.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+    return torch.empty_strided(
+        size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
 
 
 def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
@@ -121,7 +124,8 @@ def _element_size(dtype):
 
 
 class ExceptionWrapper:
-    """An exception with its traceback as text, so that it can be raised again in another thread or process."""
+    """An exception with its traceback as text, so that it can be raised again in another thread or
+    process."""
 
     def __init__(self, exc_info=None, where="in background"):
         import sys

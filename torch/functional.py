@@ -1,4 +1,5 @@
-"""Functions of torch that are written in Python: flexible signatures and results over native operators."""
+"""Functions of torch that are written in Python: flexible signatures and results over native
+operators."""
 
 import torch
 from torch import _C, _VF
@@ -19,10 +20,8 @@ __all__ = [
     "lu",
     "norm",
     "meshgrid",
-    "pca_lowrank",
     "split",
     "stft",
-    "svd_lowrank",
     "tensordot",
     "unique",
     "unique_consecutive",
@@ -30,16 +29,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name in ("pca_lowrank", "svd_lowrank"):
-        return getattr(torch, name)
-    raise AttributeError(f"module 'torch.functional' has no attribute '{name}'")
-
-
 _overridden = _C._has_torch_function
 
 
-# ---- shapes ---------------------------------------------------------------------------------------------------
+# ---- shapes --------------------------------------------------------------------------------------
+# -------------
 
 
 def broadcast_tensors(*tensors):
@@ -63,15 +57,18 @@ def broadcast_shapes(*shapes):
                 continue
             if result[k] != 1:
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {length} at {k}! Mismatching argument at "
-                    f"index {position} had {tuple(dims)}; but expected shape should be broadcastable to {result}"
+                    f"Attempting to broadcast a dimension of length {length} at {k}! "
+                    "Mismatching argument at "
+                    f"index {position} had {tuple(dims)}; but expected shape should be "
+                    f"broadcastable to {result}"
                 )
             result[k] = length
     return torch.Size(result)
 
 
 def split(tensor, split_size_or_sections, dim=0):
-    """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the sizes listed."""
+    """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the
+    sizes listed."""
     if _overridden((tensor,)):
         return _override(split, (tensor,), tensor, split_size_or_sections, dim=dim)
     if isinstance(split_size_or_sections, (int, torch.SymInt)):
@@ -87,7 +84,8 @@ def _as_sequence(tensors):
 
 
 def meshgrid(*tensors, indexing=None):
-    """Grids of coordinates from vectors. indexing: "ij" (the default) for matrix order, "xy" for plot order."""
+    """Grids of coordinates from vectors. indexing: "ij" (the default) for matrix order, "xy" for
+    plot order."""
     tensors = _as_sequence(tensors)
     if _overridden(tensors):
         return _override(meshgrid, tensors, *tensors, indexing=indexing)
@@ -144,7 +142,9 @@ def unravel_index(indices, shape):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     for length in shape:
         if not isinstance(length, (int, torch.SymInt)):
-            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(length)}")
+            raise TypeError(
+                f"expected 'shape' sequence to only contain ints, but got {type(length)}"
+            )
         if length < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
     coordinates, below = [], 1
@@ -154,7 +154,8 @@ def unravel_index(indices, shape):
     return tuple(reversed(coordinates))
 
 
-# ---- products -------------------------------------------------------------------------------------------------
+# ---- products
+# -------------------------------------------------------------------------------------------------
 
 
 def _sublist_equation(args):
@@ -168,7 +169,9 @@ def _sublist_equation(args):
             return chr(ord("A") + number)
         if 26 <= number < 52:
             return chr(ord("a") + number - 26)
-        raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        raise ValueError(
+            "einsum(): subscript in subscript list is not within the valid range [0, 52)"
+        )
 
     equation = ",".join(letters(sublist) for sublist in args[1::2])
     if len(args) % 2 == 1:
@@ -181,7 +184,8 @@ def einsum(*args):
     """Sums products of elements by Einstein's convention: einsum("bij,bjk->bik", a, b)."""
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand "
+            "einsum(): must specify the equation string and at least one operand, or at least "
+            "one operand "
             "and its subscripts list"
         )
     if isinstance(args[0], torch.Tensor):
@@ -194,21 +198,25 @@ def einsum(*args):
 
 
 def tensordot(a, b, dims=2, out=None):
-    """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in two lists."""
+    """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in
+    two lists."""
     if _overridden((a, b)):
         return _override(tensordot, (a, b), a, b, dims=dims, out=out)
     if isinstance(dims, torch.Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
         if len(dims) != 2:
-            raise RuntimeError(f"tensordot expects dims to be two lists of dimensions, got {len(dims)}")
+            raise RuntimeError(
+                f"tensordot expects dims to be two lists of dimensions, got {len(dims)}"
+            )
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     else:
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims} for {a.dim()} and {b.dim()}"
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims} for {a.dim()} "
+                f"and {b.dim()}"
             )
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     if out is None:
@@ -220,7 +228,11 @@ def chain_matmul(*matrices, out=None):
     """The product of matrices in the cheapest order (the same as torch.linalg.multi_dot)."""
     if _overridden(matrices):
         return _override(chain_matmul, matrices, *matrices)
-    return torch.linalg.multi_dot(matrices) if out is None else torch.linalg.multi_dot(matrices, out=out)
+    return (
+        torch.linalg.multi_dot(matrices)
+        if out is None
+        else torch.linalg.multi_dot(matrices, out=out)
+    )
 
 
 _CDIST_MODES = {
@@ -240,7 +252,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say what they do)."""
+    """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say
+    what they do)."""
     if _overridden((input,)):
         return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
     dims = [dim] if isinstance(dim, int) else dim
@@ -255,7 +268,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return torch.linalg.vector_norm(input, 2 if p == "fro" else p, dims, keepdim, **kwargs)
 
 
-# ---- sets -----------------------------------------------------------------------------------------------------
+# ---- sets ----------------------------------------------------------------------------------------
+# -------------
 
 
 def _unique_results(output, inverse, counts, return_inverse, return_counts):
@@ -268,7 +282,8 @@ def _unique_results(output, inverse, counts, return_inverse, return_counts):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements (or slices along dim), with where each went and how often it occurred if asked."""
+    """The distinct elements (or slices along dim), with where each went and how often it occurred
+    if asked."""
     if _overridden((input,)):
         return _override(
             unique,
@@ -301,18 +316,40 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _unique_results(*results, return_inverse, return_counts)
 
 
-# ---- spectra and factorisations -------------------------------------------------------------------------------
+# ---- spectra and factorisations
+# -------------------------------------------------------------------------------
 
 
-def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
-         normalized=False, onesided=None, return_complex=None, align_to_window=None):  # fmt: skip
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
     """The short-time Fourier transform of signals."""
     if _overridden((input,)):
         return _override(
-            stft, (input,), input, n_fft, hop_length=hop_length, win_length=win_length, window=window,
-            center=center, pad_mode=pad_mode, normalized=normalized, onesided=onesided,
-            return_complex=return_complex, align_to_window=align_to_window,
-        )  # fmt: skip
+            stft,
+            (input,),
+            input,
+            n_fft,
+            hop_length=hop_length,
+            win_length=win_length,
+            window=window,
+            center=center,
+            pad_mode=pad_mode,
+            normalized=normalized,
+            onesided=onesided,
+            return_complex=return_complex,
+            align_to_window=align_to_window,
+        )
     if center:
         if align_to_window is not None:
             raise RuntimeError("stft align_to_window should only be set when center = false")
@@ -321,15 +358,42 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         padded = torch.nn.functional.pad(batch, [pad, pad], pad_mode)
         input = padded.reshape(padded.shape[-input.dim() :])
     return _VF.stft(
-        input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
     )
 
 
-def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False,
-          onesided=None, length=None, return_complex=False):  # fmt: skip
+def istft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
     """The inverse of stft."""
     return _VF.istft(
-        input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        normalized,
+        onesided,
+        length,
+        return_complex,
     )
 
 
@@ -345,6 +409,6 @@ def lu(A, pivot=True, get_infos=False, out=None):
         raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(results):
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
-    for target, result in zip(out, results):
+    for target, result in zip(out, results, strict=True):
         target.resize_as_(result).copy_(result)
     return out

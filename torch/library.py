@@ -1,14 +1,13 @@
 """Operators and kernels defined in Python.
 
-custom_op is the way to make an operator; Library and its companions are the lower level beneath it, and the way to give
-existing operators kernels for new devices."""
+custom_op is the way to make an operator; Library and its companions are the lower level beneath
+it, and the way to give existing operators kernels for new devices."""
 
 import functools
 import weakref
 
 import torch
 from torch import _C
-from torch._library import autograd as _autograd  # noqa: F401
 from torch._library.custom_ops import CustomOpDef, custom_op, find_definition
 from torch._library.infer_schema import infer_schema
 
@@ -37,7 +36,8 @@ _keep_alive = []
 
 
 def fallthrough_kernel():
-    """Pass this to Library.impl for a key at which the operator does nothing and dispatch goes on below."""
+    """Pass this to Library.impl for a key at which the operator does nothing and dispatch goes on
+    below."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
@@ -64,7 +64,8 @@ def _release(registrations, definitions, fallbacks, namespace, kind):
 
 
 class Library:
-    """Definitions of operators (kind "DEF" or "FRAGMENT") or kernels for existing ones ("IMPL") in a namespace.
+    """Definitions of operators (kind "DEF" or "FRAGMENT") or kernels for existing ones ("IMPL") in
+    a namespace.
 
     They last as long as the object."""
 
@@ -72,11 +73,14 @@ class Library:
         if kind not in _KINDS:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind != "IMPL":
-            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         if kind == "DEF":
             if ns in _defined_namespaces:
                 raise RuntimeError(
-                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; "
+                    "please put all of your "
                     "definitions in a single TORCH_LIBRARY block, or use the kind FRAGMENT."
                 )
             _defined_namespaces[ns] = self.__class__.__name__
@@ -86,7 +90,8 @@ class Library:
         self._finalizer = weakref.finalize(
             self, _release, self._registrations, self._definitions, self._fallbacks, ns, kind
         )
-        # At exit the process goes as a whole; taking registrations back one by one would only cost time.
+        # At exit the process goes as a whole; taking registrations back one by one would only cost
+        # time.
         self._finalizer.atexit = False
 
     def __repr__(self):
@@ -121,15 +126,21 @@ class Library:
         return name, overload
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
-        """Registers fn as the kernel of an operator for a dispatch key (that of the library by default)."""
+        """Registers fn as the kernel of an operator for a dispatch key (that of the library by
+        default).
+        """
         if not callable(fn):
-            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name, overload = self._resolve(op_name)
         if (name, overload, key) in self._taken and not allow_override:
             raise RuntimeError(
-                "This is not allowed since there's already a kernel registered from python overriding "
-                f"{name.partition('::')[2]}'s behavior for {key} dispatch key and {self.ns} namespace."
+                "This is not allowed since there's already a kernel registered from python "
+                "overriding "
+                f"{name.partition('::')[2]}'s behavior for {key} dispatch key and {self.ns} "
+                "namespace."
             )
         kernel = None if fn is fallthrough_kernel else fn
         id = _C._library_impl(name, overload, key, kernel, with_keyset)
@@ -140,7 +151,9 @@ class Library:
         """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key."""
         key = dispatch_key or self.dispatch_key
         if self.ns != "_":
-            raise RuntimeError(f"fallback can only be registered for the namespace '_', not {self.ns}")
+            raise RuntimeError(
+                f"fallback can only be registered for the namespace '_', not {self.ns}"
+            )
         if not key:
             raise RuntimeError("fallback needs a dispatch key")
         kernel = None if fn is fallthrough_kernel else fn
@@ -159,10 +172,15 @@ class Library:
 def define(qualname, schema, *, lib=None, tags=()):
     """Defines an operator "namespace::name" with a schema "(arguments) -> returns"."""
     if not isinstance(qualname, str):
-        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+        raise ValueError(
+            "define(qualname, schema): expected qualname to be instance of str, got "
+            f"{type(qualname)}"
+        )
     namespace, _, name = qualname.partition("::")
     if not name:
-        raise ValueError(f"Expected the name of an operator to be namespace::name, got {qualname!r}")
+        raise ValueError(
+            f"Expected the name of an operator to be namespace::name, got {qualname!r}"
+        )
     if lib is None:
         lib = Library(namespace, "FRAGMENT")
         _keep_alive.append(lib)
@@ -291,7 +309,9 @@ def register_vmap(op, func=None, /, *, lib=None):
     """Registers the batched form of a custom operator."""
     definition = find_definition(op)
     if definition is None:
-        raise NotImplementedError(f"register_vmap: {_name_of(op)} was not made by torch.library.custom_op")
+        raise NotImplementedError(
+            f"register_vmap: {_name_of(op)} was not made by torch.library.custom_op"
+        )
     return definition.register_vmap(func)
 
 
@@ -311,13 +331,17 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     """Floating point inputs of a custom operator are cast where autocast is on for the device."""
     definition = find_definition(op)
     if definition is None:
-        raise NotImplementedError(f"register_autocast: {_name_of(op)} was not made by torch.library.custom_op")
+        raise NotImplementedError(
+            f"register_autocast: {_name_of(op)} was not made by torch.library.custom_op"
+        )
     return definition.register_autocast(device_type, cast_inputs)
 
 
 def get_ctx():
     """The context of the fake implementation that is running."""
-    raise RuntimeError("get_ctx() was called outside of a fake implementation under torch.compile or export")
+    raise RuntimeError(
+        "get_ctx() was called outside of a fake implementation under torch.compile or export"
+    )
 
 
 def opcheck(
@@ -330,7 +354,8 @@ def opcheck(
     atol=None,
     rtol=None,
 ):
-    """Checks an operator against its schema: mutation, aliasing and the fake form. Answers a result per test."""
+    """Checks an operator against its schema: mutation, aliasing and the fake form. Answers a result
+    per test."""
     from torch._library.opcheck import run
 
     if isinstance(op, CustomOpDef):

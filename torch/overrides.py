@@ -1,7 +1,8 @@
 """__torch_function__: how classes and modes take over calls of torch's functions.
 
-The decision whether some argument overrides is made in C++ on every call; what is here serves functions that are
-written in Python, modes, and programs that ask which functions can be overridden."""
+The decision whether some argument overrides is made in C++ on every call; what is here serves
+functions that are written in Python, modes, and programs that ask which functions can be
+overridden."""
 
 import contextlib
 import functools
@@ -11,10 +12,16 @@ import torch
 from torch import _C
 from torch._C import (
     _disabled_torch_function_impl,
-    _has_torch_function as has_torch_function,
-    _has_torch_function_unary as has_torch_function_unary,
-    _has_torch_function_variadic as has_torch_function_variadic,
     _is_torch_function_mode_enabled,
+)
+from torch._C import (
+    _has_torch_function as has_torch_function,
+)
+from torch._C import (
+    _has_torch_function_unary as has_torch_function_unary,
+)
+from torch._C import (
+    _has_torch_function_variadic as has_torch_function_variadic,
 )
 
 __all__ = [
@@ -23,6 +30,8 @@ __all__ = [
     "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
     "resolve_name",
     "is_tensor_like",
     "is_tensor_method_or_property",
@@ -32,7 +41,9 @@ __all__ = [
 
 
 def _get_overloaded_args(relevant_args, get_type_fn=None):
-    """Arguments whose classes override, one per class, subclasses before the classes they derive from."""
+    """Arguments whose classes override, one per class, subclasses before the classes they derive
+    from.
+    """
     if get_type_fn is None:
         get_type_fn = type
     if not _C._is_torch_function_enabled():
@@ -46,7 +57,9 @@ def _get_overloaded_args(relevant_args, get_type_fn=None):
         if method is None or method is _disabled_torch_function_impl or cls is torch.Tensor:
             continue
         seen.add(cls)
-        at = next((i for i, other in enumerate(found) if issubclass(cls, get_type_fn(other))), len(found))
+        at = next(
+            (i for i, other in enumerate(found) if issubclass(cls, get_type_fn(other))), len(found)
+        )
         found.insert(at, arg)
     return found
 
@@ -62,9 +75,13 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
             return result
     for arg in overloaded:
         method = arg.__torch_function__
-        if getattr(method, "__self__", None) is arg and method.__func__ is not _disabled_torch_function_impl:
+        if (
+            getattr(method, "__self__", None) is arg
+            and method.__func__ is not _disabled_torch_function_impl
+        ):
             warnings.warn(
-                "Defining your `__torch_function__ as a plain method is deprecated and will be an error in "
+                "Defining your `__torch_function__ as a plain method is deprecated and will be "
+                "an error in "
                 "future, please define it as a classmethod.",
                 DeprecationWarning,
                 stacklevel=2,
@@ -83,7 +100,9 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 def wrap_torch_function(dispatcher):
-    """A decorator that makes a function overridable; dispatcher(*args) gives the arguments that count."""
+    """A decorator that makes a function overridable; dispatcher(*args) gives the arguments that
+    count.
+    """
 
     def decorate(func):
         @functools.wraps(func)
@@ -98,26 +117,39 @@ def wrap_torch_function(dispatcher):
     return decorate
 
 
-# ---- what can be overridden -----------------------------------------------------------------------------------
+# ---- what can be overridden
+# -----------------------------------------------------------------------------------
 
 _NOT_OVERRIDABLE = (
     "typename is_tensor is_storage set_default_tensor_type set_default_device get_default_device "
-    "set_rng_state get_rng_state manual_seed initial_seed seed get_default_dtype set_default_dtype set_printoptions "
-    "get_printoptions tensor as_tensor asarray from_numpy frombuffer arange empty empty_permuted empty_strided eye full "
-    "linspace logspace ones rand randint randn randperm range scalar_tensor sparse_coo_tensor sparse_csr_tensor "
-    "tril_indices triu_indices zeros bartlett_window blackman_window hamming_window hann_window kaiser_window vander "
-    "compile cond set_num_threads get_num_threads set_num_interop_threads get_num_interop_threads is_grad_enabled "
-    "set_grad_enabled is_inference_mode_enabled broadcast_shapes can_cast promote_types from_file from_dlpack "
-    "use_deterministic_algorithms are_deterministic_algorithms_enabled set_deterministic_debug_mode "
-    "get_deterministic_debug_mode set_float32_matmul_precision get_float32_matmul_precision set_warn_always "
-    "is_warn_always_enabled set_flush_denormal compiled_with_cxx11_abi sym_float sym_int sym_ite sym_max sym_min sym_not "
+    "set_rng_state get_rng_state manual_seed initial_seed seed get_default_dtype "
+    "set_default_dtype set_printoptions "
+    "get_printoptions tensor as_tensor asarray from_numpy frombuffer arange empty "
+    "empty_permuted empty_strided eye full "
+    "linspace logspace ones rand randint randn randperm range scalar_tensor sparse_coo_tensor "
+    "sparse_csr_tensor "
+    "tril_indices triu_indices zeros bartlett_window blackman_window hamming_window hann_window "
+    "kaiser_window vander "
+    "compile cond set_num_threads get_num_threads set_num_interop_threads "
+    "get_num_interop_threads is_grad_enabled "
+    "set_grad_enabled is_inference_mode_enabled broadcast_shapes can_cast promote_types "
+    "from_file from_dlpack "
+    "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+    "set_deterministic_debug_mode "
+    "get_deterministic_debug_mode set_float32_matmul_precision get_float32_matmul_precision "
+    "set_warn_always "
+    "is_warn_always_enabled set_flush_denormal compiled_with_cxx11_abi sym_float sym_int "
+    "sym_ite sym_max sym_min sym_not "
     "sym_sqrt sym_sum is_vulkan_available"
 ).split()
 
 _NOT_OVERRIDABLE_METHODS = (
-    "__delitem__ __dir__ __getattribute__ __init__ __init_subclass__ __new__ __reduce__ __setattr__ __sizeof__ "
-    "__subclasshook__ __torch_dispatch__ __torch_function__ __weakref__ __class__ __getnewargs__ __str__ __iter__ __hash__ "
-    "_make_subclass _make_wrapper_subclass __getstate__ __delattr__ new new_empty new_full new_ones new_tensor new_zeros "
+    "__delitem__ __dir__ __getattribute__ __init__ __init_subclass__ __new__ __reduce__ "
+    "__setattr__ __sizeof__ "
+    "__subclasshook__ __torch_dispatch__ __torch_function__ __weakref__ __class__ "
+    "__getnewargs__ __str__ __iter__ __hash__ "
+    "_make_subclass _make_wrapper_subclass __getstate__ __delattr__ new new_empty new_full "
+    "new_ones new_tensor new_zeros "
     "__cuda_array_interface__ type typename is_meta"
 ).split()
 
@@ -217,7 +249,8 @@ def is_tensor_like(inp):
     return type(inp) is torch.Tensor or hasattr(inp, "__torch_function__")
 
 
-# ---- modes ----------------------------------------------------------------------------------------------------
+# ---- modes ---------------------------------------------------------------------------------------
+# -------------
 
 
 class TorchFunctionMode:
@@ -241,7 +274,10 @@ class TorchFunctionMode:
     @classmethod
     def push(cls, *args, **kwargs):
         """An instance (an old spelling of calling the class)."""
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        warnings.warn(
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=2,
+        )
         return cls(*args, **kwargs)
 
 

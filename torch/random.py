@@ -75,7 +75,8 @@ def fork_rng(
         devices = list(range(module.device_count()))
         if len(devices) > 1:
             warnings.warn(
-                f"{_caller} saves the state of all {len(devices)} devices; name those that are used with "
+                f"{_caller} saves the state of all {len(devices)} devices; name those that are "
+                "used with "
                 f"`{_devices_kw}`.",
                 stacklevel=3,
             )
@@ -87,5 +88,5 @@ def fork_rng(
         yield
     finally:
         set_rng_state(cpu_state)
-        for device, state in zip(devices, device_states):
+        for device, state in zip(devices, device_states, strict=True):
             module.set_rng_state(state, device)

@@ -1,5 +1,5 @@
-"""The named tuples that functions with several results return. They are made on first use by the bindings; asking
-for one here makes it."""
+"""The named tuples that functions with several results return. They are made on first use by the
+bindings; asking for one here makes it."""
 
 import torch
 

@@ -1,7 +1,8 @@
 """Storages: the memory behind tensors.
 
-UntypedStorage is bytes on a device. TypedStorage, the older view of it as elements of a dtype, is kept because
-checkpoints and programs name it; it is written here entirely, on top of the former."""
+UntypedStorage is bytes on a device. TypedStorage, the older view of it as elements of a dtype,
+is kept because checkpoints and programs name it; it is written here entirely, on top of the
+former."""
 
 import copy as _copy
 import warnings
@@ -174,8 +175,10 @@ def _warn_typed_storage_removal(stacklevel=2):
         return
     _warned = True
     warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
-        "storage class. This should only matter to you if you are using storages directly.  To access "
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+        "be the only "
+        "storage class. This should only matter to you if you are using storages directly.  To "
+        "access "
         "UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",
         UserWarning,
         stacklevel=stacklevel + 1,
@@ -385,7 +388,8 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
     def __repr__(self):
-        info = f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        kind = f"dtype={self.dtype}, device={self.device}"
+        info = f"[torch.storage.TypedStorage({kind}) of size {len(self)}]"
         if self.device.type == "meta":
             return "...\n" + info
         return "".join(f" {value}\n" for value in self.tolist()) + info
@@ -423,12 +427,18 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     def __new__(cls, *args, wrap_storage=None, device=None):
         return TypedStorage(
-            *args, wrap_storage=wrap_storage, dtype=cls._dtype_of_class, device=device, _internal=True
+            *args,
+            wrap_storage=wrap_storage,
+            dtype=cls._dtype_of_class,
+            device=device,
+            _internal=True,
         )
 
 
 def _legacy_class(name, dtype):
-    cls = _LegacyStorageMeta(name, (_LegacyStorage,), {"__module__": "torch", "_dtype_of_class": dtype, "dtype": dtype})
+    cls = _LegacyStorageMeta(
+        name, (_LegacyStorage,), {"__module__": "torch", "_dtype_of_class": dtype, "dtype": dtype}
+    )
     _DTYPE_TO_STORAGE[dtype] = cls
     return cls
 

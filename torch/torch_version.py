@@ -1,4 +1,5 @@
-"""torch.__version__: a string that compares by version number rather than by letter, with strings and tuples."""
+"""torch.__version__: a string that compares by version number rather than by letter, with strings
+and tuples."""
 
 import re
 
@@ -10,7 +11,8 @@ _PRE = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1,
 
 
 def _key(value):
-    """A tuple that sorts as versions do: release numbers without trailing zeros, then stage, then local part."""
+    """A tuple that sorts as versions do: release numbers without trailing zeros, then stage, then
+    local part."""
     if isinstance(value, (tuple, list)):
         value = ".".join(str(part) for part in value)
     public, _, local = str(value).strip().lower().lstrip("v").partition("+")
@@ -20,7 +22,9 @@ def _key(value):
     release = [int(part) for part in match[1].split(".")]
     while release and release[-1] == 0:
         release.pop()
-    local_key = tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in re.split(r"[._-]", local) if p)
+    local_key = tuple(
+        (1, int(p), "") if p.isdigit() else (0, 0, p) for p in re.split(r"[._-]", local) if p
+    )
     return tuple(release), _PRE.get(match[2], 0), int(match[3] or 0), local_key
 
 

@@ -1,5 +1,5 @@
-"""The version of this package, in the forms that programs ask for. The public number is that of the PyTorch whose
-behaviour is implemented; the local part is our own version."""
+"""The version of this package, in the forms that programs ask for. The public number is that of the
+PyTorch whose behaviour is implemented; the local part is our own version."""
 
 __all__ = ["__version__", "debug", "cuda", "git_version", "hip", "rocm", "xpu"]
 

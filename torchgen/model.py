@@ -17,7 +17,7 @@ from .yaml_lines import Mapping, load_list
 
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
-    inplace_dispatch out_dispatch symint python_out alias""".split()
+    inplace_dispatch out_dispatch out_args symint python_out alias""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -100,6 +100,7 @@ class Entry:
     python: bool = True
     python_inplace: bool = True
     python_out: bool = True
+    out_args: tuple[str, ...] = ()  # names of the out arguments where they are not the returns'
     symint: bool = False
     tags: tuple[str, ...] = ()
     doc: str = ""
@@ -188,11 +189,13 @@ def out_schema(entry: Entry, overload: str) -> sch.Schema:
     for i, ret in enumerate(s.returns):
         mark = sch.Annotation("abcdefghij"[i], write=True)
         name = ret.name or ("out" if len(s.returns) == 1 else f"out{i}")
+        if entry.out_args:
+            name = entry.out_args[i]
         if any(a.name == name for a in args):
             raise entry.error(f"the out argument '{name}' has the name of another argument")
         args.append(sch.Argument(name, ret.type, mark, None, kwarg_only=True))
         if not ret.type.is_list:
-            returns.append(sch.Return(ret.type, mark, ret.name))
+            returns.append(sch.Return(ret.type, mark, "" if entry.out_args else ret.name))
     if len(returns) != len(s.returns):
         returns = []
     return sch.Schema(s.name, overload, tuple(args), tuple(returns))
@@ -242,6 +245,7 @@ class _EntryReader:
             python=raw.get("python") != "inplace" and self.boolean("python", True),
             python_inplace=bool(raw.get("python", True)),
             python_out=self.boolean("python_out", True),
+            out_args=self.out_args(schema),
             symint=self.boolean("symint", False),
             tags=tuple(tags),
             doc=str(raw.get("doc") or ""),
@@ -252,6 +256,14 @@ class _EntryReader:
         self.add_inplace(entry)
         self.add_out(entry)
         return entry
+
+    def out_args(self, schema: sch.Schema) -> tuple[str, ...]:
+        names = self.raw.get("out_args", [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise self.error("'out_args' must be a list of argument names", "out_args")
+        if names and ("out" not in self.raw or len(names) != len(schema.returns)):
+            raise self.error("'out_args' needs 'out' and one name for each return", "out_args")
+        return tuple(names)
 
     def check_variants(self, entry: Entry) -> None:
         if "method" in entry.variants:

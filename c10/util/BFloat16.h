@@ -20,7 +20,7 @@ struct alignas(2) BFloat16 {
     return detail::bits_to_float(static_cast<unsigned>(x) << 16);
   }
 
-private:
+ private:
   CRESSET_NUMBER_FN static constexpr unsigned short encode(float value) {
     const unsigned bits = detail::float_to_bits(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) {
@@ -30,7 +30,6 @@ private:
   }
 };
 
-template <>
-inline constexpr bool is_reduced_floating_v<BFloat16> = true;
+template <> inline constexpr bool is_reduced_floating_v<BFloat16> = true;
 
 } // namespace c10

@@ -8,8 +8,7 @@
 namespace c10 {
 
 namespace detail {
-template <class Format>
-struct alignas(1) Float8Base {
+template <class Format> struct alignas(1) Float8Base {
   unsigned char x;
 
   struct from_bits_t {};
@@ -28,8 +27,7 @@ struct Float8_e4m3fn
   using Float8Base::Float8Base;
   Float8_e4m3fn() = default;
 };
-struct Float8_e5m2
-    : detail::Float8Base<detail::FloatFormat<5, 2, 15, detail::SpecialCodes::Ieee>> {
+struct Float8_e5m2 : detail::Float8Base<detail::FloatFormat<5, 2, 15, detail::SpecialCodes::Ieee>> {
   using Float8Base::Float8Base;
   Float8_e5m2() = default;
 };
@@ -60,7 +58,7 @@ struct alignas(1) Float8_e8m0fnu {
                     : detail::bits_to_float(static_cast<unsigned>(x) << 23);
   }
 
-private:
+ private:
   // Nearest power of two, ties to the even exponent code's side as float's own rounding would give.
   CRESSET_NUMBER_FN static constexpr unsigned char encode(float value) {
     const unsigned bits = detail::float_to_bits(value);
@@ -74,15 +72,10 @@ private:
   }
 };
 
-template <>
-inline constexpr bool is_reduced_floating_v<Float8_e4m3fn> = true;
-template <>
-inline constexpr bool is_reduced_floating_v<Float8_e5m2> = true;
-template <>
-inline constexpr bool is_reduced_floating_v<Float8_e4m3fnuz> = true;
-template <>
-inline constexpr bool is_reduced_floating_v<Float8_e5m2fnuz> = true;
-template <>
-inline constexpr bool is_reduced_floating_v<Float8_e8m0fnu> = true;
+template <> inline constexpr bool is_reduced_floating_v<Float8_e4m3fn> = true;
+template <> inline constexpr bool is_reduced_floating_v<Float8_e5m2> = true;
+template <> inline constexpr bool is_reduced_floating_v<Float8_e4m3fnuz> = true;
+template <> inline constexpr bool is_reduced_floating_v<Float8_e5m2fnuz> = true;
+template <> inline constexpr bool is_reduced_floating_v<Float8_e8m0fnu> = true;
 
 } // namespace c10

@@ -18,7 +18,7 @@ struct alignas(2) Half {
   CRESSET_NUMBER_FN constexpr Half(float value) : x(encode(value)) {}
   CRESSET_NUMBER_FN constexpr operator float() const { return decode(x); }
 
-private:
+ private:
   using Format = detail::FloatFormat<5, 10, 15, detail::SpecialCodes::Ieee>;
 
   CRESSET_NUMBER_FN static constexpr unsigned short encode(float value) {
@@ -63,7 +63,6 @@ private:
 #endif
 };
 
-template <>
-inline constexpr bool is_reduced_floating_v<Half> = true;
+template <> inline constexpr bool is_reduced_floating_v<Half> = true;
 
 } // namespace c10

@@ -3,14 +3,11 @@
 
 namespace c10 {
 
-template <class T>
-inline constexpr T pi = static_cast<T>(3.141592653589793238462643383279502884);
-template <class T>
-inline constexpr T e = static_cast<T>(2.718281828459045235360287471352662498);
+template <class T> inline constexpr T pi = static_cast<T>(3.141592653589793238462643383279502884);
+template <class T> inline constexpr T e = static_cast<T>(2.718281828459045235360287471352662498);
 template <class T>
 inline constexpr T euler = static_cast<T>(0.577215664901532860606512090082402431);
-template <class T>
-inline constexpr T ln_2 = static_cast<T>(0.693147180559945309417232121458176568);
+template <class T> inline constexpr T ln_2 = static_cast<T>(0.693147180559945309417232121458176568);
 template <class T>
 inline constexpr T ln_10 = static_cast<T>(2.302585092994045684017991454684364208);
 template <class T>

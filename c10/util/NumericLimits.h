@@ -13,8 +13,7 @@
 namespace c10 {
 
 namespace detail {
-template <class T>
-struct IntegerLimits {
+template <class T> struct IntegerLimits {
   static constexpr bool is_specialized = true;
   static constexpr bool is_integer = true;
   static constexpr bool is_signed = T(-1) < T(0);
@@ -54,16 +53,16 @@ struct ReducedLimits {
   CRESSET_HD static constexpr T lowest() { return bits(kMax | (1u << (sizeof(Bits) * 8 - 1))); }
   CRESSET_HD static constexpr T epsilon() { return bits(kEps); }
   CRESSET_HD static constexpr T quiet_NaN() { return bits(kNan); }
-  CRESSET_HD static constexpr T infinity() { return bits(kInf); } // 0 where there is none, as in std
+  CRESSET_HD static constexpr T infinity() {
+    return bits(kInf);
+  } // 0 where there is none, as in std
   CRESSET_HD static constexpr T denorm_min() { return bits(kDenorm); }
 };
 } // namespace detail
 
-template <class T>
-struct numeric_limits : detail::IntegerLimits<T> {};
+template <class T> struct numeric_limits : detail::IntegerLimits<T> {};
 
-template <>
-struct numeric_limits<bool> {
+template <> struct numeric_limits<bool> {
   static constexpr bool is_specialized = true;
   static constexpr bool is_integer = true;
   static constexpr bool is_signed = false;
@@ -75,8 +74,7 @@ struct numeric_limits<bool> {
   CRESSET_HD static constexpr bool max() { return true; }
 };
 
-template <>
-struct numeric_limits<float> {
+template <> struct numeric_limits<float> {
   static constexpr bool is_specialized = true;
   static constexpr bool is_integer = false;
   static constexpr bool is_signed = true;
@@ -92,8 +90,7 @@ struct numeric_limits<float> {
   CRESSET_HD static constexpr float denorm_min() { return 1.40129846432481707092e-45f; }
 };
 
-template <>
-struct numeric_limits<double> {
+template <> struct numeric_limits<double> {
   static constexpr bool is_specialized = true;
   static constexpr bool is_integer = false;
   static constexpr bool is_signed = true;
@@ -109,41 +106,33 @@ struct numeric_limits<double> {
   CRESSET_HD static constexpr double denorm_min() { return 4.94065645841246544177e-324; }
 };
 
-template <>
-struct numeric_limits<Half>
+template <> struct numeric_limits<Half>
     : detail::ReducedLimits<Half, unsigned short, 11, 0x0400, 0x7bff, 0x1400, 0x7e00, 0x7c00, 1> {};
-template <>
-struct numeric_limits<BFloat16>
+template <> struct numeric_limits<BFloat16>
     : detail::ReducedLimits<BFloat16, unsigned short, 8, 0x0080, 0x7f7f, 0x3c00, 0x7fc0, 0x7f80,
                             1> {};
-template <>
-struct numeric_limits<Float8_e4m3fn>
+template <> struct numeric_limits<Float8_e4m3fn>
     : detail::ReducedLimits<Float8_e4m3fn, unsigned char, 4, 0x08, 0x7e, 0x20, 0x7f, 0, 1> {};
-template <>
-struct numeric_limits<Float8_e5m2>
+template <> struct numeric_limits<Float8_e5m2>
     : detail::ReducedLimits<Float8_e5m2, unsigned char, 3, 0x04, 0x7b, 0x34, 0x7f, 0x7c, 1> {};
-template <>
-struct numeric_limits<Float8_e4m3fnuz>
+template <> struct numeric_limits<Float8_e4m3fnuz>
     : detail::ReducedLimits<Float8_e4m3fnuz, unsigned char, 4, 0x08, 0x7f, 0x28, 0x80, 0, 1> {};
-template <>
-struct numeric_limits<Float8_e5m2fnuz>
+template <> struct numeric_limits<Float8_e5m2fnuz>
     : detail::ReducedLimits<Float8_e5m2fnuz, unsigned char, 3, 0x04, 0x7f, 0x34, 0x80, 0, 1> {};
 
 } // namespace c10
 
 #if !defined(__CUDACC_RTC__)
 namespace std {
-template <>
-class numeric_limits<c10::Half> : public c10::numeric_limits<c10::Half> {};
-template <>
-class numeric_limits<c10::BFloat16> : public c10::numeric_limits<c10::BFloat16> {};
-template <>
-class numeric_limits<c10::Float8_e4m3fn> : public c10::numeric_limits<c10::Float8_e4m3fn> {};
-template <>
-class numeric_limits<c10::Float8_e5m2> : public c10::numeric_limits<c10::Float8_e5m2> {};
-template <>
-class numeric_limits<c10::Float8_e4m3fnuz> : public c10::numeric_limits<c10::Float8_e4m3fnuz> {};
-template <>
-class numeric_limits<c10::Float8_e5m2fnuz> : public c10::numeric_limits<c10::Float8_e5m2fnuz> {};
+template <> class numeric_limits<c10::Half> : public c10::numeric_limits<c10::Half> {};
+template <> class numeric_limits<c10::BFloat16> : public c10::numeric_limits<c10::BFloat16> {};
+template <> class numeric_limits<c10::Float8_e4m3fn>
+    : public c10::numeric_limits<c10::Float8_e4m3fn> {};
+template <> class numeric_limits<c10::Float8_e5m2> : public c10::numeric_limits<c10::Float8_e5m2> {
+};
+template <> class numeric_limits<c10::Float8_e4m3fnuz>
+    : public c10::numeric_limits<c10::Float8_e4m3fnuz> {};
+template <> class numeric_limits<c10::Float8_e5m2fnuz>
+    : public c10::numeric_limits<c10::Float8_e5m2fnuz> {};
 } // namespace std
 #endif

@@ -14,12 +14,13 @@
 namespace c10 {
 
 // Specialised to true by each reduced type's header; gates the shared operators below.
-template <class T>
-inline constexpr bool is_reduced_floating_v = false;
+template <class T> inline constexpr bool is_reduced_floating_v = false;
 
 namespace detail {
 
-CRESSET_NUMBER_FN constexpr unsigned float_to_bits(float f) { return __builtin_bit_cast(unsigned, f); }
+CRESSET_NUMBER_FN constexpr unsigned float_to_bits(float f) {
+  return __builtin_bit_cast(unsigned, f);
+}
 CRESSET_NUMBER_FN constexpr float bits_to_float(unsigned u) { return __builtin_bit_cast(float, u); }
 
 // How a format spends its topmost codes.
@@ -29,8 +30,7 @@ enum class SpecialCodes {
   UnsignedZero // "fnuz": no infinity, no negative zero, the code of -0 is the one NaN
 };
 
-template <int kExp, int kMant, int kBias, SpecialCodes kSpecial>
-struct FloatFormat {
+template <int kExp, int kMant, int kBias, SpecialCodes kSpecial> struct FloatFormat {
   static constexpr unsigned kSign = 1u << (kExp + kMant);
   static constexpr unsigned kMantMask = (1u << kMant) - 1;
   static constexpr unsigned kExpMask = (1u << kExp) - 1;
@@ -45,8 +45,8 @@ struct FloatFormat {
                                                  : kSign;
   }
 
-  // Round to nearest, ties to even. Too large becomes infinity where there is one; "fn" saturates to
-  // its largest finite number and "fnuz" gives NaN, as PyTorch does.
+  // Round to nearest, ties to even. Too large becomes infinity where there is one; "fn" saturates
+  // to its largest finite number and "fnuz" gives NaN, as PyTorch does.
   CRESSET_NUMBER_FN static constexpr unsigned encode(float value) {
     const unsigned bits = float_to_bits(value);
     const unsigned sign = (bits >> 31) ? kSign : 0u;
@@ -97,8 +97,8 @@ struct FloatFormat {
     }
     if (exponent == 0) {
       // A subnormal is mantissa * 2^(1 - bias - mantissa bits), exact in float.
-      constexpr float kUnit = __builtin_bit_cast(
-          float, static_cast<unsigned>(128 - kBias - kMant) << 23);
+      constexpr float kUnit =
+          __builtin_bit_cast(float, static_cast<unsigned>(128 - kBias - kMant) << 23);
       const float value = static_cast<float>(mantissa) * kUnit;
       return sign ? -value : value;
     }
@@ -107,48 +107,34 @@ struct FloatFormat {
   }
 };
 
-template <bool kCondition>
-struct EnableInt {};
-template <>
-struct EnableInt<true> {
-  using type = int;
-};
-template <class T>
-using if_reduced = typename EnableInt<is_reduced_floating_v<T>>::type;
+template <bool kCondition> struct EnableInt {};
+template <> struct EnableInt<true> { using type = int; };
+template <class T> using if_reduced = typename EnableInt<is_reduced_floating_v<T>>::type;
 
-template <class T>
-inline constexpr bool is_builtin_int_v = false;
-template <>
-inline constexpr bool is_builtin_int_v<int> = true;
-template <>
-inline constexpr bool is_builtin_int_v<long> = true;
-template <>
-inline constexpr bool is_builtin_int_v<long long> = true;
-template <class T, class I>
-using if_reduced_and_int = typename EnableInt<is_reduced_floating_v<T> && is_builtin_int_v<I>>::type;
+template <class T> inline constexpr bool is_builtin_int_v = false;
+template <> inline constexpr bool is_builtin_int_v<int> = true;
+template <> inline constexpr bool is_builtin_int_v<long> = true;
+template <> inline constexpr bool is_builtin_int_v<long long> = true;
+template <class T, class I> using if_reduced_and_int =
+    typename EnableInt<is_reduced_floating_v<T> && is_builtin_int_v<I>>::type;
 
 } // namespace detail
 
 // Mixed with float or double the built-in operators apply through the implicit conversion and give
 // float or double; with an integer the result stays reduced. Comparisons are the built-in ones.
-template <class T, detail::if_reduced<T> = 0>
-CRESSET_NUMBER_FN constexpr T operator+(T a, T b) {
+template <class T, detail::if_reduced<T> = 0> CRESSET_NUMBER_FN constexpr T operator+(T a, T b) {
   return T(static_cast<float>(a) + static_cast<float>(b));
 }
-template <class T, detail::if_reduced<T> = 0>
-CRESSET_NUMBER_FN constexpr T operator-(T a, T b) {
+template <class T, detail::if_reduced<T> = 0> CRESSET_NUMBER_FN constexpr T operator-(T a, T b) {
   return T(static_cast<float>(a) - static_cast<float>(b));
 }
-template <class T, detail::if_reduced<T> = 0>
-CRESSET_NUMBER_FN constexpr T operator*(T a, T b) {
+template <class T, detail::if_reduced<T> = 0> CRESSET_NUMBER_FN constexpr T operator*(T a, T b) {
   return T(static_cast<float>(a) * static_cast<float>(b));
 }
-template <class T, detail::if_reduced<T> = 0>
-CRESSET_NUMBER_FN constexpr T operator/(T a, T b) {
+template <class T, detail::if_reduced<T> = 0> CRESSET_NUMBER_FN constexpr T operator/(T a, T b) {
   return T(static_cast<float>(a) / static_cast<float>(b));
 }
-template <class T, detail::if_reduced<T> = 0>
-CRESSET_NUMBER_FN constexpr T operator-(T a) {
+template <class T, detail::if_reduced<T> = 0> CRESSET_NUMBER_FN constexpr T operator-(T a) {
   return T(-static_cast<float>(a));
 }
 template <class T, detail::if_reduced<T> = 0>

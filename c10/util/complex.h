@@ -1,15 +1,14 @@
 // c10::complex<T>, the complex number of every layer. It is its own type, not std::complex, because
 // it must exist for Half, compile for the device without headers, and give one defined result for
-// division of extreme values on every machine. Its alignment is its part's, because buffers that come
-// from outside promise no more.
+// division of extreme values on every machine. Its alignment is its part's, because buffers that
+// come from outside promise no more.
 #pragma once
 
 #include <c10/util/Half.h>
 
 namespace c10 {
 
-template <class T>
-struct complex {
+template <class T> struct complex {
   using value_type = T;
 
   T real_;
@@ -19,8 +18,7 @@ struct complex {
   CRESSET_NUMBER_FN constexpr complex(T re) : real_(re), imag_(T(0.0f)) {}
   CRESSET_NUMBER_FN constexpr complex(T re, T im) : real_(re), imag_(im) {}
   // Between precisions: widening and narrowing are both implicit, as for the real types.
-  template <class U>
-  CRESSET_NUMBER_FN constexpr complex(const complex<U>& other)
+  template <class U> CRESSET_NUMBER_FN constexpr complex(const complex<U>& other)
       : real_(static_cast<T>(other.real_)), imag_(static_cast<T>(other.imag_)) {}
 
   CRESSET_NUMBER_FN constexpr T real() const { return real_; }
@@ -66,21 +64,12 @@ struct complex {
   CRESSET_NUMBER_FN friend constexpr bool operator!=(complex a, complex b) { return !(a == b); }
 };
 
-template <class T>
-inline constexpr bool is_complex_v = false;
-template <class T>
-inline constexpr bool is_complex_v<complex<T>> = true;
+template <class T> inline constexpr bool is_complex_v = false;
+template <class T> inline constexpr bool is_complex_v<complex<T>> = true;
 
 // The real type of T: value_type of a complex number, T itself otherwise.
-template <class T>
-struct real_type {
-  using type = T;
-};
-template <class T>
-struct real_type<complex<T>> {
-  using type = T;
-};
-template <class T>
-using real_type_t = typename real_type<T>::type;
+template <class T> struct real_type { using type = T; };
+template <class T> struct real_type<complex<T>> { using type = T; };
+template <class T> using real_type_t = typename real_type<T>::type;
 
 } // namespace c10

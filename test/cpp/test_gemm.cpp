@@ -23,63 +23,29 @@ using at::native::gemm::gemm_batched;
 using at::native::gemm::gemm_bias;
 
 // The wider type a reference is computed in: double, complex<double>, or the wrapping integer.
-template <class T>
-struct Wide {
-  using type = T;
-};
-template <>
-struct Wide<float> {
-  using type = double;
-};
-template <>
-struct Wide<c10::Half> {
-  using type = double;
-};
-template <>
-struct Wide<c10::BFloat16> {
-  using type = double;
-};
-template <>
-struct Wide<c10::complex<float>> {
-  using type = c10::complex<double>;
-};
+template <class T> struct Wide { using type = T; };
+template <> struct Wide<float> { using type = double; };
+template <> struct Wide<c10::Half> { using type = double; };
+template <> struct Wide<c10::BFloat16> { using type = double; };
+template <> struct Wide<c10::complex<float>> { using type = c10::complex<double>; };
 
-template <class T>
-double size_of(T x) {
-  return std::fabs(static_cast<double>(x));
-}
+template <class T> double size_of(T x) { return std::fabs(static_cast<double>(x)); }
 double size_of(c10::complex<double> x) { return std::fabs(x.real_) + std::fabs(x.imag_); }
 double size_of(c10::complex<float> x) { return std::fabs(x.real_) + std::fabs(x.imag_); }
 
 // Relative to the sum of absolute products, for k up to some thousand.
-template <class T>
-double tolerance() {
-  return std::is_integral_v<T> ? 0.0 : 1e-14;
-}
-template <>
-double tolerance<float>() {
-  return 2e-6;
-}
-template <>
-double tolerance<c10::complex<float>>() {
-  return 2e-6;
-}
-template <>
-double tolerance<c10::Half>() {
-  return 1.2e-3;
-}
-template <>
-double tolerance<c10::BFloat16>() {
-  return 1e-2;
-}
+template <class T> double tolerance() { return std::is_integral_v<T> ? 0.0 : 1e-14; }
+template <> double tolerance<float>() { return 2e-6; }
+template <> double tolerance<c10::complex<float>>() { return 2e-6; }
+template <> double tolerance<c10::Half>() { return 1.2e-3; }
+template <> double tolerance<c10::BFloat16>() { return 1e-2; }
 
 uint32_t next_random(uint32_t& state) {
   state = state * 1664525u + 1013904223u;
   return state >> 8;
 }
 
-template <class T>
-T random_value(uint32_t& state) {
+template <class T> T random_value(uint32_t& state) {
   if constexpr (c10::is_complex_v<T>) {
     using R = typename T::value_type;
     const R re = random_value<R>(state);
@@ -92,8 +58,7 @@ T random_value(uint32_t& state) {
 }
 
 // A matrix with its own strides inside a buffer; what lies between elements must stay untouched.
-template <class T>
-struct Matrix {
+template <class T> struct Matrix {
   int64_t rs, cs;
   std::vector<T> data;
   T& at(int64_t i, int64_t j) { return data[static_cast<size_t>(i * rs + j * cs)]; }
@@ -107,21 +72,21 @@ template <class T>
 Matrix<T> make_matrix(int64_t rows, int64_t cols, Layout layout, uint32_t& state) {
   Matrix<T> m{};
   switch (layout) {
-    case Layout::Rows:
-      m.rs = cols, m.cs = 1;
-      break;
-    case Layout::Columns:
-      m.rs = 1, m.cs = rows;
-      break;
-    case Layout::PaddedRows:
-      m.rs = cols + 3, m.cs = 1;
-      break;
-    case Layout::PaddedColumns:
-      m.rs = 1, m.cs = rows + 5;
-      break;
-    case Layout::Scattered:
-      m.rs = 3 * cols + 1, m.cs = 3;
-      break;
+  case Layout::Rows:
+    m.rs = cols, m.cs = 1;
+    break;
+  case Layout::Columns:
+    m.rs = 1, m.cs = rows;
+    break;
+  case Layout::PaddedRows:
+    m.rs = cols + 3, m.cs = 1;
+    break;
+  case Layout::PaddedColumns:
+    m.rs = 1, m.cs = rows + 5;
+    break;
+  case Layout::Scattered:
+    m.rs = 3 * cols + 1, m.cs = 3;
+    break;
   }
   m.data.resize(static_cast<size_t>(rows * m.rs + cols * m.cs + 1));
   for (T& x : m.data) {
@@ -130,9 +95,8 @@ Matrix<T> make_matrix(int64_t rows, int64_t cols, Layout layout, uint32_t& state
   return m;
 }
 
-template <class T>
-void check_product(int64_t m, int64_t n, int64_t k, Layout la, Layout lb, Layout lc, int alpha,
-                   int beta, bool with_bias = false) {
+template <class T> void check_product(int64_t m, int64_t n, int64_t k, Layout la, Layout lb,
+                                      Layout lc, int alpha, int beta, bool with_bias = false) {
   using W = typename Wide<T>::type;
   uint32_t state = static_cast<uint32_t>(m * 7919 + n * 104729 + k);
   Matrix<T> a = make_matrix<T>(m, k, la, state);
@@ -187,11 +151,9 @@ void check_product(int64_t m, int64_t n, int64_t k, Layout la, Layout lb, Layout
       << "memory between the elements of C changed, " << m << "x" << n << "x" << k;
 }
 
-template <class T>
-class GemmTest : public ::testing::Test {};
-using Types =
-    ::testing::Types<float, double, c10::complex<float>, c10::complex<double>, c10::Half,
-                     c10::BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t>;
+template <class T> class GemmTest : public ::testing::Test {};
+using Types = ::testing::Types<float, double, c10::complex<float>, c10::complex<double>, c10::Half,
+                               c10::BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t>;
 TYPED_TEST_SUITE(GemmTest, Types);
 
 TYPED_TEST(GemmTest, small_shapes_every_edge_match_reference) {
@@ -262,8 +224,8 @@ TYPED_TEST(GemmTest, empty_dimensions) {
   }
   gemm<T>(0, 4, 4, acc_t<T>(1), nullptr, 4, 1, nullptr, 4, 1, acc_t<T>(0), nullptr, 4, 1);
   gemm<T>(4, 0, 4, acc_t<T>(1), nullptr, 4, 1, nullptr, 4, 1, acc_t<T>(0), nullptr, 4, 1);
-  gemm_batched<T>(0, 4, 4, 4, acc_t<T>(1), nullptr, 0, 4, 1, nullptr, 0, 4, 1, acc_t<T>(0),
-                  nullptr, 0, 4, 1);
+  gemm_batched<T>(0, 4, 4, 4, acc_t<T>(1), nullptr, 0, 4, 1, nullptr, 0, 4, 1, acc_t<T>(0), nullptr,
+                  0, 4, 1);
 }
 
 template <class T>
@@ -296,9 +258,8 @@ TYPED_TEST(GemmTest, batched_equals_single_products) {
   }
 }
 
-template <class T>
-std::vector<T> product_with_threads(int threads, int64_t m, int64_t n, int64_t k, Layout la,
-                                    Layout lb, int alpha, int beta) {
+template <class T> std::vector<T> product_with_threads(int threads, int64_t m, int64_t n, int64_t k,
+                                                       Layout la, Layout lb, int alpha, int beta) {
   uint32_t state = 3;
   Matrix<T> a = make_matrix<T>(m, k, la, state);
   Matrix<T> b = make_matrix<T>(k, n, lb, state);
@@ -309,16 +270,14 @@ std::vector<T> product_with_threads(int threads, int64_t m, int64_t n, int64_t k
   return c.data;
 }
 
-template <class T>
-void check_threads(int alpha, int beta) {
+template <class T> void check_threads(int alpha, int beta) {
   for (Layout la : {Layout::Rows, Layout::Columns}) {
     for (Layout lb : {Layout::Rows, Layout::Columns}) {
       const int64_t shapes[][3] = {{200, 190, 500}, {1, 900, 1500}, {900, 1, 1500}, {30, 40, 9000}};
       for (const auto& s : shapes) {
         const auto one = product_with_threads<T>(1, s[0], s[1], s[2], la, lb, alpha, beta);
         for (int threads : {2, 3, 7}) {
-          const auto more =
-              product_with_threads<T>(threads, s[0], s[1], s[2], la, lb, alpha, beta);
+          const auto more = product_with_threads<T>(threads, s[0], s[1], s[2], la, lb, alpha, beta);
           EXPECT_EQ(0, std::memcmp(one.data(), more.data(), one.size() * sizeof(T)))
               << s[0] << "x" << s[1] << "x" << s[2] << " with " << threads << " threads";
         }
@@ -334,8 +293,7 @@ TYPED_TEST(GemmTest, bits_do_not_depend_on_threads) {
   at::set_num_threads(before);
 }
 
-template <class T>
-void check_propagation(int64_t m, int64_t n, int64_t k, Layout lb) {
+template <class T> void check_propagation(int64_t m, int64_t n, int64_t k, Layout lb) {
   uint32_t state = 11;
   Matrix<T> a = make_matrix<T>(m, k, Layout::Rows, state);
   Matrix<T> b = make_matrix<T>(k, n, lb, state);

@@ -9,7 +9,8 @@ def run_with_gradient(definition, below, args, kwargs):
     function = getattr(torch.autograd, "Function", None)
     if function is None:
         raise NotImplementedError(
-            f"{definition._qualname} with inputs that require gradients: this build has no torch.autograd.Function"
+            f"{definition._qualname} with inputs that require gradients: this build has no "
+            "torch.autograd.Function"
         )
     leaves, _ = tree_flatten((args, kwargs))
     holder = {}
@@ -23,7 +24,9 @@ def run_with_gradient(definition, below, args, kwargs):
                 names = [a.name for a in definition._opoverload._schema.arguments if a.kwarg_only]
                 if names:
                     given = {name: kwargs[name] for name in names if name in kwargs}
-                    definition._setup_context_fn(ctx=ctx, inputs=args, keyword_only_inputs=given, output=result)
+                    definition._setup_context_fn(
+                        ctx=ctx, inputs=args, keyword_only_inputs=given, output=result
+                    )
                 else:
                     definition._setup_context_fn(ctx=ctx, inputs=args, output=result)
             return tuple(outputs)
@@ -32,7 +35,8 @@ def run_with_gradient(definition, below, args, kwargs):
         def backward(ctx, *gradients):
             if definition._backward_fn is None:
                 raise RuntimeError(
-                    f"Trying to backward through {definition._opoverload} but no autograd formula was registered. "
+                    f"Trying to backward through {definition._opoverload} but no autograd "
+                    "formula was registered. "
                     "Please use register_autograd to add one."
                 )
             structured = tree_unflatten(list(gradients), holder["spec"])
@@ -49,10 +53,11 @@ def _spread(gradients, args, kwargs):
     """One gradient per leaf of the arguments: lists of tensors have lists of gradients."""
     if len(gradients) != len(args):
         raise RuntimeError(
-            f"the backward of a custom operator returned {len(gradients)} gradients for {len(args)} arguments"
+            f"the backward of a custom operator returned {len(gradients)} gradients for "
+            f"{len(args)} arguments"
         )
     flat = []
-    for gradient, arg in zip(gradients, args):
+    for gradient, arg in zip(gradients, args, strict=True):
         leaves, _ = tree_flatten(arg)
         if isinstance(arg, (list, tuple)):
             flat += list(gradient) if gradient is not None else [None] * len(leaves)

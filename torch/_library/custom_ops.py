@@ -1,4 +1,5 @@
-"""torch.library.custom_op: an operator from a Python function, with its gradient, its fake form and kernels per device."""
+"""torch.library.custom_op: an operator from a Python function, with its gradient, its fake form and
+kernels per device."""
 
 import inspect
 import weakref
@@ -13,15 +14,17 @@ _DEFINITIONS = weakref.WeakValueDictionary()
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
     """Defines an operator "namespace::name" implemented by a function of tensors and numbers.
 
-    mutates_args: the names of the arguments that the function writes to. device_types: the devices the function
-    serves; all by default. schema: the operator's schema; read from the annotations by default."""
+    mutates_args: the names of the arguments that the function writes to. device_types: the
+    devices the function serves; all by default. schema: the operator's schema; read from the
+    annotations by default."""
 
     def define(function):
         text = schema or infer_schema(function, mutates_args=mutates_args)
         namespace, _, op_name = name.partition("::")
         if not op_name:
             raise ValueError(
-                f"Expected `name` to be of the form `namespace::name`, got {name!r} (a custom operator needs a "
+                f"Expected `name` to be of the form `namespace::name`, got {name!r} (a custom "
+                "operator needs a "
                 "namespace so that operators of different libraries do not meet)"
             )
         definition = CustomOpDef(namespace, op_name, text, function, tags)
@@ -38,8 +41,10 @@ def _check_mutates_args(schema, definition, mutates_args):
     expected = set() if mutates_args == "unknown" else set(mutates_args)
     if mutates_args != "unknown" and written != expected:
         raise ValueError(
-            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema "
-            f"suggests that the op mutates {written} which is different from what was provided to us in "
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
+            f"`schema={schema}. The schema "
+            f"suggests that the op mutates {written} which is different from what was provided "
+            "to us in "
             "`mutates_args`. Please make these consistent."
         )
 
@@ -85,11 +90,15 @@ class CustomOpDef:
     # ---- kernels
 
     def register_kernel(self, device_types, fn=None, /):
-        """Registers an implementation for devices; for None, for all that have none of their own."""
+        """Registers an implementation for devices; None: for all that have none of their own."""
 
         def register(function):
             for device in [None] if device_types is None else _as_tuple(device_types):
-                key = "CompositeExplicitAutograd" if device is None else _C._dispatch_key_for_device(device)
+                key = (
+                    "CompositeExplicitAutograd"
+                    if device is None
+                    else _C._dispatch_key_for_device(device)
+                )
                 if device not in self._backend_fns:
                     self._lib.impl(self._name, self._backend_kernel(device), key)
                 self._backend_fns[device] = function
@@ -116,18 +125,23 @@ class CustomOpDef:
             return [
                 v.untyped_storage()._cdata
                 for v in values
-                if isinstance(v, torch.Tensor) and v._has_storage() and not v.is_meta
+                if isinstance(v, torch.Tensor) and v.layout is torch.strided and not v.is_meta
             ]
 
         seen = set(storages(tree_iter((args, kwargs))))
         for cdata in storages(tree_iter(result)):
             if cdata in seen:
                 raise RuntimeError(
-                    f"{self._name} (with implementation in {inspect.getmodule(self._init_fn)}): The output of this "
-                    "custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
-                    "inputs to this custom operator or other returns. The most common way to trigger this error is "
-                    "if we have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of "
-                    "the offending output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not "
+                    f"{self._name} (with implementation in {inspect.getmodule(self._init_fn)}): "
+                    "The output of this "
+                    "custom operator (1) must not also be an input to this custom operator and "
+                    "(2) may not alias any "
+                    "inputs to this custom operator or other returns. The most common way to "
+                    "trigger this error is "
+                    "if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                    "instead return a clone of "
+                    "the offending output tensor(s) (e.g. return x.clone()) or refactor the "
+                    "custom operator to not "
                     "return y."
                 )
             seen.add(cdata)
@@ -148,7 +162,9 @@ class CustomOpDef:
             try:
                 yield
             finally:
-                (self._disabled_kernel.add if was_disabled else self._disabled_kernel.discard)(device_type)
+                (self._disabled_kernel.add if was_disabled else self._disabled_kernel.discard)(
+                    device_type
+                )
 
         return restore()
 
@@ -164,17 +180,21 @@ class CustomOpDef:
             if not self._opoverload._schema.returns:
                 return None
             raise RuntimeError(
-                f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx "
-                f"tracing to work. Please use `{self._init_fn.__name__}.register_fake` to add an fake impl."
+                f"There was no fake impl registered for {self}. This is necessary for "
+                "torch.compile/export/fx "
+                f"tracing to work. Please use `{self._init_fn.__name__}.register_fake` to add "
+                "an fake impl."
             )
         return self._abstract_fn(*args, **kwargs)
 
     # ---- gradients
 
     def register_autograd(self, backward, /, *, setup_context=None):
-        """Registers the backward function and what it needs saved, as in torch.autograd.Function."""
+        """Registers the backward function and what it needs saved, as torch.autograd.Function."""
         if self._opoverload._schema.is_mutable:
-            raise RuntimeError(f"Cannot register autograd formula for non-functional operator {self}")
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self}"
+            )
         self._backward_fn = backward
         self._setup_context_fn = setup_context
 
@@ -192,7 +212,9 @@ class CustomOpDef:
         )
         if not needs or op._schema.is_mutable:
             return self._bump_versions(args, kwargs, below())
-        return torch._library.autograd.run_with_gradient(self, below, args, kwargs)
+        from torch._library.autograd import run_with_gradient
+
+        return run_with_gradient(self, below, args, kwargs)
 
     def _bump_versions(self, args, kwargs, result):
         for index, argument in enumerate(self._opoverload._schema.arguments):
@@ -234,7 +256,8 @@ def _as_tuple(value):
 
 
 def find_definition(op):
-    """The CustomOpDef of an operator given by itself, its name or its overload; None if it is no custom one."""
+    """The CustomOpDef of an operator given by itself, its name or its overload; None if it is no
+    custom one."""
     if isinstance(op, CustomOpDef):
         return op
     name = op._qualified_op_name if isinstance(op, torch._ops.OpOverload) else str(op)

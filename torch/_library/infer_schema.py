@@ -1,7 +1,9 @@
 """The operator schema of a Python function, from its annotations."""
 
 import collections.abc
+import functools
 import inspect
+import operator
 import types
 import typing
 
@@ -17,7 +19,13 @@ _BASE = {
     torch.dtype: "ScalarType",
     torch.device: "Device",
 }
-_LISTABLE = {torch.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", torch.types.Number: "Scalar"}
+_LISTABLE = {
+    torch.Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    torch.types.Number: "Scalar",
+}
 _LISTS = (list, collections.abc.Sequence)
 _NUMBERS = {frozenset((int, float, bool)), frozenset((int, float))}
 
@@ -28,7 +36,7 @@ def _unwrap_optional(annotation):
         members = typing.get_args(annotation)
         rest = [m for m in members if m is not type(None)]
         if len(rest) < len(members):
-            return (rest[0] if len(rest) == 1 else typing.Union[tuple(rest)]), True
+            return (rest[0] if len(rest) == 1 else functools.reduce(operator.or_, rest)), True
     return annotation, False
 
 
@@ -41,7 +49,10 @@ def _schema_type(annotation):
         word = _schema_type(inner)
         return None if word is None else word + "?"
     origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType) and frozenset(typing.get_args(annotation)) in _NUMBERS:
+    if (
+        origin in (typing.Union, types.UnionType)
+        and frozenset(typing.get_args(annotation)) in _NUMBERS
+    ):
         return "Scalar"
     if origin in _LISTS:
         (item,) = typing.get_args(annotation) or (None,)
@@ -76,7 +87,13 @@ def _return_schema(annotation, error):
         error("No return type annotation was provided. Please add one.")
     if annotation is None or annotation is type(None):
         return "()"
-    words = {torch.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", torch.types.Number: "Scalar"}
+    words = {
+        torch.Tensor: "Tensor",
+        int: "SymInt",
+        float: "float",
+        bool: "bool",
+        torch.types.Number: "Scalar",
+    }
     if annotation in words:
         return words[annotation]
     origin = typing.get_origin(annotation)
@@ -86,7 +103,10 @@ def _return_schema(annotation, error):
         parts = [words.get(item) or _return_list(item) for item in typing.get_args(annotation)]
         if all(parts):
             return "(" + ", ".join(parts) + ")"
-    return error(f"Return has unsupported type {annotation}. The valid types are: {list(words)} and tuples of them.")
+    return error(
+        f"Return has unsupported type {annotation}. The valid types are: {list(words)} and "
+        "tuples of them."
+    )
 
 
 def _return_list(annotation):
@@ -98,13 +118,18 @@ def _return_list(annotation):
 def _check_mutates(mutates_args, signature, error):
     if isinstance(mutates_args, str):
         if mutates_args != "unknown":
-            raise ValueError("mutates_args must either be a sequence of the names of the arguments that are mutated or the string 'unknown'. ")
+            raise ValueError(
+                "mutates_args must either be a sequence of the names of the arguments that are "
+                "mutated or the string 'unknown'. "
+            )
         return
     unknown = set(mutates_args) - set(signature.parameters)
     if unknown:
         error(
-            f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain "
-            "the names of all args that the custom op mutates, or just the string 'unknown' if you don't know."
+            f"{unknown} in mutates_args were not found in the custom op's signature. "
+            "mutates_args should contain "
+            "the names of all args that the custom op mutates, or just the string 'unknown' if "
+            "you don't know."
         )
 
 
@@ -136,13 +161,23 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
         annotation = hints.get(name, parameter.annotation)
         if parameter.default is None and annotation is not parameter.annotation:
             # Old versions of get_type_hints wrap annotations with a default of None in Optional.
-            annotation = _unwrap_optional(annotation)[0] if not _unwrap_optional(parameter.annotation)[1] else annotation
+            annotation = (
+                _unwrap_optional(annotation)[0]
+                if not _unwrap_optional(parameter.annotation)[1]
+                else annotation
+            )
         word = _schema_type(annotation)
         if word is None:
-            error(f"Parameter {name} has unsupported type {annotation}. The valid types are: {list(_BASE)}, Optional and lists of them.")
+            error(
+                f"Parameter {name} has unsupported type {annotation}. The valid types are: "
+                f"{list(_BASE)}, Optional and lists of them."
+            )
         mutates = word.startswith("Tensor") if mutates_args == "unknown" else name in mutates_args
         if mutates and not word.startswith("Tensor"):
-            error(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+            error(
+                f"Parameter {name} is in mutable_args but only Tensors or collections of "
+                "Tensors can be mutated"
+            )
         word = _mutated(word, index) if mutates else word
         parts.append(f"{word} {name}{_default(parameter.default, name, error)}")
     returns = _return_schema(hints.get("return", signature.return_annotation), error)

@@ -42,13 +42,16 @@ def test_schema(op, args, kwargs):
             )
             if not same and not argument.is_write:
                 raise OpCheckError(
-                    f"Argument {argument.name} is not defined as mutable but was mutated: {op._schema}"
+                    f"Argument {argument.name} is not defined as mutable but was mutated: "
+                    f"{op._schema}"
                 )
     promised = any(entry.alias_info is not None for entry in op._schema.returns)
     for tensor in _tensors(result):
         if tensor.untyped_storage()._cdata in owners and not promised:
             name = owners[tensor.untyped_storage()._cdata].name
-            raise OpCheckError(f"Argument {name} is not defined to alias output but was aliasing: {op._schema}")
+            raise OpCheckError(
+                f"Argument {name} is not defined to alias output but was aliasing: {op._schema}"
+            )
 
 
 def test_faketensor(op, args, kwargs):
@@ -61,18 +64,23 @@ def test_faketensor(op, args, kwargs):
     for r, f in zip(_tensors(real), _tensors(fake), strict=True):
         if r.shape != f.shape or r.dtype is not f.dtype or r.stride() != f.stride():
             raise OpCheckError(
-                f"the fake form of {op} gives {f.dtype}{list(f.shape)} with strides {f.stride()}, the operator "
+                f"the fake form of {op} gives {f.dtype}{list(f.shape)} with strides "
+                f"{f.stride()}, the operator "
                 f"{r.dtype}{list(r.shape)} with strides {r.stride()}"
             )
 
 
 def test_autograd_registration(op, args, kwargs):
-    """An operator with differentiable inputs has its gradient registered where autograd looks for it."""
+    """An operator with differentiable inputs has its gradient registered where autograd looks for
+    it.
+    """
     if not any(t.requires_grad for t in _tensors((args, kwargs))):
         return
     keys = ("Autograd", "AutogradCPU", "CompositeImplicitAutograd")
     if not any(op._op.has_kernel_for_dispatch_key(key) for key in keys):
-        raise OpCheckError(f"{op} has no autograd kernel; register one with torch.library.register_autograd")
+        raise OpCheckError(
+            f"{op} has no autograd kernel; register one with torch.library.register_autograd"
+        )
 
 
 _TESTS = {
@@ -88,12 +96,16 @@ def run(op, args, kwargs, names, raise_exception):
     for name in names:
         test = _TESTS.get(name)
         if test is None:
-            raise NotImplementedError(f"opcheck: {name} is not implemented; available are {list(_TESTS)}")
+            raise NotImplementedError(
+                f"opcheck: {name} is not implemented; available are {list(_TESTS)}"
+            )
         try:
             test(op, args, kwargs)
             results[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
+                raise OpCheckError(
+                    f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)"
+                ) from error
             results[name] = error
     return results

@@ -5,7 +5,13 @@ import inspect
 
 from torch import _C
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
+__all__ = [
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "set_multithreading_enabled",
+]
 
 
 class _Decorator:
@@ -120,7 +126,8 @@ class set_grad_enabled(_Decorator):
 
 
 class inference_mode(_Decorator):
-    """As no_grad, and tensors made inside have no version counter: they can never take part in gradients."""
+    """As no_grad, and tensors made inside have no version counter: they can never take part in
+    gradients."""
 
     def __new__(cls, mode=True):
         self = object.__new__(cls)

@@ -1,6 +1,7 @@
 """The functional forms of layers: activations, dropout, linear maps, padding and rearrangements.
 
-Each function checks what the operator cannot know, picks the in-place form when asked, and calls the operator."""
+Each function checks what the operator cannot know, picks the in-place form when asked, and
+calls the operator."""
 
 import torch
 from torch import _C, _VF
@@ -19,7 +20,8 @@ def _nn(name):
     return function
 
 
-# ---- activations ----------------------------------------------------------------------------------------------
+# ---- activations
+# ----------------------------------------------------------------------------------------------
 
 
 def relu(input, inplace=False):
@@ -55,7 +57,9 @@ hardsigmoid.__doc__ = "relu6(x + 3) / 6."
 
 
 def gelu(input, *, approximate="none"):
-    """x times the normal distribution function of x; approximate="tanh" for the usual approximation."""
+    """x times the normal distribution function of x; approximate="tanh" for the usual
+    approximation.
+    """
     return _nn("gelu")(input, approximate=approximate)
 
 
@@ -117,7 +121,9 @@ def celu(input, alpha=1.0, inplace=False):
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """x above zero, negative_slope * x below."""
     if has_torch_function_unary(input):
-        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
+        return handle_torch_function(
+            leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace
+        )
     name = "leaky_relu_" if inplace else "leaky_relu"
     return _nn(name)(input, negative_slope)
 
@@ -144,7 +150,9 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """x clamped to [min_val, max_val]."""
     if has_torch_function_unary(input):
-        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
+        return handle_torch_function(
+            hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace
+        )
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _nn("hardtanh_" if inplace else "hardtanh")(input, min_val, max_val)
@@ -189,14 +197,16 @@ def glu(input, dim=-1):
     return _nn("glu")(input, dim)
 
 
-# ---- softmax --------------------------------------------------------------------------------------------------
+# ---- softmax
+# --------------------------------------------------------------------------------------------------
 
 
 def _softmax_dim(name, ndim, stacklevel):
     import warnings
 
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an "
         "argument.",
         stacklevel=stacklevel,
     )
@@ -206,7 +216,9 @@ def _softmax_dim(name, ndim, stacklevel):
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x) scaled to sum to one along dim."""
     if has_torch_function_unary(input):
-        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return handle_torch_function(
+            softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
+        )
     if dim is None:
         dim = _softmax_dim("softmax", input.dim(), _stacklevel)
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
@@ -215,7 +227,9 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """softmax of -x."""
     if has_torch_function_unary(input):
-        return handle_torch_function(softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return handle_torch_function(
+            softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
+        )
     if dim is None:
         dim = _softmax_dim("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
@@ -224,17 +238,23 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax, exact for small probabilities."""
     if has_torch_function_unary(input):
-        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+        return handle_torch_function(
+            log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
+        )
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    """A sample from the Gumbel-softmax distribution; with hard, one-hot forward and soft backward."""
+    """A Gumbel-softmax sample; with hard, one-hot forward and soft backward."""
     if has_torch_function_unary(logits):
-        return handle_torch_function(gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim)
-    noise = -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
+        return handle_torch_function(
+            gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim
+        )
+    noise = (
+        -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
+    )
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
@@ -243,7 +263,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     return one_hot.scatter_(dim, index, 1.0) - soft.detach() + soft
 
 
-# ---- dropout --------------------------------------------------------------------------------------------------
+# ---- dropout
+# --------------------------------------------------------------------------------------------------
 
 
 def _dropout(name, input, p, training, inplace):
@@ -255,14 +276,18 @@ def _dropout(name, input, p, training, inplace):
 def dropout(input, p=0.5, training=True, inplace=False):
     """Zeroes each element with probability p and scales the others by 1 / (1 - p)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
+        return handle_torch_function(
+            dropout, (input,), input, p=p, training=training, inplace=inplace
+        )
     return _dropout("dropout", input, p, training, inplace)
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """Dropout that keeps mean and variance for self-normalising networks."""
     if has_torch_function_unary(input):
-        return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
+        return handle_torch_function(
+            alpha_dropout, (input,), input, p=p, training=training, inplace=inplace
+        )
     return _dropout("alpha_dropout", input, p, training, inplace)
 
 
@@ -279,9 +304,12 @@ def _warn_shape(name, input, expected, unbatched):
     import warnings
 
     warnings.warn(
-        f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in "
-        f"a future release. To retain the behavior and silence this warning, please use dropout instead. Note that "
-        f"{name} exists to provide channel-wise dropout on inputs with {unbatched} spatial dimensions, a channel "
+        f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will "
+        "result in an error in "
+        "a future release. To retain the behavior and silence this warning, please use dropout "
+        "instead. Note that "
+        f"{name} exists to provide channel-wise dropout on inputs with {unbatched} spatial "
+        "dimensions, a channel "
         f"dimension, and an optional batch dimension (i.e. {expected}D inputs).",
         stacklevel=3,
     )
@@ -290,11 +318,15 @@ def _warn_shape(name, input, expected, unbatched):
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """Zeroes whole channels of (N, C, L) or (C, L)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
+        return handle_torch_function(
+            dropout1d, (input,), input, p=p, training=training, inplace=inplace
+        )
     if input.dim() not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists "
-            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note "
+            "that dropout1d exists "
+            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
+            "dimension, and an "
             "optional batch dimension (i.e. 2D or 3D inputs)."
         )
     batched = input.dim() == 3
@@ -308,7 +340,9 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """Zeroes whole channels of (N, C, H, W)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
+        return handle_torch_function(
+            dropout2d, (input,), input, p=p, training=training, inplace=inplace
+        )
     if input.dim() not in (3, 4):
         _warn_shape("dropout2d", input, "3D or 4", "2")
     return _dropout("feature_dropout", input, p, training, inplace)
@@ -317,7 +351,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(dropout3d, (input,), input, p=p, training=training, inplace=inplace)
+        return handle_torch_function(
+            dropout3d, (input,), input, p=p, training=training, inplace=inplace
+        )
     if input.dim() not in (4, 5):
         _warn_shape("dropout3d", input, "4D or 5", "3")
     batched = input.dim() != 4
@@ -328,7 +364,8 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return result.squeeze_(0) if inplace else result.squeeze(0)
 
 
-# ---- linear maps, padding, rearrangement ----------------------------------------------------------------------
+# ---- linear maps, padding, rearrangement
+# ----------------------------------------------------------------------
 
 
 def linear(input, weight, bias=None):
@@ -414,5 +451,3 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 def assert_int_or_pair(arg, arg_name, message):
     """Raises unless arg is an int or a sequence of two."""
     assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
-
-

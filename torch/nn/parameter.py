@@ -12,7 +12,11 @@ class _ParameterMeta(torch._C._TensorMeta):
     def __instancecheck__(cls, instance):
         if super().__instancecheck__(instance):
             return True
-        return cls is Parameter and isinstance(instance, torch.Tensor) and getattr(instance, "_is_param", False)
+        return (
+            cls is Parameter
+            and isinstance(instance, torch.Tensor)
+            and getattr(instance, "_is_param", False)
+        )
 
 
 class Parameter(torch.Tensor, metaclass=_ParameterMeta):
@@ -27,8 +31,10 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() "
-                f"returns an instance of the same type, but return type {type(marked).__name__} was found instead."
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires "
+                "that detach() "
+                f"returns an instance of the same type, but return type {type(marked).__name__} "
+                "was found instead."
             )
         marked._is_param = True
         return marked
@@ -36,7 +42,9 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        result = type(self)(self.data.clone(memory_format=torch.preserve_format), self.requires_grad)
+        result = type(self)(
+            self.data.clone(memory_format=torch.preserve_format), self.requires_grad
+        )
         memo[id(self)] = result
         return result
 
@@ -68,7 +76,9 @@ class _BufferMeta(torch._C._TensorMeta):
 
 
 class Buffer(torch.Tensor, metaclass=_BufferMeta):
-    """A tensor that belongs to a module without being a parameter. Making one marks the tensor itself."""
+    """A tensor that belongs to a module without being a parameter. Making one marks the tensor
+    itself.
+    """
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
@@ -83,16 +93,30 @@ class Buffer(torch.Tensor, metaclass=_BufferMeta):
 
 def _uninitialized(what):
     raise ValueError(
-        f"Attempted to use an uninitialized parameter in {what}. This error happens when you are using a "
-        "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using "
-        "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
+        f"Attempted to use an uninitialized parameter in {what}. This error happens when you "
+        "are using a "
+        "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` "
+        "objects. When using "
+        "LazyModules Call `forward` with a dummy batch to initialize the parameters before "
+        "calling torch functions"
     )
 
 
 class UninitializedTensorMixin:
     """A tensor whose shape is not known yet: only what needs no shape works."""
 
-    _ALLOWED = ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "share_memory_", "copy_", "detach_")
+    _ALLOWED = (
+        "to",
+        "cpu",
+        "cuda",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "share_memory_",
+        "copy_",
+        "detach_",
+    )
 
     def materialize(self, shape, device=None, dtype=None):
         """Gives the tensor its shape; the class becomes an ordinary one."""
@@ -105,15 +129,18 @@ class UninitializedTensorMixin:
     def shape(self):
         """Not known: raises."""
         raise RuntimeError(
-            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
-            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call "
             "`forward` to initialize the parameters before accessing their attributes."
         )
 
     def share_memory_(self):
         """Not possible yet: raises."""
         raise RuntimeError(
-            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the "
             "parameters before calling `module.share_memory()`."
         )
 
@@ -142,7 +169,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
-        return torch.Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        return torch.Tensor._make_subclass(
+            cls, torch.empty(0, device=device, dtype=dtype), requires_grad
+        )
 
 
 class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):
@@ -151,7 +180,9 @@ class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):
     cls_to_become = torch.Tensor
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
-        tensor = torch.Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        tensor = torch.Tensor._make_subclass(
+            cls, torch.empty(0, device=device, dtype=dtype), requires_grad
+        )
         tensor.persistent = persistent
         tensor._is_buffer = True
         return tensor

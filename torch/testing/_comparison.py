@@ -1,4 +1,5 @@
-"""assert_close: compares tensors, numbers and containers of them, and says where and by how much they differ."""
+"""assert_close: compares tensors, numbers and containers of them, and says where and by how much
+they differ."""
 
 import cmath
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,9 @@ def get_tolerances(*inputs, rtol, atol, id=()):
     """The given tolerances, or the defaults when neither is given."""
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
-        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}."
+        )
     return (rtol, atol) if rtol is not None else default_tolerances(*inputs)
 
 
@@ -70,7 +73,8 @@ class _Comparison:
         if _is_array(actual) and _is_array(expected):
             return self.tensors(torch.as_tensor(actual), torch.as_tensor(expected), path)
         return self.fail(
-            f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.",
+            f"No comparison pair was able to handle inputs of type {type(actual)} and "
+            f"{type(expected)}.",
             path,
             TypeError,
         )
@@ -89,8 +93,10 @@ class _Comparison:
 
     def sequences(self, actual, expected, path):
         if len(actual) != len(expected):
-            self.fail(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path)
-        for i, (a, e) in enumerate(zip(actual, expected)):
+            self.fail(
+                f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
+            )
+        for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             self.compare(a, e, (*path, i))
 
     def numbers(self, actual, expected, path):
@@ -102,7 +108,9 @@ class _Comparison:
         if cmath.isnan(expected) and cmath.isnan(actual) and self.equal_nan:
             return
         difference = abs(actual - expected)
-        if actual == expected or (cmath.isfinite(difference) and difference <= atol + rtol * abs(expected)):
+        if actual == expected or (
+            cmath.isfinite(difference) and difference <= atol + rtol * abs(expected)
+        ):
             return
         relative = difference / abs(expected) if expected != 0 else float("inf")
         self.fail(_scalar_message(actual, expected, difference, relative, rtol, atol), path)
@@ -111,7 +119,9 @@ class _Comparison:
 
     def tensors(self, actual, expected, path):
         if not self.allow_subclasses and type(actual) is not type(expected):
-            self.fail(f"The types do not match: {type(actual)} != {type(expected)}.", path, TypeError)
+            self.fail(
+                f"The types do not match: {type(actual)} != {type(expected)}.", path, TypeError
+            )
         self.attribute("shape", actual.shape, expected.shape, path)
         if self.check_device:
             self.attribute("device", actual.device, expected.device, path)
@@ -129,7 +139,9 @@ class _Comparison:
 
     def attribute(self, name, actual, expected, path):
         if actual != expected:
-            self.fail(f"The values for attribute '{name}' do not match: {actual} != {expected}.", path)
+            self.fail(
+                f"The values for attribute '{name}' do not match: {actual} != {expected}.", path
+            )
 
     def values(self, actual, expected, rtol, atol, path):
         if rtol == 0 and atol == 0 and not self.equal_nan:
@@ -178,7 +190,8 @@ def _scalar_message(actual, expected, difference, relative, rtol, atol):
 
 
 def _worst(values, close):
-    """The largest value among the elements that differ, and its index. Elements that agree count as zero."""
+    """The largest value among the elements that differ, and its index. Elements that agree count as
+    zero."""
     flat = values.masked_fill(close, 0).flatten()
     position = int(flat.argmax())
     value, index = flat[position].item(), []
@@ -199,8 +212,10 @@ def _tensor_message(actual, expected, close, rtol, atol):
     return (
         f"Tensor-likes are not {_kind(rtol, atol)}!\n\n"
         f"Mismatched elements: {count} / {total} ({count / total:.1%})\n"
-        f"Greatest absolute difference: {worst_absolute} at index {at_absolute}{_allowed(atol, rtol, atol)}\n"
-        f"Greatest relative difference: {worst_relative} at index {at_relative}{_allowed(rtol, rtol, atol)}"
+        f"Greatest absolute difference: {worst_absolute} at index "
+        f"{at_absolute}{_allowed(atol, rtol, atol)}\n"
+        f"Greatest relative difference: {worst_relative} at index "
+        f"{at_relative}{_allowed(rtol, rtol, atol)}"
     )
 
 
@@ -220,7 +235,8 @@ def assert_close(
 ):
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere.
 
-    Compares tensors, numbers, and sequences and mappings of them. Without tolerances those of the dtypes are used."""
+    Compares tensors, numbers, and sequences and mappings of them. Without tolerances those of
+    the dtypes are used."""
     comparison = _Comparison(
         allow_subclasses=allow_subclasses,
         rtol=rtol,

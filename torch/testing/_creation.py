@@ -5,10 +5,28 @@ import math
 
 import torch
 
-_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
+_INTEGERS = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+)
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_FLOATS_8BIT = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
-_COMPLEX = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
+_FLOATS_8BIT = (
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+)
+_COMPLEX = {
+    torch.complex32: torch.float16,
+    torch.complex64: torch.float32,
+    torch.complex128: torch.float64,
+}
 
 
 def _bounds(low, high, default, lowest, highest, dtype):
@@ -23,7 +41,8 @@ def _bounds(low, high, default, lowest, highest, dtype):
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     elif high < lowest or low > highest:
         raise ValueError(
-            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only supports "
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
+            "only supports "
             f"[{lowest}, {highest}]"
         )
     return max(low, lowest), min(high, highest)
@@ -32,7 +51,9 @@ def _bounds(low, high, default, lowest, highest, dtype):
 def _fill(shape, dtype, device, low, high):
     if dtype is torch.bool:
         low, high = _bounds(low, high, (0, 2), 0, 2, dtype)
-        return torch.randint(int(low), max(int(high), int(low) + 1), shape, device=device, dtype=dtype)
+        return torch.randint(
+            int(low), max(int(high), int(low) + 1), shape, device=device, dtype=dtype
+        )
     if dtype in _INTEGERS:
         info = torch.iinfo(dtype)
         low, high = _bounds(low, high, (-9, 10), info.min, info.max, dtype)
@@ -48,7 +69,9 @@ def _fill(shape, dtype, device, low, high):
         info = torch.finfo(dtype)
         low, high = _bounds(low, high, (-9, 9), info.min, info.max, dtype)
         return torch.empty(shape, device=device, dtype=torch.float32).uniform_(low, high).to(dtype)
-    raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor().")
+    raise TypeError(
+        f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor()."
+    )
 
 
 def make_tensor(
@@ -64,14 +87,16 @@ def make_tensor(
 ):
     """A tensor of random values from [low, high).
 
-    The default interval is [-9, 9) for floating point, [-9, 10) for integers (from 0 for unsigned ones) and both
-    values for booleans. noncontiguous: with gaps in memory. exclude_zero: zeros become the smallest positive value."""
+    The default interval is [-9, 9) for floating point, [-9, 10) for integers (from 0 for
+    unsigned ones) and both values for booleans. noncontiguous: with gaps in memory.
+    exclude_zero: zeros become the smallest positive value."""
     if len(shape) == 1 and isinstance(shape[0], collections.abc.Sequence):
         shape = shape[0]
     shape = tuple(shape)
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(
-            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}"
+            "`requires_grad=True` is not supported for boolean and integral dtypes, but got "
+            f"dtype={dtype}"
         )
     if noncontiguous and memory_format is not None:
         raise ValueError(

@@ -1,4 +1,5 @@
-"""Helpers around tensors: hooks, pytrees, DLPack, device contexts. Submodules are loaded on first use."""
+"""Helpers around tensors: hooks, pytrees, DLPack, device contexts. Submodules are loaded on first
+use."""
 
 
 def __getattr__(name):

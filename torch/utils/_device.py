@@ -12,10 +12,14 @@ _global = None
 def _factories():
     """The functions whose `device` argument decides where the result lives."""
     names = (
-        "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted empty_strided eye "
-        "fft.fftfreq fft.rfftfreq frombuffer from_file full hamming_window hann_window kaiser_window linspace "
-        "logspace normal ones rand randint randn randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor "
-        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor tril_indices "
+        "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted "
+        "empty_strided eye "
+        "fft.fftfreq fft.rfftfreq frombuffer from_file full hamming_window hann_window "
+        "kaiser_window linspace "
+        "logspace normal ones rand randint randn randperm range scalar_tensor sparse_bsc_tensor "
+        "sparse_bsr_tensor "
+        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor "
+        "tril_indices "
         "triu_indices vander zeros"
     ).split()
     found = set()

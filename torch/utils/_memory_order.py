@@ -21,11 +21,13 @@ def dim_order(tensor, formats=()):
     matching = sum(
         tensor.is_contiguous(memory_format=item)
         for item in formats
-        if item is torch.contiguous_format or tensor.dim() == (4 if item is torch.channels_last else 5)
+        if item is torch.contiguous_format
+        or tensor.dim() == (4 if item is torch.channels_last else 5)
     )
     if matching > 1 or (formats and not matching):
         raise RuntimeError(
-            f"The tensor does not have unique dim order, or cannot map to exact one of the given memory formats: "
+            "The tensor does not have unique dim order, or cannot map to exact one of the "
+            "given memory formats: "
             f"size {tuple(sizes)}, strides {tuple(strides)}."
         )
     return tuple(sorted(range(tensor.dim()), key=lambda d: -strides[d]))

@@ -1,4 +1,5 @@
-"""__torch_dispatch__ from Python: modes that see every operator below autograd, and help for wrapper subclasses."""
+"""__torch_dispatch__ from Python: modes that see every operator below autograd, and help for
+wrapper subclasses."""
 
 import contextlib
 
@@ -98,7 +99,8 @@ def _disable_current_modes():
             _push_mode(mode)
 
 
-# ---- wrapper subclasses ---------------------------------------------------------------------------------------
+# ---- wrapper subclasses
+# ---------------------------------------------------------------------------------------
 
 
 def is_traceable_wrapper_subclass(t):
@@ -125,7 +127,8 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
     result = type(t).__tensor_unflatten__(inner, context, outer_size, outer_stride)
     if result.shape != outer_size or result.stride() != tuple(outer_stride):
         raise AssertionError(
-            f"Expected return value from {type(t)}__tensor_unflatten__() to have shape equal to {outer_size} and "
+            f"Expected return value from {type(t)}__tensor_unflatten__() to have shape equal to "
+            f"{outer_size} and "
             f"stride {outer_stride}, but got {result.shape} and {result.stride()}"
         )
     return result
@@ -150,7 +153,11 @@ def _bind(schema, args, kwargs):
 
 def _share_storage(source, result):
     """Makes the storage of a view that a subclass returned the storage of what it views."""
-    if not isinstance(source, torch.Tensor) or not isinstance(result, torch.Tensor) or source is result:
+    if (
+        not isinstance(source, torch.Tensor)
+        or not isinstance(result, torch.Tensor)
+        or source is result
+    ):
         return
     with torch.no_grad(), _C._DisableTorchDispatch():
         geometry = result.storage_offset(), result.shape, result.stride()
@@ -158,7 +165,8 @@ def _share_storage(source, result):
 
 
 def return_and_correct_aliasing(func, args, kwargs, out):
-    """What a wrapper subclass returns from __torch_dispatch__, with the aliasing that the schema promises.
+    """What a wrapper subclass returns from __torch_dispatch__, with the aliasing that the schema
+    promises.
 
     In-place and out= operators return the argument itself; views share their base's storage."""
     schema = func._schema

@@ -1,357 +1,50 @@
 """Trees of containers with values at their leaves: flattening, mapping, and rebuilding.
 
-A container type is known by how it is taken apart and put together (register_pytree_node); everything else is a leaf,
-None included. A TreeSpec is the tree without its leaves.
+A container type is known by how it is taken apart and put together (register_pytree_node);
+everything else is a leaf, None included. A TreeSpec is the tree without its leaves.
 """
 
-import dataclasses
+# ruff: noqa: F401
 import json
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, deque
 
-import torch
+from torch.utils._pytree_nodes import (
+    BUILTIN_TYPES,
+    CONSTANT_NODES,
+    SERIALIZED_TYPE_TO_PYTHON_TYPE,
+    SUPPORTED_NODES,
+    SUPPORTED_SERIALIZED_TYPES,
+    ConstantNode,
+    GetAttrKey,
+    MappingKey,
+    NodeDef,
+    SequenceKey,
+    _deregister_pytree_node,
+    _get_node_type,
+    _node_type,
+    _register_pytree_node,
+    is_constant_class,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
 
-SUPPORTED_NODES = {}
-SUPPORTED_SERIALIZED_TYPES = {}
-SERIALIZED_TYPE_TO_PYTHON_TYPE = {}
-CONSTANT_NODES = set()
-BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
 DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
 
-
-@dataclasses.dataclass(frozen=True)
-class SequenceKey:
-    """A step of a path into a sequence."""
-
-    idx: int
-
-    def __str__(self):
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence):
-        """The item."""
-        return sequence[self.idx]
-
-
-@dataclasses.dataclass(frozen=True)
-class MappingKey:
-    """A step of a path into a mapping."""
-
-    key: object
-
-    def __str__(self):
-        return f"[{self.key!r}]"
-
-    def get(self, mapping):
-        """The value."""
-        return mapping[self.key]
-
-
-@dataclasses.dataclass(frozen=True)
-class GetAttrKey:
-    """A step of a path to an attribute."""
-
-    name: str
-
-    def __str__(self):
-        return f".{self.name}"
-
-    def get(self, obj):
-        """The attribute."""
-        return getattr(obj, self.name)
-
-
-@dataclasses.dataclass(frozen=True)
-class NodeDef:
-    """How a container is taken apart and put together."""
-
-    type: object
-    flatten_fn: object
-    unflatten_fn: object
-    flatten_with_keys_fn: object = None
-
-
-@dataclasses.dataclass(frozen=True)
-class _SerializeNodeDef:
-    typ: object
-    serialized_type_name: str
-    to_dumpable_context: object = None
-    from_dumpable_context: object = None
-
-
-def register_pytree_node(
-    cls,
-    flatten_fn,
-    unflatten_fn,
-    *,
-    serialized_type_name=None,
-    to_dumpable_context=None,
-    from_dumpable_context=None,
-    flatten_with_keys_fn=None,
-):
-    """Makes `cls` a container.
-
-    flatten_fn(value) -> (children, context); unflatten_fn(children, context) -> value; flatten_with_keys_fn(value) ->
-    ([(key, child)], context). The context must be comparable; to_dumpable_context and from_dumpable_context turn it
-    into something that JSON can hold and back."""
-    if cls in SUPPORTED_NODES:
-        raise ValueError(f"{cls} is already registered as pytree node.")
-    _register(
-        cls,
-        flatten_fn,
-        unflatten_fn,
-        flatten_with_keys_fn,
-        serialized_type_name,
-        to_dumpable_context,
-        from_dumpable_context,
-    )
-
-
-def _register(cls, flatten, unflatten, with_keys, name=None, to_dumpable=None, from_dumpable=None):
-    if (to_dumpable is None) != (from_dumpable is None):
-        raise ValueError(
-            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
-        )
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten, with_keys)
-    name = name or f"{getattr(cls, '__module__', '')}.{getattr(cls, '__qualname__', cls)}"
-    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, name, to_dumpable, from_dumpable)
-    SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
-
-
-_register_pytree_node = register_pytree_node
-
-
-def _deregister_pytree_node(cls):
-    del SUPPORTED_NODES[cls]
-    name = SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name
-    del SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
-    CONSTANT_NODES.discard(cls)
-
-
-def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
-    """Makes a dataclass a container of its fields."""
-    drop = set(drop_field_names or ())
-    if field_names is None:
-        if not dataclasses.is_dataclass(cls):
-            raise ValueError("field_names must be specified with a list of all fields of the class")
-        field_names = [f.name for f in dataclasses.fields(cls) if f.init]
-    names = [name for name in field_names if name not in drop]
-
-    def flatten(obj):
-        present = [name for name in names if getattr(obj, name) is not None]
-        absent = [name for name in names if getattr(obj, name) is None]
-        return [getattr(obj, name) for name in present], [present, absent]
-
-    def unflatten(values, context):
-        present, absent = context
-        return cls(**dict(zip(present, values)), **dict.fromkeys(absent))
-
-    def with_keys(obj):
-        values, context = flatten(obj)
-        return [(GetAttrKey(name), value) for name, value in zip(context[0], values)], context
-
-    register_pytree_node(
-        cls,
-        flatten,
-        unflatten,
-        serialized_type_name=serialized_type_name,
-        flatten_with_keys_fn=with_keys,
-    )
-
-
-class ConstantNode:
-    """The context of a constant: a container without children that compares by its value."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def __eq__(self, other):
-        return isinstance(other, ConstantNode) and self.value == other.value
-
-    def __hash__(self):
-        return hash(self.value)
-
-
-def register_constant(cls):
-    """Makes `cls` a container without children, so that its values belong to the structure of a tree."""
-    if cls.__eq__ is object.__eq__:
-        raise TypeError(f"register_constant(cls) expects `cls` to have a non-default __eq__: {cls}")
-    if cls.__hash__ is None:
-        raise TypeError(f"register_constant(cls) expects `cls` to have a __hash__: {cls}")
-    register_pytree_node(
-        cls,
-        lambda value: ([], ConstantNode(value)),
-        lambda children, context: context.value,
-        flatten_with_keys_fn=lambda value: ([], ConstantNode(value)),
-    )
-    CONSTANT_NODES.add(cls)
-
-
-def is_constant_class(cls):
-    """Whether register_constant knows cls."""
-    return isinstance(cls, type) and cls in CONSTANT_NODES
-
-
-# ---- the containers of the standard library -------------------------------------------------------------------
-
-
-def is_namedtuple_class(cls):
-    """Whether cls was made by namedtuple."""
-    if not isinstance(cls, type) or not issubclass(cls, tuple):
-        return False
-    fields = getattr(cls, "_fields", None)
-    return (
-        isinstance(fields, tuple)
-        and all(isinstance(name, str) for name in fields)
-        and callable(getattr(cls, "_make", None))
-    )
-
-
-def is_namedtuple_instance(obj):
-    """Whether obj is a named tuple."""
-    return is_namedtuple_class(type(obj))
-
-
-def is_namedtuple(obj):
-    """Whether obj is a named tuple or the class of one."""
-    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
-
-
-def is_structseq_class(cls):
-    """Whether cls is a struct sequence, as the results of torch.max and the like are."""
-    return (
-        isinstance(cls, type)
-        and cls.__bases__ == (tuple,)
-        and all(isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields"))
-    )
-
-
-def is_structseq_instance(obj):
-    """Whether obj is a struct sequence."""
-    return is_structseq_class(type(obj))
-
-
-def is_structseq(obj):
-    """Whether obj is a struct sequence or the class of one."""
-    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
-
-
-def _indexed(flatten):
-    def with_keys(value):
-        children, context = flatten(value)
-        return [(SequenceKey(i), child) for i, child in enumerate(children)], context
-
-    return with_keys
-
-
-def _keyed(flatten):
-    def with_keys(value):
-        children, context = flatten(value)
-        keys = context[1] if isinstance(value, defaultdict) else context
-        return [(MappingKey(key), child) for key, child in zip(keys, children)], context
-
-    return with_keys
-
-
-def _flatten_sequence(value):
-    return list(value), None
-
-
-def _flatten_dict(value):
-    return list(value.values()), list(value.keys())
-
-
-def _flatten_namedtuple(value):
-    return list(value), type(value)
-
-
-def _flatten_namedtuple_with_keys(value):
-    return [(GetAttrKey(name), getattr(value, name)) for name in value._fields], type(value)
-
-
-def _flatten_defaultdict(value):
-    return list(value.values()), [value.default_factory, list(value.keys())]
-
-
-def _flatten_deque(value):
-    return list(value), value.maxlen
-
-
-_register(tuple, _flatten_sequence, lambda v, c: tuple(v), _indexed(_flatten_sequence), "builtins.tuple")
-_register(list, _flatten_sequence, lambda v, c: list(v), _indexed(_flatten_sequence), "builtins.list")
-_register(dict, _flatten_dict, lambda v, c: dict(zip(c, v)), _keyed(_flatten_dict), "builtins.dict")
-_register(
-    namedtuple,
-    _flatten_namedtuple,
-    lambda v, c: c(*v),
-    _flatten_namedtuple_with_keys,
-    "collections.namedtuple",
-    lambda c: f"{c.__module__}.{c.__qualname__}",
-    lambda name: _class_by_name(name),
-)
-_register(
-    OrderedDict,
-    _flatten_dict,
-    lambda v, c: OrderedDict(zip(c, v)),
-    _keyed(_flatten_dict),
-    "collections.OrderedDict",
-)
-_register(
-    defaultdict,
-    _flatten_defaultdict,
-    lambda v, c: defaultdict(c[0], zip(c[1], v)),
-    _keyed(_flatten_defaultdict),
-    "collections.defaultdict",
-    lambda c: [f"{c[0].__module__}.{c[0].__qualname__}" if c[0] else None, c[1]],
-    lambda c: [_class_by_name(c[0]) if c[0] else None, c[1]],
-)
-_register(
-    deque,
-    _flatten_deque,
-    lambda v, c: deque(v, maxlen=c),
-    _indexed(_flatten_deque),
-    "collections.deque",
-)
-
-
-_register(
-    torch.Size, _flatten_sequence, lambda v, c: torch.Size(v), _indexed(_flatten_sequence), "torch.Size"
-)
-
-
-def _class_by_name(name):
-    from importlib import import_module
-
-    module, _, qualname = name.rpartition(".")
-    found = import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found
-
-
-def _node_type(tree):
-    cls = type(tree)
-    if cls in SUPPORTED_NODES:
-        return cls
-    return namedtuple if is_namedtuple_class(cls) else _structseq_type(cls)
-
-
-_get_node_type = _node_type
-
-
-def _structseq_type(cls):
-    """Struct sequences become containers when they are first met."""
-    if is_structseq_class(cls):
-        _register(cls, _flatten_sequence, lambda v, c, cls=cls: cls(v), _indexed(_flatten_sequence))
-    return cls
-
-
-# ---- specs ----------------------------------------------------------------------------------------------------
+# ---- specs ---------------------------------------------------------------------------------------
+# -------------
 
 
 class TreeSpec:
     """The structure of a tree: a container's type, its context and the specs of its children."""
 
-    __slots__ = ("type", "context", "children_specs", "num_nodes", "num_leaves", "num_children")
+    __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
 
     def __init__(self, type, context, children_specs):
         self.type = type
@@ -401,7 +94,8 @@ class TreeSpec:
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree "
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec "
+                "refers to a pytree "
                 f"that holds {self.num_leaves} items ({self})."
             )
         return self._build(iter(leaves))
@@ -413,7 +107,9 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def flatten_up_to(self, tree):
-        """The parts of `tree` where this spec has leaves; the structure above them has to be the same."""
+        """The parts of `tree` where this spec has leaves; the structure above them has to be the
+        same.
+        """
         parts = []
         self._flatten_up_to(tree, parts)
         return parts
@@ -423,7 +119,11 @@ class TreeSpec:
             parts.append(tree)
             return
         node_type = _node_type(tree)
-        if node_type is not self.type and not {node_type, self.type} <= {dict, OrderedDict, defaultdict}:
+        if node_type is not self.type and not {node_type, self.type} <= {
+            dict,
+            OrderedDict,
+            defaultdict,
+        }:
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {node_type!r}.")
         children, context = SUPPORTED_NODES[node_type].flatten_fn(tree)
         if len(children) != self.num_children:
@@ -433,11 +133,13 @@ class TreeSpec:
         if self.type in (dict, OrderedDict, defaultdict):
             keys = self.context[1] if self.type is defaultdict else self.context
             if set(keys) != set(tree):
-                raise ValueError(f"Node keys mismatch; expected {list(keys)}, but got {list(tree)}.")
+                raise ValueError(
+                    f"Node keys mismatch; expected {list(keys)}, but got {list(tree)}."
+                )
             children = [tree[key] for key in keys]
         elif context != self.context and self.type is not deque:
             raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
-        for child, spec in zip(children, self.children_specs):
+        for child, spec in zip(children, self.children_specs, strict=True):
             spec._flatten_up_to(child, parts)
 
 
@@ -466,7 +168,8 @@ def treespec_dict(mapping=(), /, **kwargs):
     return TreeSpec(dict, list(members), list(members.values()))
 
 
-# ---- trees ----------------------------------------------------------------------------------------------------
+# ---- trees ---------------------------------------------------------------------------------------
+# -------------
 
 
 def tree_is_leaf(tree, is_leaf=None):
@@ -500,7 +203,8 @@ def tree_unflatten(leaves, treespec):
     """The tree of a spec with these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            f"Expected `treespec` to be an instance of TreeSpec but got item of type {type(treespec)}."
+            "Expected `treespec` to be an instance of TreeSpec but got item of type "
+            f"{type(treespec)}."
         )
     return treespec.unflatten(leaves)
 
@@ -534,13 +238,14 @@ def tree_map(func, tree, *rests, is_leaf=None):
 def tree_map_(func, tree, *rests, is_leaf=None):
     """Calls func for each leaf and returns the tree."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    for items in zip(leaves, *[spec.flatten_up_to(rest) for rest in rests]):
+    for items in zip(leaves, *[spec.flatten_up_to(rest) for rest in rests], strict=True):
         func(*items)
     return tree
 
 
 def map_only(type_or_types_or_pred, /):
-    """A decorator: the function is applied to values of the types (or for which the predicate holds) alone."""
+    """A decorator: the function is applied to values of the types (or for which the predicate
+    holds) alone."""
     import types
 
     if isinstance(type_or_types_or_pred, (type, tuple, types.UnionType)):
@@ -595,7 +300,9 @@ def arg_tree_leaves(*args, **kwargs):
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """The leaves of a prefix of a tree, repeated for all that stands below; None if it is no prefix."""
+    """The leaves of a prefix of a tree, repeated for all that stands below; None if it is no
+    prefix.
+    """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or _node_type(tree) is not treespec.type:
@@ -604,7 +311,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
     if len(children) != treespec.num_children or context != treespec.context:
         return None
     result = []
-    for child, spec in zip(children, treespec.children_specs):
+    for child, spec in zip(children, treespec.children_specs, strict=True):
         part = _broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:
             return None
@@ -612,7 +319,8 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
     return result
 
 
-# ---- paths ----------------------------------------------------------------------------------------------------
+# ---- paths ---------------------------------------------------------------------------------------
+# -------------
 
 
 def _leaves_with_path(path, tree, is_leaf):
@@ -623,7 +331,8 @@ def _leaves_with_path(path, tree, is_leaf):
     with_keys = SUPPORTED_NODES[node_type].flatten_with_keys_fn
     if with_keys is None:
         raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {node_type}. Please pass a flatten_with_keys_fn "
+            f"Did not find a flatten_with_keys_fn for type: {node_type}. Please pass a "
+            "flatten_with_keys_fn "
             "argument to register_pytree_node."
         )
     for key, child in with_keys(tree)[0]:
@@ -643,7 +352,7 @@ def tree_flatten_with_path(tree, is_leaf=None):
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
     """tree_map whose function gets the path of the leaf first."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
-    columns = list(zip(*pairs)) if pairs else [(), ()]
+    columns = list(zip(*pairs, strict=True)) if pairs else [(), ()]
     columns += [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten(list(map(func, *columns)))
 
@@ -660,7 +369,8 @@ def key_get(obj, kp):
     return obj
 
 
-# ---- specs as text --------------------------------------------------------------------------------------------
+# ---- specs as text
+# --------------------------------------------------------------------------------------------
 
 
 def _spec_to_json(spec):
@@ -676,7 +386,9 @@ def _spec_to_json(spec):
 def treespec_dumps(treespec, protocol=None):
     """A spec as JSON."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"treespec_dumps(treespec, protocol): Expected a TreeSpec, got {type(treespec)}.")
+        raise TypeError(
+            f"treespec_dumps(treespec, protocol): Expected a TreeSpec, got {type(treespec)}."
+        )
     protocol = DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL if protocol is None else protocol
     if protocol != 1:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
@@ -688,7 +400,9 @@ def _spec_from_json(data):
         return _LEAF
     cls = SERIALIZED_TYPE_TO_PYTHON_TYPE.get(data["type"])
     if cls is None:
-        raise NotImplementedError(f"Deserializing {data['type']!r}, which is not registered as pytree node.")
+        raise NotImplementedError(
+            f"Deserializing {data['type']!r}, which is not registered as pytree node."
+        )
     load = SUPPORTED_SERIALIZED_TYPES[cls].from_dumpable_context
     context = json.loads(data["context"])
     children = [_spec_from_json(child) for child in data["children_spec"]]

@@ -76,7 +76,9 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
     if not hasattr(ext_tensor, "__dlpack__"):
         if device is not None or copy is not None:
-            raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+            raise AssertionError(
+                "device and copy kwargs not supported when ext_tensor is already a DLPack capsule."
+            )
         return _C._from_dlpack(ext_tensor)
     kwargs = {"max_version": (1, 0)}
     if copy is not None:

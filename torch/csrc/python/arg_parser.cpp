@@ -92,8 +92,9 @@ bool Matcher::accepts_tensor(PyObject* o) {
   if (C10_LIKELY(is_plain_tensor(o))) return true;
   const uint8_t traits = type_traits(Py_TYPE(o));
   if ((traits & kOverrides) && overrides_enabled()) {
-    values_.overrides_ = true;
-    return true;
+    const bool plain_use = values_.signature_->flags & kNoOverride;
+    values_.overrides_ = !plain_use;
+    return !plain_use || (traits & kIsTensorType);
   }
   if (traits & kIsTensorType) return true;
   return numbers_ && (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o));
@@ -273,7 +274,8 @@ PyObject* call(const Function& function, PyObject* self, PyObject* const* args, 
     return nullptr;
   }
   if (C10_UNLIKELY(values.overrides_ || (self && !is_plain_tensor(self)) ||
-                   function_mode_active())) {
+                   function_mode_active()) &&
+      !(signature->flags & kNoOverride)) {
     PyObject* result = nullptr;
     if (matcher.run_override(&result)) return result;
   }

@@ -42,7 +42,8 @@ enum ParamFlag : uint8_t {
 enum SignatureFlag : uint8_t {
   kHidden = 1,     // not shown in messages
   kDeprecated = 2, // accepted, not shown
-  kVarargs = 4     // the leading list may be spread out: zeros(2, 3)
+  kVarargs = 4,    // the leading list may be spread out: zeros(2, 3)
+  kNoOverride = 8  // __torch_function__ is not asked (constructors)
 };
 
 struct Param {

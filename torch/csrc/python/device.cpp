@@ -1,11 +1,14 @@
 // torch.device: a kind and an index. It is also a context manager that sets the default device; that
-// part is a torch function mode written in Python, which __enter__ reaches when it is used.
+// part is a torch function mode written in Python, loaded when it is used.
 #include <torch/csrc/python/types.h>
 
 #include <torch/csrc/python/arg_parser.h>
 
+#include <c10/core/Allocator.h>
+
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace torch::python {
 
@@ -21,6 +24,14 @@ c10::DeviceIndex checked_index(int64_t index) {
               " is too large: at most ",
               static_cast<int>(std::numeric_limits<c10::DeviceIndex>::max()));
   return static_cast<c10::DeviceIndex>(index);
+}
+
+bool has_cuda() {
+  try {
+    return c10::GetAllocator(c10::kCUDA) != nullptr;
+  } catch (const c10::Error&) {
+    return false;
+  }
 }
 
 PyObject* from_device(ArgValues& a) { return wrap(a.device(0)); }
@@ -79,27 +90,38 @@ PyObject* device_reduce(PyObject* self, PyObject*) {
   return Py_BuildValue("O(si)", Py_TYPE(self), type, static_cast<int>(d.index()));
 }
 
-PyObject* call_hook(const char* name, PyObject* self, PyObject* args) {
-  PyRef module(PyImport_ImportModule("torch.utils._device"));
-  PyRef hook(module ? PyObject_GetAttrString(module.get(), name) : nullptr);
-  if (!hook) return nullptr;
-  PyRef head(PyTuple_Pack(1, self));
-  PyRef all(head ? PySequence_Concat(head.get(), args) : nullptr);
-  return all ? PyObject_CallObject(hook.get(), all.get()) : nullptr;
-}
-PyObject* device_enter(PyObject* self, PyObject* args) {
-  return call_hook("_device_enter", self, args);
-}
-PyObject* device_exit(PyObject* self, PyObject* args) {
-  return call_hook("_device_exit", self, args);
-}
-// As a decorator the device is the default while the function runs.
-PyObject* device_call(PyObject* self, PyObject* args, PyObject*) {
-  return call_hook("_device_decorate", self, args);
+PyRef make_context(PyObject* self) {
+  static PyObject* factory = nullptr;
+  if (!cached_attribute(factory, "torch.utils._device", "DeviceContext")) throw python_error();
+  return checked(PyObject_CallOneArg(factory, self));
 }
 
+// Contexts entered on this thread, innermost last; a device object itself has no state.
+std::vector<PyObject*>& entered_contexts() {
+  static thread_local std::vector<PyObject*> contexts;
+  return contexts;
+}
+
+PyObject* device_enter(PyObject* self, PyObject*) {
+  return guarded([&] {
+    PyRef context = make_context(self);
+    PyRef ignored = checked(PyObject_CallMethod(context.get(), "__enter__", nullptr));
+    entered_contexts().push_back(context.release());
+    Py_INCREF(self);
+    return self;
+  });
+}
+PyObject* device_exit(PyObject*, PyObject* args) {
+  return guarded([&] {
+    if (entered_contexts().empty()) raise(PyExc_RuntimeError, "this device was not entered");
+    PyRef context(entered_contexts().back());
+    entered_contexts().pop_back();
+    PyRef method = checked(PyObject_GetAttrString(context.get(), "__exit__"));
+    return checked(PyObject_CallObject(method.get(), args)).release();
+  });
+}
 PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
-                         {"__enter__", device_enter, METH_VARARGS, nullptr},
+                         {"__enter__", device_enter, METH_NOARGS, nullptr},
                          {"__exit__", device_exit, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
@@ -122,7 +144,10 @@ bool device_from_object(PyObject* o, c10::Device* out) {
   } else if (PyUnicode_Check(o)) {
     *out = c10::Device(utf8(o));
   } else if (PyLong_Check(o) && !PyBool_Check(o)) {
-    *out = c10::Device(c10::kCUDA, checked_index(to_int64(o)));
+    // A bare number is an index of the machine's accelerator.
+    const c10::DeviceIndex index = checked_index(to_int64(o));
+    TORCH_CHECK(has_cuda(), "Cannot access accelerator device when none is available.");
+    *out = c10::Device(c10::kCUDA, index);
   } else {
     return false;
   }
@@ -137,7 +162,6 @@ bool init_device(PyObject* module) {
   DeviceType.tp_str = device_str;
   DeviceType.tp_hash = device_hash;
   DeviceType.tp_richcompare = device_compare;
-  DeviceType.tp_call = device_call;
   DeviceType.tp_methods = methods;
   DeviceType.tp_getset = properties;
   if (!add_type(module, &DeviceType)) return false;

@@ -58,7 +58,7 @@ PyObject* new_info(PyTypeObject* type, c10::ScalarType dtype) {
 
 PyObject* make_finfo(ArgValues& a) {
   const c10::ScalarType dtype = a.present(0) ? a.scalar_type(0) : c10::get_default_dtype();
-  if (!c10::isFloatingType(dtype) && !c10::isComplexType(dtype)) {
+  if (!c10::isFloatingType(dtype) && !c10::isComplexType(dtype) && !c10::isFloat8Type(dtype)) {
     raise_type_error("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                      "'torch.finfo'");
   }
@@ -79,8 +79,8 @@ PyObject* make_iinfo(ArgValues& a) {
 
 constexpr Param kFinfoParams[] = {{"type", P::ScalarType, kHasDefault | kOptional, 0, "None"}};
 constexpr Param kIinfoParams[] = {{"type", P::ScalarType, 0, 0, nullptr}};
-const Signature kFinfoSignature[] = {{kFinfoParams, 1, 1, 0, make_finfo, "finfo(dtype type=None)"}};
-const Signature kIinfoSignature[] = {{kIinfoParams, 1, 1, 0, make_iinfo, "iinfo(dtype type)"}};
+const Signature kFinfoSignature[] = {{kFinfoParams, 1, 1, kNoOverride, make_finfo, "finfo(dtype type=None)"}};
+const Signature kIinfoSignature[] = {{kIinfoParams, 1, 1, kNoOverride, make_iinfo, "iinfo(dtype type)"}};
 const Function kFinfo = {"finfo", "torch", kFinfoSignature, 1};
 const Function kIinfo = {"iinfo", "torch", kIinfoSignature, 1};
 

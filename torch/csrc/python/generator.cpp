@@ -43,7 +43,7 @@ PyObject* make_generator(ArgValues& a) {
   return new_object(&GeneratorType, at::detail::createCPUGenerator());
 }
 constexpr Param kParams[] = {{"device", P::Device, kHasDefault | kOptional, 0, "None"}};
-const Signature kSignature[] = {{kParams, 1, 1, 0, make_generator, "Generator(Device device=None)"}};
+const Signature kSignature[] = {{kParams, 1, 1, kNoOverride, make_generator, "Generator(Device device=None)"}};
 const Function kConstructor = {"Generator", "torch", kSignature, 1};
 
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {

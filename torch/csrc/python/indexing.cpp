@@ -52,7 +52,9 @@ int64_t slice_bound(PyObject* o) {
   if (C10_LIKELY(PyLong_Check(o))) {
     int overflow = 0;
     const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
-    return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN + 1 : value;
+    // Numbers below are not plain integers to the operators: see Note [Symbolic integers are handles].
+    constexpr int64_t kLowest = c10::SymInt::kSymbolicBound;
+    return overflow > 0 ? INT64_MAX : overflow < 0 || value < kLowest ? kLowest : value;
   }
   if (!PyIndex_Check(o)) {
     raise_type_error("slice indices must be integers or None or have an __index__ method");

@@ -25,7 +25,8 @@ int find_argument(const at::FunctionSchema& schema, PyObject* keyword) {
 }
 
 [[noreturn]] void fail_call(const at::FunctionSchema& schema, const std::string& why) {
-  raise_type_error(c10::str(name_of(schema), "() ", why, "\nDeclaration: ", schema.str()));
+  raise(PyExc_RuntimeError,
+        c10::str(name_of(schema), "() ", why, " Declaration: ", schema.str()));
 }
 
 // Equality of an argument with its schema default, for values that can be defaults.
@@ -65,9 +66,8 @@ at::Stack stack_from_call(const at::FunctionSchema& schema, PyObject* const* arg
   const size_t count = schema.arguments.size();
   std::vector<PyObject*> given(count, nullptr);
   if (static_cast<size_t>(nargs) > positional_count(schema)) {
-    fail_call(schema, c10::str("expected at most ", positional_count(schema),
-                               " argument(s) but received ", static_cast<long>(nargs),
-                               " argument(s)."));
+    fail_call(schema, c10::str("takes ", positional_count(schema), " positional argument(s) but ",
+                               static_cast<long>(nargs), " was/were given."));
   }
   for (Py_ssize_t i = 0; i < nargs; ++i) given[static_cast<size_t>(i)] = args[i];
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;

@@ -4,7 +4,7 @@
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/storage.h>
 
-#include <cstring>
+#include <ATen/core/EmptyTensor.h>
 
 namespace torch::python {
 namespace {
@@ -17,9 +17,9 @@ struct Where {
 };
 
 [[noreturn]] void mismatch(PyObject* o, const at::SchemaType& type, const Where& where) {
-  raise_type_error(c10::str(where.function, "() Expected a value of type '", type.str(),
-                            "' for argument '", where.argument, "' but instead found type '",
-                            type_name(o), "'."));
+  raise(PyExc_RuntimeError,
+        c10::str(where.function, "() Expected a value of type '", type.str(), "' for argument '",
+                 where.argument, "' but instead found type '", type_name(o), "'."));
 }
 
 at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, const Where& where) {
@@ -28,8 +28,10 @@ at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, co
   };
   switch (kind) {
   case Kind::Tensor:
-    require(is_tensor(o));
-    return at::IValue(tensor_of(o));
+    if (is_tensor(o)) return at::IValue(tensor_of(o));
+    // A number passes for a 0-d tensor that promotes like a number.
+    require(is_number_like(o));
+    return at::IValue(at::detail::wrapped_number(to_scalar(o)));
   case Kind::Int:
   case Kind::SymInt:
     require(is_integer_like(o));

@@ -108,6 +108,28 @@ PyObject* operator_redispatch(PyObject* self, PyObject* const* args, Py_ssize_t 
   });
 }
 
+// The operator's definition in terms of others, or null.
+void* composite_kernel(const at::OperatorEntry& op) {
+  for (const at::KernelInit* k = op.kernels; k && k->key != c10::DispatchKey::Undefined; ++k) {
+    if (k->key == c10::DispatchKey::CompositeImplicitAutograd) return k->fn;
+  }
+  return nullptr;
+}
+
+// decompose(*args, **kwargs): runs that definition, or answers NotImplemented.
+PyObject* operator_decompose(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    const at::OperatorEntry& op = entry_of(self);
+    void* kernel = composite_kernel(op);
+    if (!kernel) Py_RETURN_NOTIMPLEMENTED;
+    at::Stack stack = stack_from_call(op.schema(), args, nargs, kwnames);
+    const c10::DispatchKeySet keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
+    op.boxing->boxed_from_unboxed(kernel, at::KernelContext{&op, keys}, stack);
+    return result_from_stack(op.schema(), stack).release();
+  });
+}
+
 // ---- properties --------------------------------------------------------------------------------------------------
 PyObject* operator_name(PyObject* self, void*) { return PyUnicode_FromString(entry_of(self).name); }
 PyObject* operator_overload(PyObject* self, void*) {
@@ -153,6 +175,8 @@ PyMethodDef operator_methods[] = {
     {"redispatch_boxed",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_redispatch)),
      METH_FASTCALL | METH_KEYWORDS, "redispatch_boxed(keyset, *args, **kwargs)"},
+    {"decompose", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_decompose)),
+     METH_FASTCALL | METH_KEYWORDS, "decompose(*args, **kwargs)"},
     {"has_kernel_for_dispatch_key", operator_has_kernel, METH_O,
      "Whether a kernel is registered for exactly this key."},
     {"has_computed_kernel_for_dispatch_key", operator_has_kernel_for, METH_O,

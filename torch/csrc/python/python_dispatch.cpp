@@ -3,6 +3,7 @@
 // operators are taken apart first, so that handlers see what they are made of.
 #include <torch/csrc/python/python_dispatch.h>
 
+#include <torch/csrc/python/arg_match.h>
 #include <torch/csrc/python/enum_type.h>
 #include <torch/csrc/python/ivalue_convert.h>
 #include <torch/csrc/python/operators.h>
@@ -12,6 +13,7 @@
 #include <ATen/core/Dispatcher.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace torch::python {
@@ -176,7 +178,20 @@ PyRef ask(PyObject* owner, PyObject* func, PyObject* types, const PythonCall& ca
   raise_type_error(message);
 }
 
-PyRef handle(const at::OperatorEntry& op, const at::Stack& stack) {
+// add.Scalar and its like are this library's way to keep numbers numbers; handlers know the overload on
+// tensors, which takes a number in its place.
+const at::OperatorEntry& public_overload(const at::OperatorEntry& op) {
+  const std::string_view overload(op.overload);
+  const bool plain = overload == "Scalar", mode = overload == "Scalar_mode";
+  const char* colons = std::strstr(op.name, "::");
+  if ((!plain && !mode) || !colons || !takes_numbers_as_tensors(colons + 2)) return op;
+  const char* wanted = plain ? "Tensor" : "Tensor_mode";
+  const at::OperatorEntry* found = at::Dispatcher::singleton().find(op.name, wanted);
+  return found && found->schema().arguments.size() == op.schema().arguments.size() ? *found : op;
+}
+
+PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
+  const at::OperatorEntry& op = public_overload(called);
   const at::FunctionSchema& schema = op.schema();
   Handlers handlers;
   for (size_t i = stack.size() - schema.arguments.size(); i < stack.size(); ++i) {
@@ -277,6 +292,39 @@ PyObject* py_unset_infra(PyObject*, PyObject* key) {
   });
 }
 
+// _RestorePythonTLSSnapshot(): inside, __torch_dispatch__ is reached again from within a handler or a
+// kernel that had switched it off.
+struct PySnapshot {
+  PyObject_HEAD c10::LocalDispatchKeySet saved;
+  bool active;
+};
+PyTypeObject SnapshotType = type_object("torch._C._RestorePythonTLSSnapshot");
+PyObject* snapshot_enter(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<PySnapshot*>(o);
+  self->saved = c10::tls_dispatch_keys;
+  self->active = true;
+  c10::tls_dispatch_keys.excluded &= ~c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  update_thread_keys();
+  return new_none();
+}
+PyObject* snapshot_exit(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<PySnapshot*>(o);
+  if (self->active) c10::tls_dispatch_keys = self->saved;
+  self->active = false;
+  return new_none();
+}
+PyMethodDef snapshot_methods[] = {{"__enter__", snapshot_enter, METH_NOARGS, nullptr},
+                                  {"__exit__", snapshot_exit, METH_VARARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+bool init_snapshot(PyObject* module) {
+  SnapshotType.tp_basicsize = sizeof(PySnapshot);
+  SnapshotType.tp_flags = Py_TPFLAGS_DEFAULT;
+  SnapshotType.tp_new = PyType_GenericNew;
+  SnapshotType.tp_methods = snapshot_methods;
+  return add_type(module, &SnapshotType);
+}
+
 PyMethodDef functions[] = {
     {"_push_on_torch_dispatch_stack", py_push, METH_O, nullptr},
     {"_pop_torch_dispatch_stack", py_pop, METH_VARARGS, nullptr},
@@ -292,7 +340,8 @@ PyMethodDef functions[] = {
 bool init_python_dispatch(PyObject* module) {
   torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
   infra_type = add_enum(module, "torch._C._TorchDispatchModeKey", kInfraMembers, kInfraModes);
-  if (!torch_dispatch_name || !infra_type || PyModule_AddFunctions(module, functions) < 0) {
+  if (!torch_dispatch_name || !infra_type || !init_snapshot(module) ||
+      PyModule_AddFunctions(module, functions) < 0) {
     return false;
   }
   return guarded([&]() -> int {

@@ -188,6 +188,25 @@ PyObject* py_set_precision(PyObject*, PyObject* name) {
   });
 }
 
+// _increment_version(tensors): for kernels that wrote to memory behind autograd's back.
+PyObject* py_increment_version(PyObject*, PyObject* what) {
+  return guarded([&] {
+    auto bump = [](PyObject* o) {
+      if (!is_tensor(o)) raise_type_error(c10::str("expected a tensor, got ", type_name(o)));
+      if (!tensor_of(o).is_inference()) tensor_of(o).unsafeGetTensorImpl()->bump_version();
+    };
+    if (is_tensor(what)) {
+      bump(what);
+      return new_none();
+    }
+    PyRef items = checked(PySequence_Fast(what, "expected a tensor or a sequence of tensors"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      bump(PySequence_Fast_GET_ITEM(items.get(), i));
+    }
+    return new_none();
+  });
+}
+
 PyObject* py_show_config(PyObject*, PyObject*) {
   return guarded([] {
     return wrap(c10::str("Cresset built with:\n  - GCC ", __VERSION__, "\n  - C++ Version: ",
@@ -233,6 +252,7 @@ PyMethodDef functions[] = {
     {"_set_warnAlways", set_setting<&Settings::warn_always>, METH_O, nullptr},
     {"_get_float32_matmul_precision", py_get_precision, METH_NOARGS, nullptr},
     {"_set_float32_matmul_precision", py_set_precision, METH_O, nullptr},
+    {"_increment_version", py_increment_version, METH_O, nullptr},
     {"_show_config", py_show_config, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

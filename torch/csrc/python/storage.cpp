@@ -44,9 +44,8 @@ void storage_dealloc(PyObject* self) {
   if (object->weakrefs) PyObject_ClearWeakRefs(self);
   if (object->storage && object->storage->pyobj == self) object->storage->pyobj = nullptr;
   object->storage.~intrusive_ptr();
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  // The reference to a Python subclass is dropped by that class's own deallocator.
+  Py_TYPE(self)->tp_free(self);
 }
 
 // ---- memory mapped from files or shared between processes -------------------------------------------------

@@ -54,7 +54,7 @@ PyObject* invoke_make_subclass(ArgValues& a) {
   return new_tensor_object(type, std::move(data));
 }
 const Signature kMakeSignature[] = {
-    {kMakeParams, 6, 3, 0, invoke_make_subclass, "_make_subclass(cls, Tensor data, bool require_grad)"}};
+    {kMakeParams, 6, 3, kNoOverride, invoke_make_subclass, "_make_subclass(cls, Tensor data, bool require_grad)"}};
 const Function kMakeSubclass = {"_make_subclass", "torch.Tensor", kMakeSignature, 1};
 
 // ---- _make_wrapper_subclass --------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
   return new_tensor_object(type, std::move(made));
 }
 const Signature kWrapperSignature[] = {
-    {kWrapperParams, 15, 15, 0, invoke_make_wrapper, "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
+    {kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper, "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
 const Function kMakeWrapper = {"_make_wrapper_subclass", "torch.Tensor", kWrapperSignature, 1};
 
 // ---- as_subclass -----------------------------------------------------------------------------------------------

@@ -163,12 +163,31 @@ void tensor_dealloc(PyObject* py) {
 }
 
 // ---- types ---------------------------------------------------------------------------------------------
+// A class that defines __torch_dispatch__ and leaves __torch_function__ as torch.Tensor has it wants its
+// operators one level below: the default __torch_function__ is switched off for it.
+bool settle_overrides(PyTypeObject* type) {
+  if (!PyDict_GetItemString(type->tp_dict, "__torch_dispatch__")) return true;
+  auto function_of = [](PyTypeObject* owner) {
+    PyRef method(PyObject_GetAttrString(reinterpret_cast<PyObject*>(owner), "__torch_function__"));
+    PyRef function(method ? PyObject_GetAttrString(method.get(), "__func__") : nullptr);
+    if (!function) PyErr_Clear();
+    return function;
+  };
+  const PyRef mine = function_of(type), inherited = function_of(TensorClass);
+  if (!mine || mine.get() != inherited.get()) return true;
+  return PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__",
+                                disabled_torch_function) == 0;
+}
+
 // Every Python subclass gets this file's tp_dealloc: CPython's own would clear attributes before
 // the tensor had its chance to be handed to C++.
 PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
-  PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
-  if (made) reinterpret_cast<PyTypeObject*>(made)->tp_dealloc = tensor_dealloc;
-  return made;
+  PyRef made(PyType_Type.tp_new(meta, args, kwargs));
+  if (!made) return nullptr;
+  auto* type = reinterpret_cast<PyTypeObject*>(made.get());
+  type->tp_dealloc = tensor_dealloc;
+  if (TensorClass != &TensorBaseType && !settle_overrides(type)) return nullptr;
+  return made.release();
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -184,6 +203,13 @@ PyMappingMethods as_mapping;
 PyNumberMethods as_number;
 
 Py_ssize_t tensor_length(PyObject* self) {
+  PyObject* result = nullptr;
+  if (C10_UNLIKELY(!is_plain_tensor(self) || function_mode_active()) &&
+      slot_override("__len__", &self, 1, &result)) {
+    const Py_ssize_t length = result ? PyNumber_AsSsize_t(result, PyExc_OverflowError) : -1;
+    Py_XDECREF(result);
+    return length;
+  }
   return guarded([&]() -> Py_ssize_t {
     const at::Tensor& tensor = tensor_of(self);
     if (tensor.dim() == 0) raise_type_error("len() of a 0-d tensor");
@@ -292,6 +318,16 @@ bool init_tensor(PyObject* module) {
   fill_base_type();
   if (!add_type(module, &TensorBaseType)) return false;
   if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods)) return false;
+  // Python 2's names, which programs still use.
+  static constexpr const char* kOldNames[][2] = {{"__div__", "__truediv__"},
+                                                 {"__rdiv__", "__rtruediv__"},
+                                                 {"__idiv__", "__itruediv__"},
+                                                 {"__long__", "__int__"}};
+  PyObject* dict = TensorBaseType.tp_dict;
+  for (const auto& names : kOldNames) {
+    PyObject* value = PyDict_GetItemString(dict, names[1]);
+    if (!value || PyDict_SetItemString(dict, names[0], value) < 0) return false;
+  }
   auto* base = reinterpret_cast<PyObject*>(&TensorBaseType);
   Py_INCREF(base);
   if (!add_object(module, "_TensorBase", base)) return false;

@@ -38,8 +38,13 @@ PyObject* convert(ArgValues& a, const Wanted& wanted) {
       same_layout) {
     return wrap_self(a);
   }
-  return wrap(at::_ops::to_device::call(self, device, dtype, wanted.non_blocking, wanted.copy,
-                                        wanted.format));
+  // The form that names only what was asked for, so that handlers below see just that.
+  if (!wanted.device) {
+    return wrap(at::_ops::to_dtype::call(self, dtype, wanted.non_blocking, wanted.copy,
+                                         wanted.format));
+  }
+  return wrap(at::_ops::to_dtype_layout::call(self, wanted.dtype, std::nullopt, device, std::nullopt,
+                                              wanted.non_blocking, wanted.copy, wanted.format));
 }
 
 // ---- to() ------------------------------------------------------------------------------------------------

@@ -42,12 +42,23 @@ PyObject* not_implemented() {
   return Py_NotImplemented;
 }
 
+// When handlers of other classes are involved a TypeError means that none of them knows the operation:
+// Python then tries the other operand.
+PyObject* or_not_implemented(PyObject* result, PyObject* a, PyObject* b) {
+  if (C10_LIKELY(result != nullptr) || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
+  if (is_plain_tensor(a) && (is_plain_tensor(b) || PyNumber_Check(b))) return result;
+  PyErr_Clear();
+  return not_implemented();
+}
+
 PyObject* run_method(Target& target, PyObject* self, PyObject* other) {
-  return guarded([&] { return call(target.get(), self, &other, 1, nullptr); });
+  PyObject* result = guarded([&] { return call(target.get(), self, &other, 1, nullptr); });
+  return or_not_implemented(result, self, other);
 }
 PyObject* run_function(Target& target, PyObject* a, PyObject* b) {
   PyObject* args[] = {a, b};
-  return guarded([&] { return call(target.get(), nullptr, args, 2, nullptr); });
+  PyObject* result = guarded([&] { return call(target.get(), nullptr, args, 2, nullptr); });
+  return or_not_implemented(result, b, a);
 }
 
 // ---- binary operators --------------------------------------------------------------------------------------

@@ -216,10 +216,11 @@ PyObject* public_callable(const char* module, const char* name) {
     return PyObject_GetAttrString(reinterpret_cast<PyObject*>(&TensorBaseType), name);
   }
   for (int i = 0; i < owner_count; ++i) {
-    if (std::strcmp(owners[i].module, module) == 0) {
-      return PyObject_GetAttrString(owners[i].object, name);
-    }
+    if (std::strcmp(owners[i].module, module) != 0) continue;
+    if (PyObject* function = PyObject_GetAttrString(owners[i].object, name)) return function;
+    PyErr_Clear();
   }
+  // Hand-written ones (torch.device, ...) are members of the public module itself.
   PyRef owner(PyImport_ImportModule(module));
   return owner ? PyObject_GetAttrString(owner.get(), name) : nullptr;
 }

@@ -1,5 +1,5 @@
-"""Windows for spectral analysis. Each is a sum of cosines or a bell over M points; `sym=False` gives the window of
-M + 1 points without its last, which repeats without a seam."""
+"""Windows for spectral analysis. Each is a sum of cosines or a bell over M points; `sym=False`
+gives the window of M + 1 points without its last, which repeats without a seam."""
 
 import math
 
@@ -40,7 +40,9 @@ def _finish(values, layout, requires_grad):
     return values.requires_grad_() if requires_grad else values
 
 
-def general_cosine(M, *, a, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def general_cosine(
+    M, *, a, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+):
     """The alternating sum of cosines with the coefficients a."""
     dtype = _checked("general_cosine", M, dtype, layout)
     a = list(a)
@@ -58,10 +60,18 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=torch.strided, device=N
     return _finish(total, layout, requires_grad)
 
 
-def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def general_hamming(
+    M, *, alpha=0.54, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+):
     """alpha - (1 - alpha) * cos(...)."""
     return general_cosine(
-        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        M,
+        a=[alpha, 1.0 - alpha],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 
@@ -75,7 +85,13 @@ def hamming(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requi
 def hann(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Hann's window."""
     return general_hamming(
-        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        M,
+        alpha=0.5,
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 
@@ -83,7 +99,13 @@ def blackman(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requ
     """Blackman's window."""
     _checked("blackman", M, dtype, layout)
     return general_cosine(
-        M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+        M,
+        a=[0.42, 0.5, 0.08],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 
@@ -136,7 +158,9 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=torch.s
     return _finish(torch.exp(-points.abs()), layout, requires_grad)
 
 
-def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def gaussian(
+    M, *, std=1.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+):
     """exp(-(n - middle)^2 / (2 std^2))."""
     dtype = _checked("gaussian", M, dtype, layout)
     if std <= 0:
@@ -149,7 +173,9 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=torch.strided, device=N
     return _finish(torch.exp(-(points * points)), layout, requires_grad)
 
 
-def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def kaiser(
+    M, *, beta=12.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+):
     """Kaiser's window with shape parameter beta."""
     dtype = _checked("kaiser", M, dtype, layout)
     if beta < 0:

@@ -63,12 +63,12 @@ bool cpu_has_avx512_bf16() {
 
 const char* cpu_isa_name(Isa isa) {
   switch (isa) {
-    case Isa::Avx512:
-      return "AVX512";
-    case Isa::Avx2:
-      return "AVX2";
-    case Isa::Base:
-      break;
+  case Isa::Avx512:
+    return "AVX512";
+  case Isa::Avx2:
+    return "AVX2";
+  case Isa::Base:
+    break;
   }
   return "DEFAULT";
 }

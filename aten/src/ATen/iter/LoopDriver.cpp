@@ -52,8 +52,8 @@ void splat(Operands& ops, int k, const char* element, const VecLoopShape& shape)
   ops.step[k] = 0;
 }
 
-// Elements [first, first + count) through the buffers, count at most one block. The lanes behind the
-// last element repeat the first one: any other filling could raise an error of its own.
+// Elements [first, first + count) through the buffers, count at most one block. The lanes behind
+// the last element repeat the first one: any other filling could raise an error of its own.
 void run_block(const VecLoopShape& shape, Operands& ops, char* const* data, const int64_t* strides,
                int64_t first, int64_t count, const void* params) {
   const int64_t registers = (count + shape.lanes - 1) / shape.lanes;

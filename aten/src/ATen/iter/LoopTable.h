@@ -14,7 +14,8 @@ namespace at::native {
 // Inputs and a `Same` output have the loop's type T. params points to the operator's scalar
 // parameters, in order, each of the type T computes in: float for Half and BFloat16, complex<float>
 // for complex<Half>, T itself otherwise; nullptr where the operator has none.
-// An output may be one of the inputs (same address and stride); other overlap is the caller's error.
+// An output may be one of the inputs (same address and stride); other overlap is the caller's
+// error.
 using Loop1d = void (*)(char* const* data, const int64_t* strides, int64_t n, const void* params);
 
 // What the output holds: the loop's type, bool, or the real type of the loop's type.

@@ -1,13 +1,13 @@
 // From a functor to a LoopTable: make_loop_table<Functor, inputs, params, OutKind>(types::...{}).
-// A functor is a struct with `template <class V> static auto apply(V... inputs, V... params)`, written
-// once for scalars and registers (see vec/Vec.h). Included by kernel files only, which are compiled
-// once per instruction set; everything here is in that set's namespace.
+// A functor is a struct with `template <class V> static auto apply(V... inputs, V... params)`,
+// written once for scalars and registers (see vec/Vec.h). Included by kernel files only, which are
+// compiled once per instruction set; everything here is in that set's namespace.
 //
 // What a functor may say about itself, all optional:
 //   kVectorize = false          always the scalar loop
 //   kVectorizeIntegers = false  the scalar loop for integers and bool
-//   kVectorizeComplex = true    complex types too: V is complex<Vec<T>>, real and imaginary registers
-//   kStoredType = true          (scalar loop) sees Half and BFloat16 themselves, not float
+//   kVectorizeComplex = true    complex types too: V is complex<Vec<T>>, two registers
+//   kStoredType = true          scalar loop that sees Half and BFloat16 themselves, not float
 //
 // Type lists (u = unsigned, i = signed, f = floating, bf = bfloat, c = complex of two parts):
 //   all               u8 i8 i16 i32 i64 u16 u32 u64 bool f16 bf16 f32 f64 c32 c64 c128
@@ -33,18 +33,17 @@
 namespace at::native {
 inline namespace CRESSET_ISA {
 
-template <class... Ts>
-struct TypeList {};
+template <class... Ts> struct TypeList {};
 
 namespace types {
 using c10::BFloat16;
 using c10::Half;
-struct all : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, bool,
-                      Half, BFloat16, float, double, c10::complex<Half>, c10::complex<float>,
+struct all : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
+                      bool, Half, BFloat16, float, double, c10::complex<Half>, c10::complex<float>,
                       c10::complex<double>> {};
-struct all_nobool : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
-                             Half, BFloat16, float, double, c10::complex<Half>, c10::complex<float>,
-                             c10::complex<double>> {};
+struct all_nobool : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t,
+                             uint64_t, Half, BFloat16, float, double, c10::complex<Half>,
+                             c10::complex<float>, c10::complex<double>> {};
 struct real : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
                        bool, Half, BFloat16, float, double> {};
 struct real_nobool : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t,
@@ -56,40 +55,32 @@ struct integral_bool
 struct floating : TypeList<Half, BFloat16, float, double> {};
 struct floating_complex
     : TypeList<Half, BFloat16, float, double, c10::complex<float>, c10::complex<double>> {};
-struct pow : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
-                      BFloat16, float, double, c10::complex<float>, c10::complex<double>> {};
+struct pow : TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
+                      Half, BFloat16, float, double, c10::complex<float>, c10::complex<double>> {};
 struct complex : TypeList<c10::complex<float>, c10::complex<double>> {};
-struct complex_half
-    : TypeList<c10::complex<Half>, c10::complex<float>, c10::complex<double>> {};
+struct complex_half : TypeList<c10::complex<Half>, c10::complex<float>, c10::complex<double>> {};
 } // namespace types
 
 namespace detail {
 
-template <class F, class = void>
-inline constexpr bool wants_vectors_v = true;
+template <class F, class = void> inline constexpr bool wants_vectors_v = true;
+template <class F> inline constexpr bool wants_vectors_v<F, std::void_t<decltype(F::kVectorize)>> =
+    F::kVectorize;
+template <class F, class = void> inline constexpr bool wants_integer_vectors_v = true;
 template <class F>
-inline constexpr bool wants_vectors_v<F, std::void_t<decltype(F::kVectorize)>> = F::kVectorize;
-template <class F, class = void>
-inline constexpr bool wants_integer_vectors_v = true;
+inline constexpr bool wants_integer_vectors_v<F, std::void_t<decltype(F::kVectorizeIntegers)>> =
+    F::kVectorizeIntegers;
+template <class F, class = void> inline constexpr bool wants_complex_vectors_v = false;
 template <class F>
-inline constexpr bool
-    wants_integer_vectors_v<F, std::void_t<decltype(F::kVectorizeIntegers)>> =
-        F::kVectorizeIntegers;
-template <class F, class = void>
-inline constexpr bool wants_complex_vectors_v = false;
-template <class F>
-inline constexpr bool
-    wants_complex_vectors_v<F, std::void_t<decltype(F::kVectorizeComplex)>> =
-        F::kVectorizeComplex;
+inline constexpr bool wants_complex_vectors_v<F, std::void_t<decltype(F::kVectorizeComplex)>> =
+    F::kVectorizeComplex;
 
-template <class F, class = void>
-inline constexpr bool wants_stored_type_v = false;
+template <class F, class = void> inline constexpr bool wants_stored_type_v = false;
 template <class F>
 inline constexpr bool wants_stored_type_v<F, std::void_t<decltype(F::kStoredType)>> =
     F::kStoredType;
 
-template <class F, class T>
-constexpr bool vectorized() {
+template <class F, class T> constexpr bool vectorized() {
   if constexpr (std::is_same_v<T, c10::complex<c10::Half>>) {
     return false;
   } else if constexpr (c10::is_complex_v<T>) {
@@ -101,21 +92,11 @@ constexpr bool vectorized() {
   }
 }
 
-template <OutKind kOut, class T>
-struct OutType {
-  using type = T;
-};
-template <class T>
-struct OutType<OutKind::Bool, T> {
-  using type = bool;
-};
-template <class T>
-struct OutType<OutKind::Real, T> {
-  using type = c10::real_type_t<T>;
-};
+template <OutKind kOut, class T> struct OutType { using type = T; };
+template <class T> struct OutType<OutKind::Bool, T> { using type = bool; };
+template <class T> struct OutType<OutKind::Real, T> { using type = c10::real_type_t<T>; };
 
-template <class F, OutKind kOut, class T, class Inputs, class Params>
-struct VecLoop;
+template <class F, OutKind kOut, class T, class Inputs, class Params> struct VecLoop;
 
 template <class F, OutKind kOut, class T, size_t... I, size_t... P>
 struct VecLoop<F, kOut, T, std::index_sequence<I...>, std::index_sequence<P...>> {
@@ -151,7 +132,7 @@ struct VecLoop<F, kOut, T, std::index_sequence<I...>, std::index_sequence<P...>>
     run_vec_loop(kShape, data, strides, n, params);
   }
 
-private:
+ private:
   C10_ALWAYS_INLINE static V splat(Compute s) {
     if constexpr (c10::is_complex_v<Compute>) {
       return V(vec::Vec(s.real_), vec::Vec(s.imag_));
@@ -162,8 +143,7 @@ private:
 };
 
 // One element in and out of memory. bool is read as a byte because foreign memory may hold any.
-template <class T, class Compute>
-C10_ALWAYS_INLINE Compute load_element(const char* p) {
+template <class T, class Compute> C10_ALWAYS_INLINE Compute load_element(const char* p) {
   if constexpr (std::is_same_v<T, bool>) {
     return *p != 0;
   } else {
@@ -172,14 +152,12 @@ C10_ALWAYS_INLINE Compute load_element(const char* p) {
     return static_cast<Compute>(value);
   }
 }
-template <class T, class C>
-C10_ALWAYS_INLINE void store_element(char* p, C value) {
+template <class T, class C> C10_ALWAYS_INLINE void store_element(char* p, C value) {
   const T element = static_cast<T>(value);
   __builtin_memcpy(p, &element, sizeof(T));
 }
 
-template <class F, OutKind kOut, class T, class Inputs, class Params>
-struct ScalarLoop;
+template <class F, OutKind kOut, class T, class Inputs, class Params> struct ScalarLoop;
 
 template <class F, OutKind kOut, class T, size_t... I, size_t... P>
 struct ScalarLoop<F, kOut, T, std::index_sequence<I...>, std::index_sequence<P...>> {
@@ -189,8 +167,7 @@ struct ScalarLoop<F, kOut, T, std::index_sequence<I...>, std::index_sequence<P..
   static void run(char* const* data, const int64_t* strides, int64_t n, const void* params) {
     char* out = data[0];
     const char* from[sizeof...(I)] = {data[I + 1]...};
-    [[maybe_unused]] const auto* scalars =
-        static_cast<const vec::opmath_t<T>*>(params);
+    [[maybe_unused]] const auto* scalars = static_cast<const vec::opmath_t<T>*>(params);
     [[maybe_unused]] const Compute values[sizeof...(P) + 1] = {static_cast<Compute>(scalars[P])...};
     for (int64_t i = 0; i < n; ++i) {
       store_element<Out>(out, F::apply(load_element<T, Compute>(from[I])..., values[P]...));
@@ -200,8 +177,7 @@ struct ScalarLoop<F, kOut, T, std::index_sequence<I...>, std::index_sequence<P..
   }
 };
 
-template <class F, int kInputs, int kParams, OutKind kOut, class T>
-constexpr Loop1d loop_of() {
+template <class F, int kInputs, int kParams, OutKind kOut, class T> constexpr Loop1d loop_of() {
   using Inputs = std::make_index_sequence<kInputs>;
   using Params = std::make_index_sequence<kParams>;
   if constexpr (vectorized<F, T>()) {

@@ -16,18 +16,13 @@ using c10::complex;
 using c10::is_complex_v;
 using vec::element_t;
 using vec::is_vec_v;
-template <class V>
-using element_of_complex_t = typename V::value_type;
+template <class V> using element_of_complex_t = typename V::value_type;
 
-template <class T>
-inline constexpr bool is_floating_v = false;
-template <>
-inline constexpr bool is_floating_v<float> = true;
-template <>
-inline constexpr bool is_floating_v<double> = true;
+template <class T> inline constexpr bool is_floating_v = false;
+template <> inline constexpr bool is_floating_v<float> = true;
+template <> inline constexpr bool is_floating_v<double> = true;
 
-template <class T>
-C10_ALWAYS_INLINE T select(bool condition, T a, T b) {
+template <class T> C10_ALWAYS_INLINE T select(bool condition, T a, T b) {
   return condition ? a : b;
 }
 
@@ -118,16 +113,14 @@ C10_ALWAYS_INLINE double lgamma(double x) {
 C10_ALWAYS_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 C10_ALWAYS_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-template <class T>
-C10_ALWAYS_INLINE bool isnan(T x) {
+template <class T> C10_ALWAYS_INLINE bool isnan(T x) {
   if constexpr (is_complex_v<T>) {
     return x.real_ != x.real_ || x.imag_ != x.imag_;
   } else {
     return x != x;
   }
 }
-template <class T>
-C10_ALWAYS_INLINE bool isinf(T x) {
+template <class T> C10_ALWAYS_INLINE bool isinf(T x) {
   if constexpr (is_complex_v<T>) {
     return vm::isinf(x.real_) || vm::isinf(x.imag_);
   } else if constexpr (is_floating_v<T>) {
@@ -136,8 +129,7 @@ C10_ALWAYS_INLINE bool isinf(T x) {
     return false;
   }
 }
-template <class T>
-C10_ALWAYS_INLINE bool isfinite(T x) {
+template <class T> C10_ALWAYS_INLINE bool isfinite(T x) {
   if constexpr (is_complex_v<T>) {
     return __builtin_isfinite(x.real_) && __builtin_isfinite(x.imag_);
   } else if constexpr (is_floating_v<T>) {
@@ -149,57 +141,45 @@ C10_ALWAYS_INLINE bool isfinite(T x) {
 C10_ALWAYS_INLINE bool signbit(float x) { return __builtin_signbit(x); }
 C10_ALWAYS_INLINE bool signbit(double x) { return __builtin_signbit(x); }
 
-template <class T, class = decltype(~T())>
-C10_ALWAYS_INLINE bool signbit(T x) {
-  return x < T(0);
-}
+template <class T, class = decltype(~T())> C10_ALWAYS_INLINE bool signbit(T x) { return x < T(0); }
 
 // Integers: the most negative number is its own absolute value, as wrapping gives.
-template <class T, class = decltype(~T())>
-C10_ALWAYS_INLINE T abs(T x) {
+template <class T, class = decltype(~T())> C10_ALWAYS_INLINE T abs(T x) {
   return x < T(0) ? static_cast<T>(T(0) - x) : x;
 }
 
 // ---- complex ------------------------------------------------------------------------------------
 
 // The magnitude, as a real number.
-template <class T>
-C10_ALWAYS_INLINE T magnitude(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE T magnitude(complex<T> x) {
   return vm::hypot(x.real_, x.imag_);
 }
-template <class T>
-C10_ALWAYS_INLINE complex<T> pow(complex<T> x, complex<T> y) {
+template <class T> C10_ALWAYS_INLINE complex<T> pow(complex<T> x, complex<T> y) {
   if constexpr (sizeof(T) == sizeof(float)) {
     return detail::from_c(__builtin_cpowf(detail::to_c(x), detail::to_c(y)));
   } else {
     return detail::from_c(__builtin_cpow(detail::to_c(x), detail::to_c(y)));
   }
 }
-template <class T>
-C10_ALWAYS_INLINE complex<T> exp2(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE complex<T> exp2(complex<T> x) {
   return vm::exp(complex<T>(x.real_ * c10::ln_2<T>, x.imag_ * c10::ln_2<T>));
 }
-template <class T>
-C10_ALWAYS_INLINE complex<T> log2(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE complex<T> log2(complex<T> x) {
   const complex<T> y = vm::log(x);
   return {y.real_ * c10::log2_e<T>, y.imag_ * c10::log2_e<T>};
 }
-template <class T>
-C10_ALWAYS_INLINE complex<T> log10(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE complex<T> log10(complex<T> x) {
   const complex<T> y = vm::log(x);
   return {y.real_ * c10::log10_e<T>, y.imag_ * c10::log10_e<T>};
 }
 // Without cancellation in the real part: e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y/2).
-template <class T>
-C10_ALWAYS_INLINE complex<T> expm1(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE complex<T> expm1(complex<T> x) {
   const T half_sin = vm::sin(x.imag_ / 2);
   const T grow = vm::expm1(x.real_);
-  return {grow * vm::cos(x.imag_) - 2 * half_sin * half_sin,
-          vm::exp(x.real_) * vm::sin(x.imag_)};
+  return {grow * vm::cos(x.imag_) - 2 * half_sin * half_sin, vm::exp(x.real_) * vm::sin(x.imag_)};
 }
 // log |1 + x| through log1p of |1 + x|^2 - 1 where that is small.
-template <class T>
-C10_ALWAYS_INLINE complex<T> log1p(complex<T> x) {
+template <class T> C10_ALWAYS_INLINE complex<T> log1p(complex<T> x) {
   const T re = x.real_, im = x.imag_;
   const T angle = vm::atan2(im, 1 + re);
   if (vm::abs(re) < T(0.5) && vm::abs(im) < T(0.5)) {

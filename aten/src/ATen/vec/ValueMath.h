@@ -13,8 +13,7 @@ namespace at::vm {
 inline namespace CRESSET_ISA {
 
 // a * b + c, with one rounding for real floating numbers.
-template <class V>
-C10_ALWAYS_INLINE V muladd(V a, V b, V c) {
+template <class V> C10_ALWAYS_INLINE V muladd(V a, V b, V c) {
   if constexpr (is_floating_v<element_t<V>>) {
     return vm::fma(a, b, c);
   } else {

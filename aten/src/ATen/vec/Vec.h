@@ -1,5 +1,5 @@
-// Vec<T>: one machine register of T, with the operators of T, on the compiler's vector extension. It
-// includes no intrinsics header (a second of compile time per file) and picks its width from the
+// Vec<T>: one machine register of T, with the operators of T, on the compiler's vector extension.
+// It includes no intrinsics header (a second of compile time per file) and picks its width from the
 // instruction set the file is compiled for. Each such compilation lives in a namespace named by
 // CRESSET_ISA, so that copies of one kernel for different machines never share a symbol.
 // Comparisons give a Mask<T>; functors written with operators, vm::select and & | ! therefore work
@@ -26,40 +26,22 @@ inline constexpr int kVecBytes = 16;
 #endif
 
 namespace detail {
-template <int kBytes>
-struct IntOfSize;
-template <>
-struct IntOfSize<1> {
-  using type = signed char;
-};
-template <>
-struct IntOfSize<2> {
-  using type = short;
-};
-template <>
-struct IntOfSize<4> {
-  using type = int;
-};
-template <>
-struct IntOfSize<8> {
-  using type = long;
-};
+template <int kBytes> struct IntOfSize;
+template <> struct IntOfSize<1> { using type = signed char; };
+template <> struct IntOfSize<2> { using type = short; };
+template <> struct IntOfSize<4> { using type = int; };
+template <> struct IntOfSize<8> { using type = long; };
 } // namespace detail
-template <class T>
-using int_of = typename detail::IntOfSize<sizeof(T)>::type;
+template <class T> using int_of = typename detail::IntOfSize<sizeof(T)>::type;
 
 namespace detail {
 // The compiler drops a vector attribute with a dependent element type when it compares signatures;
 // naming the type through a struct keeps a register distinct from its element.
-template <class T>
-struct RawOf {
-  typedef T type __attribute__((vector_size(kVecBytes)));
-};
+template <class T> struct RawOf { typedef T type __attribute__((vector_size(kVecBytes))); };
 } // namespace detail
 
 // True or false for each lane of a Vec<T>: all bits set or none.
-template <class T>
-struct Mask {
+template <class T> struct Mask {
   using Raw = typename detail::RawOf<int_of<T>>::type;
   Raw m;
 
@@ -69,8 +51,7 @@ struct Mask {
   C10_ALWAYS_INLINE friend Mask operator!(Mask a) { return {~a.m}; }
 };
 
-template <class T>
-struct Vec {
+template <class T> struct Vec {
   using value_type = T;
   using Raw = typename detail::RawOf<T>::type;
   static constexpr int kLanes = kVecBytes / static_cast<int>(sizeof(T));
@@ -106,16 +87,14 @@ struct Vec {
   C10_ALWAYS_INLINE friend Mask<T> operator>(Vec a, Vec b) { return mask(a.v > b.v); }
   C10_ALWAYS_INLINE friend Mask<T> operator>=(Vec a, Vec b) { return mask(a.v >= b.v); }
 
-private:
-  template <class R>
-  C10_ALWAYS_INLINE static Mask<T> mask(R raw) {
+ private:
+  template <class R> C10_ALWAYS_INLINE static Mask<T> mask(R raw) {
     return {(typename Mask<T>::Raw)raw};
   }
 };
 
 // bool computes on bytes that are 0 or 1; + is "or" and * is "and".
-template <>
-struct Vec<bool> {
+template <> struct Vec<bool> {
   using value_type = bool;
   using Raw = detail::RawOf<unsigned char>::type;
   static constexpr int kLanes = kVecBytes;
@@ -146,46 +125,30 @@ struct Vec<bool> {
   C10_ALWAYS_INLINE friend Mask<bool> operator>(Vec a, Vec b) { return mask(a.v > b.v); }
   C10_ALWAYS_INLINE friend Mask<bool> operator>=(Vec a, Vec b) { return mask(a.v >= b.v); }
 
-private:
-  template <class R>
-  C10_ALWAYS_INLINE static Mask<bool> mask(R raw) {
+ private:
+  template <class R> C10_ALWAYS_INLINE static Mask<bool> mask(R raw) {
     return {(Mask<bool>::Raw)raw};
   }
-  template <class R>
-  C10_ALWAYS_INLINE static Vec truth(R raw) {
-    return (Raw)raw & 1;
-  }
+  template <class R> C10_ALWAYS_INLINE static Vec truth(R raw) { return (Raw)raw & 1; }
 };
 
-template <class V>
-inline constexpr bool is_vec_v = false;
-template <class T>
-inline constexpr bool is_vec_v<Vec<T>> = true;
+template <class V> inline constexpr bool is_vec_v = false;
+template <class T> inline constexpr bool is_vec_v<Vec<T>> = true;
 
 // The element type of a Vec; a scalar is its own.
-template <class V>
-struct ElementOf {
-  using type = V;
-};
-template <class T>
-struct ElementOf<Vec<T>> {
-  using type = T;
-};
-template <class V>
-using element_t = typename ElementOf<V>::type;
+template <class V> struct ElementOf { using type = V; };
+template <class T> struct ElementOf<Vec<T>> { using type = T; };
+template <class V> using element_t = typename ElementOf<V>::type;
 
-template <class T>
-C10_ALWAYS_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) {
+template <class T> C10_ALWAYS_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) {
   return m.m ? a.v : b.v;
 }
 
 // The same bits read as the integer of the same width, and back.
-template <class T>
-C10_ALWAYS_INLINE Vec<int_of<T>> as_int(Vec<T> a) {
+template <class T> C10_ALWAYS_INLINE Vec<int_of<T>> as_int(Vec<T> a) {
   return (typename Vec<int_of<T>>::Raw)a.v;
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> as_float(Vec<int_of<T>> a) {
+template <class T> C10_ALWAYS_INLINE Vec<T> as_float(Vec<int_of<T>> a) {
   return (typename Vec<T>::Raw)a.v;
 }
 C10_ALWAYS_INLINE bool any(Mask<float> m) {
@@ -216,8 +179,7 @@ C10_ALWAYS_INLINE bool any(Mask<double> m) {
 }
 
 // f applied to each lane by itself: for functions without a vector form.
-template <class T, class F>
-C10_ALWAYS_INLINE Vec<T> map_lanes(Vec<T> a, F f) {
+template <class T, class F> C10_ALWAYS_INLINE Vec<T> map_lanes(Vec<T> a, F f) {
   Vec<T> r;
 #pragma GCC unroll 1
   for (int i = 0; i < Vec<T>::kLanes; ++i) {
@@ -225,8 +187,7 @@ C10_ALWAYS_INLINE Vec<T> map_lanes(Vec<T> a, F f) {
   }
   return r;
 }
-template <class T, class F>
-C10_ALWAYS_INLINE Vec<T> map_lanes(Vec<T> a, Vec<T> b, F f) {
+template <class T, class F> C10_ALWAYS_INLINE Vec<T> map_lanes(Vec<T> a, Vec<T> b, F f) {
   Vec<T> r;
 #pragma GCC unroll 1
   for (int i = 0; i < Vec<T>::kLanes; ++i) {
@@ -277,15 +238,13 @@ C10_ALWAYS_INLINE Vec<float> narrow(DoublePair p) {
 #endif
 }
 
-// A float function computed by a double kernel f: Vec<double> -> Vec<double>. A kernel good to 1e-10
-// gives a float that is correctly rounded but for about one argument in a thousand.
-template <class F>
-C10_ALWAYS_INLINE Vec<float> in_double(Vec<float> a, F f) {
+// A float function computed by a double kernel f: Vec<double> -> Vec<double>. A kernel good to
+// 1e-10 gives a float that is correctly rounded but for a few arguments in a thousand.
+template <class F> C10_ALWAYS_INLINE Vec<float> in_double(Vec<float> a, F f) {
   const DoublePair x = widen(a);
   return narrow({f(x.lo), f(x.hi)});
 }
-template <class F>
-C10_ALWAYS_INLINE Vec<float> in_double(Vec<float> a, Vec<float> b, F f) {
+template <class F> C10_ALWAYS_INLINE Vec<float> in_double(Vec<float> a, Vec<float> b, F f) {
   const DoublePair x = widen(a), y = widen(b);
   return narrow({f(x.lo, y.lo), f(x.hi, y.hi)});
 }

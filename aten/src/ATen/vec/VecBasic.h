@@ -18,15 +18,13 @@ using vec::select;
 using vec::Vec;
 
 namespace detail {
-template <class T>
-inline constexpr int_of<T> kSignBit = static_cast<int_of<T>>(
-    static_cast<unsigned long>(1) << (sizeof(T) * 8 - 1));
+template <class T> inline constexpr int_of<T>
+    kSignBit = static_cast<int_of<T>>(static_cast<unsigned long>(1) << (sizeof(T) * 8 - 1));
 
 // Rounding modes of the SSE 4.1 instruction, with the inexact exception suppressed.
 enum RoundMode { kNearestEven = 8, kFloor = 9, kCeil = 10, kTrunc = 11 };
 
-template <RoundMode kMode>
-C10_ALWAYS_INLINE Vec<float> round(Vec<float> x) {
+template <RoundMode kMode> C10_ALWAYS_INLINE Vec<float> round(Vec<float> x) {
 #if defined(__AVX512F__) && !defined(__clang__)
   return __builtin_ia32_rndscaleps_mask(x.v, kMode, x.v, -1, 4);
 #elif defined(__AVX2__) && !defined(__clang__)
@@ -39,8 +37,7 @@ C10_ALWAYS_INLINE Vec<float> round(Vec<float> x) {
   });
 #endif
 }
-template <RoundMode kMode>
-C10_ALWAYS_INLINE Vec<double> round(Vec<double> x) {
+template <RoundMode kMode> C10_ALWAYS_INLINE Vec<double> round(Vec<double> x) {
 #if defined(__AVX512F__) && !defined(__clang__)
   return __builtin_ia32_rndscalepd_mask(x.v, kMode, x.v, -1, 4);
 #elif defined(__AVX2__) && !defined(__clang__)
@@ -55,20 +52,16 @@ C10_ALWAYS_INLINE Vec<double> round(Vec<double> x) {
 }
 } // namespace detail
 
-template <class T>
-C10_ALWAYS_INLINE Vec<T> floor(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> floor(Vec<T> x) {
   return detail::round<detail::kFloor>(x);
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> ceil(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> ceil(Vec<T> x) {
   return detail::round<detail::kCeil>(x);
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> trunc(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> trunc(Vec<T> x) {
   return detail::round<detail::kTrunc>(x);
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> round_even(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> round_even(Vec<T> x) {
   return detail::round<detail::kNearestEven>(x);
 }
 
@@ -114,8 +107,7 @@ C10_ALWAYS_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 
 namespace detail {
 // c[0] + c[1] x + c[2] x^2 + ...
-template <class T, int kCount>
-C10_ALWAYS_INLINE Vec<T> poly(Vec<T> x, const T (&c)[kCount]) {
+template <class T, int kCount> C10_ALWAYS_INLINE Vec<T> poly(Vec<T> x, const T (&c)[kCount]) {
   Vec<T> r(c[kCount - 1]);
 #pragma GCC unroll 32
   for (int i = kCount - 2; i >= 0; --i) {
@@ -125,8 +117,7 @@ C10_ALWAYS_INLINE Vec<T> poly(Vec<T> x, const T (&c)[kCount]) {
 }
 } // namespace detail
 
-template <class T>
-C10_ALWAYS_INLINE Vec<T> abs(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> abs(Vec<T> x) {
   if constexpr (is_floating_v<T>) {
     return as_float<T>(as_int(x) & Vec<int_of<T>>(static_cast<int_of<T>>(~detail::kSignBit<T>)));
   } else if constexpr (T(-1) < T(0)) {
@@ -135,33 +126,26 @@ C10_ALWAYS_INLINE Vec<T> abs(Vec<T> x) {
     return x;
   }
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> copysign(Vec<T> x, Vec<T> sign) {
+template <class T> C10_ALWAYS_INLINE Vec<T> copysign(Vec<T> x, Vec<T> sign) {
   const Vec<int_of<T>> bit(detail::kSignBit<T>);
   return as_float<T>((as_int(x) & ~bit) | (as_int(sign) & bit));
 }
-template <class T>
-C10_ALWAYS_INLINE Mask<T> signbit(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Mask<T> signbit(Vec<T> x) {
   if constexpr (is_floating_v<T>) {
     return {(as_int(x) < Vec<int_of<T>>(int_of<T>(0))).m};
   } else {
     return x < Vec<T>(T(0));
   }
 }
-template <class T>
-C10_ALWAYS_INLINE Mask<T> isnan(Vec<T> x) {
-  return x != x;
-}
-template <class T>
-C10_ALWAYS_INLINE Mask<T> isinf(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Mask<T> isnan(Vec<T> x) { return x != x; }
+template <class T> C10_ALWAYS_INLINE Mask<T> isinf(Vec<T> x) {
   if constexpr (is_floating_v<T>) {
     return abs(x) == Vec<T>(c10::numeric_limits<T>::infinity());
   } else {
     return x != x;
   }
 }
-template <class T>
-C10_ALWAYS_INLINE Mask<T> isfinite(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Mask<T> isfinite(Vec<T> x) {
   if constexpr (is_floating_v<T>) {
     return abs(x) < Vec<T>(c10::numeric_limits<T>::infinity());
   } else {
@@ -170,26 +154,33 @@ C10_ALWAYS_INLINE Mask<T> isfinite(Vec<T> x) {
 }
 
 // No vector form of their own: the C library lane by lane.
-template <class T>
-C10_ALWAYS_INLINE Vec<T> erfc(Vec<T> x) {
+template <class T> C10_ALWAYS_INLINE Vec<T> erfc(Vec<T> x) {
   return map_lanes(x, [](T a) { return vm::erfc(a); });
 }
-C10_ALWAYS_INLINE Vec<double> fmod(Vec<double> x, Vec<double> y) {
-  return map_lanes(x, y, [](double a, double b) { return vm::fmod(a, b); });
+namespace detail {
+template <class T> C10_ALWAYS_INLINE Vec<T> fmod_by_library(Vec<T> x, Vec<T> y) {
+  return map_lanes(x, y, [](T a, T b) { return vm::fmod(a, b); });
 }
-// x - y trunc(x / y) in double, which is exact while the quotient of two floats is below 2^29: a
-// quotient that is no integer keeps a distance of 2^-24 from all of them.
-C10_ALWAYS_INLINE Vec<float> fmod(Vec<float> x, Vec<float> y) {
-  if (C10_UNLIKELY(vec::any(abs(x / y) >= Vec<float>(536870912.0f)))) {
-    return map_lanes(x, y, [](float a, float b) { return vm::fmod(a, b); });
+} // namespace detail
+// x - n y with n = trunc(x / y) in one rounding is exact while n is. The rounded quotient may have
+// reached the next integer, never more, and then the result has the wrong sign: one y is added
+// back.
+template <class T> C10_ALWAYS_INLINE Vec<T> fmod(Vec<T> x, Vec<T> y) {
+#if defined(__FMA__)
+  const Vec<T> quotient = x / y;
+  const Vec<T> limit(sizeof(T) == sizeof(float) ? T(8388608) : T(4503599627370496));
+  if (C10_UNLIKELY(vec::any(abs(quotient) >= limit))) {
+    return detail::fmod_by_library(x, y);
   }
-  const Vec<float> r = in_double(x, y, [](Vec<double> a, Vec<double> b) {
-    return a - vm::trunc(a / b) * b;
-  });
+  Vec<T> r = fma(-trunc(quotient), y, x);
+  const Mask<T> overshot = (r != Vec<T>(T(0))) & (signbit(r) ^ signbit(x));
+  r = select(overshot, r + copysign(y, x), r);
   return copysign(select(isinf(y) & isfinite(x), x, r), x);
+#else
+  return detail::fmod_by_library(x, y);
+#endif
 }
-template <class T>
-C10_ALWAYS_INLINE Vec<T> nextafter(Vec<T> x, Vec<T> y) {
+template <class T> C10_ALWAYS_INLINE Vec<T> nextafter(Vec<T> x, Vec<T> y) {
   return map_lanes(x, y, [](T a, T b) { return vm::nextafter(a, b); });
 }
 
@@ -198,8 +189,8 @@ C10_ALWAYS_INLINE Vec<double> hypot(Vec<double> x, Vec<double> y) {
 }
 // In double the squares of floats neither overflow nor lose what matters.
 C10_ALWAYS_INLINE Vec<float> hypot(Vec<float> x, Vec<float> y) {
-  const Vec<float> r = in_double(
-      x, y, [](Vec<double> a, Vec<double> b) { return vm::sqrt(a * a + b * b); });
+  const Vec<float> r =
+      in_double(x, y, [](Vec<double> a, Vec<double> b) { return vm::sqrt(a * a + b * b); });
   return select(isinf(x) | isinf(y), Vec<float>(c10::numeric_limits<float>::infinity()), r);
 }
 

@@ -1,6 +1,6 @@
 // How element types come from and go to memory: VecIO<T> loads one register's worth of T into the
-// Vec it computes in and stores a result or a mask. Half and BFloat16 compute as float, which is why
-// a step of theirs moves half a register.
+// Vec it computes in and stores a result or a mask. Half and BFloat16 compute as float, which is
+// why a step of theirs moves half a register.
 #pragma once
 
 #include <ATen/vec/Vec.h>
@@ -12,27 +12,13 @@ namespace at::vec {
 inline namespace CRESSET_ISA {
 
 // The type in which values of T are computed.
-template <class T>
-struct OpMath {
-  using type = T;
-};
-template <>
-struct OpMath<c10::Half> {
-  using type = float;
-};
-template <>
-struct OpMath<c10::BFloat16> {
-  using type = float;
-};
-template <>
-struct OpMath<c10::complex<c10::Half>> {
-  using type = c10::complex<float>;
-};
-template <class T>
-using opmath_t = typename OpMath<T>::type;
+template <class T> struct OpMath { using type = T; };
+template <> struct OpMath<c10::Half> { using type = float; };
+template <> struct OpMath<c10::BFloat16> { using type = float; };
+template <> struct OpMath<c10::complex<c10::Half>> { using type = c10::complex<float>; };
+template <class T> using opmath_t = typename OpMath<T>::type;
 
-template <class T>
-struct VecIO {
+template <class T> struct VecIO {
   C10_ALWAYS_INLINE static Vec<T> load(const char* p) { return Vec<T>::load(p); }
   C10_ALWAYS_INLINE static void store(char* p, Vec<T> a) { a.store(p); }
 };
@@ -42,8 +28,7 @@ typedef short HalfLanes __attribute__((vector_size(kVecBytes / 2)));
 typedef unsigned short HalfULanes __attribute__((vector_size(kVecBytes / 2)));
 } // namespace detail
 
-template <>
-struct VecIO<c10::Half> {
+template <> struct VecIO<c10::Half> {
   C10_ALWAYS_INLINE static Vec<float> load(const char* p) {
 #if defined(__AVX2__) && !defined(__clang__)
     detail::HalfLanes h;
@@ -81,8 +66,7 @@ struct VecIO<c10::Half> {
   }
 };
 
-template <>
-struct VecIO<c10::BFloat16> {
+template <> struct VecIO<c10::BFloat16> {
   C10_ALWAYS_INLINE static Vec<float> load(const char* p) {
     detail::HalfULanes h;
     __builtin_memcpy(&h, p, sizeof(h));
@@ -105,17 +89,16 @@ struct VecIO<c10::BFloat16> {
 };
 
 // Interleaved complex numbers as a register of real and a register of imaginary parts.
-template <class T>
-struct VecIO<c10::complex<T>> {
+template <class T> struct VecIO<c10::complex<T>> {
   using V = c10::complex<Vec<T>>;
   C10_ALWAYS_INLINE static V load(const char* p) {
     const auto a = Vec<T>::load(p).v;
     const auto b = Vec<T>::load(p + kVecBytes).v;
     if constexpr (Vec<T>::kLanes == 16) {
-      return {Vec<T>(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
-                                             28, 30)),
-              Vec<T>(__builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27,
-                                             29, 31))};
+      return {Vec<T>(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
+                                             26, 28, 30)),
+              Vec<T>(__builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25,
+                                             27, 29, 31))};
     } else if constexpr (Vec<T>::kLanes == 8) {
       return {Vec<T>(__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)),
               Vec<T>(__builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15))};
@@ -131,8 +114,9 @@ struct VecIO<c10::complex<T>> {
     const auto a = x.real_.v;
     const auto b = x.imag_.v;
     if constexpr (Vec<T>::kLanes == 16) {
-      put(p, Vec<T>(__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
-                                            23)),
+      put(p,
+          Vec<T>(__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+                                         23)),
           Vec<T>(__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
                                          15, 31)));
     } else if constexpr (Vec<T>::kLanes == 8) {
@@ -147,7 +131,7 @@ struct VecIO<c10::complex<T>> {
     }
   }
 
-private:
+ private:
   C10_ALWAYS_INLINE static void put(char* p, Vec<T> first, Vec<T> second) {
     first.store(p);
     second.store(p + kVecBytes);
@@ -158,10 +142,10 @@ private:
 C10_ALWAYS_INLINE uint32_t spread_bits(uint32_t bits) { return (bits * 0x00204081u) & 0x01010101u; }
 
 // One byte, 0 or 1, per lane.
-template <class T>
-C10_ALWAYS_INLINE void store_mask(char* p, Mask<T> mask) {
+template <class T> C10_ALWAYS_INLINE void store_mask(char* p, Mask<T> mask) {
 #if defined(__AVX2__) && !defined(__AVX512F__) && !defined(__clang__)
-  // The compiler narrows wide lanes to bytes one by one; through the sign bits it takes a few steps.
+  // The compiler narrows wide lanes to bytes one by one; through the sign bits it takes a few
+  // steps.
   if constexpr (sizeof(T) == 8) {
     const uint32_t bits = __builtin_ia32_movmskpd256((Vec<double>::Raw)mask.m);
     const uint32_t bytes = spread_bits(bits);

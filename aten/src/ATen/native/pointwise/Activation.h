@@ -1,5 +1,5 @@
-// Activation functions. Written from their definitions, with the NaN behaviour users rely on: NaN in,
-// NaN out.
+// Activation functions. Written from their definitions, with the NaN behaviour users rely on: NaN
+// in, NaN out.
 #pragma once
 
 #include <ATen/native/pointwise/Compare.h>
@@ -9,117 +9,85 @@ inline namespace CRESSET_ISA {
 
 namespace detail {
 // 1 / (1 + e^-x)
-template <class V>
-CRESSET_FN V sigmoid(V x) {
-  return V(1.0f) / (V(1.0f) + vm::exp(-x));
-}
+template <class V> CRESSET_FN V sigmoid(V x) { return V(1.0f) / (V(1.0f) + vm::exp(-x)); }
 // log(1 + e^x) without overflow: max(x, 0) + log1p(e^-|x|).
-template <class V>
-CRESSET_FN V log1p_exp(V x) {
+template <class V> CRESSET_FN V log1p_exp(V x) {
   const V zero(0.0);
   return vm::select(x > zero, x, zero) + vm::log1p(vm::exp(-vm::abs(x)));
 }
 // min(max(x + 3, 0), 6)
-template <class V>
-CRESSET_FN V clamp_0_6(V x) {
+template <class V> CRESSET_FN V clamp_0_6(V x) {
   return Minimum::apply(Maximum::apply(x, V(0.0)), V(6.0));
 }
 } // namespace detail
 
 struct Sigmoid {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return detail::sigmoid(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return detail::sigmoid(x); }
 };
 // min(x, 0) - log1p(e^-|x|)
 struct LogSigmoid {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return -detail::log1p_exp(-x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return -detail::log1p_exp(-x); }
 };
 struct Silu {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x / (V(1.0f) + vm::exp(-x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x / (V(1.0f) + vm::exp(-x)); }
 };
 struct Relu {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     using T = vm::element_t<V>;
     return vm::select(x < V(T(0)), V(T(0)), x);
   }
 };
 struct LeakyRelu {
-  template <class V>
-  CRESSET_FN V apply(V x, V slope) {
+  template <class V> CRESSET_FN V apply(V x, V slope) {
     return vm::select(x > V(0.0), x, x * slope);
   }
 };
 // The slope is an input.
 struct Prelu {
-  template <class V>
-  CRESSET_FN V apply(V x, V slope) {
+  template <class V> CRESSET_FN V apply(V x, V slope) {
     return vm::select(x > V(0.0), x, x * slope);
   }
 };
 // x scale above 0, alpha scale (e^(x input_scale) - 1) below.
 struct Elu {
-  template <class V>
-  CRESSET_FN V apply(V x, V alpha, V scale, V input_scale) {
+  template <class V> CRESSET_FN V apply(V x, V alpha, V scale, V input_scale) {
     const V negative = vm::expm1(x * input_scale) * (alpha * scale);
     return vm::select(x > V(0.0), x * scale, negative);
   }
 };
 struct Hardtanh {
-  template <class V>
-  CRESSET_FN V apply(V x, V low, V high) {
+  template <class V> CRESSET_FN V apply(V x, V low, V high) {
     return Minimum::apply(Maximum::apply(x, low), high);
   }
 };
 // log(1 + e^(beta x)) / beta, and x itself where beta x exceeds the threshold.
 struct Softplus {
-  template <class V>
-  CRESSET_FN V apply(V x, V beta, V threshold) {
+  template <class V> CRESSET_FN V apply(V x, V beta, V threshold) {
     const V scaled = x * beta;
     return vm::select(scaled > threshold, x, vm::log1p(vm::exp(scaled)) / beta);
   }
 };
 struct Mish {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * vm::tanh(detail::log1p_exp(x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * vm::tanh(detail::log1p_exp(x)); }
 };
 struct Hardswish {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * detail::clamp_0_6(x + V(3.0)) / V(6.0);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * detail::clamp_0_6(x + V(3.0)) / V(6.0); }
 };
 struct Hardsigmoid {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return detail::clamp_0_6(x + V(3.0)) / V(6.0);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return detail::clamp_0_6(x + V(3.0)) / V(6.0); }
 };
 struct Threshold {
-  template <class V>
-  CRESSET_FN V apply(V x, V threshold, V value) {
+  template <class V> CRESSET_FN V apply(V x, V threshold, V value) {
     return vm::select(x <= threshold, value, x);
   }
 };
 struct Hardshrink {
-  template <class V>
-  CRESSET_FN V apply(V x, V lambda) {
+  template <class V> CRESSET_FN V apply(V x, V lambda) {
     return vm::select((x >= -lambda) & (x <= lambda), V(0.0), x);
   }
 };
 struct Softshrink {
-  template <class V>
-  CRESSET_FN V apply(V x, V lambda) {
+  template <class V> CRESSET_FN V apply(V x, V lambda) {
     const V inner = x * V(0.0); // 0, or NaN for NaN
     return vm::select(x > lambda, x - lambda, vm::select(x < -lambda, x + lambda, inner));
   }
@@ -127,8 +95,7 @@ struct Softshrink {
 
 // x Phi(x), Phi the normal distribution function.
 struct Gelu {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     return V(0.5) * x * (V(1.0) + vm::erf(x * V(c10::frac_sqrt_2<double>)));
   }
 };
@@ -137,8 +104,7 @@ inline constexpr double kGeluScale = 0.79788456080286535588; // sqrt(2 / pi)
 inline constexpr double kGeluCubic = 0.044715;
 } // namespace detail
 struct GeluTanh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     const V inner = V(detail::kGeluScale) * (x + V(detail::kGeluCubic) * x * x * x);
     return V(0.5) * x * (V(1.0) + vm::tanh(inner));
   }

@@ -14,16 +14,12 @@ inline namespace CRESSET_ISA {
 // a + alpha * b
 struct Add {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b, V alpha) {
-    return vm::muladd(b, alpha, a);
-  }
+  template <class V> CRESSET_FN V apply(V a, V b, V alpha) { return vm::muladd(b, alpha, a); }
 };
 // a - alpha * b
 struct Sub {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b, V alpha) {
+  template <class V> CRESSET_FN V apply(V a, V b, V alpha) {
     if constexpr (vm::is_floating_v<vm::element_t<V>>) {
       return vm::fma(-b, alpha, a);
     } else {
@@ -34,47 +30,32 @@ struct Sub {
 // The common case alpha = 1, without the multiplication (which integers and complex numbers feel).
 struct AddPlain {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return a + b;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return a + b; }
 };
 struct SubPlain {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return a - b;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return a - b; }
 };
 struct Mul {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return a * b;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return a * b; }
 };
 // True division; floating and complex types only.
 struct Div {
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return a / b;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return a / b; }
 };
 
 namespace detail {
-template <class T>
-inline constexpr bool is_integer_v = std::is_integral_v<T>;
+template <class T> inline constexpr bool is_integer_v = std::is_integral_v<T>;
 
-template <class T>
-CRESSET_FN void check_divisor(T b) {
+template <class T> CRESSET_FN void check_divisor(T b) {
   if (C10_UNLIKELY(b == T(0))) {
     throw_zero_division();
   }
 }
-// The quotient and remainder of C; dividing by -1 is negation, since the processor traps on the most
-// negative number.
-template <class T>
-CRESSET_FN T int_quotient(T a, T b) {
+// The quotient and remainder of C; dividing by -1 is negation, since the processor traps on the
+// most negative number.
+template <class T> CRESSET_FN T int_quotient(T a, T b) {
   check_divisor(b);
   if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) {
@@ -83,8 +64,7 @@ CRESSET_FN T int_quotient(T a, T b) {
   }
   return static_cast<T>(a / b);
 }
-template <class T>
-CRESSET_FN T int_remainder(T a, T b) {
+template <class T> CRESSET_FN T int_remainder(T a, T b) {
   check_divisor(b);
   if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) {
@@ -97,8 +77,7 @@ CRESSET_FN T int_remainder(T a, T b) {
 
 struct DivTrunc {
   static constexpr bool kVectorizeIntegers = false;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     if constexpr (detail::is_integer_v<V>) {
       return detail::int_quotient(a, b);
     } else {
@@ -110,8 +89,7 @@ struct DivTrunc {
 // Python's floor division: through the exact remainder, so that 1 // 0.1 is 9 and not 10.
 struct DivFloor {
   static constexpr bool kVectorizeIntegers = false;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     if constexpr (detail::is_integer_v<V>) {
       const V q = detail::int_quotient(a, b);
       if constexpr (std::is_signed_v<V>) {
@@ -134,8 +112,7 @@ struct DivFloor {
 
 struct Fmod {
   static constexpr bool kVectorizeIntegers = false;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     if constexpr (detail::is_integer_v<V>) {
       return detail::int_remainder(a, b);
     } else {
@@ -145,8 +122,7 @@ struct Fmod {
 };
 struct Remainder {
   static constexpr bool kVectorizeIntegers = false;
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     if constexpr (detail::is_integer_v<V>) {
       const V r = detail::int_remainder(a, b);
       return static_cast<V>((r != 0 && (r < 0) != (b < 0)) ? r + b : r);
@@ -161,8 +137,7 @@ struct Remainder {
 // Integers to a negative power are 0 but for the bases 1 and -1.
 struct Pow {
   static constexpr bool kVectorizeIntegers = false;
-  template <class V>
-  CRESSET_FN V apply(V base, V exponent) {
+  template <class V> CRESSET_FN V apply(V base, V exponent) {
     if constexpr (detail::is_integer_v<V>) {
       if constexpr (std::is_signed_v<V>) {
         if (exponent < 0) {
@@ -183,45 +158,29 @@ struct Pow {
 // The exponents that pow by a number meets most, without a logarithm.
 struct Square {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * x;
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * x; }
 };
 struct Cube {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * x * x;
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * x * x; }
 };
 struct ReciprocalSquare {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return V(1.0f) / (x * x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return V(1.0f) / (x * x); }
 };
 
 // a + value * b * c
 struct Addcmul {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V a, V b, V c, V value) {
-    return a + value * b * c;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b, V c, V value) { return a + value * b * c; }
 };
 // a + value * b / c
 struct Addcdiv {
-  template <class V>
-  CRESSET_FN V apply(V a, V b, V c, V value) {
-    return a + value * b / c;
-  }
+  template <class V> CRESSET_FN V apply(V a, V b, V c, V value) { return a + value * b / c; }
 };
 
 // a + weight * (b - a), from the nearer end so that weight 1 gives b exactly.
 struct Lerp {
-  template <class V>
-  CRESSET_FN V apply(V a, V b, V weight) {
+  template <class V> CRESSET_FN V apply(V a, V b, V weight) {
     if constexpr (vm::is_complex_v<V>) {
       return vm::magnitude(weight) < vm::element_of_complex_t<V>(0.5)
                  ? a + weight * (b - a)
@@ -235,24 +194,17 @@ struct Lerp {
 };
 
 struct Hypot {
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return vm::hypot(a, b);
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return vm::hypot(a, b); }
 };
 struct Copysign {
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
-    return vm::copysign(a, b);
-  }
+  template <class V> CRESSET_FN V apply(V a, V b) { return vm::copysign(a, b); }
 };
 
 // Works on the stored format itself: the neighbour of a half is not that of the float it widens to.
 struct Nextafter {
   static constexpr bool kVectorize = false;
   static constexpr bool kStoredType = true;
-  template <class T>
-  CRESSET_FN T apply(T a, T b) {
+  template <class T> CRESSET_FN T apply(T a, T b) {
     if constexpr (vm::is_floating_v<T>) {
       return vm::nextafter(a, b);
     } else {
@@ -275,8 +227,7 @@ struct Nextafter {
 // Results are non-negative, except that the most negative number is its own absolute value.
 struct Gcd {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T a, T b) {
+  template <class T> CRESSET_FN T apply(T a, T b) {
     a = vm::abs(a);
     b = vm::abs(b);
     while (b != 0) {
@@ -289,8 +240,7 @@ struct Gcd {
 };
 struct Lcm {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T a, T b) {
+  template <class T> CRESSET_FN T apply(T a, T b) {
     const T g = Gcd::apply(a, b);
     if (g == 0) {
       return T(0);

@@ -65,7 +65,8 @@ CRESSET_HD inline double bessel_k_series(int order, double x) {
   const double l = vm::log(x / 2) + c10::euler<double>;
   double power = 1, harmonic = 0, sum_i = 0, sum_h = 0;
   for (int k = 0; k < 30; ++k) {
-    // order 0: z^k / k!^2 (H_k - l); order 1: z^k / (k! (k+1)!) (2 l - H_k - H_(k+1)) x / 4, plus 1/x.
+    // order 0: z^k / k!^2 (H_k - l); order 1: z^k / (k! (k+1)!) (2 l - H_k - H_(k+1)) x / 4, plus
+    // 1/x.
     const double weight = power / (order == 0 ? 1 : k + 1);
     sum_i += weight;
     sum_h += weight * (order == 0 ? harmonic : 2 * harmonic + 1.0 / (k + 1));

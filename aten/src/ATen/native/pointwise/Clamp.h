@@ -8,27 +8,19 @@ inline namespace CRESSET_ISA {
 
 // Bounds as tensors (3 inputs) or numbers (1 input, 2 params): the same functor.
 struct Clamp {
-  template <class V>
-  CRESSET_FN V apply(V x, V low, V high) {
+  template <class V> CRESSET_FN V apply(V x, V low, V high) {
     return Minimum::apply(Maximum::apply(x, low), high);
   }
 };
 struct ClampMin {
-  template <class V>
-  CRESSET_FN V apply(V x, V low) {
-    return Maximum::apply(x, low);
-  }
+  template <class V> CRESSET_FN V apply(V x, V low) { return Maximum::apply(x, low); }
 };
 struct ClampMax {
-  template <class V>
-  CRESSET_FN V apply(V x, V high) {
-    return Minimum::apply(x, high);
-  }
+  template <class V> CRESSET_FN V apply(V x, V high) { return Minimum::apply(x, high); }
 };
 
 struct NanToNum {
-  template <class V>
-  CRESSET_FN V apply(V x, V nan, V posinf, V neginf) {
+  template <class V> CRESSET_FN V apply(V x, V nan, V posinf, V neginf) {
     if constexpr (vm::is_complex_v<V>) {
       return V(apply(x.real_, nan.real_, posinf.real_, neginf.real_),
                apply(x.imag_, nan.real_, posinf.real_, neginf.real_));

@@ -28,8 +28,7 @@ void frexp_loop(char* const* data, const int64_t* strides, int64_t n, const void
 }
 } // namespace detail
 
-template <class... Ts>
-constexpr LoopTable make_frexp_table(TypeList<Ts...>) {
+template <class... Ts> constexpr LoopTable make_frexp_table(TypeList<Ts...>) {
   LoopTable table{};
   ((table.loop[static_cast<int>(c10::scalar_type_of<Ts>)] = &detail::frexp_loop<Ts>), ...);
   return table;

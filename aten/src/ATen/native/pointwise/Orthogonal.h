@@ -1,7 +1,7 @@
-// Orthogonal polynomials p_n(x) by their three-term recurrences. n arrives as a number of the loop's
-// type and is truncated; a negative degree gives 0. Inside [-1, 1] the Chebyshev families have a
-// closed form, which keeps large degrees cheap and exact; elsewhere a recurrence stops as soon as the
-// value has overflowed.
+// Orthogonal polynomials p_n(x) by their three-term recurrences. n arrives as a number of the
+// loop's type and is truncated; a negative degree gives 0. Inside [-1, 1] the Chebyshev families
+// have a closed form, which keeps large degrees cheap and exact; elsewhere a recurrence stops as
+// soon as the value has overflowed.
 #pragma once
 
 #include <ATen/native/pointwise/SpecialMath.h>
@@ -10,9 +10,9 @@ namespace at::native::special {
 inline namespace CRESSET_ISA {
 
 // p_(k+1) = (slope(k) x + shift(k)) p_k - back(k) p_(k-1), from p_0 = 1 and p_1 = first.
-template <class Step>
-CRESSET_HD inline double recur(double degree, double first, Step step) {
-  constexpr double kLongest = 1e7; // a longer recurrence would look like a hang, and has no digits left
+template <class Step> CRESSET_HD inline double recur(double degree, double first, Step step) {
+  constexpr double kLongest =
+      1e7; // a longer recurrence would look like a hang, and has no digits left
   if (!(degree >= 1)) {
     return degree > -1 ? 1 : vm::isnan(degree) ? degree : 0;
   }
@@ -69,14 +69,12 @@ CRESSET_HD inline double hermite_he(double x, double n) {
   return recur(vm::trunc(n), x, [x](long k, double p, double q) { return x * p - k * q; });
 }
 CRESSET_HD inline double laguerre_l(double x, double n) {
-  return recur(vm::trunc(n), 1 - x, [x](long k, double p, double q) {
-    return ((2 * k + 1 - x) * p - k * q) / (k + 1);
-  });
+  return recur(vm::trunc(n), 1 - x,
+               [x](long k, double p, double q) { return ((2 * k + 1 - x) * p - k * q) / (k + 1); });
 }
 CRESSET_HD inline double legendre_p(double x, double n) {
-  return recur(vm::trunc(n), x, [x](long k, double p, double q) {
-    return ((2 * k + 1) * x * p - k * q) / (k + 1);
-  });
+  return recur(vm::trunc(n), x,
+               [x](long k, double p, double q) { return ((2 * k + 1) * x * p - k * q) / (k + 1); });
 }
 
 } // namespace CRESSET_ISA
@@ -87,11 +85,9 @@ inline namespace CRESSET_ISA {
 
 namespace detail {
 // A functor over one of the routines above; kShifted evaluates at 2x - 1.
-template <double (*kFunction)(double, double), bool kShifted = false>
-struct Polynomial {
+template <double (*kFunction)(double, double), bool kShifted = false> struct Polynomial {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x, T n) {
+  template <class T> CRESSET_FN T apply(T x, T n) {
     const double at = kShifted ? 2 * static_cast<double>(x) - 1 : static_cast<double>(x);
     return static_cast<T>(kFunction(at, n));
   }

@@ -9,87 +9,59 @@ inline namespace CRESSET_ISA {
 
 struct Lgamma {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return vm::lgamma(x);
-  }
+  template <class T> CRESSET_FN T apply(T x) { return vm::lgamma(x); }
 };
 struct Digamma {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::digamma(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::digamma(x)); }
 };
 struct Polygamma {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x, T order) {
+  template <class T> CRESSET_FN T apply(T x, T order) {
     return static_cast<T>(special::polygamma(order, x));
   }
 };
 struct Zeta {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x, T q) {
-    return static_cast<T>(special::zeta(x, q));
-  }
+  template <class T> CRESSET_FN T apply(T x, T q) { return static_cast<T>(special::zeta(x, q)); }
 };
 struct Igamma {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T a, T x) {
+  template <class T> CRESSET_FN T apply(T a, T x) {
     return static_cast<T>(special::regularized_gamma(a, x, false));
   }
 };
 struct Igammac {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T a, T x) {
+  template <class T> CRESSET_FN T apply(T a, T x) {
     return static_cast<T>(special::regularized_gamma(a, x, true));
   }
 };
 
 struct Erfinv {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::erfinv(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::erfinv(x)); }
 };
 struct Erfcx {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::erfcx(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::erfcx(x)); }
 };
 struct Ndtr {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::ndtr(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::ndtr(x)); }
 };
 struct Ndtri {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::ndtri(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::ndtri(x)); }
 };
 struct LogNdtr {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::log_ndtr(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::log_ndtr(x)); }
 };
 
 // -x log x, 0 at 0, -infinity below.
 struct Entr {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     const V zero(0.0);
     const V below(-c10::numeric_limits<vm::element_t<V>>::infinity());
     const V r = vm::select(x < zero, below, -x * vm::log(x));
@@ -98,114 +70,92 @@ struct Entr {
 };
 // x log y, 0 where x is 0 unless y is NaN.
 struct Xlogy {
-  template <class V>
-  CRESSET_FN V apply(V x, V y) {
+  template <class V> CRESSET_FN V apply(V x, V y) {
     return vm::select((x == V(0.0)) & !vm::isnan(y), V(0.0), x * vm::log(y));
   }
 };
 struct Xlog1py {
-  template <class V>
-  CRESSET_FN V apply(V x, V y) {
+  template <class V> CRESSET_FN V apply(V x, V y) {
     return vm::select((x == V(0.0)) & !vm::isnan(y), V(0.0), x * vm::log1p(y));
   }
 };
 
 struct I0 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_i(0, x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::bessel_i(0, x)); }
 };
 struct I0e {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_i_scaled(0, x));
   }
 };
 struct I1 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_i(1, x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::bessel_i(1, x)); }
 };
 struct I1e {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_i_scaled(1, x));
   }
 };
 struct K0 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_k(0, x, false));
   }
 };
 struct K1 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_k(1, x, false));
   }
 };
 struct K0e {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_k(0, x, true));
   }
 };
 struct K1e {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::bessel_k(1, x, true));
   }
 };
 struct J0 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(vm::isinf(x) ? 0.0 : __builtin_j0(x));
   }
 };
 struct J1 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(vm::isinf(x) ? 0.0 : __builtin_j1(x));
   }
 };
 // Not defined below 0, minus infinity at 0.
 struct Y0 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(x < 0 ? special::kNan : x == 0 ? -special::kInf : __builtin_y0(x));
   }
 };
 struct Y1 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(x < 0 ? special::kNan : x == 0 ? -special::kInf : __builtin_y1(x));
   }
 };
 struct AiryAi {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::airy_ai(x));
-  }
+  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::airy_ai(x)); }
 };
 struct SphericalJ0 {
   static constexpr bool kVectorize = false;
-  template <class T>
-  CRESSET_FN T apply(T x) {
+  template <class T> CRESSET_FN T apply(T x) {
     return static_cast<T>(special::spherical_bessel_j0(x));
   }
 };

@@ -22,8 +22,8 @@ inline constexpr double kBernoulliOverFactorial[] = {
     -2.1748686985580619e-16, 5.5090028283602295e-18,  -1.3954464685812523e-19};
 // B(2k) / (2k), k = 1.. : the tail of digamma's asymptotic series.
 inline constexpr double kDigammaTail[] = {
-    8.3333333333333333e-2,  -8.3333333333333333e-3, 3.9682539682539683e-3, -4.1666666666666667e-3,
-    7.5757575757575758e-3,  -2.1092796092796093e-2, 8.3333333333333333e-2, -4.4325980392156863e-1};
+    8.3333333333333333e-2, -8.3333333333333333e-3, 3.9682539682539683e-3, -4.1666666666666667e-3,
+    7.5757575757575758e-3, -2.1092796092796093e-2, 8.3333333333333333e-2, -4.4325980392156863e-1};
 // B(2k), k = 1.. : trigamma's.
 inline constexpr double kBernoulli[] = {
     1.6666666666666667e-1, -3.3333333333333333e-2, 2.3809523809523810e-2, -3.3333333333333333e-2,
@@ -128,8 +128,8 @@ CRESSET_HD inline double polygamma(double order, double x) {
   return sign * vm::tgamma(order + 1) * zeta(order + 1, x);
 }
 
-// e^(x^2) erfc(x). From 20 on the asymptotic series; below, the product with the rounding error of x^2
-// carried along, because the exponential would magnify it.
+// e^(x^2) erfc(x). From 20 on the asymptotic series; below, the product with the rounding error of
+// x^2 carried along, because the exponential would magnify it.
 CRESSET_HD inline double erfcx(double x) {
   if (x < -26.7) {
     return kInf;
@@ -149,8 +149,8 @@ CRESSET_HD inline double erfcx(double x) {
   return sum / (x * kSqrtPi);
 }
 
-// x with erfc(x) = q for 0 < q <= 1. An elementary start within some percent, then Newton's method on
-// the logarithm, which is nearly a parabola in the tail.
+// x with erfc(x) = q for 0 < q <= 1. An elementary start within some percent, then Newton's method
+// on the logarithm, which is nearly a parabola in the tail.
 CRESSET_HD inline double erfc_inverse(double q) {
   const double a = 0.147;
   const double l = vm::log(q * (2 - q));
@@ -207,8 +207,8 @@ CRESSET_HD inline double log_ndtr(double x) {
   return x < -1 ? vm::log(erfcx(-t) / 2) - t * t : vm::log1p(-vm::erfc(t) / 2);
 }
 
-// x^a e^-x / Gamma(a + 1). For large a through Stirling's series and the deviation of x from a, since
-// the three factors overflow and their logarithms cancel.
+// x^a e^-x / Gamma(a + 1). For large a through Stirling's series and the deviation of x from a,
+// since the three factors overflow and their logarithms cancel.
 CRESSET_HD inline double gamma_prefactor(double a, double x) {
   if (a < 20) {
     return vm::exp(a * vm::log(x) - x - vm::lgamma(a + 1));

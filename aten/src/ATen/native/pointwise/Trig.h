@@ -7,100 +7,54 @@ namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
 struct Sin {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::sin(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::sin(x); }
 };
 struct Cos {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::cos(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::cos(x); }
 };
 struct Tan {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::tan(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::tan(x); }
 };
 struct Asin {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::asin(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::asin(x); }
 };
 struct Acos {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::acos(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::acos(x); }
 };
 struct Atan {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::atan(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::atan(x); }
 };
 struct Sinh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::sinh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::sinh(x); }
 };
 struct Cosh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::cosh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::cosh(x); }
 };
 struct Tanh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::tanh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::tanh(x); }
 };
 struct Asinh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::asinh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::asinh(x); }
 };
 struct Acosh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::acosh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::acosh(x); }
 };
 struct Atanh {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::atanh(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::atanh(x); }
 };
 struct Atan2 {
-  template <class V>
-  CRESSET_FN V apply(V y, V x) {
-    return vm::atan2(y, x);
-  }
+  template <class V> CRESSET_FN V apply(V y, V x) { return vm::atan2(y, x); }
 };
 
 struct Deg2rad {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * V(c10::pi<double> / 180.0);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * V(c10::pi<double> / 180.0); }
 };
 struct Rad2deg {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x * V(180.0 / c10::pi<double>);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x * V(180.0 / c10::pi<double>); }
 };
 // sin(pi x) / (pi x), 1 at 0.
 struct Sinc {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     const V product = V(c10::pi<double>) * x;
     return vm::select(x == V(0.0f), V(1.0f), vm::sin(product) / product);
   }

@@ -11,8 +11,7 @@ inline namespace CRESSET_ISA {
 
 // Of a complex number the magnitude, a real result.
 struct Abs {
-  template <class V>
-  CRESSET_FN auto apply(V x) {
+  template <class V> CRESSET_FN auto apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
       return vm::magnitude(x);
     } else {
@@ -22,22 +21,15 @@ struct Abs {
 };
 struct Neg {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return -x;
-  }
+  template <class V> CRESSET_FN V apply(V x) { return -x; }
 };
 struct Positive {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return x;
-  }
+  template <class V> CRESSET_FN V apply(V x) { return x; }
 };
 struct ConjPhysical {
   static constexpr bool kVectorizeComplex = true;
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
       return V(x.real_, -x.imag_);
     } else {
@@ -47,8 +39,7 @@ struct ConjPhysical {
 };
 // 0 or pi for real numbers.
 struct Angle {
-  template <class V>
-  CRESSET_FN auto apply(V x) {
+  template <class V> CRESSET_FN auto apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
       return vm::atan2(x.imag_, x.real_);
     } else {
@@ -60,8 +51,7 @@ struct Angle {
 };
 // -1, 0 or 1; 0 for NaN.
 struct Sign {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     using T = vm::element_t<V>;
     if constexpr (std::is_same_v<T, bool>) {
       return x;
@@ -78,8 +68,7 @@ struct Sign {
 };
 // The sign, and for complex numbers the direction.
 struct Sgn {
-  template <class V>
-  CRESSET_FN V apply(V x) {
+  template <class V> CRESSET_FN V apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
       const auto size = vm::magnitude(x);
       return size == 0 ? V(0.0f) : V(x.real_ / size, x.imag_ / size);
@@ -90,84 +79,47 @@ struct Sgn {
 };
 
 struct Reciprocal {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return V(1.0f) / x;
-  }
+  template <class V> CRESSET_FN V apply(V x) { return V(1.0f) / x; }
 };
 struct Sqrt {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::sqrt(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::sqrt(x); }
 };
 struct Rsqrt {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return V(1.0f) / vm::sqrt(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return V(1.0f) / vm::sqrt(x); }
 };
 
 struct Exp {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::exp(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::exp(x); }
 };
 struct Exp2 {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::exp2(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::exp2(x); }
 };
 struct Expm1 {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::expm1(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::expm1(x); }
 };
 struct Log {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::log(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::log(x); }
 };
 struct Log2 {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::log2(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::log2(x); }
 };
 struct Log10 {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::log10(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::log10(x); }
 };
 struct Log1p {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::log1p(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::log1p(x); }
 };
 
 struct Erf {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::erf(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::erf(x); }
 };
 struct Erfc {
-  template <class V>
-  CRESSET_FN V apply(V x) {
-    return vm::erfc(x);
-  }
+  template <class V> CRESSET_FN V apply(V x) { return vm::erfc(x); }
 };
 
 // log(x / (1 - x)); where eps is not negative x is first clamped to [eps, 1 - eps].
 struct Logit {
-  template <class V>
-  CRESSET_FN V apply(V x, V eps) {
+  template <class V> CRESSET_FN V apply(V x, V eps) {
     const V one(1.0), high = one - eps, zero(0.0);
     const auto clamp = eps >= zero;
     x = vm::select(clamp & (x < eps), eps, x);
@@ -177,8 +129,7 @@ struct Logit {
 };
 
 struct LogAddExp {
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     if constexpr (vm::is_complex_v<V>) {
       const V high = a.real_ < b.real_ ? b : a, low = a.real_ < b.real_ ? a : b;
       if (vm::isnan(a) || vm::isnan(b)) {
@@ -193,8 +144,7 @@ struct LogAddExp {
   }
 };
 struct LogAddExp2 {
-  template <class V>
-  CRESSET_FN V apply(V a, V b) {
+  template <class V> CRESSET_FN V apply(V a, V b) {
     const V high = vm::select(a < b, b, a);
     const V r = high + vm::log1p(vm::exp2(-vm::abs(a - b))) * V(c10::log2_e<double>);
     return vm::select(vm::isinf(a) & (a == b), a, r);

@@ -7,7 +7,6 @@
 #include <ATen/native/shape/Native.h>
 #include <ATen/parallel/Parallel.h>
 
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/repeat.h>
 #include <ATen/ops/repeat_interleave.h>
 
@@ -75,22 +74,6 @@ Tensor repeat_interleave_cpu(const Tensor& repeats, std::optional<int64_t> outpu
     out = interleaved_positions<typename decltype(tag)::type>(repeats, output_size);
   });
   return out;
-}
-
-Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
-                         std::optional<int64_t> output_size) {
-  const Tensor input = dim ? self : self.flatten();
-  const int64_t d = wrap_dim(dim.value_or(0), input.dim());
-  TORCH_CHECK(repeats.dim() <= 1, "repeats must be 0-dim or 1-dim tensor");
-  const int64_t size = input.dim() == 0 ? 1 : input.size(d);
-  Tensor counts = repeats;
-  if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.size(0) == 1)) {
-    counts = repeats.reshape({1}).expand({size});
-  } else {
-    TORCH_CHECK(repeats.size(0) == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
-                repeats.size(0), " and input.size(", d, ") = ", size);
-  }
-  return at::index_select(input, d, at::repeat_interleave(counts, output_size));
 }
 
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,

@@ -11,7 +11,6 @@
 #include <ATen/ops/atleast_1d.h>
 #include <ATen/ops/atleast_2d.h>
 #include <ATen/ops/atleast_3d.h>
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/meshgrid.h>
 #include <ATen/ops/stack.h>
 
@@ -101,39 +100,6 @@ Tensor cartesian_prod(TensorList tensors) {
   Tensors grids = at::meshgrid(tensors, "ij");
   for (Tensor& t : grids) t = t.flatten();
   return at::stack(grids, 1);
-}
-
-namespace {
-
-// Calls f(positions) for each sorted selection of r out of n positions, in lexicographic order.
-template <class F>
-void for_combinations(int64_t n, int64_t r, bool with_replacement, const F& f) {
-  if (n == 0 || (!with_replacement && r > n)) return;
-  std::vector<int64_t> at(static_cast<size_t>(r));
-  for (int64_t i = 0; i < r; ++i) at[i] = with_replacement ? 0 : i;
-  while (true) {
-    f(at);
-    int64_t i = r - 1;
-    while (i >= 0 && at[i] == (with_replacement ? n - 1 : n - r + i)) --i;
-    if (i < 0) return;
-    ++at[i];
-    for (int64_t j = i + 1; j < r; ++j) at[j] = with_replacement ? at[i] : at[j - 1] + 1;
-  }
-}
-
-}  // namespace
-
-Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
-  check_vector(self);
-  TORCH_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
-  if (r == 0) return detail::empty({0}, self.scalar_type(), self.device());
-  std::vector<int64_t> picked;
-  for_combinations(self.numel(), r, with_replacement,
-                   [&](const std::vector<int64_t>& at) { picked.insert(picked.end(), at.begin(), at.end()); });
-  const int64_t count = static_cast<int64_t>(picked.size());
-  const Tensor index = detail::empty({count}, kLong);
-  std::copy(picked.begin(), picked.end(), index.data_ptr<int64_t>());
-  return at::index_select(self, 0, index).view({count / r, r});
 }
 
 Tensor block_diag(TensorList tensors) {

@@ -3,9 +3,9 @@
 // must be packed and computing tiles of C.
 //
 // Note [Order of a sum over k]: within a k block a sum runs step by step in one accumulator; blocks
-// are added in order. Block boundaries are constants (kBlockSteps, of which kOuterSteps is a multiple)
-// or follow from the shape (split_slices), so tile sizes, packing decisions and threads may be
-// chosen freely without changing a bit.
+// are added in order. Block boundaries are constants (kBlockSteps, of which kOuterSteps is a
+// multiple) or follow from the shape (split_slices), so tile sizes, packing decisions and threads
+// may be chosen freely without changing a bit.
 #include <ATen/native/matmul/gemm/Driver.h>
 
 #include <ATen/iter/CpuIsa.h>
@@ -151,9 +151,7 @@ void run_tiny(const KernelSet& set, const Problem& p) {
 
 // ---- few rows ----------------------------------------------------------------------------------
 
-bool along_k(const Problem& p) {
-  return (p.b.rs == 1 || p.k == 1) && (p.b.cs != 1 || p.n == 1);
-}
+bool along_k(const Problem& p) { return (p.b.rs == 1 || p.k == 1) && (p.b.cs != 1 || p.n == 1); }
 
 bool is_skinny(const KernelSet& set, const Problem& p) {
   return set.dot != nullptr && p.m <= kSkinnyRows && (along_k(p) || p.b.cs == 1);
@@ -275,8 +273,7 @@ class Packed {
   }
   int64_t panel_bytes() const { return set_.steps(outer_k_) * set_.panel_row_bytes(set_.nr); }
 
-  template <class F>
-  void for_each(int64_t count, int64_t grain, const F& f) const {
+  template <class F> void for_each(int64_t count, int64_t grain, const F& f) const {
     if (pool_) {
       parallel_for(0, count, grain, f);
     } else {

@@ -19,20 +19,10 @@ struct BFloat16;
 namespace at::native::gemm {
 
 // The type alpha and beta are given in, and products are accumulated in.
-template <class T>
-struct Accumulate {
-  using type = T;
-};
-template <>
-struct Accumulate<c10::Half> {
-  using type = float;
-};
-template <>
-struct Accumulate<c10::BFloat16> {
-  using type = float;
-};
-template <class T>
-using acc_t = typename Accumulate<T>::type;
+template <class T> struct Accumulate { using type = T; };
+template <> struct Accumulate<c10::Half> { using type = float; };
+template <> struct Accumulate<c10::BFloat16> { using type = float; };
+template <class T> using acc_t = typename Accumulate<T>::type;
 
 // C[m,n] = alpha * A[m,k] * B[k,n] + beta * C. Element (i,p) of A is a[i*a_rs + p*a_cs], likewise B
 // and C, so a transpose is a pair of strides; strides may be zero or negative for A and B. With
@@ -43,25 +33,25 @@ using acc_t = typename Accumulate<T>::type;
 // T: float, double, c10::complex<float>, c10::complex<double>, c10::Half, c10::BFloat16, int8_t,
 // int16_t, int32_t, int64_t, uint8_t. Callable from any thread, also inside a parallel region.
 // Throws std::bad_alloc when scratch memory cannot be had.
-template <class T>
-TORCH_API void gemm(int64_t m, int64_t n, int64_t k, acc_t<T> alpha, const T* a, int64_t a_rs,
-                    int64_t a_cs, const T* b, int64_t b_rs, int64_t b_cs, acc_t<T> beta, T* c,
-                    int64_t c_rs, int64_t c_cs);
+template <class T> TORCH_API void gemm(int64_t m, int64_t n, int64_t k, acc_t<T> alpha, const T* a,
+                                       int64_t a_rs, int64_t a_cs, const T* b, int64_t b_rs,
+                                       int64_t b_cs, acc_t<T> beta, T* c, int64_t c_rs,
+                                       int64_t c_cs);
 
 // The same product `batch` times; matrix x of A starts at a + x*a_bs, and so on. A batch stride of
 // 0 for A or B shares one matrix. Each result has the bits gemm() gives for that matrix, except
 // that a shared B may be multiplied with all rows at once.
-template <class T>
-TORCH_API void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, acc_t<T> alpha,
-                            const T* a, int64_t a_bs, int64_t a_rs, int64_t a_cs, const T* b,
-                            int64_t b_bs, int64_t b_rs, int64_t b_cs, acc_t<T> beta, T* c,
-                            int64_t c_bs, int64_t c_rs, int64_t c_cs);
+template <class T> TORCH_API void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k,
+                                               acc_t<T> alpha, const T* a, int64_t a_bs,
+                                               int64_t a_rs, int64_t a_cs, const T* b, int64_t b_bs,
+                                               int64_t b_rs, int64_t b_cs, acc_t<T> beta, T* c,
+                                               int64_t c_bs, int64_t c_rs, int64_t c_cs);
 
 // C = alpha * A * B + bias, where bias (contiguous, length n, or nullptr) is added to every row
 // before the rounding. C is not read.
-template <class T>
-TORCH_API void gemm_bias(int64_t m, int64_t n, int64_t k, acc_t<T> alpha, const T* a, int64_t a_rs,
-                         int64_t a_cs, const T* b, int64_t b_rs, int64_t b_cs, const T* bias, T* c,
-                         int64_t c_rs, int64_t c_cs);
+template <class T> TORCH_API void gemm_bias(int64_t m, int64_t n, int64_t k, acc_t<T> alpha,
+                                            const T* a, int64_t a_rs, int64_t a_cs, const T* b,
+                                            int64_t b_rs, int64_t b_cs, const T* bias, T* c,
+                                            int64_t c_rs, int64_t c_cs);
 
 } // namespace at::native::gemm

@@ -14,16 +14,16 @@ const KernelSet* integer_set(Elem elem) {
   static constexpr KernelSet u32 = make_real_set<uint32_t, uint32_t, kIntegerRows, kIntegerVecs>();
   static constexpr KernelSet u64 = make_real_set<uint64_t, uint64_t, kIntegerRows, kIntegerVecs>();
   switch (elem) {
-    case Elem::U8:
-      return &u8;
-    case Elem::U16:
-      return &u16;
-    case Elem::U32:
-      return &u32;
-    case Elem::U64:
-      return &u64;
-    default:
-      return nullptr;
+  case Elem::U8:
+    return &u8;
+  case Elem::U16:
+    return &u16;
+  case Elem::U32:
+    return &u32;
+  case Elem::U64:
+    return &u64;
+  default:
+    return nullptr;
   }
 }
 

@@ -9,16 +9,16 @@ const KernelSet* real_set(Elem elem) {
   static constexpr KernelSet c64 = make_complex_set<float>();
   static constexpr KernelSet c128 = make_complex_set<double>();
   switch (elem) {
-    case Elem::F32:
-      return &f32;
-    case Elem::F64:
-      return &f64;
-    case Elem::C64:
-      return &c64;
-    case Elem::C128:
-      return &c128;
-    default:
-      return nullptr;
+  case Elem::F32:
+    return &f32;
+  case Elem::F64:
+    return &f64;
+  case Elem::C64:
+    return &c64;
+  case Elem::C128:
+    return &c128;
+  default:
+    return nullptr;
   }
 }
 

@@ -8,12 +8,12 @@ const KernelSet* reduced_set(Elem elem) {
   static constexpr KernelSet f16 = make_real_set<HalfBits, float, kBlockRows, kBlockVecs>();
   static constexpr KernelSet bf16 = make_real_set<BFloat16Bits, float, kBlockRows, kBlockVecs>();
   switch (elem) {
-    case Elem::F16:
-      return &f16;
-    case Elem::BF16:
-      return &bf16;
-    default:
-      return nullptr;
+  case Elem::F16:
+    return &f16;
+  case Elem::BF16:
+    return &bf16;
+  default:
+    return nullptr;
   }
 }
 

@@ -57,17 +57,17 @@ struct SkinnyTile {
 constexpr int64_t kSkinnyRows = 8;
 
 struct KernelSet {
-  int elem_size;       // bytes of a storage element
-  int acc_size;        // bytes of an accumulator of one element (complex: both parts)
-  int mr, nr;          // rows and columns of the register block
-  int vl;              // columns in one vector (complex: in one pair of vectors)
-  int a_step;          // bytes of A per step
-  int b_vec_step;      // bytes of packed B per step and vl columns
-  int k_per_step;      // 1, or 2 for the bfloat16 dot product
-  int steps_per_k;     // 1, or 2 for complex
-  bool a_in_place;     // A may be used where it lies if its k is contiguous
-  bool b_in_place;     // B may be used where it lies if its n is contiguous
-  bool c_in_place;     // accumulators may live in C if its n is contiguous
+  int elem_size;   // bytes of a storage element
+  int acc_size;    // bytes of an accumulator of one element (complex: both parts)
+  int mr, nr;      // rows and columns of the register block
+  int vl;          // columns in one vector (complex: in one pair of vectors)
+  int a_step;      // bytes of A per step
+  int b_vec_step;  // bytes of packed B per step and vl columns
+  int k_per_step;  // 1, or 2 for the bfloat16 dot product
+  int steps_per_k; // 1, or 2 for complex
+  bool a_in_place; // A may be used where it lies if its k is contiguous
+  bool b_in_place; // B may be used where it lies if its n is contiguous
+  bool c_in_place; // accumulators may live in C if its n is contiguous
   // rows x k of A into rows of `row` bytes, steps contiguous.
   void (*pack_a)(int64_t rows, int64_t k, const char* a, int64_t rs, int64_t cs, char* dst,
                  int64_t row);

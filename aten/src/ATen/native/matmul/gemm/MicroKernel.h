@@ -8,8 +8,7 @@
 
 namespace at::native::gemm::CRESSET_ISA {
 
-template <class CT>
-struct MicroArgs {
+template <class CT> struct MicroArgs {
   int64_t steps;
   const char* a;
   int64_t a_row;
@@ -24,8 +23,7 @@ struct MicroArgs {
 };
 
 // Multiply-add of one step in the compute type itself.
-template <class CT>
-struct FmaStep {
+template <class CT> struct FmaStep {
   using Compute = CT;
   static constexpr int a_bytes = sizeof(CT);
   using Operand = Vec<CT>;
@@ -135,21 +133,17 @@ void micro_kernel(const MicroArgs<typename Step::Compute>& args) {
 }
 
 // micro_table<Step, MR, NV>[rows - 1][vectors - 1]
-template <class Step>
-using MicroFn = void (*)(const MicroArgs<typename Step::Compute>&);
+template <class Step> using MicroFn = void (*)(const MicroArgs<typename Step::Compute>&);
 
-template <class Step, int MR, int NV>
-struct MicroTable {
+template <class Step, int MR, int NV> struct MicroTable {
   MicroFn<Step> at[MR][NV];
   constexpr MicroTable() : at() { fill_rows(std::make_integer_sequence<int, MR>()); }
 
  private:
-  template <int... I>
-  constexpr void fill_rows(std::integer_sequence<int, I...>) {
+  template <int... I> constexpr void fill_rows(std::integer_sequence<int, I...>) {
     (fill_row<I>(std::make_integer_sequence<int, NV>()), ...);
   }
-  template <int I, int... J>
-  constexpr void fill_row(std::integer_sequence<int, J...>) {
+  template <int I, int... J> constexpr void fill_row(std::integer_sequence<int, J...>) {
     ((at[I][J] = &micro_kernel<Step, I + 1, J + 1>), ...);
   }
 };

@@ -25,9 +25,8 @@ void copy_rows(int64_t rows, int64_t cols, const T* src, int64_t ls, CT* dst, in
   }
 }
 
-template <class CT, class T>
-void copy_strided(int64_t rows, int64_t cols, const T* src, int64_t rs, int64_t cs, CT* dst,
-                  int64_t ld) {
+template <class CT, class T> void copy_strided(int64_t rows, int64_t cols, const T* src, int64_t rs,
+                                               int64_t cs, CT* dst, int64_t ld) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       dst[r * ld + c] = widen(src[r * rs + c * cs]);
@@ -61,9 +60,8 @@ void copy_transposed(int64_t rows, int64_t cols, const T* src, int64_t ls, CT* d
 }
 
 // dst[r][c] = src(r, c) for any strides; integers, which nobody trains with, take the plain loop.
-template <class CT, class T>
-void copy_matrix(int64_t rows, int64_t cols, const T* src, int64_t rs, int64_t cs, CT* dst,
-                 int64_t ld) {
+template <class CT, class T> void copy_matrix(int64_t rows, int64_t cols, const T* src, int64_t rs,
+                                              int64_t cs, CT* dst, int64_t ld) {
   if (cs == 1) {
     copy_rows<CT>(rows, cols, src, rs, dst, ld);
     return;
@@ -77,8 +75,7 @@ void copy_matrix(int64_t rows, int64_t cols, const T* src, int64_t rs, int64_t c
   copy_strided<CT>(rows, cols, src, rs, cs, dst, ld);
 }
 
-template <class CT>
-void zero_columns(int64_t rows, int64_t from, int64_t to, CT* dst) {
+template <class CT> void zero_columns(int64_t rows, int64_t from, int64_t to, CT* dst) {
   if (from == to) {
     return;
   }
@@ -91,9 +88,8 @@ void zero_columns(int64_t rows, int64_t from, int64_t to, CT* dst) {
 
 // ---- real types: T stored, CT computed --------------------------------------------------------
 
-template <class T, class CT>
-void pack_a_real(int64_t rows, int64_t k, const char* a, int64_t rs, int64_t cs, char* dst,
-                 int64_t row) {
+template <class T, class CT> void pack_a_real(int64_t rows, int64_t k, const char* a, int64_t rs,
+                                              int64_t cs, char* dst, int64_t row) {
   copy_matrix<CT>(rows, k, reinterpret_cast<const T*>(a), rs, cs, reinterpret_cast<CT*>(dst),
                   row / static_cast<int64_t>(sizeof(CT)));
 }
@@ -108,9 +104,8 @@ void pack_b_real(int64_t k, int64_t cols, const char* b, int64_t rs, int64_t cs,
 
 // ---- complex: pairs of CT ---------------------------------------------------------------------
 
-template <class CT>
-void pack_a_complex(int64_t rows, int64_t k, const char* a, int64_t rs, int64_t cs, char* dst,
-                    int64_t row) {
+template <class CT> void pack_a_complex(int64_t rows, int64_t k, const char* a, int64_t rs,
+                                        int64_t cs, char* dst, int64_t row) {
   const CT* from = reinterpret_cast<const CT*>(a);
   for (int64_t i = 0; i < rows; ++i) {
     CT* to = reinterpret_cast<CT*>(dst + i * row);

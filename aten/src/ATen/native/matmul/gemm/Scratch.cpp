@@ -29,6 +29,9 @@ thread_local Kept kept;
 } // namespace
 
 Scratch::Scratch(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) {
+    return;
+  }
   int best = -1;
   for (int i = 0; i < kKeptBlocks; ++i) {
     if (kept.block[i] != nullptr && kept.bytes[i] >= bytes &&

@@ -6,8 +6,8 @@
 
 namespace at::native::gemm {
 
-// A block of at least `bytes` bytes, aligned to 64, contents undefined; given back on destruction,
-// which must happen on the thread that made it. Throws std::bad_alloc.
+// A block of at least `bytes` bytes (none for 0), aligned to 64, contents undefined; given back on
+// destruction, which must happen on the thread that made it. Throws std::bad_alloc.
 class Scratch {
  public:
   Scratch() = default;

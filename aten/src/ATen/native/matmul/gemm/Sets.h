@@ -7,8 +7,7 @@
 
 namespace at::native::gemm::CRESSET_ISA {
 
-template <class T, class CT, int MR, int NV>
-constexpr KernelSet make_real_set() {
+template <class T, class CT, int MR, int NV> constexpr KernelSet make_real_set() {
   using Kind = RealKind<FmaStep<CT>, T, MR, NV>;
   constexpr bool same = sizeof(T) == sizeof(CT);
   KernelSet set{};
@@ -36,8 +35,7 @@ constexpr KernelSet make_real_set() {
   return set;
 }
 
-template <class CT>
-constexpr KernelSet make_complex_set() {
+template <class CT> constexpr KernelSet make_complex_set() {
   using Kind = ComplexKind<CT>;
   KernelSet set{};
   set.elem_size = 2 * sizeof(CT);

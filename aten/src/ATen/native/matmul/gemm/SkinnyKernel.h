@@ -10,8 +10,7 @@
 
 namespace at::native::gemm::CRESSET_ISA {
 
-template <class T, class CT>
-GEMM_INLINE Vec<CT> load_tail(const T* p, int64_t count) {
+template <class T, class CT> GEMM_INLINE Vec<CT> load_tail(const T* p, int64_t count) {
   CT lane[lanes<CT>] = {};
   for (int64_t i = 0; i < count; ++i) {
     lane[i] = widen(p[i]);
@@ -48,7 +47,8 @@ void dot_block(const SkinnyTile& d, int64_t i0, int64_t j0) {
   }
   if (p < d.k) {
     for (int j = 0; j < N; ++j) {
-      const Vec<CT> bv = load_tail<T, CT>(reinterpret_cast<const T*>(b + j * d.b_line) + p, d.k - p);
+      const Vec<CT> bv =
+          load_tail<T, CT>(reinterpret_cast<const T*>(b + j * d.b_line) + p, d.k - p);
       for (int i = 0; i < M; ++i) {
         acc[i][j] += load<CT>(a + i * d.a_row + p * static_cast<int64_t>(sizeof(CT))) * bv;
       }
@@ -63,8 +63,7 @@ void dot_block(const SkinnyTile& d, int64_t i0, int64_t j0) {
   }
 }
 
-template <class T, class CT, int N>
-void dot_columns(const SkinnyTile& d, int64_t j) {
+template <class T, class CT, int N> void dot_columns(const SkinnyTile& d, int64_t j) {
   int64_t i = 0;
   for (; i + 4 <= d.m; i += 4) {
     dot_block<T, CT, 4, N>(d, i, j);
@@ -77,8 +76,7 @@ void dot_columns(const SkinnyTile& d, int64_t j) {
   }
 }
 
-template <class T, class CT>
-void dot_tile(const SkinnyTile& d) {
+template <class T, class CT> void dot_tile(const SkinnyTile& d) {
   int64_t j = 0;
   for (; j + 4 <= d.n; j += 4) {
     dot_columns<T, CT, 4>(d, j);
@@ -103,7 +101,7 @@ void rows_block(const SkinnyTile& d, int64_t i0, int64_t p0) {
   }
   const char* b = d.b + p0 * d.b_line;
   char* acc = d.acc + i0 * d.acc_row;
-  const auto update = [&](int64_t j, const Vec<CT> (&bv)[P]) {
+  const auto update = [&](int64_t j, const Vec<CT>(&bv)[P]) {
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
       CT* at = reinterpret_cast<CT*>(acc + i * d.acc_row) + j;
@@ -133,8 +131,7 @@ void rows_block(const SkinnyTile& d, int64_t i0, int64_t p0) {
   }
 }
 
-template <class T, class CT, int P>
-void rows_group(const SkinnyTile& d, int64_t p) {
+template <class T, class CT, int P> void rows_group(const SkinnyTile& d, int64_t p) {
   int64_t i = 0;
   for (; i + 4 <= d.m; i += 4) {
     rows_block<T, CT, 4, P>(d, i, p);
@@ -147,8 +144,7 @@ void rows_group(const SkinnyTile& d, int64_t p) {
   }
 }
 
-template <class T, class CT>
-void rows_tile(const SkinnyTile& d) {
+template <class T, class CT> void rows_tile(const SkinnyTile& d) {
   const int64_t row = (d.n + lanes<CT> - 1) / lanes<CT> * kVecBytes;
   for (int64_t i = 0; i < d.m; ++i) {
     std::memset(d.acc + i * d.acc_row, 0, static_cast<size_t>(row));

@@ -8,12 +8,10 @@
 
 namespace at::native::gemm::CRESSET_ISA {
 
-template <class Step, int MR, int NV>
-const MicroTable<Step, MR, NV> micro_table{};
+template <class Step, int MR, int NV> const MicroTable<Step, MR, NV> micro_table{};
 
 // Storage is real: one accumulator per element. NV vectors make a panel.
-template <class Step_, class T_, int MR_, int NV_>
-struct RealKind {
+template <class Step_, class T_, int MR_, int NV_> struct RealKind {
   using Step = Step_;
   using CT = typename Step::Compute;
   using T = T_;
@@ -52,13 +50,9 @@ struct RealKind {
   }
 };
 
-template <class CT>
-struct ComplexPair {
-  CT re, im;
-};
+template <class CT> struct ComplexPair { CT re, im; };
 
-template <class CT_>
-struct ComplexKind {
+template <class CT_> struct ComplexKind {
   using CT = CT_;
   using Step = FmaStep<CT>;
   using T = ComplexPair<CT>;
@@ -108,8 +102,7 @@ struct ComplexKind {
   }
 };
 
-template <class Kind>
-void finish_tile(const Tile& t) {
+template <class Kind> void finish_tile(const Tile& t) {
   using T = typename Kind::T;
   for (int64_t i = 0; i < t.m; ++i) {
     Kind::finish_row(t, reinterpret_cast<const typename Kind::CT*>(t.acc + i * t.acc_row),
@@ -117,8 +110,7 @@ void finish_tile(const Tile& t) {
   }
 }
 
-template <class Kind>
-void scale_in_place(const Tile& t) {
+template <class Kind> void scale_in_place(const Tile& t) {
   using CT = typename Kind::CT;
   const CT beta = *static_cast<const CT*>(t.beta);
   for (int64_t i = 0; i < t.m; ++i) {
@@ -130,9 +122,8 @@ void scale_in_place(const Tile& t) {
 }
 
 // All register blocks of one k block.
-template <class Kind>
-void tile_block(const Tile& t, int64_t from, int64_t steps, MicroArgs<typename Kind::CT> g,
-                bool fresh) {
+template <class Kind> void tile_block(const Tile& t, int64_t from, int64_t steps,
+                                      MicroArgs<typename Kind::CT> g, bool fresh) {
   using CT = typename Kind::CT;
   using Step = typename Kind::Step;
   constexpr int MR = Kind::MR;
@@ -173,8 +164,7 @@ void tile_block(const Tile& t, int64_t from, int64_t steps, MicroArgs<typename K
   }
 }
 
-template <class Kind>
-void compute_tile(const Tile& t) {
+template <class Kind> void compute_tile(const Tile& t) {
   using CT = typename Kind::CT;
   MicroArgs<CT> g{};
   g.a_row = t.a_row;
@@ -203,8 +193,7 @@ void compute_tile(const Tile& t) {
   }
 }
 
-template <class CT>
-void add_reals(char* total, const char* part, int64_t bytes) {
+template <class CT> void add_reals(char* total, const char* part, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kVecBytes) {
     store<CT>(total + at, load<CT>(total + at) + load<CT>(part + at));
   }

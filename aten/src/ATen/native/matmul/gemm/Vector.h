@@ -39,27 +39,21 @@ struct BFloat16Bits {
   uint16_t x;
 };
 
-template <class T>
-struct VecOf {
+template <class T> struct VecOf {
   static constexpr int size = kVecBytes / static_cast<int>(sizeof(T));
   typedef T type __attribute__((vector_size(kVecBytes)));
   typedef T loose __attribute__((vector_size(kVecBytes), aligned(1), may_alias));
 };
-template <class T>
-using Vec = typename VecOf<T>::type;
-template <class T>
-constexpr int lanes = VecOf<T>::size;
+template <class T> using Vec = typename VecOf<T>::type;
+template <class T> constexpr int lanes = VecOf<T>::size;
 
-template <class T>
-GEMM_INLINE Vec<T> load(const void* p) {
+template <class T> GEMM_INLINE Vec<T> load(const void* p) {
   return *static_cast<const typename VecOf<T>::loose*>(p);
 }
-template <class T>
-GEMM_INLINE void store(void* p, Vec<T> v) {
+template <class T> GEMM_INLINE void store(void* p, Vec<T> v) {
   *static_cast<typename VecOf<T>::loose*>(p) = v;
 }
-template <class T>
-GEMM_INLINE Vec<T> splat(T x) {
+template <class T> GEMM_INLINE Vec<T> splat(T x) {
   return x - Vec<T>{}; // x - 0, not x + 0: keeps the sign of -0 and compiles to one broadcast
 }
 
@@ -78,10 +72,7 @@ GEMM_INLINE uint32_t float_to_bits(float f) {
   return bits;
 }
 
-template <class T>
-GEMM_INLINE T widen(T x) {
-  return x;
-}
+template <class T> GEMM_INLINE T widen(T x) { return x; }
 GEMM_INLINE float widen(BFloat16Bits x) { return bits_to_float(uint32_t(x.x) << 16); }
 GEMM_INLINE float widen(HalfBits x) {
 #if defined(__F16C__)
@@ -125,17 +116,13 @@ GEMM_INLINE void narrow(float x, HalfBits* out) {
   out->x = static_cast<uint16_t>(sign | half);
 #endif
 }
-template <class T>
-GEMM_INLINE void narrow(T x, T* out) {
-  *out = x;
-}
+template <class T> GEMM_INLINE void narrow(T x, T* out) { *out = x; }
 
 // ---- vectors of the compute type CT from and to storage type T -----------------------------
 
 typedef uint16_t Narrow __attribute__((vector_size(kVecBytes / 2)));
 
-template <class CT, class T>
-GEMM_INLINE Vec<CT> load_wide(const T* p) {
+template <class CT, class T> GEMM_INLINE Vec<CT> load_wide(const T* p) {
   if constexpr (sizeof(CT) == sizeof(T)) {
     return load<CT>(p);
   } else {
@@ -146,7 +133,8 @@ GEMM_INLINE Vec<CT> load_wide(const T* p) {
       return reinterpret_cast<Vec<float>>(bits);
     } else {
 #if defined(__AVX512F__)
-      return reinterpret_cast<Vec<float>>(_mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(raw)));
+      return reinterpret_cast<Vec<float>>(
+          _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(raw)));
 #elif defined(__F16C__)
       return reinterpret_cast<Vec<float>>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(raw)));
 #else
@@ -160,8 +148,7 @@ GEMM_INLINE Vec<CT> load_wide(const T* p) {
   }
 }
 
-template <class CT, class T>
-GEMM_INLINE void store_narrow(T* p, Vec<CT> v) {
+template <class CT, class T> GEMM_INLINE void store_narrow(T* p, Vec<CT> v) {
   if constexpr (sizeof(CT) == sizeof(T)) {
     store<CT>(p, v);
   } else {
@@ -189,8 +176,7 @@ GEMM_INLINE void store_narrow(T* p, Vec<CT> v) {
 }
 
 // Sum of the lanes by halving: a fixed tree.
-template <class CT>
-GEMM_INLINE CT sum_lanes(Vec<CT> v) {
+template <class CT> GEMM_INLINE CT sum_lanes(Vec<CT> v) {
   constexpr int n = lanes<CT>;
   CT x[n];
   std::memcpy(x, &v, sizeof(v));
@@ -215,8 +201,7 @@ GEMM_INLINE void exchange(Vec<CT>& lo, Vec<CT>& hi, std::integer_sequence<int, I
   hi = __builtin_shufflevector(a, b, ((I & S) ? n + I : I + S)...);
 }
 
-template <class CT, int S>
-GEMM_INLINE void transpose_stage(Vec<CT>* r) {
+template <class CT, int S> GEMM_INLINE void transpose_stage(Vec<CT>* r) {
   if constexpr (S > 0) {
 #pragma GCC unroll 16
     for (int i = 0; i < lanes<CT>; ++i) {
@@ -228,8 +213,7 @@ GEMM_INLINE void transpose_stage(Vec<CT>* r) {
   }
 }
 
-template <class CT>
-GEMM_INLINE void transpose_square(Vec<CT>* r) {
+template <class CT> GEMM_INLINE void transpose_square(Vec<CT>* r) {
   transpose_stage<CT, lanes<CT> / 2>(r);
 }
 

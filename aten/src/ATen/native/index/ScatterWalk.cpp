@@ -1,0 +1,169 @@
+// See ScatterWalk.h. Threads share one dimension of the index: any for reading, one that is not the
+// indexed dimension for writing, so that all positions that may meet are on one thread.
+#define CRESSET_KERNEL_TU
+#include <ATen/native/index/ScatterWalk.h>
+
+#include <ATen/native/index/IndexUtil.h>
+#include <ATen/parallel/Parallel.h>
+
+#include <algorithm>
+
+namespace at::native {
+namespace {
+constexpr int64_t kGrainElements = 16384;
+}
+
+ScatterWalk::ScatterWalk(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& other)
+    : index_(index.scalar_type() == kLong ? index : index.to(kLong)),
+      self_data_(bytes_of(self)),
+      other_data_(bytes_of(other)),
+      index_data_(index_.numel() > 0 ? index_.data_ptr<int64_t>() : nullptr),
+      dim_(dim),
+      dim_size_(self.dim() == 0 ? 1 : self.size(dim)),
+      dim_stride_((self.dim() == 0 ? 1 : self.stride(dim)) * self.itemsize()) {
+  const int64_t itemsize = self.itemsize();
+  numel_ = index_.numel();
+  // An index without elements may have any shape.
+  for (int64_t d = 0; numel_ > 0 && d < index_.dim(); ++d) {
+    const bool is_dim = d == dim;
+    const int64_t own = is_dim || self.dim() == 0 ? 0 : self.stride(d) * itemsize;
+    const int64_t partner = other.dim() == 0 ? 0 : other.stride(d) * itemsize;
+    add(index_.size(d), own, index_.stride(d), partner, is_dim);
+  }
+}
+
+void ScatterWalk::add(int64_t size, int64_t self_stride, int64_t index_stride, int64_t other_stride,
+                      bool is_dim) {
+  if (size == 1) return;
+  if (!sizes_.empty() && !is_dim && !is_dim_.back() && self_.back() == size * self_stride &&
+      index_strides_.back() == size * index_stride && other_.back() == size * other_stride) {
+    sizes_.back() *= size;
+    self_.back() = self_stride;
+    index_strides_.back() = index_stride;
+    other_.back() = other_stride;
+    return;
+  }
+  sizes_.push_back(size);
+  self_.push_back(self_stride);
+  index_strides_.push_back(index_stride);
+  other_.push_back(other_stride);
+  is_dim_.push_back(is_dim);
+}
+
+void ScatterWalk::check_indices() const {
+  if (numel_ == 0) return;
+  // Dimensions along which the index repeats itself need one look.
+  DimVector sizes, strides;
+  for (size_t d = 0; d < sizes_.size(); ++d) {
+    if (index_strides_[d] == 0) continue;
+    if (!sizes.empty() && strides.back() == sizes_[d] * index_strides_[d]) {
+      sizes.back() *= sizes_[d];
+      strides.back() = index_strides_[d];
+    } else {
+      sizes.push_back(sizes_[d]);
+      strides.push_back(index_strides_[d]);
+    }
+  }
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < sizes.size(); ++d) rows *= sizes[d];
+  const int64_t n = sizes.empty() ? 1 : sizes.back();
+  const int64_t step = sizes.empty() ? 0 : strides.back();
+  const auto check = [&](const int64_t* row, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t v = row[i * step];
+      if (C10_UNLIKELY(v < 0 || v >= dim_size_)) throw_runtime_out_of_bounds(v, dim_, dim_size_);
+    }
+  };
+  if (rows == 1) {
+    parallel_for(0, n, kGrainElements,
+                 [&](int64_t begin, int64_t end) { check(index_data_, begin, end); });
+    return;
+  }
+  parallel_for(0, rows, std::max<int64_t>(1, kGrainElements / n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t rest = r, offset = 0;
+      for (size_t d = sizes.size() - 1; d-- > 0;) {
+        offset += rest % sizes[d] * strides[d];
+        rest /= sizes[d];
+      }
+      check(index_data_ + offset, 0, n);
+    }
+  });
+}
+
+void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
+                          const void* context) const {
+  DimVector sizes(sizes_);
+  char* self = self_data_;
+  char* other = other_data_;
+  const int64_t* index = index_data_;
+  if (cut >= 0) {
+    sizes[cut] = end - begin;
+    self += begin * self_[cut];
+    other += begin * other_[cut];
+    index += begin * index_strides_[cut];
+  }
+  const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
+  if (last < 0) {
+    loop(self, index, other, 1, 0, 1, 0, dim_stride_, context);
+    return;
+  }
+  DimVector at(static_cast<size_t>(last), 0);
+  for (;;) {
+    loop(self, index, other, sizes[last], self_[last], index_strides_[last], other_[last],
+         dim_stride_, context);
+    int64_t d = last - 1;
+    for (; d >= 0; --d) {
+      self += self_[d];
+      other += other_[d];
+      index += index_strides_[d];
+      if (++at[d] < sizes[d]) break;
+      self -= sizes[d] * self_[d];
+      other -= sizes[d] * other_[d];
+      index -= sizes[d] * index_strides_[d];
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// The first of the largest dimensions to share between threads; -1 when there is none.
+int64_t ScatterWalk::widest(bool may_be_dim) const {
+  int64_t best = -1;
+  for (size_t d = 0; d < sizes_.size(); ++d) {
+    if (is_dim_[d] && !may_be_dim) continue;
+    if (best < 0 || sizes_[d] > sizes_[best]) best = static_cast<int64_t>(d);
+  }
+  return best;
+}
+
+void ScatterWalk::run_independent(ScatterLoop loop, const void* context) const {
+  if (numel_ == 0) return;
+  const int64_t cut = numel_ <= kGrainElements ? -1 : widest(true);
+  if (cut < 0) {
+    run_box(-1, 0, 0, loop, context);
+    return;
+  }
+  const BlockingRegion region;
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / (numel_ / sizes_[cut]));
+  parallel_for(0, sizes_[cut], grain, [&](int64_t begin, int64_t end) {
+    run_box(cut, begin, end, loop, context);
+  });
+}
+
+void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
+  if (numel_ == 0) return;
+  const int64_t cut = numel_ <= kGrainElements ? -1 : widest(false);
+  // Narrow slices of the innermost dimension would only share cache lines.
+  if (cut < 0 || sizes_[cut] < 16 || get_num_threads() == 1) {
+    run_box(-1, 0, 0, loop, context);
+    return;
+  }
+  const BlockingRegion region;
+  const int64_t grain = std::max<int64_t>(16, kGrainElements / (numel_ / sizes_[cut]));
+  parallel_for(0, sizes_[cut], grain, [&](int64_t begin, int64_t end) {
+    run_box(cut, begin, end, loop, context);
+  });
+}
+
+}  // namespace at::native

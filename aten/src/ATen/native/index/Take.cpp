@@ -1,0 +1,187 @@
+// Indexing by the position in row-major order: take, put, and take_along_dim, which is a gather with
+// broadcasting.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/native/index/IndexUtil.h>
+#include <ATen/native/index/Native.h>
+#include <ATen/native/index/RowLoops.h>
+#include <ATen/native/shape/Geometry.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/put.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at {
+namespace native {
+namespace {
+
+[[noreturn]] void throw_flat_range(int64_t index, int64_t, int64_t size) {
+  TORCH_CHECK_INDEX(false, "out of range: tried to access index ", index, " on a tensor of ", size,
+                    " elements.");
+}
+
+// Byte offsets of the elements of self at the given row-major positions.
+void flat_offsets(const Tensor& self, const Tensor& positions, Offsets& offsets) {
+  const bool dense = self.is_contiguous();
+  const int64_t n = positions.numel(), itemsize = self.itemsize();
+  index_offsets(positions.data_ptr<int64_t>(), n, self.numel(), 0, dense ? itemsize : 1, true,
+                throw_flat_range, offsets);
+  if (dense) return;
+  const IntArrayRef sizes = self.sizes(), strides = self.strides();
+  int64_t* data = offsets.data();
+  parallel_for(0, n, 8192, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t rest = data[i], offset = 0;
+      for (size_t d = sizes.size(); d-- > 0;) {
+        offset += rest % sizes[d] * strides[d];
+        rest /= sizes[d];
+      }
+      data[i] = offset * itemsize;
+    }
+  });
+}
+
+RowWalk flat_walk(const Tensor& self, const Offsets& offsets) {
+  RowWalk walk;
+  walk.count = static_cast<int64_t>(offsets.size());
+  walk.offsets = offsets.data();
+  walk.linear_stride = self.itemsize();
+  walk.itemsize = self.itemsize();
+  walk.disjoint = surely_disjoint(self);
+  return walk;
+}
+
+void check_put(const Tensor& self, const Tensor& index, const Tensor& source) {
+  TORCH_CHECK(index.scalar_type() == kLong, "put_(): Expected a long tensor for index, but got ",
+              index.scalar_type());
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(),
+              "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+              self.scalar_type(), " and source.dtype = ", source.scalar_type());
+  TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
+              "put_(): self, index and source expected to be in the same device, but got "
+              "self.device = ", self.device(), ", index.device = ", index.device(),
+              ", and source.device = ", source.device());
+  TORCH_CHECK_INDEX(source.numel() == index.numel(),
+                    "put_(): Expected source and index to have the same number of elements, but got "
+                    "source.numel() = ", source.numel(), ", index.numel() = ", index.numel());
+  TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
+                    "put_(): Tried to put elements into an empty tensor");
+  assert_no_internal_overlap(self);
+  assert_no_overlap(self, index);
+  assert_no_overlap(self, source);
+}
+
+}  // namespace
+}  // namespace native
+
+namespace meta {
+
+void meta_take(OutputBuilder& out, const Tensor& self, const Tensor& index) {
+  TORCH_CHECK(index.scalar_type() == kLong, "take(): Expected a long tensor for index, but got ",
+              index.scalar_type());
+  TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
+                    "take(): tried to take from an empty tensor");
+  TORCH_CHECK(self.device() == index.device(), "take(): self and index expected to be in the same "
+              "device, but got self.device = ", self.device(), " and index.device = ",
+              index.device());
+  const Tensor& target = out.given(0);
+  if (target.defined()) {
+    TORCH_CHECK(target.scalar_type() == self.scalar_type(),
+                "take(): self and out expected to have the same dtype, but got self.dtype = ",
+                self.scalar_type(), " and out.dtype = ", target.scalar_type());
+    assert_no_internal_overlap(target);
+    assert_no_overlap(target, index);
+    assert_no_overlap(target, self);
+  }
+  out.set_on(0, index.sizes(), self.scalar_type(), self.device());
+}
+
+}  // namespace meta
+
+namespace native {
+
+void take_cpu(const Tensor& self, const Tensor& index, const Tensor& out) {
+  const Tensor positions = long_contiguous(index);
+  Offsets offsets;
+  flat_offsets(self, positions, offsets);
+  run_independent(flat_walk(self, offsets), bytes_of(self), bytes_of(out),
+                  move_loops<false>(self.itemsize()));
+}
+
+Tensor& put_cpu_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  check_put(self, index, source);
+  const Tensor positions = long_contiguous(index);
+  const Tensor from = source.contiguous();
+  Offsets offsets;
+  flat_offsets(self, positions, offsets);
+  const RowLoops loops = accumulate ? add_loops(self.scalar_type(), "take_put_cpu")
+                                    : move_loops<true>(self.itemsize());
+  run_ordered(flat_walk(self, offsets), bytes_of(self), bytes_of(from), loops);
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+
+Tensor& put_meta_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  static_cast<void>(accumulate);
+  check_put(self, index, source);
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+
+Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  Tensor result = self.clone();
+  return at::_ops::put_::call(result, index, source, accumulate);
+}
+
+namespace {
+
+void check_along(const Tensor& indices) {
+  TORCH_CHECK(indices.scalar_type() == kLong,
+              "torch.take_along_dim(): dtype of indices should be Long but got ",
+              indices.scalar_type());
+}
+
+// self, indices and dim of the gather that take_along_dim is.
+struct AlongDim {
+  Tensor self;
+  Tensor indices;
+  int64_t dim;
+};
+
+AlongDim along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  check_along(indices);
+  if (!dim) return {self.reshape({-1}), indices.reshape({-1}), 0};
+  TORCH_CHECK(self.dim() == indices.dim(),
+              "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+              "but got ", self.dim(), " dimensions for input, and ", indices.dim(),
+              " dimensions for indices");
+  const int64_t d = wrap_dim(*dim, self.dim());
+  if (self.dim() == 0) return {self, indices, d};
+  DimVector self_sizes(self.sizes()), index_sizes(indices.sizes());
+  self_sizes[d] = 1;
+  index_sizes[d] = 1;
+  DimVector shape = broadcast_shapes(self_sizes, index_sizes);
+  shape[d] = indices.size(d);
+  // Indices count modulo the size, so that negative ones count from the end.
+  const Tensor wrapped = self.size(d) == 0 ? indices : at::remainder(indices, Scalar(self.size(d)));
+  const Tensor broadcast_indices = wrapped.expand(shape);
+  shape[d] = self.size(d);
+  return {self.expand(shape), broadcast_indices, d};
+}
+
+}  // namespace
+
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  const AlongDim a = along_dim(self, indices, dim);
+  return at::gather(a.self, a.dim, a.indices);
+}
+
+Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim,
+                           Tensor& out) {
+  const AlongDim a = along_dim(self, indices, dim);
+  return at::gather_out(out, a.self, a.dim, a.indices);
+}
+
+}  // namespace native
+}  // namespace at

@@ -1,0 +1,187 @@
+// softmax and log_softmax: shapes, threads and the choice of loops.
+#include <ATen/native/reduce/Native.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <ATen/iter/CpuIsa.h>
+#include <ATen/native/reduce/SoftmaxKernel.h>
+#include <ATen/native/shape/Geometry.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::native {
+namespace {
+
+using softmax_loops::SoftmaxKernel;
+using softmax_loops::SoftmaxTable;
+
+constexpr int64_t kSoftmaxGrain = 16384;
+constexpr int64_t kBundle = 64;
+
+const SoftmaxKernel& kernel_for(bool log, const Tensor& self, int64_t dim) {
+  static const SoftmaxTable* const table = [] {
+    auto* t = new SoftmaxTable;
+#if defined(CRESSET_HAVE_X86_ISA)
+    const Isa isa = cpu_isa();
+    if (isa == Isa::Avx512) softmax_loops::avx512::fill(*t);
+    else if (isa == Isa::Avx2) softmax_loops::avx2::fill(*t);
+    else softmax_loops::base::fill(*t);
+#else
+    softmax_loops::base::fill(*t);
+#endif
+    return t;
+  }();
+  const SoftmaxKernel& kernel = table->kernel[log][static_cast<int>(self.scalar_type())];
+  const bool last = self.dim() == 0 || wrap_dim(dim, self.dim()) == self.dim() - 1;
+  TORCH_CHECK_NOT_IMPLEMENTED(kernel.line, "\"", log ? "log_" : "", last ? "softmax_lastdim" : "softmax",
+                              "_kernel_impl\" not implemented for '", self.scalar_type(), "'");
+  return kernel;
+}
+
+struct Shape {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+Shape shape_of(const Tensor& t, int64_t dim) {
+  Shape s;
+  if (t.dim() == 0) return s;
+  const int64_t d = wrap_dim(dim, t.dim());
+  s.n = t.sizes()[d];
+  for (int64_t i = 0; i < d; ++i) s.outer *= t.sizes()[i];
+  for (int64_t i = d + 1; i < t.dim(); ++i) s.inner *= t.sizes()[i];
+  return s;
+}
+
+// line(offset) for every line, or bundle(offset, width) for lines side by side; offsets in elements.
+template <class Range>
+void for_lines(const Shape& s, const Range& range) {
+  const int64_t bundles = s.inner == 1 ? 1 : (s.inner + kBundle - 1) / kBundle;
+  const int64_t work = std::max<int64_t>(1, s.n * std::min(s.inner, kBundle));
+  const int64_t items = s.outer * bundles;
+  const auto run = [&](int64_t b, int64_t e) { range(b, e, bundles); };
+  if (s.outer * s.n * s.inner <= kSoftmaxGrain) {
+    run(0, items);
+    return;
+  }
+  at::BlockingRegion region;
+  at::parallel_for(0, items, std::max<int64_t>(1, kSoftmaxGrain / work), run);
+}
+
+void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
+  const SoftmaxKernel& kernel = kernel_for(log, self, dim);
+  if (self.numel() == 0) return;
+  const Tensor input = self.contiguous();
+  const Shape s = shape_of(input, dim);
+  const char* in = static_cast<const char*>(input.const_data_ptr());
+  char* to = static_cast<char*>(out.mutable_data_ptr());
+  const int64_t size = input.itemsize();
+  for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
+    if (s.inner == 1) {
+      std::unique_ptr<char[]> heap;
+      alignas(64) char small[8192];
+      char* scratch = small;
+      if (s.n * kernel.scratch_size > static_cast<int64_t>(sizeof(small))) {
+        heap.reset(new char[s.n * kernel.scratch_size]);
+        scratch = heap.get();
+      }
+      for (int64_t i = b; i < e; ++i) kernel.line(in + i * s.n * size, to + i * s.n * size, s.n, scratch);
+      return;
+    }
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t first = i % bundles * kBundle;
+      const int64_t at = (i / bundles * s.n * s.inner + first) * size;
+      kernel.bundle(in + at, to + at, s.n, s.inner, std::min(kBundle, s.inner - first));
+    }
+  });
+}
+
+void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t dim, const Tensor& out) {
+  const SoftmaxKernel& kernel = kernel_for(log, grad_output, dim);
+  if (output.numel() == 0) return;
+  const Tensor grad = grad_output.contiguous(), y = output.contiguous();
+  const Shape s = shape_of(y, dim);
+  const char* g = static_cast<const char*>(grad.const_data_ptr());
+  const char* in = static_cast<const char*>(y.const_data_ptr());
+  char* to = static_cast<char*>(out.mutable_data_ptr());
+  const int64_t size = y.itemsize();
+  for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
+    for (int64_t i = b; i < e; ++i) {
+      if (s.inner == 1) {
+        const int64_t at = i * s.n * size;
+        kernel.line_backward(g + at, in + at, to + at, s.n);
+      } else {
+        const int64_t first = i % bundles * kBundle;
+        const int64_t at = (i / bundles * s.n * s.inner + first) * size;
+        kernel.bundle_backward(g + at, in + at, to + at, s.n, s.inner, std::min(kBundle, s.inner - first));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(false, self, dim, out); }
+void log_softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(true, self, dim, out); }
+void softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType,
+                          const Tensor& out) {
+  backward(false, grad_output, output, dim, out);
+}
+void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType,
+                              const Tensor& out) {
+  backward(true, grad_output, output, dim, out);
+}
+
+Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return at::_softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
+Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return at::_log_softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
+Tensor special_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return at::softmax(self, dim, dtype);
+}
+Tensor special_log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  return at::log_softmax(self, dim, dtype);
+}
+
+}  // namespace at::native
+
+namespace at::meta {
+namespace {
+void set_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
+  native::wrap_dim(dim, self.dim());
+  TORCH_CHECK(!half_to_float || self.is_meta(),
+              "softmax with half to float conversion is not supported on CPU");
+  out.set(0, self.sizes(), half_to_float ? kFloat : self.scalar_type());
+}
+void set_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+  native::wrap_dim(dim, grad.dim());
+  TORCH_CHECK(grad.sizes() == output.sizes(), "softmax backward: grad_output has size ", grad.sizes(),
+              " but output has size ", output.sizes());
+  TORCH_CHECK(grad.scalar_type() == output.scalar_type(), "expected scalar type ", output.scalar_type(),
+              " but found ", grad.scalar_type());
+  TORCH_CHECK(grad.is_meta() || input_dtype == grad.scalar_type(), "expected scalar type ", grad.scalar_type(),
+              " but found ", input_dtype);
+  out.set(0, grad.sizes(), input_dtype);
+}
+}  // namespace
+
+void meta__softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
+  set_softmax(out, self, dim, half_to_float);
+}
+void meta__log_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
+  set_softmax(out, self, dim, half_to_float);
+}
+void meta_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
+                           ScalarType input_dtype) {
+  set_backward(out, grad, output, dim, input_dtype);
+}
+void meta_log_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
+                               ScalarType input_dtype) {
+  set_backward(out, grad, output, dim, input_dtype);
+}
+
+}  // namespace at::meta

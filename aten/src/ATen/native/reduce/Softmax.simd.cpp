@@ -1,0 +1,189 @@
+// softmax and log_softmax along contiguous lines and along lines that lie side by side, and their
+// backward passes. A line is read three times while it is in the cache: maximum, exponentials and
+// their sum, result. Half and BFloat16 compute in float.
+#include <ATen/native/reduce/Extremum.h>
+#include <ATen/native/reduce/SoftmaxKernel.h>
+
+namespace at::native::softmax_loops {
+namespace CRESSET_ISA {
+namespace {
+
+using reduce::CRESSET_ISA::Fold;
+using reduce::CRESSET_ISA::load_as;
+using reduce::CRESSET_ISA::MaxOp;
+
+struct SumOp {
+  template <class T>
+  using acc = vec::opmath_t<T>;
+  template <class A>
+  CRESSET_FN A identity() { return A(0); }
+  template <class V>
+  CRESSET_FN V map(V x, V) { return x; }
+  template <class V>
+  CRESSET_FN V fold(V a, V b) { return a + b; }
+};
+struct ExpSumOp : SumOp {
+  template <class V>
+  CRESSET_FN V map(V x, V shift) { return vm::exp(x - shift); }
+};
+
+template <class T, class A>
+C10_ALWAYS_INLINE void store_as(char* p, A value) {
+  const T element = static_cast<T>(value);
+  __builtin_memcpy(p, &element, sizeof(T));
+}
+
+template <class T, bool kLog>
+struct Softmax {
+  using A = vec::opmath_t<T>;
+  using V = vec::Vec<A>;
+  using IO = vec::VecIO<T>;
+  static constexpr int64_t kLanes = V::kLanes;
+  static constexpr int64_t kSize = sizeof(T);
+
+  // f on registers and, for the rest, on scalars, from `in` of type From to `out` of type T.
+  template <class From, class F>
+  C10_ALWAYS_INLINE static void transform(const char* in, char* out, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      IO::store(out + i * kSize, f(vec::VecIO<From>::load(in + i * static_cast<int64_t>(sizeof(From)))));
+    for (; i < n; ++i) store_as<T>(out + i * kSize, f(load_as<From, A>(in + i * static_cast<int64_t>(sizeof(From)))));
+  }
+
+  // Exponentials into scratch; their sum.
+  static A exponentials(const char* in, char* scratch, int64_t n, A top) {
+    constexpr int64_t step = sizeof(A);
+    const V shift(top);
+    V sum[2] = {V(A(0)), V(A(0))};
+    int64_t i = 0;
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      const V a = vm::exp(IO::load(in + i * kSize) - shift);
+      const V b = vm::exp(IO::load(in + (i + kLanes) * kSize) - shift);
+      a.store(scratch + i * step);
+      b.store(scratch + (i + kLanes) * step);
+      sum[0] = sum[0] + a;
+      sum[1] = sum[1] + b;
+    }
+    A total = Fold<SumOp, A>::lanes_fold(sum[0] + sum[1]);
+    for (; i < n; ++i) {
+      const A e = vm::exp(load_as<T, A>(in + i * kSize) - top);
+      __builtin_memcpy(scratch + i * step, &e, sizeof(A));
+      total += e;
+    }
+    return total;
+  }
+
+  static void line(const char* in, char* out, int64_t n, char* scratch) {
+    const A top = Fold<MaxOp, T>::row(in, n, A(0));
+    if constexpr (kLog) {
+      const A shift = top + vm::log(Fold<ExpSumOp, T>::row(in, n, top));
+      // Two subtractions keep the digits that top and a small logarithm would share.
+      const A rest = shift - top;
+      transform<T>(in, out, n, [&](auto x) __attribute__((always_inline)) {
+        using X = decltype(x);
+        return (x - X(top)) - X(rest);
+      });
+    } else {
+      const A sum = exponentials(in, scratch, n, top);
+      transform<A>(scratch, out, n, [&](auto x) __attribute__((always_inline)) { return x / decltype(x)(sum); });
+    }
+  }
+
+  template <class X, class Load, class Store>
+  C10_ALWAYS_INLINE static void column(int64_t n, Load load, Store store) {
+    X top = load(0);
+    for (int64_t i = 1; i < n; ++i) top = MaxOp::fold(top, X(load(i)));
+    X sum(A(0));
+    for (int64_t i = 0; i < n; ++i) sum = sum + vm::exp(load(i) - top);
+    if constexpr (kLog) {
+      const X rest = vm::log(sum);
+      for (int64_t i = 0; i < n; ++i) store(i, (load(i) - top) - rest);
+    } else {
+      for (int64_t i = 0; i < n; ++i) store(i, vm::exp(load(i) - top) / sum);
+    }
+  }
+  static void bundle(const char* in, char* out, int64_t n, int64_t stride, int64_t width) {
+    int64_t k = 0;
+    for (; k + kLanes <= width; k += kLanes) {
+      column<V>(
+          n, [&](int64_t i) { return V(IO::load(in + (i * stride + k) * kSize)); },
+          [&](int64_t i, V x) { IO::store(out + (i * stride + k) * kSize, x); });
+    }
+    for (; k < width; ++k) {
+      column<A>(
+          n, [&](int64_t i) { return load_as<T, A>(in + (i * stride + k) * kSize); },
+          [&](int64_t i, A x) { store_as<T>(out + (i * stride + k) * kSize, x); });
+    }
+  }
+
+  // ---- backward: (grad - sum(grad * y)) * y, and grad - exp(y) * sum(grad)
+  template <class X, class Load, class Store>
+  C10_ALWAYS_INLINE static void column_backward(int64_t n, Load grad, Load output, Store store) {
+    X sum(A(0));
+    for (int64_t i = 0; i < n; ++i) sum = sum + (kLog ? grad(i) : grad(i) * output(i));
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (kLog) store(i, grad(i) - vm::exp(output(i)) * sum);
+      else store(i, (grad(i) - sum) * output(i));
+    }
+  }
+  static void line_backward(const char* grad, const char* output, char* out, int64_t n) {
+    V acc[2] = {V(A(0)), V(A(0))};
+    int64_t i = 0;
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; ++k) {
+        const V g = IO::load(grad + (i + k * kLanes) * kSize);
+        acc[k] = acc[k] + (kLog ? g : g * IO::load(output + (i + k * kLanes) * kSize));
+      }
+    }
+    A sum = Fold<SumOp, A>::lanes_fold(acc[0] + acc[1]);
+    for (; i < n; ++i) {
+      const A g = load_as<T, A>(grad + i * kSize);
+      sum += kLog ? g : g * load_as<T, A>(output + i * kSize);
+    }
+    const auto result = [&](auto g, auto y) __attribute__((always_inline)) {
+      using X = decltype(g);
+      if constexpr (kLog) return g - vm::exp(y) * X(sum);
+      else return (g - X(sum)) * y;
+    };
+    for (i = 0; i + kLanes <= n; i += kLanes)
+      IO::store(out + i * kSize, result(IO::load(grad + i * kSize), IO::load(output + i * kSize)));
+    for (; i < n; ++i)
+      store_as<T>(out + i * kSize, result(load_as<T, A>(grad + i * kSize), load_as<T, A>(output + i * kSize)));
+  }
+  static void bundle_backward(const char* grad, const char* output, char* out, int64_t n, int64_t stride,
+                              int64_t width) {
+    int64_t k = 0;
+    for (; k + kLanes <= width; k += kLanes) {
+      const auto load = [&](const char* p) {
+        return [p, stride, k](int64_t i) { return V(IO::load(p + (i * stride + k) * kSize)); };
+      };
+      column_backward<V>(n, load(grad), load(output),
+                         [&](int64_t i, V x) { IO::store(out + (i * stride + k) * kSize, x); });
+    }
+    for (; k < width; ++k) {
+      const auto load = [&](const char* p) {
+        return [p, stride, k](int64_t i) { return load_as<T, A>(p + (i * stride + k) * kSize); };
+      };
+      column_backward<A>(n, load(grad), load(output),
+                         [&](int64_t i, A x) { store_as<T>(out + (i * stride + k) * kSize, x); });
+    }
+  }
+
+  static constexpr SoftmaxKernel kernel() {
+    return {&line, &bundle, &line_backward, &bundle_backward, static_cast<int32_t>(sizeof(A))};
+  }
+};
+
+template <class... Ts>
+void fill_types(SoftmaxTable& table, Types<Ts...>) {
+  ((table.kernel[0][static_cast<int>(c10::scalar_type_of<Ts>)] = Softmax<Ts, false>::kernel(),
+    table.kernel[1][static_cast<int>(c10::scalar_type_of<Ts>)] = Softmax<Ts, true>::kernel()),
+   ...);
+}
+}  // namespace
+
+void fill(SoftmaxTable& table) { fill_types(table, FloatingTypes{}); }
+
+}  // namespace CRESSET_ISA
+}  // namespace at::native::softmax_loops

@@ -1,0 +1,42 @@
+// The contract between softmax's driver and its loops, which are compiled per element type and
+// instruction set.
+#pragma once
+#include <cstdint>
+
+#include <c10/core/ScalarType.h>
+
+namespace at::native::softmax_loops {
+
+// One contiguous line of n elements. `scratch` holds n numbers of the accumulator's type.
+using LineFn = void (*)(const char* in, char* out, int64_t n, char* scratch);
+// `width` lines side by side: element i of line k is at (i * stride + k) elements.
+using BundleFn = void (*)(const char* in, char* out, int64_t n, int64_t stride, int64_t width);
+using LineBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n);
+using BundleBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n, int64_t stride,
+                                  int64_t width);
+
+struct SoftmaxKernel {
+  LineFn line = nullptr;
+  BundleFn bundle = nullptr;
+  LineBackwardFn line_backward = nullptr;
+  BundleBackwardFn bundle_backward = nullptr;
+  int32_t scratch_size = 0;  // bytes per element
+};
+
+struct SoftmaxTable {
+  SoftmaxKernel kernel[2][c10::NumScalarTypes];  // softmax, log_softmax
+};
+
+namespace base {
+void fill(SoftmaxTable& table);
+}
+#if defined(CRESSET_HAVE_X86_ISA)
+namespace avx2 {
+void fill(SoftmaxTable& table);
+}
+namespace avx512 {
+void fill(SoftmaxTable& table);
+}
+#endif
+
+}  // namespace at::native::softmax_loops

@@ -1,0 +1,398 @@
+// The engine. A pass counts how often each reachable node is waited for, then runs nodes whose
+// gradients are complete, latest first, until none is left. See engine.h.
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <ATen/iter/TensorIterator.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/sum.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace torch::autograd {
+namespace {
+
+// What the pass knows of one node.
+struct Slot {
+  Node* node = nullptr;
+  uint32_t waiting = 0;
+  bool needed = true;
+  bool filled = false;
+  TensorVec grads;
+};
+
+// An open-addressing map from node to slot: a pass over three nodes must not pay for buckets.
+class SlotMap {
+ public:
+  SlotMap() : index_(64, -1) {}
+  Slot* find(Node* node) {
+    for (size_t i = hash(node);; i = (i + 1) & (index_.size() - 1)) {
+      if (index_[i] < 0) return nullptr;
+      if (slots_[index_[i]].node == node) return &slots_[index_[i]];
+    }
+  }
+  // The reference is valid until the next insertion.
+  Slot& insert(Node* node, bool* fresh) {
+    if (slots_.size() * 2 >= index_.size()) grow();
+    size_t i = hash(node);
+    for (; index_[i] >= 0; i = (i + 1) & (index_.size() - 1)) {
+      if (slots_[index_[i]].node == node) {
+        *fresh = false;
+        return slots_[index_[i]];
+      }
+    }
+    index_[i] = static_cast<int64_t>(slots_.size());
+    slots_.emplace_back();
+    slots_.back().node = node;
+    *fresh = true;
+    return slots_.back();
+  }
+  std::vector<Slot>& all() { return slots_; }
+
+ private:
+  size_t hash(Node* node) const {
+    return (reinterpret_cast<uintptr_t>(node) * 0x9E3779B97F4A7C15ull >> 20) & (index_.size() - 1);
+  }
+  void grow() {
+    index_.assign(index_.size() * 4, -1);
+    for (size_t k = 0; k < slots_.size(); ++k) {
+      size_t i = hash(slots_[k].node);
+      while (index_[i] >= 0) i = (i + 1) & (index_.size() - 1);
+      index_[i] = static_cast<int64_t>(k);
+    }
+  }
+  std::vector<int64_t> index_;
+  std::vector<Slot> slots_;
+};
+
+struct Pass {
+  SlotMap slots;
+  BackwardOptions options;
+  std::vector<std::function<void()>> callbacks;
+  // Gradients captured at `inputs`.
+  c10::ArrayRef<Edge> inputs;
+  TensorVec captured;
+};
+
+thread_local Pass* current_pass = nullptr;
+thread_local Node* running_node = nullptr;
+thread_local int depth = 0;
+
+// Restores the thread's state when a pass ends, however it ends.
+struct PassScope {
+  explicit PassScope(Pass* pass) : before(current_pass), node(running_node), state(c10::tls_autograd_state) {
+    current_pass = pass;
+    ++depth;
+    c10::tls_autograd_state.grad_mode = pass->options.create_graph;
+  }
+  ~PassScope() {
+    current_pass = before;
+    running_node = node;
+    --depth;
+    c10::tls_autograd_state = state;
+  }
+  Pass* before;
+  Node* node;
+  c10::AutogradState state;
+};
+
+// ---- counting -------------------------------------------------------------------------------------
+void count_dependencies(Pass& pass, c10::ArrayRef<Edge> roots) {
+  std::vector<Node*> stack;
+  bool fresh = false;
+  for (const Edge& root : roots) {
+    pass.slots.insert(root.function.get(), &fresh);
+    if (fresh) stack.push_back(root.function.get());
+  }
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    for (const Edge& edge : node->next_edges()) {
+      if (!edge.function) continue;
+      Slot& slot = pass.slots.insert(edge.function.get(), &fresh);
+      ++slot.waiting;
+      if (fresh) stack.push_back(edge.function.get());
+    }
+  }
+}
+
+// With `inputs`, only nodes on a way to one of them run. Nodes are visited in order of creation
+// (a node's successors have smaller topological numbers), so that one sweep settles all.
+void mark_needed(Pass& pass) {
+  std::vector<Slot*> order;
+  for (Slot& slot : pass.slots.all()) {
+    slot.needed = false;
+    order.push_back(&slot);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Slot* a, const Slot* b) { return a->node->topological_nr() < b->node->topological_nr(); });
+  for (const Edge& input : pass.inputs)
+    if (Slot* slot = pass.slots.find(input.function.get())) slot->needed = true;
+  for (Slot* slot : order) {
+    if (slot->needed) continue;
+    for (const Edge& edge : slot->node->next_edges()) {
+      if (!edge.function) continue;
+      const Slot* next = pass.slots.find(edge.function.get());
+      if (next && next->needed) {
+        slot->needed = true;
+        break;
+      }
+    }
+  }
+}
+
+// ---- gradients ------------------------------------------------------------------------------------
+void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
+  while (grads.size() < size) grads.push_back(Tensor());
+  if (!grad.defined()) return;
+  Tensor& sum = grads[at];
+  if (!sum.defined()) {
+    sum = std::move(grad);
+  } else if (!create_graph && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
+             sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
+    at::_ops::add__Tensor::call(sum, grad, 1);
+  } else {
+    sum = at::add(sum, grad);
+  }
+}
+
+// A gradient must have the shape, dtype and device of what it is the gradient of; a broadcast one
+// is summed.
+Tensor fit(const Node& node, size_t i, Tensor grad) {
+  const InputMetadata& want = node.input_metadata(i);
+  if (grad.sizes() != at::IntArrayRef(want.sizes)) {
+    bool expandable = static_cast<size_t>(grad.dim()) >= want.sizes.size();
+    const size_t lead = expandable ? grad.dim() - want.sizes.size() : 0;
+    for (size_t d = 0; expandable && d < want.sizes.size(); ++d)
+      expandable = want.sizes[d] == grad.sizes()[lead + d] || want.sizes[d] == 1;
+    TORCH_CHECK(expandable, "Function ", node.name(), " returned an invalid gradient at index ", i, " - got ",
+                grad.sizes(), " but expected shape compatible with ", at::IntArrayRef(want.sizes));
+    c10::DimVector dims;
+    for (size_t d = 0; d < lead; ++d) dims.push_back(static_cast<int64_t>(d));
+    for (size_t d = 0; d < want.sizes.size(); ++d)
+      if (want.sizes[d] == 1 && grad.sizes()[lead + d] != 1) dims.push_back(static_cast<int64_t>(lead + d));
+    if (!dims.empty()) grad = at::sum(grad, at::OptionalIntArrayRef(at::IntArrayRef(dims)), true, std::nullopt);
+    if (lead > 0) grad = grad.view(want.sizes);
+  }
+  if (grad.scalar_type() != want.dtype && want.dtype != at::ScalarType::Undefined) {
+    TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype), "Function ", node.name(),
+                " returned an invalid gradient at index ", i, " - expected dtype ", want.dtype, " but got ",
+                grad.scalar_type());
+    grad = grad.to(want.dtype);
+  }
+  TORCH_CHECK(grad.device().type() == want.device.type(), "Function ", node.name(), " returned an invalid gradient at index ",
+              i, " - expected device ", want.device, " but got ", grad.device());
+  return grad;
+}
+
+void check_finite(const Node& node, const TensorVec& grads) {
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined() || !(grads[i].is_floating_point() || grads[i].is_complex())) continue;
+    const at::Scalar total = at::_ops::sum::call(grads[i], std::nullopt).item();
+    const c10::complex<double> z = total.toComplexDouble();
+    if (z.real_ == z.real_ && z.imag_ == z.imag_) continue;
+    if (node.anomaly()) node.anomaly()->print(node.name());
+    throw c10::Error(c10::str("Function '", node.name(), "' returned nan values in its ", i, "th output."));
+  }
+}
+
+void run_hooks(std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs) {
+  // A hook may remove itself while it runs.
+  const std::vector<std::shared_ptr<NodeHook>> list = hooks;
+  for (const auto& hook : list) hook->call(inputs, outputs);
+}
+
+TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
+  while (grads.size() < node.num_inputs()) grads.push_back(Tensor());
+  TensorVec none;
+  NodeHooks* hooks = node.hooks();
+  if (C10_UNLIKELY(hooks != nullptr)) {
+    run_hooks(hooks->tensor_pre, grads, none);
+    run_hooks(hooks->retain_grad, grads, none);
+    run_hooks(hooks->pre, grads, none);
+  }
+  TensorVec entering;
+  const bool post = hooks != nullptr && !hooks->post.empty();
+  if (post) entering = grads;
+  TensorVec out;
+  try {
+    out = node.apply(std::move(grads));
+  } catch (...) {
+    if (node.anomaly()) node.anomaly()->print(node.name());
+    throw;
+  }
+  if (!pass.options.keep_graph) node.release_variables();
+  if (post) run_hooks(hooks->post, entering, out);
+  if (C10_UNLIKELY(anomaly_mode().enabled && anomaly_mode().check_nan)) check_finite(node, out);
+  TORCH_CHECK(out.size() >= node.num_outputs() || out.empty(), "Function ", node.name(), " returned an incorrect number of gradients (expected ",
+              node.num_outputs(), ", got ", out.size(), ")");
+  return out;
+}
+
+struct LaterFirst {
+  bool operator()(const Node* a, const Node* b) const { return a->sequence_nr() < b->sequence_nr(); }
+};
+
+// Captures what arrives at the wanted inputs; true when the node itself need not run.
+bool capture(Pass& pass, Node* node, TensorVec& grads) {
+  bool only_captured = !pass.options.accumulate;
+  for (size_t i = 0; i < pass.inputs.size(); ++i) {
+    if (pass.inputs[i].function.get() != node) continue;
+    const uint32_t at = pass.inputs[i].input_nr;
+    if (node->hooks()) {
+      TensorVec none;
+      run_hooks(node->hooks()->tensor_pre, grads, none);
+    }
+    if (at < grads.size()) pass.captured[i] = grads[at];
+  }
+  if (only_captured) {
+    // A leaf's accumulator is not run; an inner node goes on only towards other inputs.
+    if (dynamic_cast<AccumulateGrad*>(node)) return true;
+    for (const Edge& edge : node->next_edges()) {
+      const Slot* next = edge.function ? pass.slots.find(edge.function.get()) : nullptr;
+      if (next && next->needed) return false;
+    }
+    return true;
+  }
+  return false;
+}
+
+void execute(Pass& pass) {
+  std::vector<Node*> ready;
+  for (Slot& slot : pass.slots.all())
+    if (slot.waiting == 0) ready.push_back(slot.node);
+  std::make_heap(ready.begin(), ready.end(), LaterFirst());
+  const bool selective = !pass.inputs.empty();
+  int64_t steps = 0;
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), LaterFirst());
+    Node* node = ready.back();
+    ready.pop_back();
+    if ((++steps & 255) == 0) at::check_interrupt();
+    Slot* slot = pass.slots.find(node);
+    TensorVec grads = std::move(slot->grads);
+    slot->grads.clear();
+    TensorVec out;
+    bool run = slot->needed;
+    for (size_t i = 0; i < grads.size() && i < node->num_inputs(); ++i)
+      if (grads[i].defined()) grads[i] = fit(*node, i, std::move(grads[i]));
+    if (selective && run) run = !capture(pass, node, grads);
+    running_node = node;
+    if (run) out = run_node(pass, *node, std::move(grads));
+    for (size_t i = 0; i < node->num_outputs(); ++i) {
+      const Edge& edge = node->next_edge(i);
+      if (!edge.function) continue;
+      Slot* next = pass.slots.find(edge.function.get());
+      if (i < out.size() && out[i].defined() && next->needed)
+        add_into(next->grads, edge.input_nr, std::move(out[i]), edge.function->num_inputs(), pass.options.create_graph);
+      if (--next->waiting == 0) {
+        ready.push_back(edge.function.get());
+        std::push_heap(ready.begin(), ready.end(), LaterFirst());
+      }
+    }
+  }
+}
+
+void run_on_this_thread(Pass& pass, c10::ArrayRef<Edge> roots, TensorVec grads) {
+  PassScope scope(&pass);
+  count_dependencies(pass, roots);
+  if (!pass.inputs.empty()) mark_needed(pass);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Slot* slot = pass.slots.find(roots[i].function.get());
+    add_into(slot->grads, roots[i].input_nr, std::move(grads[i]), roots[i].function->num_inputs(), pass.options.create_graph);
+  }
+  execute(pass);
+  for (size_t i = 0; i < pass.callbacks.size(); ++i) pass.callbacks[i]();
+}
+}  // namespace
+
+// Note [Nested passes]
+// A pass inside a pass runs on the same stack. Past a depth that a stack surely bears it continues on
+// a new thread, whose fresh stack carries the next levels while this one waits.
+constexpr int kDepthPerThread = 48;
+
+TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef<Edge> inputs,
+                       const BackwardOptions& options) {
+  Pass pass;
+  pass.options = options;
+  pass.inputs = inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) pass.captured.push_back(Tensor());
+  if (depth == 0 || depth % kDepthPerThread != 0) {
+    run_on_this_thread(pass, roots, std::move(grads));
+    return std::move(pass.captured);
+  }
+  std::exception_ptr error;
+  const int level = depth;
+  const c10::AutogradState state = c10::tls_autograd_state;
+  const c10::LocalDispatchKeySet keys = c10::tls_dispatch_keys;
+  at::BlockingRegion unlocked;
+  std::thread deeper([&] {
+    depth = level;
+    c10::tls_autograd_state = state;
+    c10::tls_dispatch_keys = keys;
+    try {
+      run_on_this_thread(pass, roots, std::move(grads));
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  deeper.join();
+  if (error) std::rethrow_exception(error);
+  return std::move(pass.captured);
+}
+
+void queue_callback(std::function<void()> callback) {
+  TORCH_CHECK(current_pass != nullptr, "Final callbacks can only be installed during backward pass.");
+  current_pass->callbacks.push_back(std::move(callback));
+}
+Node* current_node() { return running_node; }
+int backward_depth() { return depth; }
+
+// ---- the C++ front end --------------------------------------------------------------------------
+namespace {
+std::vector<Edge> edges_of(at::TensorList tensors, const char* what) {
+  std::vector<Edge> out;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    TORCH_CHECK(tensors[i].requires_grad(), "element ", i, " of ", what, " does not require grad and does not have a grad_fn");
+    out.push_back(gradient_edge(tensors[i]));
+  }
+  return out;
+}
+TensorVec root_gradients(at::TensorList outputs, at::TensorList given) {
+  TORCH_CHECK(given.empty() || given.size() == outputs.size(), "got ", outputs.size(), " tensors and ", given.size(), " gradients");
+  TensorVec out;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!given.empty() && given[i].defined()) {
+      out.push_back(given[i]);
+      continue;
+    }
+    TORCH_CHECK(outputs[i].numel() == 1, "grad can be implicitly created only for scalar outputs");
+    out.push_back(at::ones_like(outputs[i]));
+  }
+  return out;
+}
+}  // namespace
+
+void backward(at::TensorList tensors, at::TensorList grads, std::optional<bool> retain_graph, bool create_graph,
+              at::TensorList inputs) {
+  const std::vector<Edge> roots = edges_of(tensors, "tensors");
+  const std::vector<Edge> wanted = edges_of(inputs, "inputs");
+  run_backward(roots, root_gradients(tensors, grads), wanted, {retain_graph.value_or(create_graph), create_graph, true});
+}
+
+std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::TensorList grad_outputs,
+                         std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+  TORCH_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
+  const std::vector<Edge> roots = edges_of(outputs, "tensors");
+  const std::vector<Edge> wanted = edges_of(inputs, "inputs");
+  TensorVec found = run_backward(roots, root_gradients(outputs, grad_outputs), wanted,
+                                 {retain_graph.value_or(create_graph), create_graph, false});
+  for (size_t i = 0; i < found.size(); ++i)
+    TORCH_CHECK(allow_unused || found[i].defined(), "One of the differentiated Tensors appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior.");
+  return found.vec();
+}
+
+}  // namespace torch::autograd

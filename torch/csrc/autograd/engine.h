@@ -1,0 +1,37 @@
+// The backward pass. It runs on the calling thread; nothing is handed over unless several devices
+// take part.
+#pragma once
+#include <functional>
+
+#include <torch/csrc/autograd/variable.h>
+
+namespace torch::autograd {
+
+struct BackwardOptions {
+  bool keep_graph = false;
+  bool create_graph = false;
+  // The pass was asked for gradients of `inputs` (autograd.grad): they are answered, not accumulated.
+  bool accumulate = true;
+};
+
+// Runs the pass from `roots` with `grads` (one each). `inputs`: where gradients are wanted; empty means
+// every leaf. Answers the gradients at `inputs`, undefined where nothing arrived, when
+// options.accumulate is false; with it, gradients arriving at `inputs` that are leaves are accumulated.
+TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef<Edge> inputs,
+                                 const BackwardOptions& options);
+
+// Runs `callback` when the backward pass in progress on this thread has ended. Error outside of one.
+TORCH_API void queue_callback(std::function<void()> callback);
+// The node being run on this thread, or null.
+TORCH_API Node* current_node();
+// How deep backward passes are nested on this thread (a pass started inside a node's apply).
+TORCH_API int backward_depth();
+
+// ---- the C++ front end --------------------------------------------------------------------------
+TORCH_API void backward(at::TensorList tensors, at::TensorList grads = {}, std::optional<bool> retain_graph = std::nullopt,
+                        bool create_graph = false, at::TensorList inputs = {});
+TORCH_API std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::TensorList grad_outputs = {},
+                                   std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                                   bool allow_unused = false);
+
+}  // namespace torch::autograd

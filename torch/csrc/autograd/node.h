@@ -1,0 +1,121 @@
+// Nodes and edges of the backward graph.
+//
+// A node is one step of a backward pass: it takes the gradients of a forward operator's outputs and
+// gives those of its inputs. Edges lead to the nodes that take these on. Nodes are counted
+// intrusively and come from thread-local pools; a graph is built, run and freed on any number of
+// nodes without recursion (Note [Freeing graphs]).
+#pragma once
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+namespace torch::autograd {
+
+using at::Tensor;
+class Node;
+
+// Gradients or tensors by position; a missing gradient is an undefined tensor.
+using TensorVec = c10::SmallVector<Tensor, 2>;
+
+struct Edge {
+  c10::intrusive_ptr<Node> function;
+  uint32_t input_nr = 0;
+  bool is_valid() const { return function.defined(); }
+};
+
+// What a gradient arriving at an input of a node must look like: the forward output's properties.
+struct InputMetadata {
+  c10::DimVector sizes;
+  at::ScalarType dtype;
+  at::Device device;
+  at::Layout layout;
+};
+
+// Hooks of a node, allocated when the first is registered. The Python layer subclasses them.
+struct TORCH_API NodeHook {
+  virtual ~NodeHook();
+  // A pre-hook gets and may replace the gradients entering the node (`outputs` empty); a post-hook
+  // those leaving it.
+  virtual void call(TensorVec& inputs, TensorVec& outputs) = 0;
+  // Runs on one entering gradient only when >= 0 (tensor hooks).
+  int input_index = -1;
+  uint64_t id = 0;
+};
+struct NodeHooks {
+  std::vector<std::shared_ptr<NodeHook>> tensor_pre, pre, retain_grad, post;
+  uint64_t next_id = 1;
+};
+
+// Where a node was made, kept under anomaly mode; the Python layer fills and prints it.
+struct TORCH_API AnomalyRecord {
+  virtual ~AnomalyRecord();
+  virtual void print(const std::string& node_name) = 0;
+};
+
+class TORCH_API Node : public c10::intrusive_ptr_target {
+ public:
+  Node();
+  ~Node() override;
+  static void* operator new(size_t size);
+  static void operator delete(void* p, size_t size) noexcept;
+
+  // The gradients of the inputs from those of the outputs. Entries of inputs that need none may be
+  // undefined.
+  virtual TensorVec apply(TensorVec grads) = 0;
+  virtual std::string name() const = 0;  // "MulBackward0"
+  // Frees what was saved for the backward pass. A second run then raises.
+  virtual void release_variables() {}
+
+  // ---- edges
+  size_t num_outputs() const { return next_edges_.size(); }
+  size_t num_inputs() const { return inputs_.size(); }
+  const Edge& next_edge(size_t i) const { return next_edges_[i]; }
+  c10::ArrayRef<Edge> next_edges() const { return next_edges_; }
+  void add_next_edge(Edge edge);
+  void set_next_edge(size_t i, Edge edge);
+  bool should_compute_output(size_t i) const { return next_edges_[i].is_valid(); }
+
+  // ---- inputs: one per output of the forward operator
+  uint32_t add_input_metadata(const Tensor& t);
+  const InputMetadata& input_metadata(size_t i) const { return inputs_[i]; }
+
+  uint64_t sequence_nr() const { return sequence_nr_; }
+  uint64_t topological_nr() const { return topological_nr_; }
+  void set_sequence_nr(uint64_t nr) { sequence_nr_ = nr; }
+
+  NodeHooks& ensure_hooks();
+  NodeHooks* hooks() const { return hooks_.get(); }
+  AnomalyRecord* anomaly() const { return anomaly_.get(); }
+  void set_anomaly(std::unique_ptr<AnomalyRecord> record) { anomaly_ = std::move(record); }
+
+  // The Python object of this node, owned by the Python layer.
+  void* pyobj = nullptr;
+  static void (*release_pyobj)(void* pyobj);
+
+ protected:
+  c10::SmallVector<Edge, 2> next_edges_;
+
+ private:
+  c10::SmallVector<InputMetadata, 1> inputs_;
+  uint64_t sequence_nr_;
+  uint64_t topological_nr_ = 0;
+  std::unique_ptr<NodeHooks> hooks_;
+  std::unique_ptr<AnomalyRecord> anomaly_;
+};
+
+// Drops a reference to a node without recursing into what it alone keeps alive. See
+// Note [Freeing graphs] in node.cpp.
+TORCH_API void release_node(c10::intrusive_ptr<Node> node);
+
+// ---- anomaly mode
+struct AnomalyMode {
+  bool enabled = false;
+  bool check_nan = true;
+};
+TORCH_API AnomalyMode& anomaly_mode();
+// Makes the record for a new node under anomaly mode; set by the Python layer.
+TORCH_API extern std::unique_ptr<AnomalyRecord> (*make_anomaly_record)();
+
+}  // namespace torch::autograd

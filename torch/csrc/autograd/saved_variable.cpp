@@ -1,0 +1,86 @@
+// Tensors saved for the backward pass. See variable.h.
+#include <torch/csrc/autograd/variable.h>
+
+namespace torch::autograd {
+
+SavedTensorHooks::~SavedTensorHooks() = default;
+std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
+
+SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
+  if (!t.defined()) {
+    was_undefined_ = true;
+    return;
+  }
+  version_ = t.unsafeGetTensorImpl()->version();
+  requires_grad_ = t.requires_grad();
+  is_output_ = is_output && !is_leaf(t);
+  if (is_output_) output_nr_ = meta_of(t)->output_nr;
+  if (C10_UNLIKELY(current_saved_tensor_hooks != nullptr)) {
+    if (std::shared_ptr<SavedTensorHooks> hooks = current_saved_tensor_hooks()) {
+      hooks_ = std::move(hooks);
+      packed_ = hooks_->pack(is_output ? detach(t) : t);
+      return;
+    }
+  }
+  // An output is kept without its history, which is the node that saves it: the graph must not own
+  // itself.
+  data_ = is_output ? detach(t) : t;
+  is_output_ = is_output;
+}
+SavedVariable::~SavedVariable() = default;
+
+void SavedVariable::reset() {
+  data_.reset();
+  packed_.reset();
+  hooks_.reset();
+  released_ = true;
+}
+
+Tensor SavedVariable::unpack(Node* owner) const {
+  if (was_undefined_) return {};
+  TORCH_CHECK(!released_, "Trying to backward through the graph a second time (or directly access saved tensors after they "
+              "have already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+              "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you "
+              "need to access saved tensors after calling backward.");
+  if (hooks_) {
+    Tensor out = hooks_->unpack(packed_);
+    if (requires_grad_ && !out.requires_grad() && is_output_ && owner) {
+      out = detach(out);
+      AutogradMeta& meta = ensure_meta(out);
+      meta.grad_fn = c10::intrusive_ptr<Node>::unsafe_retain(owner);
+      meta.output_nr = output_nr_;
+      out.unsafeGetTensorImpl()->set_autograd_key(true);
+    }
+    return out;
+  }
+  const uint32_t now = data_.unsafeGetTensorImpl()->version();
+  if (C10_UNLIKELY(now != version_)) throw_modified(now, owner);
+  if (!is_output_ || !requires_grad_ || owner == nullptr) return data_;
+  Tensor out = detach(data_);
+  AutogradMeta& meta = ensure_meta(out);
+  meta.grad_fn = c10::intrusive_ptr<Node>::unsafe_retain(owner);
+  meta.output_nr = output_nr_;
+  out.unsafeGetTensorImpl()->set_autograd_key(true);
+  return out;
+}
+
+void SavedVariable::throw_modified(uint32_t now, Node* owner) const {
+  std::string text = "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.";
+  c10::append(text, data_.scalar_type());
+  text += "Tensor ";
+  c10::append(text, data_.sizes());
+  text += "]";
+  const c10::intrusive_ptr<Node> fn = is_output_ ? nullptr : grad_fn_of(data_);
+  const std::string made_by = fn ? fn->name() : is_output_ && owner ? owner->name() : std::string();
+  if (!made_by.empty()) text += c10::str(", which is output ", is_output_ ? output_nr_ : meta_of(data_)->output_nr, " of ", made_by, ",");
+  text += c10::str(" is at version ", now, "; expected version ", version_, " instead.");
+  text += anomaly_mode().enabled
+              ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+                "question was changed in there or anywhere later. Good luck!"
+              : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+                "torch.autograd.set_detect_anomaly(True).";
+  if (owner) text += c10::str("\n  saved by ", owner->name());
+  throw c10::Error(text);
+}
+
+}  // namespace torch::autograd

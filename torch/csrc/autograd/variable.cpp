@@ -1,0 +1,272 @@
+// Autograd metadata of tensors. See variable.h.
+#include <torch/csrc/autograd/variable.h>
+
+#include <mutex>
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/view_nodes.h>
+
+namespace torch::autograd {
+
+TensorHook::~TensorHook() = default;
+AutogradMeta::~AutogradMeta() {
+  if (grad_fn) release_node(std::move(grad_fn));
+}
+
+namespace {
+std::mutex accumulator_mutex;
+using Origin = c10::TensorImpl::ViewOrigin;
+
+Tensor base_of(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->base()); }
+}  // namespace
+
+AutogradMeta& ensure_meta(const Tensor& t) {
+  TORCH_CHECK(t.defined(), "autograd: undefined tensor");
+  if (AutogradMeta* meta = meta_of(t)) return *meta;
+  auto fresh = std::make_unique<AutogradMeta>();
+  AutogradMeta& out = *fresh;
+  t.unsafeGetTensorImpl()->set_autograd_meta(std::move(fresh));
+  return out;
+}
+
+// Note [In-place writes and views]
+// All views of a base share its version counter. A view remembers the version at which its grad_fn was
+// made; when the counter moved on, the base's history has changed under it (rebase_history made it a
+// CopySlices), and the view's gradient must flow through that: its new grad_fn is the as_strided of
+// the base that it is.
+c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
+  AutogradMeta* meta = meta_of(t);
+  if (!t.is_view()) return meta ? meta->grad_fn : nullptr;
+  const Tensor base = base_of(t);
+  const uint32_t version = t.unsafeGetTensorImpl()->version();
+  if (meta && meta->grad_fn && meta->attr_version == version) return meta->grad_fn;
+  // A view whose base got a history after the view was made has it too.
+  const bool base_has_history = meta_of(base) && (meta_of(base)->grad_fn || meta_of(base)->requires_grad);
+  if (!base_has_history || (meta && meta->attr_version == version && meta->grad_fn)) return meta ? meta->grad_fn : nullptr;
+  if (!meta && version == 0) return nullptr;
+  if (!meta || meta->attr_version != version) {
+    if (!(meta_of(base)->grad_fn)) return meta ? meta->grad_fn : nullptr;
+    auto node = make_view_replay(t, base);
+    AutogradMeta& fresh = ensure_meta(t);
+    fresh.grad_fn = node;
+    fresh.output_nr = node->add_input_metadata(t);
+    fresh.attr_version = version;
+    t.unsafeGetTensorImpl()->set_autograd_key(true);
+    return node;
+  }
+  return meta->grad_fn;
+}
+
+bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
+
+c10::intrusive_ptr<Node> grad_accumulator(const Tensor& t) {
+  AutogradMeta* meta = meta_of(t);
+  if (!meta || !meta->requires_grad || meta->grad_fn) return nullptr;
+  std::lock_guard<std::mutex> lock(accumulator_mutex);
+  if (c10::intrusive_ptr<Node> node = meta->grad_accumulator.lock()) return node;
+  auto node = c10::make_intrusive<AccumulateGrad>(t);
+  meta->grad_accumulator = c10::weak_intrusive_ptr<Node>(node);
+  return node;
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (!t.defined() || !t.requires_grad()) return {};
+  if (c10::intrusive_ptr<Node> fn = grad_fn_of(t)) return {std::move(fn), meta_of(t)->output_nr};
+  return {grad_accumulator(t), 0};
+}
+
+void set_requires_grad(const Tensor& t, bool value) {
+  TORCH_CHECK(is_leaf(t) || value, "you can only change requires_grad flags of leaf variables. If you want to use a "
+              "computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  if (!is_leaf(t)) return;
+  TORCH_CHECK(!value || t.is_floating_point() || t.is_complex(),
+              "only Tensors of floating point and complex dtype can require gradients");
+  TORCH_CHECK(!value || !t.is_inference() || c10::tls_autograd_state.inference_mode,
+              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (!value && !meta_of(t)) return;
+  ensure_meta(t).requires_grad = value;
+  t.unsafeGetTensorImpl()->set_autograd_key(value);
+}
+
+void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
+  if (!t.defined()) {
+    node->add_input_metadata(t);
+    return;
+  }
+  AutogradMeta& meta = ensure_meta(t);
+  meta.grad_fn = node;
+  meta.output_nr = node->add_input_metadata(t);
+  meta.attr_version = t.is_view() ? t.unsafeGetTensorImpl()->version() : 0;
+  t.unsafeGetTensorImpl()->set_autograd_key(true);
+}
+
+void rebase_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
+  if (!t.is_view()) {
+    set_history(t, node);
+    return;
+  }
+  node->add_input_metadata(t);
+  const Tensor base = base_of(t);
+  auto copy_slices = make_copy_slices(base, t, node);
+  set_history(base, copy_slices);
+  // The view's own function is made from the base's on its next use; it must not keep the old one.
+  AutogradMeta& meta = ensure_meta(t);
+  meta.grad_fn = nullptr;
+  meta.attr_version = t.unsafeGetTensorImpl()->version() - 1;
+  t.unsafeGetTensorImpl()->set_autograd_key(true);
+  grad_fn_of(t);
+}
+
+void check_inplace(const Tensor& t, bool recorded) {
+  if (!c10::tls_autograd_state.grad_mode) return;
+  TORCH_CHECK(!t.is_inference() || c10::tls_autograd_state.inference_mode,
+              "Inplace update to inference tensor outside InferenceMode is not allowed."
+              "You can make a clone to get a normal tensor before doing inplace update.");
+  if (t.requires_grad() && is_leaf(t))
+    throw c10::Error("a leaf Variable that requires grad is being used in an in-place operation.");
+  if (!recorded || !t.is_view()) return;
+  const Tensor base = base_of(t);
+  TORCH_CHECK(!(base.requires_grad() && is_leaf(base)),
+              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  const Origin origin = t.unsafeGetTensorImpl()->view_origin;
+  const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
+  const std::string made_by = fn ? fn->name() : "no grad_fn";
+  TORCH_CHECK(origin != Origin::NoGrad,
+              "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
+              "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
+              "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+              "outside (if you want the inplace to be tracked).");
+  TORCH_CHECK(origin != Origin::Inference,
+              "A view was created in inference mode and is being modified inplace in normal mode, which is not allowed.");
+  TORCH_CHECK(origin != Origin::MultiOutput, "Output ", meta_of(t) ? meta_of(t)->output_nr : 0, " of ", made_by,
+              " is a view and is being modified inplace. This view is the output of a function that returns multiple "
+              "views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
+              "operation by an out-of-place one.");
+}
+
+Tensor detach(const Tensor& t) {
+  c10::intrusive_ptr<at::TensorImpl> impl = t.unsafeGetTensorImpl()->shallow_copy();
+  const auto& base = t.unsafeGetTensorImpl()->base();
+  impl->share_version_of(base ? base : t.getIntrusivePtr());
+  return Tensor(std::move(impl));
+}
+Tensor variable_data(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallow_copy()); }
+
+// ---- hooks ------------------------------------------------------------------------------------
+uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
+  TORCH_CHECK(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+  AutogradMeta& meta = ensure_meta(t);
+  hook->id = meta.next_hook_id++;
+  const uint64_t id = hook->id;
+  const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
+  if (!fn) {
+    meta.hooks.push_back(std::move(hook));
+    return id;
+  }
+  struct Adapter final : NodeHook {
+    explicit Adapter(std::shared_ptr<TensorHook> h) : hook(std::move(h)) {}
+    void call(TensorVec& inputs, TensorVec&) override {
+      const Tensor& grad = inputs[input_index];
+      if (Tensor replaced = hook->call(grad); replaced.defined()) inputs[input_index] = replaced;
+    }
+    std::shared_ptr<TensorHook> hook;
+  };
+  auto adapter = std::make_shared<Adapter>(hook);
+  adapter->input_index = static_cast<int>(meta.output_nr);
+  adapter->id = id;
+  fn->ensure_hooks().tensor_pre.push_back(std::move(adapter));
+  meta.hooks.push_back(std::move(hook));
+  return id;
+}
+
+void remove_hook(const Tensor& t, uint64_t id) {
+  AutogradMeta* meta = meta_of(t);
+  if (!meta) return;
+  auto drop = [id](auto& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i]->id != id) continue;
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+  };
+  drop(meta->hooks);
+  drop(meta->post_accumulate);
+  if (meta->grad_fn && meta->grad_fn->hooks()) drop(meta->grad_fn->hooks()->tensor_pre);
+}
+
+void retain_grad(const Tensor& t) {
+  TORCH_CHECK(t.requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
+  const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
+  AutogradMeta& meta = ensure_meta(t);
+  if (!fn || meta.retains_grad) return;
+  struct Retain final : NodeHook {
+    void call(TensorVec& inputs, TensorVec&) override {
+      const Tensor& grad = inputs[input_index];
+      if (!grad.defined()) return;
+      // Weak: the graph must not keep its own outputs alive.
+      if (auto impl = target.lock()) {
+        const Tensor tensor{std::move(impl)};
+        Tensor& stored = ensure_meta(tensor).grad;
+        stored = stored.defined() ? at::add(stored, grad) : at::clone(grad);
+      }
+    }
+    c10::weak_intrusive_ptr<at::TensorImpl> target;
+  };
+  auto hook = std::make_shared<Retain>();
+  hook->target = c10::weak_intrusive_ptr<at::TensorImpl>(t.getIntrusivePtr());
+  hook->input_index = static_cast<int>(meta.output_nr);
+  fn->ensure_hooks().retain_grad.push_back(std::move(hook));
+  meta.retains_grad = true;
+}
+
+// ---- accumulation -----------------------------------------------------------------------------
+AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable)) {
+  add_input_metadata(variable_);
+  // After every other node that is ready: the accumulation sees the whole sum.
+  set_sequence_nr(UINT64_MAX);
+}
+
+TensorVec AccumulateGrad::apply(TensorVec grads) {
+  Tensor grad = std::move(grads[0]);
+  if (!grad.defined() || !variable_.requires_grad()) return {};
+  AutogradMeta& meta = ensure_meta(variable_);
+  for (size_t i = 0; i < meta.hooks.size(); ++i) {
+    if (Tensor replaced = meta.hooks[i]->call(grad); replaced.defined()) grad = replaced;
+  }
+  accumulate_grad(variable_, std::move(grad), c10::tls_autograd_state.grad_mode);
+  for (size_t i = 0; i < meta.post_accumulate.size(); ++i) meta.post_accumulate[i]->call(variable_);
+  return {};
+}
+
+void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
+  AutogradMeta& meta = ensure_meta(leaf);
+  if (meta.grad.defined()) {
+    if (create_graph || meta.grad.requires_grad()) {
+      meta.grad = at::add(meta.grad, grad);
+    } else {
+      at::_ops::add__Tensor::call(meta.grad, grad, 1);
+    }
+    return;
+  }
+  if (create_graph) {
+    meta.grad = at::clone(grad);
+    return;
+  }
+  // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied otherwise.
+  const bool same_order = grad.strides() == leaf.strides() || (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
+  if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() && !grad.is_view()) {
+    meta.grad = detach(grad);
+    return;
+  }
+  if (leaf.is_non_overlapping_and_dense()) {
+    meta.grad = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided, grad.device(), std::nullopt);
+    meta.grad.copy_(grad);
+  } else {
+    meta.grad = grad.clone(at::MemoryFormat::Contiguous);
+  }
+  meta.grad = detach(meta.grad);
+}
+
+}  // namespace torch::autograd

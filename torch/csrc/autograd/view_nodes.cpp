@@ -1,0 +1,116 @@
+// See view_nodes.h.
+#include <torch/csrc/autograd/view_nodes.h>
+
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zero.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace torch::autograd {
+namespace {
+
+// Where a view lies in its base, in elements relative to the base's first one. Views that change the
+// element type cannot be expressed so.
+struct ViewGeometry {
+  c10::DimVector sizes, strides, base_sizes, base_strides;
+  int64_t offset;
+  at::ScalarType dtype;
+  at::Device device;
+
+  ViewGeometry(const Tensor& view, const Tensor& base)
+      : sizes(view.sizes()),
+        strides(view.strides()),
+        base_sizes(base.sizes()),
+        base_strides(base.strides()),
+        offset(view.storage_offset() - base.storage_offset()),
+        dtype(base.scalar_type()),
+        device(base.device()) {
+    TORCH_CHECK_NOT_IMPLEMENTED(view.scalar_type() == base.scalar_type() && view.is_conj() == base.is_conj(),
+                                "an in-place write to a view of another dtype (", view.scalar_type(), " of ",
+                                base.scalar_type(), ") cannot be differentiated");
+  }
+
+  // A zeroed tensor with the base's layout (dense where the base has gaps), as the gradient's home.
+  Tensor zeros_like_base() const {
+    const c10::DimVector dense = c10::infer_dense_strides(base_sizes, base_strides);
+    Tensor out = at::zeros(base_sizes, dtype, at::kStrided, device, std::nullopt);
+    return dense == c10::contiguous_strides(base_sizes) ? out : at::as_strided(out, base_sizes, dense);
+  }
+  // The part of a tensor laid out like the base that the view covers.
+  Tensor part_of(const Tensor& whole) const {
+    TORCH_CHECK_NOT_IMPLEMENTED(whole.strides() == at::IntArrayRef(base_strides) || whole.numel() <= 1,
+                                "the base of a differentiated in-place view must be dense");
+    return at::as_strided(whole, sizes, strides, whole.storage_offset() + offset);
+  }
+};
+
+class ViewReplayBackward final : public Node {
+ public:
+  explicit ViewReplayBackward(ViewGeometry geometry) : geometry_(std::move(geometry)) {}
+  std::string name() const override { return "AsStridedBackward0"; }
+  TensorVec apply(TensorVec grads) override {
+    if (!grads[0].defined()) return {Tensor()};
+    Tensor whole = geometry_.zeros_like_base();
+    geometry_.part_of(whole).copy_(grads[0]);
+    return {whole};
+  }
+
+ private:
+  ViewGeometry geometry_;
+};
+
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, c10::intrusive_ptr<Node> write)
+      : geometry_(view, base), write_(std::move(write)) {
+    add_next_edge(gradient_edge(base));
+    // The write's other operands follow; its first edge, the view's former history, is replaced by
+    // the base's.
+    for (size_t i = 1; i < write_->num_outputs(); ++i) add_next_edge(write_->next_edge(i));
+  }
+  std::string name() const override { return "CopySlices"; }
+  void release_variables() override {
+    if (write_) write_->release_variables();
+  }
+
+  TensorVec apply(TensorVec grads) override {
+    TensorVec out;
+    for (size_t i = 0; i < num_outputs(); ++i) out.push_back(Tensor());
+    if (!grads[0].defined()) return out;
+    Tensor whole = geometry_.zeros_like_base();
+    whole.copy_(grads[0]);
+    const Tensor slice = geometry_.part_of(whole);
+    TensorVec entering;
+    entering.push_back(at::clone(slice));
+    TensorVec through = write_->apply(std::move(entering));
+    for (size_t i = 0; i < through.size() && i < out.size(); ++i) {
+      if (i > 0) {
+        out[i] = std::move(through[i]);
+      } else if (through[0].defined()) {
+        slice.copy_(through[0]);
+      } else {
+        slice.zero_();
+      }
+    }
+    out[0] = whole;
+    return out;
+  }
+
+ private:
+  ViewGeometry geometry_;
+  c10::intrusive_ptr<Node> write_;
+};
+}  // namespace
+
+c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base) {
+  auto node = c10::make_intrusive<ViewReplayBackward>(ViewGeometry(view, base));
+  node->add_next_edge(gradient_edge(base));
+  return node;
+}
+
+c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view, c10::intrusive_ptr<Node> write) {
+  return c10::make_intrusive<CopySlices>(base, view, std::move(write));
+}
+
+}  // namespace torch::autograd
