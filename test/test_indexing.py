@@ -86,7 +86,7 @@ def test_setitem_writes_where_numpy_writes(key, value):
     expected = base()
     shape = expected[key].shape
     if value == "ones":
-        array = -np.arange(np.prod(shape, dtype=int)).reshape(shape)
+        array = np.asarray(-np.arange(np.prod(shape, dtype=int)).reshape(shape))
     elif value == "row":
         array = np.array(-5)
     else:

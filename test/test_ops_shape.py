@@ -151,12 +151,13 @@ def test_view_dtype_reinterprets_bytes():
 
 
 def test_detach_shares_memory_and_version():
-    base = torch.zeros(3)
+    base = torch.empty(3)
+    version = base._version
     out = base.detach()
     assert shares_memory(base, out)
     assert not out._is_view()
     out.add_(1)
-    assert base._version == 1
+    assert base._version == version + 1
 
 
 # ---- pieces ------------------------------------------------------------------------------------------
@@ -420,7 +421,7 @@ ERRORS = [
     (lambda: M.view(7), RuntimeError, r"shape '\[7\]' is invalid for input of size 6"),
     (lambda: M.view(-1, -1), RuntimeError, "only one dimension can be inferred"),
     (lambda: M.view(-2, 3), RuntimeError, "invalid shape dimension -2"),
-    (lambda: M.view(2**62, 2**62), RuntimeError, ""),
+    (lambda: M.view(2**62, 2**62), RuntimeError, "overflow|large|invalid"),
     (lambda: torch.ones(0, 3).view(-1, 0), RuntimeError, "ambiguous"),
     (lambda: M.expand(3, 3), RuntimeError, r"expanded size of the tensor \(3\) must match the existing size \(2\)"),
     (lambda: M.expand(3), RuntimeError, "number of sizes provided"),
@@ -436,7 +437,7 @@ ERRORS = [
     (lambda: M.unflatten(1, (2, 2)), RuntimeError, "don't multiply up"),
     (lambda: M.as_strided((20,), (1,)), RuntimeError, "out of bounds for storage"),
     (lambda: M.as_strided((2,), (-1,)), RuntimeError, "Negative strides"),
-    (lambda: M.as_strided((2**62, 2), (1, 2**62)), RuntimeError, ""),
+    (lambda: M.as_strided((2**62, 2), (1, 2**62)), RuntimeError, "overflow|large|bounds"),
     (lambda: M.diagonal(0, 1, 1), RuntimeError, "diagonal dimensions cannot be identical"),
     (lambda: M.unfold(0, 3, 1), RuntimeError, "maximum size for tensor at dimension 0 is 2"),
     (lambda: M.unfold(0, 1, 0), RuntimeError, "step is 0 but must be > 0"),
@@ -452,7 +453,7 @@ ERRORS = [
     (lambda: M.roll((1, 2), 0), RuntimeError, "must align"),
     (lambda: M[0].tril(), RuntimeError, "at least 2 dimensions"),
     (lambda: M.repeat(2), RuntimeError, "can not be smaller"),
-    (lambda: M.repeat(2**62, 2**62), RuntimeError, ""),
+    (lambda: M.repeat(2**62, 2**62), RuntimeError, "overflow|large"),
     (lambda: M.repeat_interleave(-1), RuntimeError, "non-negative"),
     (lambda: torch._C._nn.pad(M, (3, 1), "reflect"), RuntimeError, "should be less than the corresponding"),
     (lambda: torch._C._nn.pad(M, (1, 1), "other"), NotImplementedError, "Unrecognised padding mode"),

@@ -106,6 +106,7 @@ from torch.functional import (
     istft,
     lu,
     meshgrid,
+    nonzero,
     norm,
     split,
     stft,
@@ -299,7 +300,12 @@ _LAZY = {
     "ops": "torch._ops",
     "classes": "torch._classes",
     "_VF": "torch._VF",
+    "__config__": "torch.__config__",
 }
+
+
+class _NotInThisBuild(NotImplementedError, AttributeError):
+    """A public name that is not implemented; hasattr() says that it is not there."""
 
 
 def _is_submodule(name):
@@ -321,7 +327,7 @@ def __getattr__(name):
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         return import_module("torch." + name)
     if not _is_submodule(target.removeprefix("torch.")):
-        raise NotImplementedError(f"torch.{name} is not implemented: this build has no {target}")
+        raise _NotInThisBuild(f"torch.{name} is not implemented: this build has no {target}")
     value = import_module(target)
     if target != "torch." + name:
         value = getattr(value, name)

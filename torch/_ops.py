@@ -223,19 +223,8 @@ class OpOverloadPacket:
         names = self._overload_names
         if len(names) == 1:
             return getattr(self, names[0])(*args, **kwargs)
-        refusals = []
-        for name in names:
-            overload = getattr(self, name)
-            try:
-                return overload._op(*args, **kwargs)
-            except TypeError as error:
-                if not str(error).startswith(self._qualified_op_name + "() "):
-                    raise
-                refusals.append(str(error))
-        raise TypeError(
-            "Overloaded torch operator invoked from Python failed to match any schema:\n"
-            + "\n\n".join(refusals)
-        )
+        operators = tuple(getattr(self, name)._op for name in names)
+        return _C._call_overloads(self, operators, *args, **kwargs)
 
     @property
     def op(self):

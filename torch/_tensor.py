@@ -391,6 +391,12 @@ class Tensor(_C.TensorBase):
             return _override(Tensor.norm, (self,), self, p=p, dim=dim, keepdim=keepdim, dtype=dtype)
         return torch.norm(self, p, dim, keepdim, dtype=dtype)
 
+    def nonzero(self, *, as_tuple=False):
+        """See torch.nonzero."""
+        if _has_torch_function(self):
+            return _override(Tensor.nonzero, (self,), self, as_tuple=as_tuple)
+        return torch.nonzero(self, as_tuple=as_tuple)
+
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
         """See torch.unique."""
         return torch.unique(self, sorted, return_inverse, return_counts, dim)

@@ -128,6 +128,15 @@ def block_diag(*tensors):
     return _VF.block_diag(tensors)
 
 
+def nonzero(input, *, out=None, as_tuple=False):
+    """The positions of elements that are not zero: a row for each, or a tensor for each dimension."""
+    if _overridden((input,)):
+        return _override(nonzero, (input,), input, out=out, as_tuple=as_tuple)
+    if as_tuple:
+        return _VF.nonzero(input.unsqueeze(0) if input.dim() == 0 else input).unbind(1)
+    return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
+
+
 def unravel_index(indices, shape):
     """The coordinates, one tensor per dimension, of positions in a flattened array of `shape`."""
     if _overridden((indices,)):

@@ -59,7 +59,7 @@ def initial_seed():
 
 @contextlib.contextmanager
 def fork_rng(
-    devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"
+    devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None
 ):
     """Saves the state of the generators and puts it back at the end of the with statement.
 
@@ -67,8 +67,8 @@ def fork_rng(
     if not enabled:
         yield
         return
-    device_type = torch.device(device_type).type
-    module = None if device_type == "meta" else _accelerator()
+    kind = None if device_type is None else torch.device(device_type).type
+    module = None if kind in ("cpu", "meta") else _accelerator()
     if module is None:
         devices = []
     elif devices is None:

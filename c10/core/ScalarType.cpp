@@ -82,19 +82,13 @@ ScalarType toOpMathType(ScalarType t) {
 }
 
 namespace {
-// Rank of a real type inside its category; unsigned types wider than a byte do not mix with signed
-// ones (PyTorch raises), so they are handled before the ranks are compared.
+// Unsigned types wider than a byte mix with floating point types only: with anything else PyTorch
+// raises.
 bool is_wide_unsigned(ScalarType t) { return t == kUInt16 || t == kUInt32 || t == kUInt64; }
 
 ScalarType promote_integral(ScalarType a, ScalarType b) {
   if (a == kBool) return b;
   if (b == kBool) return a;
-  if (is_wide_unsigned(a) || is_wide_unsigned(b)) {
-    const bool both_unsigned = !isSignedType(a) && !isSignedType(b);
-    TORCH_CHECK(both_unsigned, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
-                a, " and ", b);
-    return elementSize(a) >= elementSize(b) ? a : b;
-  }
   if (a == kByte || b == kByte) {
     const ScalarType other = a == kByte ? b : a;
     return other == kChar ? kShort : other;
@@ -115,6 +109,10 @@ ScalarType promoteTypes(ScalarType a, ScalarType b) {
   if (a == ScalarType::Undefined || b == ScalarType::Undefined) return ScalarType::Undefined;
   TORCH_CHECK(!isStorageOnlyType(a) && !isStorageOnlyType(b), "promoteTypes with ", a, " and ", b,
               " is not handled: these types have storage but no arithmetic");
+  const ScalarType beside = is_wide_unsigned(a) ? b : a;
+  TORCH_CHECK((!is_wide_unsigned(a) && !is_wide_unsigned(b)) || isFloatingType(beside),
+              "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", a,
+              " and ", b);
   const bool a_complex = isComplexType(a), b_complex = isComplexType(b);
   const bool a_float = isFloatingType(a), b_float = isFloatingType(b);
   if (a_complex || b_complex) {

@@ -390,9 +390,9 @@ def pad(input, pad, mode="constant", value=None):
 _pad = pad
 
 
-def one_hot(tensor, num_classes=-1):
+def one_hot(input, num_classes=-1):
     """A vector of zeros with a one at the place of each class number."""
-    return _nn("one_hot")(tensor, num_classes)
+    return _nn("one_hot")(input, num_classes)
 
 
 def pixel_shuffle(input, upscale_factor):

@@ -31,9 +31,9 @@ class DLDeviceType(enum.IntEnum):
 _KINDS = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA}
 
 
-def to_dlpack(tensor):
-    """A capsule that shares the memory of `tensor`; each capsule can be consumed once."""
-    return _C._to_dlpack(tensor)
+def to_dlpack(data):
+    """A capsule that shares the memory of a tensor; each capsule can be consumed once."""
+    return _C._to_dlpack(data)
 
 
 def device_of(tensor):

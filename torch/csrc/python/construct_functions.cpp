@@ -289,7 +289,7 @@ PyMethodDef functions[] = {
      "as_tensor(data, dtype=None, device=None)\n\n"
      "A tensor of data that shares its memory where that is possible."},
     {"asarray", as_function(py_asarray), METH_FASTCALL | METH_KEYWORDS,
-     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n\n"
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)\n\n"
      "A tensor of obj: a tensor, an array, a DLPack exporter, a buffer, a number or a sequence."},
     {"from_numpy", py_from_numpy, METH_O,
      "from_numpy(ndarray)\n\nA tensor that shares the memory of a NumPy array."},
@@ -305,7 +305,8 @@ PyMethodDef private_functions[] = {
 
 PyMethodDef methods[] = {
     {"new_tensor", as_function(py_new_tensor), METH_FASTCALL | METH_KEYWORDS,
-     "new_tensor(data, *, dtype=None, device=None, requires_grad=False)\n\n"
+     "new_tensor(data, *, dtype=None, device=None, requires_grad=False, layout=None, "
+     "pin_memory=False)\n\n"
      "A tensor with a copy of data, of this tensor's dtype and device."},
     {"new", as_function(py_new), METH_VARARGS | METH_KEYWORDS,
      "new(...)\n\nThe old constructor with this tensor's dtype and device."},

@@ -11,9 +11,10 @@
 #include <torch/csrc/python/torch_function.h>
 #include <torch/csrc/python/wrap.h>
 
-#include <ATen/core/Dispatcher.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/index_put.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -238,24 +239,6 @@ at::OptionalTensorList on_device_of(const Tensor& self, IndexList& indices) {
   return {indices.data(), indices.size()};
 }
 
-// The operators of the index family, looked up once by name.
-const at::OperatorEntry& find_operator(const char* name, const char* overload) {
-  const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
-  TORCH_CHECK_NOT_IMPLEMENTED(op != nullptr, name, " is not implemented: indexing with tensors needs it");
-  return *op;
-}
-
-Tensor index(const Tensor& self, at::OptionalTensorList indices) {
-  static const at::OperatorEntry& op = find_operator("aten::index", "Tensor");
-  return at::dispatch_call<Tensor, const Tensor&, at::OptionalTensorList>(op, self, indices);
-}
-
-void index_put(Tensor& self, at::OptionalTensorList indices, const Tensor& values) {
-  static const at::OperatorEntry& op = find_operator("aten::index_put_", "");
-  at::dispatch_call<Tensor&, Tensor&, at::OptionalTensorList, const Tensor&, bool>(op, self, indices,
-                                                                                 values, false);
-}
-
 bool overridden(PyObject* self, PyObject* key, PyObject* value) {
   if (C10_UNLIKELY(function_mode_active()) || C10_UNLIKELY(has_override(self))) return true;
   if (value && is_tensor(value) && has_override(value)) return true;
@@ -280,7 +263,7 @@ Tensor get(const Tensor& self, PyObject* key) {
                     .read(reinterpret_cast<PyTupleObject*>(tuple.get())->ob_item,
                           PyTuple_GET_SIZE(tuple.get()));
   if (indices.empty()) return view.is_same(self) ? at::alias(view) : view;
-  return index(view, on_device_of(view, indices));
+  return at::index(view, on_device_of(view, indices));
 }
 
 // ---- assignment ----------------------------------------------------------------------------------------
@@ -344,7 +327,7 @@ void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
   if (source.device() != view.device()) source = converted(source, view.device(), source.scalar_type());
   source = without_leading_ones(source, 0);
   Tensor target = view;
-  index_put(target, on_device_of(view, indices), source);
+  at::_ops::index_put_::call(target, on_device_of(view, indices), source, /*accumulate=*/false);
 }
 
 void set(const Tensor& self, PyObject* key, PyObject* object) {

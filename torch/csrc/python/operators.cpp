@@ -8,8 +8,10 @@
 #include <torch/csrc/python/torch_function.h>
 #include <torch/csrc/python/wrap.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace torch::python {
 namespace {
@@ -31,14 +33,14 @@ void collect_overloads(PyObject* const* args, Py_ssize_t n, Overloads& overloads
   }
 }
 
-// Runs __torch_function__ with the OpOverload as the function, where something asks for it.
-bool run_overrides(const at::OperatorEntry& op, PyObject* const* args, Py_ssize_t nargs,
-                   PyObject* kwnames, PyObject** result) {
+// Runs __torch_function__ where something asks for it. The function is `packet`, or the OpOverload.
+bool run_overrides(const at::OperatorEntry& op, PyObject* packet, PyObject* const* args,
+                   Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
   Overloads overloads;
   const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   if (overrides_enabled()) collect_overloads(args, all, overloads);
   if (overloads.empty() && !function_mode_active()) return false;
-  PyRef func = overload_object(op);
+  PyRef func = packet ? PyRef::borrow(packet) : overload_object(op);
   PyRef tuple = checked(PyTuple_New(nargs));
   for (Py_ssize_t i = 0; i < nargs; ++i) {
     Py_INCREF(args[i]);
@@ -90,7 +92,7 @@ PyObject* operator_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
     const at::OperatorEntry& op = entry_of(self);
     const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject* result = nullptr;
-    if (run_overrides(op, args, nargs, kwnames, &result)) return result;
+    if (run_overrides(op, nullptr, args, nargs, kwnames, &result)) return result;
     at::Stack stack = stack_from_call(op.schema(), args, nargs, kwnames);
     return run_boxed(op, stack, nullptr);
   });
@@ -198,6 +200,51 @@ PyObject* new_operator(const at::OperatorEntry* op) {
   return reinterpret_cast<PyObject*>(self);
 }
 
+// ---- packets -----------------------------------------------------------------------------------------------------
+// In which order overloads are tried: those on tensors before those on numbers, out= forms last.
+int overload_rank(const at::OperatorEntry& op) {
+  const std::string_view overload(op.overload);
+  if (overload.find("out") != overload.npos) return 3;
+  if (overload.find("Scalar") != overload.npos) return 2;
+  return overload.empty() ? 0 : 1;
+}
+
+// _call_overloads(packet, operators, *args, **kwargs): the first operator whose schema takes the call.
+PyObject* py_call_overloads(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    if (nargs < 2 || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) == 0) {
+      raise_type_error("_call_overloads() needs a packet and a tuple of operators");
+    }
+    std::vector<const at::OperatorEntry*> ops;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(args[1], i);
+      if (Py_TYPE(item) != &OperatorType) raise_type_error("expected operators");
+      ops.push_back(&entry_of(item));
+    }
+    std::stable_sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) {
+      return overload_rank(*a) < overload_rank(*b);
+    });
+    PyObject* result = nullptr;
+    if (run_overrides(*ops[0], args[0], args + 2, nargs - 2, kwnames, &result)) return result;
+    std::string refusals;
+    for (const at::OperatorEntry* op : ops) {
+      at::Stack stack;
+      try {
+        stack = stack_from_call(op->schema(), args + 2, nargs - 2, kwnames);
+      } catch (const python_error&) {
+        PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+        PyErr_Fetch(&type, &value, &trace);
+        PyRef t(type), v(value), b(trace);
+        refusals += "\n" + (v ? text_of(v.get()) : std::string()) + "\n";
+        continue;
+      }
+      return run_boxed(*op, stack, nullptr);
+    }
+    raise(PyExc_RuntimeError,
+          "Overloaded torch operator invoked from Python failed to match any schema:" + refusals);
+  });
+}
+
 // ---- functions of the module ---------------------------------------------------------------------------------------
 const at::OperatorEntry* find_operator(const char* name, const char* overload) {
   const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
@@ -269,6 +316,9 @@ PyMethodDef functions[] = {
     {"_get_operation", py_get_operation, METH_VARARGS, "_get_operation(name, overload='')"},
     {"_get_schema", py_get_schema, METH_VARARGS, "_get_schema(name, overload='')"},
     {"_get_overload_names", py_overload_names, METH_O, "_get_overload_names(name)"},
+    {"_call_overloads",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_call_overloads)),
+     METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_dispatch_get_all_op_names", py_all_names, METH_NOARGS, nullptr},
     {"_dispatch_has_kernel", py_has_kernel, METH_O, nullptr},
     {"_dispatch_has_kernel_for_dispatch_key", py_has_kernel_for_key<false>, METH_VARARGS, nullptr},

@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include <structmember.h>
+
 namespace torch::python {
 
 PyObject* wrap(std::vector<at::Tensor>&& tensors) {
@@ -55,6 +57,21 @@ PyObject* wrap(const std::string& text) {
 
 PyObject* wrap(const std::vector<int64_t>& values) { return make_int_tuple(values); }
 
+namespace {
+// One field to a line, as results of several tensors are read.
+PyObject* named_repr(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    PyTypeObject* type = Py_TYPE(self);
+    std::string text = std::string(type->tp_name) + "(\n";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      if (i > 0) text += ",\n";
+      text += std::string(type->tp_members[i].name) + "=" + repr_of(PyTuple_GET_ITEM(self, i));
+    }
+    return wrap(text + ")");
+  });
+}
+} // namespace
+
 PyTypeObject* named_type(const NamedReturn& def) {
   if (C10_LIKELY(def.type != nullptr)) return def.type;
   std::vector<PyStructSequence_Field> fields;
@@ -72,6 +89,7 @@ PyTypeObject* named_type(const NamedReturn& def) {
   PyStructSequence_Desc desc = {kept, nullptr, fields.data(), def.n};
   PyTypeObject* type = PyStructSequence_NewType(&desc);
   if (!type) return nullptr;
+  type->tp_repr = named_repr;
   PyRef module(PyUnicode_FromString("torch.return_types"));
   if (!module ||
       PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), "__module__", module.get()) < 0) {
@@ -81,7 +99,11 @@ PyTypeObject* named_type(const NamedReturn& def) {
 }
 
 PyObject* finish_factory(at::Tensor tensor, bool requires_grad) {
-  if (C10_UNLIKELY(requires_grad)) set_requires_grad(tensor, true);
+  if (C10_UNLIKELY(requires_grad)) {
+    TORCH_CHECK(tensor.is_floating_point() || tensor.is_complex(),
+                "Only Tensors of floating point and complex dtype can require gradients");
+    set_requires_grad(tensor, true);
+  }
   return wrap(std::move(tensor));
 }
 

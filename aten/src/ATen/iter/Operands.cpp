@@ -71,7 +71,10 @@ int category(ScalarType t) {
 ScalarType combine(ScalarType high, ScalarType low) {
   if (high == ScalarType::Undefined) return low;
   if (low == ScalarType::Undefined) return high;
-  return category(low) > category(high) ? c10::promoteTypes(high, low) : high;
+  if (category(low) <= category(high)) return high;
+  // A complex number makes a floating point type complex without making it wider.
+  if (c10::isComplexType(low) && c10::isFloatingType(high)) return c10::toComplexType(high);
+  return category(low) > 1 ? low : c10::promoteTypes(high, low);
 }
 }  // namespace
 

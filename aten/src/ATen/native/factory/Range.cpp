@@ -34,7 +34,7 @@ bool all_integral(const Scalar& a, const Scalar& b, const Scalar& c) {
   return a.isIntegral(true) && b.isIntegral(true) && c.isIntegral(true);
 }
 
-int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step, ScalarType dtype) {
+int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   TORCH_CHECK(d != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
@@ -55,7 +55,10 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(!start.isComplex() && !end.isComplex() && !step.isComplex(), "arange is not implemented for complex numbers");
   const ScalarType type = dtype ? *dtype : all_integral(start, end, step) ? kLong : c10::get_default_dtype();
-  const int64_t n = range_length(start, end, step, type);
+  // Counting in int64 is exact: fractional bounds are truncated before they are counted with.
+  if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()))
+    return arange_start_step(start.toLong(), end.toLong(), step.toLong(), dtype, layout, device, pin_memory);
+  const int64_t n = range_length(start, end, step);
   Tensor out = options_empty({n}, type, layout, device, pin_memory);
   fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
@@ -123,6 +126,13 @@ struct SpaceMath<c10::BFloat16> {
 template <class T>
 using space_t = std::conditional_t<std::is_integral_v<T>, double, typename SpaceMath<T>::type>;
 
+// A bound as the computation sees it: integer results start from truncated bounds.
+template <class T>
+space_t<T> bound_as(const Scalar& s) {
+  if constexpr (std::is_integral_v<T>) return static_cast<space_t<T>>(s.toLong());
+  else return s.to<space_t<T>>();
+}
+
 // Counted from both ends so that the result is symmetric and ends exactly at `end`.
 template <class M>
 M position(M start, M end, int64_t i, int64_t steps) {
@@ -158,7 +168,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
-    return narrow_to<T>(position<M>(start.to<M>(), end.to<M>(), i, steps));
+    return narrow_to<T>(position<M>(bound_as<T>(start), bound_as<T>(end), i, steps));
   });
   return out;
 }
@@ -169,7 +179,7 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
-    return narrow_to<T>(power<M>(base, position<M>(start.to<M>(), end.to<M>(), i, steps)));
+    return narrow_to<T>(power<M>(base, position<M>(bound_as<T>(start), bound_as<T>(end), i, steps)));
   });
   return out;
 }

@@ -42,7 +42,7 @@ Tensor masked_scatter_backward(const Tensor& grad_output, const Tensor& mask, In
 Tensor masked_select_backward(const Tensor& grad, const Tensor& input, const Tensor& mask) {
   const DimVector shape = broadcast_shapes(input.sizes(), mask.sizes());
   const Tensor full = at::masked_scatter(at::zeros(shape, grad.options()), mask, grad);
-  return at::_ops::sum_to_size::call(full, c10::from_int_array(input.sizes()));
+  return at::_ops::sum_to_size::call(full, c10::as_symint_array(input.sizes()));
 }
 
 Tensor value_selecting_reduction_backward(const Tensor& grad, int64_t dim, const Tensor& indices,

@@ -118,7 +118,9 @@ struct Part {
   std::vector<int64_t> linear;
 };
 
-void pick(const RowWalk& w, int64_t low, int64_t high, Part& part) {
+void pick(const RowWalk& w, int64_t low, int64_t high, int parts, Part& part) {
+  part.offsets.reserve(static_cast<size_t>(w.count / parts + w.count / (4 * parts)));
+  part.linear.reserve(part.offsets.capacity());
   for (int64_t i = 0; i < w.count; ++i) {
     if (w.offsets[i] < low || w.offsets[i] >= high) continue;
     part.offsets.push_back(w.offsets[i]);
@@ -133,7 +135,7 @@ void run_by_destination(const RowWalk& w, char* indexed, char* linear, int parts
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       Part part;
-      pick(w, first + p * step, first + (p + 1) * step, part);
+      pick(w, first + p * step, first + (p + 1) * step, parts, part);
       if (part.offsets.empty()) continue;
       RowWalk own = w;
       own.count = static_cast<int64_t>(part.offsets.size());
@@ -174,13 +176,17 @@ void run_ordered(const RowWalk& w, char* indexed, char* linear, const RowLoops& 
     return;
   }
   const BlockingRegion region;
+  // Every part looks at all offsets, which for short slices costs as much as a quarter of the writes.
+  const bool worth_picking = slice_bytes >= 64 || threads >= 8;
   if (w.before.numel >= 4 * threads) {
     const int64_t grain = std::max<int64_t>(1, kGrainBytes / (w.count * slice_bytes));
     parallel_for(0, w.before.numel, grain, [&](int64_t begin, int64_t end) {
       run_range(w, indexed, linear, begin * w.count, end * w.count, loops, context);
     });
-  } else {
+  } else if (worth_picking) {
     run_by_destination(w, indexed, linear, threads, loops, context);
+  } else {
+    run_range(w, indexed, linear, 0, total, loops, context);
   }
 }
 

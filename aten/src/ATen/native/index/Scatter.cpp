@@ -20,8 +20,9 @@ int64_t rank_of(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
 int64_t size_of(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.size(d); }
 
 void check_index_dtype(const char* name, const Tensor& index) {
-  TORCH_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, name,
-              "(): Expected dtype int32/int64 for index");
+  // torch.tensor([]) has no elements and a floating dtype; it is let through.
+  const bool fits = index.numel() == 0 || index.scalar_type() == kLong || index.scalar_type() == kInt;
+  TORCH_CHECK(fits, name, "(): Expected dtype int32/int64 for index");
 }
 
 void check_same_device(const Tensor& self, const Tensor& other) {

@@ -154,13 +154,14 @@ void ScatterWalk::run_independent(ScatterLoop loop, const void* context) const {
 void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
   if (numel_ == 0) return;
   const int64_t cut = numel_ <= kGrainElements ? -1 : widest(false);
-  // Narrow slices of the innermost dimension would only share cache lines.
-  if (cut < 0 || sizes_[cut] < 16 || get_num_threads() == 1) {
+  // Narrow pieces of the innermost dimension would share cache lines and be all loop overhead.
+  const int64_t narrowest = cut == static_cast<int64_t>(sizes_.size()) - 1 ? 256 : 1;
+  if (cut < 0 || sizes_[cut] < 2 * narrowest || get_num_threads() == 1) {
     run_box(-1, 0, 0, loop, context);
     return;
   }
   const BlockingRegion region;
-  const int64_t grain = std::max<int64_t>(16, kGrainElements / (numel_ / sizes_[cut]));
+  const int64_t grain = std::max<int64_t>(narrowest, kGrainElements / (numel_ / sizes_[cut]));
   parallel_for(0, sizes_[cut], grain, [&](int64_t begin, int64_t end) {
     run_box(cut, begin, end, loop, context);
   });

@@ -41,11 +41,13 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   TORCH_CHECK(type == kBool || (!beta.isBoolean() && !alpha.isBoolean()), "Boolean beta and alpha only supported for Boolean results.");
   TORCH_CHECK(!c10::isIntegralType(type, true) || (beta.isIntegral(true) && alpha.isIntegral(true)),
               "For integral input tensors, argument beta and alpha must not be a floating point number.");
-  Tensor product = outer(vec1, vec2);
+  // Narrow floats are rounded once, at the end; bool results are logic, whatever the factors.
+  const ScalarType compute = c10::toOpMathType(type);
+  Tensor product = outer(vec1.to(compute), vec2.to(compute));
   if (!alpha.equal(1.0)) product = at::mul(product, alpha);
   if (beta.equal(0.0)) return product.to(type);
-  const Tensor base = beta.equal(1.0) ? self : at::mul(self, beta);
-  return at::add(base, product);
+  const Tensor base = beta.equal(1.0) ? self.to(compute) : at::mul(self.to(compute), beta);
+  return at::add(base, product).to(type);
 }
 
 Tensor inner(const Tensor& self, const Tensor& other) {
@@ -89,9 +91,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     db.push_back(wrap(dims_other[i], other.dim()));
     const int64_t sa = self.size(da[i]), sb = other.size(db[i]);
     if (sb == 1 && sa != 1) {
-      a = at::sum(a, at::OptionalIntArrayRef(IntArrayRef(da[i])), true, std::nullopt);
+      a = at::sum(a, at::OptionalIntArrayRef(IntArrayRef(da[i])), true, a.scalar_type());
     } else if (sa == 1 && sb != 1) {
-      b = at::sum(b, at::OptionalIntArrayRef(IntArrayRef(db[i])), true, std::nullopt);
+      b = at::sum(b, at::OptionalIntArrayRef(IntArrayRef(db[i])), true, b.scalar_type());
     } else {
       TORCH_CHECK(sa == sb, "contracted dimensions need to match, but first has size ", sa, " in dim ", dims_self[i],
                   " and second has size ", sb, " in dim ", dims_other[i]);
@@ -207,7 +209,7 @@ void sum_unneeded(Term& term, const std::vector<int>& needed) {
     else dims.push_back(static_cast<int64_t>(i));
   }
   if (dims.empty()) return;
-  term.tensor = at::sum(term.tensor, at::OptionalIntArrayRef(IntArrayRef(dims)), false, std::nullopt);
+  term.tensor = at::sum(term.tensor, at::OptionalIntArrayRef(IntArrayRef(dims)), false, term.tensor.scalar_type());
   term.labels = kept;
 }
 

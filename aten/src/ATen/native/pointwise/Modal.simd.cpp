@@ -10,9 +10,9 @@
 namespace at::native::CRESSET_ISA {
 const LoopTable modal_DivTrunc = make_loop_table<fn::DivTrunc, 2, 0, OutKind::Same>(types::real_nobool{});
 const LoopTable modal_DivFloor = make_loop_table<fn::DivFloor, 2, 0, OutKind::Same>(types::real_nobool{});
-const LoopTable modal_Clamp = make_loop_table<fn::Clamp, 3, 0, OutKind::Same>(types::real_nobool{});
-const LoopTable modal_ClampMin = make_loop_table<fn::ClampMin, 2, 0, OutKind::Same>(types::real_nobool{});
-const LoopTable modal_ClampMax = make_loop_table<fn::ClampMax, 2, 0, OutKind::Same>(types::real_nobool{});
+const LoopTable modal_Clamp = make_loop_table<fn::Clamp, 3, 0, OutKind::Same>(types::real{});
+const LoopTable modal_ClampMin = make_loop_table<fn::ClampMin, 2, 0, OutKind::Same>(types::real{});
+const LoopTable modal_ClampMax = make_loop_table<fn::ClampMax, 2, 0, OutKind::Same>(types::real{});
 const LoopTable modal_Pow = make_loop_table<fn::Pow, 2, 0, OutKind::Same>(types::all_nobool{});
 const LoopTable modal_Square = make_loop_table<fn::Square, 1, 0, OutKind::Same>(types::all_nobool{});
 const LoopTable modal_Cube = make_loop_table<fn::Cube, 1, 0, OutKind::Same>(types::all_nobool{});

@@ -1,0 +1,64 @@
+// Composites that pick elements by computed positions: repeat_interleave by a tensor of counts, and
+// combinations. Both make the list of positions and leave the rest, gradients included, to index_select.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/shape/Geometry.h>
+#include <ATen/native/shape/Native.h>
+
+#include <algorithm>
+
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/repeat_interleave.h>
+
+namespace at::native {
+
+Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
+  const Tensor input = dim ? self : self.flatten();
+  const int64_t d = wrap_dim(dim.value_or(0), input.dim());
+  TORCH_CHECK(repeats.dim() <= 1, "repeats must be 0-dim or 1-dim tensor");
+  const int64_t size = input.dim() == 0 ? 1 : input.size(d);
+  Tensor counts = repeats;
+  if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.size(0) == 1)) {
+    counts = repeats.reshape({1}).expand({size});
+  } else {
+    TORCH_CHECK(repeats.size(0) == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+                repeats.size(0), " and input.size(", d, ") = ", size);
+  }
+  return at::index_select(input, d, at::repeat_interleave(counts, output_size));
+}
+
+namespace {
+
+// Calls f(positions) for each sorted selection of r out of n positions, in lexicographic order.
+template <class F>
+void for_combinations(int64_t n, int64_t r, bool with_replacement, const F& f) {
+  if (n == 0 || (!with_replacement && r > n)) return;
+  std::vector<int64_t> at(static_cast<size_t>(r));
+  for (int64_t i = 0; i < r; ++i) at[i] = with_replacement ? 0 : i;
+  while (true) {
+    f(at);
+    int64_t i = r - 1;
+    while (i >= 0 && at[i] == (with_replacement ? n - 1 : n - r + i)) --i;
+    if (i < 0) return;
+    ++at[i];
+    for (int64_t j = i + 1; j < r; ++j) at[j] = with_replacement ? at[i] : at[j - 1] + 1;
+  }
+}
+
+}  // namespace
+
+Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
+  TORCH_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
+  TORCH_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
+  if (r == 0) return detail::empty({0}, self.scalar_type(), self.device());
+  std::vector<int64_t> picked;
+  for_combinations(self.numel(), r, with_replacement,
+                   [&](const std::vector<int64_t>& at) { picked.insert(picked.end(), at.begin(), at.end()); });
+  const int64_t count = static_cast<int64_t>(picked.size());
+  const Tensor index = detail::empty({count}, kLong);
+  std::copy(picked.begin(), picked.end(), index.data_ptr<int64_t>());
+  return at::index_select(self, 0, index).view({count / r, r});
+}
+
+}  // namespace at::native
