@@ -468,3 +468,29 @@ def test_errors_have_type_and_phrase(index):
     call, kind, phrase = ERRORS[index]
     with pytest.raises(kind, match=phrase):
         call()
+
+
+# ---- sequences ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_pad_sequence_fills_up_to_the_longest(side):
+    out = torch._C._nn.pad_sequence([numbered(2), numbered(3)], True, 7.0, side)
+    same(out, [[7, 0, 1] if side == "left" else [0, 1, 7], [0, 1, 2]])
+    assert torch._C._nn.pad_sequence([numbered(2, 2), numbered(3, 2)]).shape == (3, 2, 2)
+
+
+def test_flat_buffers_are_cut_back_into_their_tensors():
+    parts = [numbered(2), numbered(3, 1)]
+    flat = torch._C._nn.flatten_dense_tensors(parts)
+    same(flat, [0, 1, 0, 1, 2])
+    for ours, theirs in zip(torch._C._nn.unflatten_dense_tensors(flat, parts), parts, strict=True):
+        same(ours, theirs.numpy())
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (7, 2), (2, 5), (2, 2, 2)])
+def test_fill_diagonal_matches_numpy(shape, wrap):
+    expected = np.zeros(shape, np.float32)
+    np.fill_diagonal(expected, 5, wrap)
+    same(torch.zeros(shape).fill_diagonal_(5, wrap), expected)

@@ -30,6 +30,8 @@ finfo, iinfo, memory_format, qscheme = _C.finfo, _C.iinfo, _C.memory_format, _C.
 Generator, default_generator = _C.Generator, _C.default_generator
 OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
+StorageBase = _C.StorageBase
+legacy_contiguous_format = _C.contiguous_format
 
 from torch._checks import (
     _assert,
@@ -55,6 +57,17 @@ from torch._legacy_types import (
     LongTensor,
     ShortTensor,
     tensortype,
+)
+from torch._queries import (
+    get_device,
+    is_complex,
+    is_conj,
+    is_floating_point,
+    is_inference,
+    is_neg,
+    is_nonzero,
+    is_signed,
+    numel,
 )
 from torch._settings import (
     are_deterministic_algorithms_enabled,
@@ -301,6 +314,10 @@ _LAZY = {
     "classes": "torch._classes",
     "_VF": "torch._VF",
     "__config__": "torch.__config__",
+    "__future__": "torch.__future__",
+    "Tag": "torch._tags",
+    "from_dlpack": "torch.utils.dlpack",
+    "to_dlpack": "torch.utils.dlpack",
 }
 
 

@@ -146,7 +146,7 @@ class OpOverload(OperatorBase):
     @property
     def tags(self):
         """The tags of the operator's definition."""
-        return self._op.tags
+        return torch._tags.parse(self._op.tags)
 
     @property
     def is_view(self):

@@ -14,12 +14,12 @@ _NO_WRAP = None
 
 
 def _functions_without_wrapping():
-    """Attribute getters whose result keeps its own class when a Tensor subclass is asked."""
+    """Functions whose result keeps its own class when they are asked of a Tensor subclass."""
     global _NO_WRAP
     if _NO_WRAP is None:
         names = ("_base", "grad", "_grad")
         descriptors = (getattr(Tensor, name, None) for name in names)
-        _NO_WRAP = {d.__get__ for d in descriptors if d is not None}
+        _NO_WRAP = {d.__get__ for d in descriptors if d is not None} | {Tensor.as_subclass}
     return _NO_WRAP
 
 
@@ -262,9 +262,6 @@ class Tensor(_C.TensorBase):
         return handle
 
     # ---- sequence protocol
-
-    def __hash__(self):
-        return id(self)
 
     def __iter__(self):
         # Unbinding at once is faster than indexing each row, and gradients then have one node.

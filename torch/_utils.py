@@ -22,7 +22,7 @@ def set_tensor_metadata(tensor, metadata):
     if metadata.get("conj"):
         tensor = tensor.conj()
     if metadata.get("neg"):
-        tensor = tensor._neg_view()
+        tensor = torch._neg_view(tensor)
     return tensor
 
 

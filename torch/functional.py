@@ -129,7 +129,7 @@ def block_diag(*tensors):
 
 
 def nonzero(input, *, out=None, as_tuple=False):
-    """The positions of elements that are not zero: a row for each, or a tensor for each dimension."""
+    """Positions of elements that are not zero: a row for each, or a tensor for each dimension."""
     if _overridden((input,)):
         return _override(nonzero, (input,), input, out=out, as_tuple=as_tuple)
     if as_tuple:
@@ -156,11 +156,12 @@ def unravel_index(indices, shape):
             )
         if length < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    coordinates, below = [], 1
+    below = [1]
     for length in reversed(shape):
-        coordinates.append(indices.div(below, rounding_mode="floor") % length)
-        below *= length
-    return tuple(reversed(coordinates))
+        below.insert(0, below[0] * length)
+    steps = torch.tensor(below[1:], device=indices.device, dtype=torch.int64)
+    lengths = torch.tensor(list(shape), device=indices.device, dtype=torch.int64)
+    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % lengths).unbind(-1)
 
 
 # ---- products

@@ -10,7 +10,8 @@ by a hash of its base name, so that a new entry changes one file of its family.
 from __future__ import annotations
 
 from . import cpp_types as cpp
-from . import emit_pointwise
+from . import emit_autograd, emit_pointwise
+from .derivatives import Derivatives
 from .emit_ops import BANNER, standard_includes
 from .model import Entry, Kernel, Model, Op, shard_count, shard_of
 from .schema import Argument, Schema
@@ -237,9 +238,10 @@ def op_flags(op: Op) -> str:
     return " | ".join(flags) or "0"
 
 
-def definition(op: Op) -> str:
+def definition(op: Op, formulas: Derivatives | None) -> str:
     s = op.schema
     wrappers, rows = _wrappers(op)
+    rows.append(emit_autograd.table_row(op, formulas))
     kernels = f"kernels_{op.struct}"
     parts = ["namespace {\n", *wrappers]
     if op.entry.pointwise and op.functional is None:
@@ -263,7 +265,7 @@ def definition(op: Op) -> str:
     return "".join(parts)
 
 
-def _ops_file(ops: list[Op]) -> str:
+def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
     # The kernels are declared here and not included from Native.h, so that a new entry recompiles
     # one shard.
     includes = ["ATen/core/Boxing.h", "ATen/core/Dispatcher.h", "ATen/native/GeneratedSupport.h"]
@@ -271,20 +273,23 @@ def _ops_file(ops: list[Op]) -> str:
         includes.append("ATen/iter/Pointwise.h")
     if _has(ops, "structured"):
         includes.append("ATen/native/OutputBuilder.h")
+    if formulas:
+        includes.append("torch/csrc/autograd/shared_kernels.h")
     called = {o.base for op in ops for o in (op, op.functional, op.alias_of) if o}
     includes += [f"ATen/ops/{base}.h" for base in sorted(called)]
     parts = [BANNER, "#define CRESSET_KERNEL_TU\n", *(f"#include <{i}>\n" for i in includes), "\n"]
     parts += [
         _declarations(ops),
         emit_pointwise.table_declarations(ops),
+        emit_autograd.declarations(ops, formulas),
         "\nnamespace at::_ops {\n",
     ]
-    parts += [definition(op) for op in ops]
+    parts += [definition(op, formulas) for op in ops]
     parts.append("}  // namespace at::_ops\n")
     return "".join(parts)
 
 
-def emit(model: Model) -> dict[str, str]:
+def emit(model: Model, formulas: Derivatives | None = None) -> dict[str, str]:
     files: dict[str, str] = {}
     for family, ops in model.families().items():
         files[f"ATen/native/{family}/Native.h"] = native_header(ops)
@@ -295,5 +300,5 @@ def emit(model: Model) -> dict[str, str]:
         for op in sorted(ops, key=lambda op: op.base):
             shards[shard_of(op.base, count)].append(op)
         for k, shard in enumerate(shards):
-            files[f"ATen/Ops_{family}_{k}.cpp"] = _ops_file(shard)
+            files[f"ATen/Ops_{family}_{k}.cpp"] = _ops_file(shard, formulas)
     return files

@@ -13,6 +13,8 @@ import os
 import sys
 
 from . import (
+    derivatives,
+    emit_autograd,
     emit_bindings,
     emit_docs,
     emit_kernels,
@@ -22,7 +24,7 @@ from . import (
     python_sigs,
 )
 from .errors import GenError
-from .model import Model, load, load_derivatives
+from .model import Model, load
 
 _MANIFEST = "torchgen.manifest"
 
@@ -35,12 +37,14 @@ def hand_written_methods() -> frozenset[str]:
         return frozenset(line for line in lines if line)
 
 
-def generate(model: Model) -> dict[str, str]:
-    """All generated files, path below the output folder to content."""
+def generate(model: Model, formulas: derivatives.Derivatives | None = None) -> dict[str, str]:
+    """All generated files, path below the output folder to content. Without formulas the operators
+    have no autograd kernels."""
     functions = python_sigs.build(model)
     files: dict[str, str] = {}
     files.update(emit_ops.emit(model, hand_written_methods()))
-    files.update(emit_kernels.emit(model))
+    files.update(emit_kernels.emit(model, formulas))
+    files.update(emit_autograd.emit(model, formulas))
     files.update(emit_pointwise.emit(model))
     files.update(emit_bindings.emit(model, functions))
     files.update(emit_pyi.emit(model, functions))
@@ -119,10 +123,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     try:
-        names: frozenset[str] = frozenset()
+        model = load(options.yaml)
+        formulas = None
         if options.derivatives and os.path.exists(options.derivatives):
-            names = load_derivatives(options.derivatives)
-        files = generate(load(options.yaml, names))
+            formulas = derivatives.load(options.derivatives, model)
+            model.derivatives = frozenset(formulas.by_op)
+        files = generate(model, formulas)
     except GenError as error:
         print(error, file=sys.stderr)
         return 1

@@ -593,19 +593,7 @@ def _check_pointwise_tables(entries: list[Entry]) -> None:
                 )
 
 
-def load_derivatives(path: str) -> frozenset[str]:
-    """Names of the operators that have a derivative formula; the formulas themselves are not read
-    here."""
-    entries, _, file = load_list(path)
-    names = set()
-    for raw in entries:
-        if not isinstance(raw.get("name"), str):
-            raise GenError("a derivative entry needs 'name' with a schema", file, raw.line)
-        names.add(raw["name"].split("(")[0].strip())
-    return frozenset(names)
-
-
-def load(path: str, derivatives: frozenset[str] = frozenset()) -> Model:
+def load(path: str) -> Model:
     """Reads and checks the operator list. Raises GenError for the first mistake."""
     raw_entries, lines, file = load_list(path)
     starts, names = _family_lines(lines, file)
@@ -620,4 +608,4 @@ def load(path: str, derivatives: frozenset[str] = frozenset()) -> Model:
     ops = _check_unique(entries)
     _resolve_aliases(ops)
     _check_pointwise_tables(entries)
-    return Model(file, entries, ops, derivatives, tuple(names))
+    return Model(file, entries, ops, frozenset(), tuple(names))

@@ -288,8 +288,12 @@ def _rank(t: Type) -> int:
     return _RANK.index(text) if text in _RANK else 3
 
 
-def _order(sig: PySignature) -> tuple[int, ...]:
-    return tuple(_rank(p.type) for p in sig.params if not p.kwarg_only)
+def _order(sig: PySignature) -> tuple[float, ...]:
+    ranks: list[float] = [_rank(p.type) for p in sig.params if not p.kwarg_only]
+    if sig.varargs:
+        # `t.hsplit(2)` is a number of sections; as a list spread out it would be one index.
+        ranks[-1] = _RANK.index("int") + 0.5
+    return tuple(ranks)
 
 
 def _mark_hidden(signatures: list[PySignature]) -> None:

@@ -23,7 +23,9 @@ std::vector<uint8_t> CPUGeneratorImpl::state() const {
   engine.export_state(bytes.data());
   return bytes;
 }
-void CPUGeneratorImpl::set_state(const uint8_t* bytes, size_t size) { engine.import_state(bytes, size); }
+void CPUGeneratorImpl::set_state(const uint8_t* bytes, size_t size) {
+  engine.import_state(bytes, size);
+}
 
 c10::intrusive_ptr<c10::GeneratorImpl> CPUGeneratorImpl::clone() const {
   auto out = c10::make_intrusive<CPUGeneratorImpl>();
@@ -37,12 +39,13 @@ const Generator& getDefaultCPUGenerator() {
   return *generator;
 }
 Generator createCPUGenerator(uint64_t seed) { return c10::make_intrusive<CPUGeneratorImpl>(seed); }
-}  // namespace detail
+} // namespace detail
 
 CPUGeneratorImpl& cpu_generator(const std::optional<Generator>& generator) {
   const Generator& g = generator && *generator ? *generator : detail::getDefaultCPUGenerator();
-  TORCH_CHECK(g->device().is_cpu(), "Expected a 'cpu' device type for generator but found '", g->device().type(), "'");
+  TORCH_CHECK(g->device().is_cpu(), "Expected a 'cpu' device type for generator but found '",
+              g->device().type(), "'");
   return static_cast<CPUGeneratorImpl&>(*g);
 }
 
-}  // namespace at
+} // namespace at

@@ -22,9 +22,9 @@ namespace detail {
 // The generator used where none is given; seeded with the default seed at start.
 TORCH_API const Generator& getDefaultCPUGenerator();
 TORCH_API Generator createCPUGenerator(uint64_t seed = c10::kDefaultSeed);
-}  // namespace detail
+} // namespace detail
 
 // The given generator, or the default one; Error when it belongs to another device.
 TORCH_API CPUGeneratorImpl& cpu_generator(const std::optional<Generator>& generator);
 
-}  // namespace at
+} // namespace at

@@ -8,37 +8,59 @@ namespace torch::python {
 
 const char* param_type_name(P type) {
   switch (type) {
-  case P::Tensor: return "Tensor";
-  case P::Scalar: return "Number";
+  case P::Tensor:
+    return "Tensor";
+  case P::Scalar:
+    return "Number";
   case P::Int:
-  case P::SymInt: return "int";
-  case P::Float: return "float";
-  case P::Bool: return "bool";
-  case P::Str: return "str";
+  case P::SymInt:
+    return "int";
+  case P::Float:
+    return "float";
+  case P::Bool:
+    return "bool";
+  case P::Str:
+    return "str";
   case P::IntList:
-  case P::SymIntList: return "tuple of ints";
-  case P::FloatList: return "tuple of floats";
-  case P::ScalarList: return "tuple of Scalars";
+  case P::SymIntList:
+    return "tuple of ints";
+  case P::FloatList:
+    return "tuple of floats";
+  case P::ScalarList:
+    return "tuple of Scalars";
   case P::TensorList:
-  case P::OptTensorList: return "tuple of Tensors";
-  case P::BoolList: return "tuple of bools";
-  case P::ScalarType: return "torch.dtype";
-  case P::Layout: return "torch.layout";
-  case P::MemoryFormat: return "torch.memory_format";
-  case P::Device: return "torch.device";
-  case P::Generator: return "torch.Generator";
-  case P::Storage: return "torch.Storage";
-  case P::Stream: return "torch.Stream";
-  case P::Dimname: return "name";
-  case P::Complex: return "complex";
-  case P::Qscheme: return "torch.qscheme";
-  case P::Object: return "object";
+  case P::OptTensorList:
+    return "tuple of Tensors";
+  case P::BoolList:
+    return "tuple of bools";
+  case P::ScalarType:
+    return "torch.dtype";
+  case P::Layout:
+    return "torch.layout";
+  case P::MemoryFormat:
+    return "torch.memory_format";
+  case P::Device:
+    return "torch.device";
+  case P::Generator:
+    return "torch.Generator";
+  case P::Storage:
+    return "torch.Storage";
+  case P::Stream:
+    return "torch.Stream";
+  case P::Dimname:
+    return "name";
+  case P::Complex:
+    return "complex";
+  case P::Qscheme:
+    return "torch.qscheme";
+  case P::Object:
+    return "object";
   }
   return "?";
 }
 
 bool takes_numbers_as_tensors(const char* name) {
-  static constexpr const char* names[] = {"add", "sub",         "subtract",     "mul", "multiply",
+  static constexpr const char* names[] = {"add", "sub",         "subtract",     "mul",   "multiply",
                                           "div", "true_divide", "floor_divide", "divide"};
   size_t length = std::strlen(name);
   if (length > 1 && name[length - 1] == '_') --length;
@@ -106,8 +128,9 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
   switch (m.kind) {
   case Mismatch::TooMany: {
     const int takes = s.positional - first();
-    return c10::str(name, "() takes ", takes, takes == 1 ? " positional argument" : " positional arguments",
-                    " but ", static_cast<long>(nargs_), nargs_ == 1 ? " was given" : " were given");
+    return c10::str(name, "() takes ", takes,
+                    takes == 1 ? " positional argument" : " positional arguments", " but ",
+                    static_cast<long>(nargs_), nargs_ == 1 ? " was given" : " were given");
   }
   case Mismatch::Unexpected:
     return name + "() got an unexpected keyword argument '" + text_of(m.value) + "'";
@@ -123,8 +146,10 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
     }
     return c10::str(name, "() missing ", count, " required positional arguments: ", missing);
   }
-  case Mismatch::Type: break;
-  case Mismatch::None: return name + "(): the arguments fit";
+  case Mismatch::Type:
+    break;
+  case Mismatch::None:
+    return name + "(): the arguments fit";
   }
   const Param& param = s.params[m.param];
   if ((param.type == P::TensorList || param.type == P::OptTensorList) &&
@@ -166,8 +191,9 @@ std::string Matcher::combination_message() {
     if (visible(function_.signatures[i])) shown.push_back(&function_.signatures[i]);
   }
   if (shown.empty()) shown.push_back(&function_.signatures[0]);
-  std::string out = c10::str(function_.name, "() received an invalid combination of arguments - got ",
-                             given_types(), ", but expected ");
+  std::string out =
+      c10::str(function_.name, "() received an invalid combination of arguments - got ",
+               given_types(), ", but expected ");
   if (shown.size() == 1) return out + signature_text(*shown[0]);
   out += "one of:\n";
   for (const Signature* s : shown) {
@@ -198,7 +224,8 @@ void Matcher::fail() noexcept {
   }
 }
 
-// ---- the context line of operator errors ---------------------------------------------------------------
+// ---- the context line of operator errors
+// ---------------------------------------------------------------
 
 std::string describe_tensor(const at::Tensor& tensor) {
   std::string out;

@@ -1,5 +1,5 @@
-// The matcher: which signature of a function a call fits. Internal to the parser (arg_parser.cpp does
-// the matching, arg_errors.cpp explains a failure).
+// The matcher: which signature of a function a call fits. Internal to the parser (arg_parser.cpp
+// does the matching, arg_errors.cpp explains a failure).
 #pragma once
 #include <torch/csrc/python/arg_parser.h>
 

@@ -34,16 +34,13 @@ bool is_bool_like(PyObject* o) { return PyBool_Check(o) || is_numpy_bool(o); }
 
 bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
 
-// Tuples and lists whose first item fits; the items are checked when they are converted, so that the
-// message can name the bad one.
-template <class F>
-bool is_list_of(PyObject* o, F&& fits) {
-  return is_list(o) &&
-         (PySequence_Fast_GET_SIZE(o) == 0 || fits(PySequence_Fast_GET_ITEM(o, 0)));
+// Tuples and lists whose first item fits; the items are checked when they are converted, so that
+// the message can name the bad one.
+template <class F> bool is_list_of(PyObject* o, F&& fits) {
+  return is_list(o) && (PySequence_Fast_GET_SIZE(o) == 0 || fits(PySequence_Fast_GET_ITEM(o, 0)));
 }
 
-template <class F>
-bool is_list_of_all(PyObject* o, F&& fits) {
+template <class F> bool is_list_of_all(PyObject* o, F&& fits) {
   if (!is_list(o)) return false;
   for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i) {
     if (!fits(PySequence_Fast_GET_ITEM(o, i))) return false;
@@ -101,43 +98,62 @@ bool Matcher::accepts_tensor(PyObject* o) {
 }
 
 bool Matcher::accepts_tensors(PyObject* o, bool none_too) {
-  return is_list_of_all(o, [&](PyObject* item) {
-    return accepts_tensor(item) || (none_too && item == Py_None);
-  });
+  return is_list_of_all(
+      o, [&](PyObject* item) { return accepts_tensor(item) || (none_too && item == Py_None); });
 }
 
 bool Matcher::accepts(const Param& param, PyObject* o) {
   if (C10_UNLIKELY(o == Py_None)) return (param.flags & (kOptional | kOut)) != 0;
   switch (param.type) {
-  case P::Tensor: return accepts_tensor(o);
-  case P::Scalar: return is_number_like(o);
+  case P::Tensor:
+    return accepts_tensor(o);
+  case P::Scalar:
+    return is_number_like(o);
   case P::Int:
-  case P::SymInt: return is_integer_like(o);
-  case P::Bool: return is_bool_like(o);
-  case P::Float: return is_float_like(o);
+  case P::SymInt:
+    return is_integer_like(o);
+  case P::Bool:
+    return is_bool_like(o);
+  case P::Float:
+    return is_float_like(o);
   case P::IntList:
   case P::SymIntList:
     return is_list_of(o, is_integer_like) || (param.size > 0 && is_integer_like(o));
-  case P::TensorList: return accepts_tensors(o, false);
-  case P::OptTensorList: return accepts_tensors(o, true);
+  case P::TensorList:
+    return accepts_tensors(o, false);
+  case P::OptTensorList:
+    return accepts_tensors(o, true);
   case P::ScalarType: {
     c10::ScalarType ignored;
     return dtype_from_object(o, &ignored);
   }
-  case P::Str: return PyUnicode_Check(o);
-  case P::Device: return is_device(o) || PyUnicode_Check(o) || (PyLong_Check(o) && !PyBool_Check(o));
-  case P::Layout: return is_layout(o);
-  case P::MemoryFormat: return is_memory_format(o);
-  case P::Generator: return is_generator(o);
-  case P::FloatList: return is_list_of(o, is_float_like) || (param.size > 0 && is_float_like(o));
-  case P::ScalarList: return is_list_of_all(o, is_number_like);
-  case P::BoolList: return is_list_of_all(o, is_bool_like);
-  case P::Storage: return is_storage(o);
-  case P::Complex: return is_number_like(o);
-  case P::Qscheme: return Py_TYPE(o) == &QschemeType;
-  case P::Object: return true;
+  case P::Str:
+    return PyUnicode_Check(o);
+  case P::Device:
+    return is_device(o) || PyUnicode_Check(o) || (PyLong_Check(o) && !PyBool_Check(o));
+  case P::Layout:
+    return is_layout(o);
+  case P::MemoryFormat:
+    return is_memory_format(o);
+  case P::Generator:
+    return is_generator(o);
+  case P::FloatList:
+    return is_list_of(o, is_float_like) || (param.size > 0 && is_float_like(o));
+  case P::ScalarList:
+    return is_list_of_all(o, is_number_like);
+  case P::BoolList:
+    return is_list_of_all(o, is_bool_like);
+  case P::Storage:
+    return is_storage(o);
+  case P::Complex:
+    return is_number_like(o);
+  case P::Qscheme:
+    return Py_TYPE(o) == &QschemeType;
+  case P::Object:
+    return true;
   case P::Stream:
-  case P::Dimname: return false;
+  case P::Dimname:
+    return false;
   }
   return false;
 }
@@ -145,10 +161,10 @@ bool Matcher::accepts(const Param& param, PyObject* o) {
 // zeros(2, 3), t.view(2, 3): the only positional parameter is a list and its items were given.
 bool Matcher::spreads(const Signature& s) const {
   const int at = first();
-  if (nargs_ == 0 || s.positional - at < 1) return false;
-  if (!(s.flags & kVarargs) && s.positional - at != 1) return false;
+  if (nargs_ == 0 || s.positional <= at) return false;
   const Param& param = s.params[at];
-  if (param.type != P::IntList && param.type != P::SymIntList) return false;
+  if (C10_LIKELY(param.type != P::IntList && param.type != P::SymIntList)) return false;
+  if (!(s.flags & kVarargs) && s.positional - at != 1) return false;
   return is_integer_like(args_[0]) && (nargs_ > 1 || param.size == 0);
 }
 
@@ -254,8 +270,7 @@ bool Matcher::run_override(PyObject** result) noexcept {
     }
     PyRef kwargs(kwnames_ ? checked(PyDict_New()).release() : nullptr);
     for (Py_ssize_t k = 0; k < keyword_count(); ++k) {
-      check_status(
-          PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames_, k), args_[nargs_ + k]));
+      check_status(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames_, k), args_[nargs_ + k]));
     }
     const std::string name = std::string(function_.module) + "." + function_.name;
     return run_torch_function(func.get(), overloads, args.get(), kwargs.get(), name.c_str());

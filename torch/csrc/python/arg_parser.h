@@ -1,10 +1,10 @@
-// The argument parser behind every operator binding. A binding is constant data (Param, Signature and
-// Function tables) plus an `invoke` function that reads the parsed values; one out-of-line matcher
-// serves all of them. The common call, positional tensors and numbers, allocates nothing: values stay
-// borrowed Python objects until `invoke` asks for them as C++ values.
+// The argument parser behind every operator binding. A binding is constant data (Param, Signature
+// and Function tables) plus an `invoke` function that reads the parsed values; one out-of-line
+// matcher serves all of them. The common call, positional tensors and numbers, allocates nothing:
+// values stay borrowed Python objects until `invoke` asks for them as C++ values.
 //
-// Contract: tables live for the whole process. ArgValues is alive during `invoke` only, and so is every
-// reference, list or text view it hands out. All functions need the GIL. Accessors throw.
+// Contract: tables live for the whole process. ArgValues is alive during `invoke` only, and so is
+// every reference, list or text view it hands out. All functions need the GIL. Accessors throw.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,17 +18,38 @@
 #include <torch/csrc/python/types.h>
 #include <torch/csrc/python/wrap.h>
 
-#include <c10/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Generator.h>
 #include <c10/core/Scalar.h>
 #include <c10/core/SymInt.h>
 
 namespace torch::python {
 
 enum class P : uint8_t {
-  Tensor, Scalar, Int, SymInt, Float, Bool, Str, IntList, SymIntList, FloatList, ScalarList,
-  TensorList, OptTensorList, BoolList, ScalarType, Layout, MemoryFormat, Device, Generator, Storage,
-  Stream, Dimname, Complex, Qscheme,
+  Tensor,
+  Scalar,
+  Int,
+  SymInt,
+  Float,
+  Bool,
+  Str,
+  IntList,
+  SymIntList,
+  FloatList,
+  ScalarList,
+  TensorList,
+  OptTensorList,
+  BoolList,
+  ScalarType,
+  Layout,
+  MemoryFormat,
+  Device,
+  Generator,
+  Storage,
+  Stream,
+  Dimname,
+  Complex,
+  Qscheme,
   Object // any Python object, for hand-written functions
 };
 
@@ -151,8 +172,7 @@ class ArgValues {
   at::TensorList tensor_list(int i);
   // Tensor?[]: None items are nullopt.
   c10::ArrayRef<std::optional<at::Tensor>> opt_tensor_list_items(int i);
-  template <size_t N>
-  std::array<bool, N> bool_array(int i) {
+  template <size_t N> std::array<bool, N> bool_array(int i) {
     std::array<bool, N> out;
     read_bools(i, out.data(), N);
     return out;
@@ -183,7 +203,8 @@ class ArgValues {
  private:
   friend class Matcher;
   friend std::string call_context(const ArgValues& values);
-  friend PyObject* call(const Function&, PyObject*, PyObject* const*, Py_ssize_t, PyObject*) noexcept;
+  friend PyObject* call(const Function&, PyObject*, PyObject* const*, Py_ssize_t,
+                        PyObject*) noexcept;
   struct Kept; // what outlives its accessor: converted tensors and long lists
 
   const at::Tensor& tensor_slow(int i);
@@ -212,11 +233,11 @@ std::string call_context(const ArgValues& values);
 std::string describe_tensor(const at::Tensor& tensor);
 
 // Conversions shared with hand-written bindings. The `is_` tests accept what the parser accepts.
-bool is_integer_like(PyObject* o);        // int, __index__, 0-d integral tensor; not bool
-bool is_number_like(PyObject* o);         // bool, int, float, complex, NumPy scalar, 0-d tensor
-int64_t to_int64(PyObject* o);            // throws TypeError / OverflowError
-c10::Scalar to_scalar(PyObject* o);       // throws TypeError / OverflowError
-double to_double(PyObject* o);            // throws TypeError
+bool is_integer_like(PyObject* o);  // int, __index__, 0-d integral tensor; not bool
+bool is_number_like(PyObject* o);   // bool, int, float, complex, NumPy scalar, 0-d tensor
+int64_t to_int64(PyObject* o);      // throws TypeError / OverflowError
+c10::Scalar to_scalar(PyObject* o); // throws TypeError / OverflowError
+double to_double(PyObject* o);      // throws TypeError
 
 // Finishes a factory function: sets requires_grad when asked and wraps.
 PyObject* finish_factory(at::Tensor tensor, bool requires_grad);

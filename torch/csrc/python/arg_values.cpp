@@ -1,5 +1,5 @@
-// Python objects to the C++ values operators take. The matcher has checked the types; what can still
-// fail here is the value: an overflow, an item of a list, a bad device string.
+// Python objects to the C++ values operators take. The matcher has checked the types; what can
+// still fail here is the value: an overflow, an item of a list, a bad device string.
 #include <torch/csrc/python/arg_parser.h>
 
 #include <torch/csrc/python/storage.h>
@@ -132,8 +132,8 @@ void ArgValues::fail_item(int i, Py_ssize_t position, PyObject* item, const char
     why = c10::str("type must be ", wanted, ",but got ", type_name(item));
   }
   raise_type_error(c10::str(function_->name, "(): argument '", signature_->params[i].name,
-                            "' failed to unpack the object at pos ", static_cast<long>(position + 1),
-                            " with error \"", why, "\""));
+                            "' failed to unpack the object at pos ",
+                            static_cast<long>(position + 1), " with error \"", why, "\""));
 }
 
 int64_t* ArgValues::take_ints(size_t n) {

@@ -8,9 +8,9 @@ namespace {
 
 void check_grad(const at::Tensor& tensor, const at::Tensor& grad) {
   TORCH_CHECK(!grad.is_same(tensor), "can't assign Variable as its own grad");
-  TORCH_CHECK(grad.scalar_type() == tensor.scalar_type(), "attempting to assign a gradient with dtype '",
-              c10::info(grad.scalar_type()).name, "' to a tensor with grad_dtype '",
-              c10::info(tensor.scalar_type()).name, "'");
+  TORCH_CHECK(grad.scalar_type() == tensor.scalar_type(),
+              "attempting to assign a gradient with dtype '", c10::info(grad.scalar_type()).name,
+              "' to a tensor with grad_dtype '", c10::info(tensor.scalar_type()).name, "'");
   TORCH_CHECK(grad.device().type() == tensor.device().type(),
               "attempting to assign a gradient with device type '", grad.device().type(),
               "' to a tensor with device type '", tensor.device().type(), "'");
@@ -33,6 +33,8 @@ void set_grad(const at::Tensor& tensor, const at::Tensor& grad) {
   autograd::ensure_meta(tensor).grad = grad;
 }
 
-void set_requires_grad(const at::Tensor& tensor, bool value) { autograd::set_requires_grad(tensor, value); }
+void set_requires_grad(const at::Tensor& tensor, bool value) {
+  autograd::set_requires_grad(tensor, value);
+}
 
 } // namespace torch::python

@@ -1,6 +1,7 @@
-// Python data to tensor elements. Three passes, each a plain walk over the nested sequences: the shape
-// (from the first item of each level), the dtype (unless given), the elements. The last checks every
-// length against the shape, so a list that other code changes meanwhile cannot make it write outside.
+// Python data to tensor elements. Three passes, each a plain walk over the nested sequences: the
+// shape (from the first item of each level), the dtype (unless given), the elements. The last
+// checks every length against the shape, so a list that other code changes meanwhile cannot make it
+// write outside.
 #include <torch/csrc/python/construct.h>
 
 #include <cmath>
@@ -48,15 +49,15 @@ DimVector nested_sizes(PyObject* data) {
     if (!first) {
       // Mappings and the like look like sequences until they are asked.
       PyErr_Clear();
-      raise(PyExc_ValueError,
-            c10::str("could not determine the shape of object type '", type_name(current.get()), "'"));
+      raise(PyExc_ValueError, c10::str("could not determine the shape of object type '",
+                                       type_name(current.get()), "'"));
     }
     current = std::move(first);
   }
   return sizes;
 }
 
-// ---- dtype ---------------------------------------------------------------------------------------------
+// ---- dtype -------------------------------------------------------------------------------------
 
 // The dtype of one value that is no sequence, or nullopt.
 std::optional<ScalarType> leaf_type(PyObject* o) {
@@ -74,7 +75,8 @@ std::optional<ScalarType> leaf_type(PyObject* o) {
 ScalarType infer(PyObject* o, size_t depth);
 
 ScalarType infer_sequence(PyObject* o, size_t depth) {
-  if (depth > kMaxDims) raise(PyExc_ValueError, c10::str("too many dimensions '", type_name(o), "'"));
+  if (depth > kMaxDims)
+    raise(PyExc_ValueError, c10::str("too many dimensions '", type_name(o), "'"));
   PyRef items = checked(PySequence_Fast(o, "not a sequence"));
   std::optional<ScalarType> common;
   // The list may shrink while __index__ or the like of an item runs: its length is asked each time.
@@ -98,10 +100,9 @@ ScalarType infer(PyObject* o, size_t depth) {
   raise(PyExc_RuntimeError, c10::str("Could not infer dtype of ", type_name(o)));
 }
 
-// ---- elements ------------------------------------------------------------------------------------------
+// ---- elements ----------------------------------------------------------------------------------
 
-template <class T>
-[[noreturn]] void throw_overflow() {
+template <class T> [[noreturn]] void throw_overflow() {
   throw c10::Error(c10::str("value cannot be converted to type ",
                             c10::info(c10::scalar_type_of<T>).name, " without overflow"));
 }
@@ -114,18 +115,17 @@ c10::Scalar tensor_item(PyObject* o) {
   return tensor.item();
 }
 
-template <class T>
-T integer_from_double(double value) {
+template <class T> T integer_from_double(double value) {
   // Unsigned types take negatives by wrapping, within their own width.
   constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
-  constexpr double kLow = std::is_unsigned_v<T> ? -kHigh : static_cast<double>(std::numeric_limits<T>::min());
+  constexpr double kLow =
+      std::is_unsigned_v<T> ? -kHigh : static_cast<double>(std::numeric_limits<T>::min());
   constexpr double kSlack = sizeof(T) == 8 ? 0.0 : 1.0;
   if (!(value > kLow - 1 && value < kHigh + kSlack)) throw_overflow<T>();
   return value < 0 ? static_cast<T>(static_cast<int64_t>(value)) : static_cast<T>(value);
 }
 
-template <class T>
-T integer_from_long(PyObject* o) {
+template <class T> T integer_from_long(PyObject* o) {
   int overflow = 0;
   const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
   if (C10_UNLIKELY(overflow != 0)) {
@@ -145,8 +145,7 @@ T integer_from_long(PyObject* o) {
   return static_cast<T>(value);
 }
 
-template <class T>
-T read_integer(PyObject* o) {
+template <class T> T read_integer(PyObject* o) {
   if (PyLong_Check(o)) return integer_from_long<T>(o);
   if (PyFloat_Check(o)) return integer_from_double<T>(PyFloat_AS_DOUBLE(o));
   if (is_tensor(o)) return tensor_item(o).to<T>();
@@ -181,8 +180,7 @@ bool read_bool(PyObject* o) {
   return value != 0;
 }
 
-template <class T>
-T read_element(PyObject* o) {
+template <class T> T read_element(PyObject* o) {
   if constexpr (std::is_same_v<T, bool>) {
     return read_bool(o);
   } else if constexpr (std::is_integral_v<T>) {
@@ -193,7 +191,8 @@ T read_element(PyObject* o) {
     if constexpr (std::is_same_v<R, double>) {
       return z;
     } else {
-      return T(static_cast<R>(static_cast<float>(z.real_)), static_cast<R>(static_cast<float>(z.imag_)));
+      return T(static_cast<R>(static_cast<float>(z.real_)),
+               static_cast<R>(static_cast<float>(z.imag_)));
     }
   } else if constexpr (std::is_same_v<T, double>) {
     return read_double(o);
@@ -202,8 +201,7 @@ T read_element(PyObject* o) {
   }
 }
 
-template <class T>
-class Filler {
+template <class T> class Filler {
  public:
   Filler(const DimVector& sizes, T* out) : sizes_(sizes), next_(out) {}
 
@@ -231,8 +229,8 @@ class Filler {
   void check_length(PyObject* items, Py_ssize_t expected, size_t dim) {
     const Py_ssize_t length = PySequence_Fast_GET_SIZE(items);
     if (C10_UNLIKELY(length != expected)) {
-      raise(PyExc_ValueError, c10::str("expected sequence of length ", int64_t(expected), " at dim ",
-                                       int64_t(dim), " (got ", int64_t(length), ")"));
+      raise(PyExc_ValueError, c10::str("expected sequence of length ", int64_t(expected),
+                                       " at dim ", int64_t(dim), " (got ", int64_t(length), ")"));
     }
   }
 
@@ -242,17 +240,17 @@ class Filler {
 
 void fill_elements(const Tensor& out, const DimVector& sizes, PyObject* data) {
   switch (out.scalar_type()) {
-#define CRESSET_FILL(T, Name)                                                      \
-  case ScalarType::Name:                                                           \
-    Filler<T>(sizes, static_cast<T*>(out.data_ptr())).fill(data, 0);               \
+#define CRESSET_FILL(T, Name)                                                                      \
+  case ScalarType::Name:                                                                           \
+    Filler<T>(sizes, static_cast<T*>(out.data_ptr())).fill(data, 0);                               \
     return;
     CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_FILL)
     CRESSET_FORALL_FLOAT8_TYPES(CRESSET_FILL)
 #undef CRESSET_FILL
-    default:
-      throw c10::NotImplementedError(c10::str("torch.tensor: elements of dtype torch.",
-                                              c10::info(out.scalar_type()).name,
-                                              " cannot be made from Python numbers (cpu)"));
+  default:
+    throw c10::NotImplementedError(c10::str("torch.tensor: elements of dtype torch.",
+                                            c10::info(out.scalar_type()).name,
+                                            " cannot be made from Python numbers (cpu)"));
   }
 }
 
@@ -273,7 +271,8 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
 
 at::Tensor converted(const Tensor& tensor, c10::Device device, ScalarType dtype, bool copy) {
   if (!copy && tensor.device() == device && tensor.scalar_type() == dtype) return tensor;
-  return at::_ops::to_device::call(tensor, device, dtype, /*non_blocking=*/false, copy, std::nullopt);
+  return at::_ops::to_device::call(tensor, device, dtype, /*non_blocking=*/false, copy,
+                                   std::nullopt);
 }
 
 ScalarType infer_scalar_type(PyObject* data) { return infer(data, 0); }

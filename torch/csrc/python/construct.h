@@ -1,5 +1,5 @@
-// Tensors from Python data: torch.tensor, as_tensor, asarray, from_numpy, frombuffer, new_tensor and the
-// old constructors torch.Tensor(...), torch.FloatTensor(...), x.new(...).
+// Tensors from Python data: torch.tensor, as_tensor, asarray, from_numpy, frombuffer, new_tensor
+// and the old constructors torch.Tensor(...), torch.FloatTensor(...), x.new(...).
 #pragma once
 #include <optional>
 
@@ -31,7 +31,8 @@ at::Tensor converted(const at::Tensor& tensor, c10::Device device, c10::ScalarTy
 PyObject* legacy_tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 
 // torch.FloatTensor(...), x.new(...): the same for a given dtype and device.
-at::Tensor legacy_tensor(c10::ScalarType dtype, c10::Device device, PyObject* args, PyObject* kwargs);
+at::Tensor legacy_tensor(c10::ScalarType dtype, c10::Device device, PyObject* args,
+                         PyObject* kwargs);
 
 bool init_construct(PyObject* module);
 

@@ -1,5 +1,5 @@
-// The Python functions on top of construct.cpp: torch.tensor, as_tensor, asarray, from_numpy, frombuffer,
-// Tensor.new_tensor, Tensor.new and the old constructors.
+// The Python functions on top of construct.cpp: torch.tensor, as_tensor, asarray, from_numpy,
+// frombuffer, Tensor.new_tensor, Tensor.new and the old constructors.
 #include <torch/csrc/python/construct.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -45,24 +45,26 @@ void warn(const std::string& message) {
 }
 
 void warn_copy_construct(const char* call) {
-  warn(c10::str("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
-                "or sourceTensor.detach().clone().requires_grad_(True), rather than ",
-                call, "(sourceTensor)."));
+  warn(c10::str(
+      "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+      "or sourceTensor.detach().clone().requires_grad_(True), rather than ",
+      call, "(sourceTensor)."));
 }
 
-// ---- torch.tensor, as_tensor, asarray -----------------------------------------------------------------
+// ---- torch.tensor, as_tensor, asarray ----------------------------------------------------------
 
 PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     PyObject* result = nullptr;
     if (mode_takes_over("tensor", args, nargs, kwnames, &result)) return result;
-    KeywordArgs a("tensor", {"data", "dtype", "device", "requires_grad", "pin_memory", "names"}, 1, 1,
-                  args, nargs, kwnames);
+    KeywordArgs a("tensor", {"data", "dtype", "device", "requires_grad", "pin_memory", "names"}, 1,
+                  1, args, nargs, kwnames);
     ConstructOptions options{a.dtype(1), a.device(2), /*copy=*/true};
     if (a.boolean(4, false)) {
       throw c10::NotImplementedError("torch.tensor: pin_memory needs an accelerator (device cpu)");
     }
-    if (a.present(5)) throw c10::NotImplementedError("torch.tensor: named tensors are not implemented");
+    if (a.present(5))
+      throw c10::NotImplementedError("torch.tensor: named tensors are not implemented");
     if (is_tensor(a[0])) warn_copy_construct("torch.tensor");
     return finish_factory(tensor_from_data(a[0], options), a.boolean(3, false));
   });
@@ -84,8 +86,8 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
   });
 }
 
-// What asarray may share memory with: a tensor, an array, a DLPack exporter or a buffer. Undefined for
-// numbers and sequences.
+// What asarray may share memory with: a tensor, an array, a DLPack exporter or a buffer. Undefined
+// for numbers and sequences.
 Tensor shared_source(PyObject* o, std::optional<c10::ScalarType> dtype) {
   if (is_tensor(o)) return tensor_of(o);
   if (is_numpy_array(o)) return tensor_from_numpy(o, true);
@@ -113,8 +115,8 @@ Tensor asarray(PyObject* data, const KeywordArgs& a, bool* is_source_grad) {
   const c10::Device target = device.value_or(source.device());
   const c10::ScalarType type = dtype.value_or(source.scalar_type());
   if (copy_given && !copy) {
-    TORCH_CHECK_VALUE(source.device() == target, "can't alias tensor from device '", source.device(),
-                      "' to '", target, "'.");
+    TORCH_CHECK_VALUE(source.device() == target, "can't alias tensor from device '",
+                      source.device(), "' to '", target, "'.");
     TORCH_CHECK_VALUE(source.scalar_type() == type, "can't alias tensor with dtype '",
                       source.scalar_type(), "' into dtype '", type, "'.");
   }
@@ -156,10 +158,12 @@ PyObject* py_frombuffer(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
   });
 }
 
-PyObject* py_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* py_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
-    KeywordArgs a("new_tensor", {"data", "dtype", "device", "requires_grad", "layout", "pin_memory"}, 1,
-                  1, args, nargs, kwnames);
+    KeywordArgs a("new_tensor",
+                  {"data", "dtype", "device", "requires_grad", "layout", "pin_memory"}, 1, 1, args,
+                  nargs, kwnames);
     const Tensor& like = tensor_of(self);
     ConstructOptions options{a.dtype(1).value_or(like.scalar_type()),
                              a.device(2).value_or(like.device()), /*copy=*/true};
@@ -168,7 +172,7 @@ PyObject* py_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   });
 }
 
-// ---- the old constructors -----------------------------------------------------------------------------
+// ---- the old constructors ----------------------------------------------------------------------
 
 [[noreturn]] void invalid_combination(PyObject* args, PyObject* kwargs) {
   std::string got;
@@ -196,8 +200,8 @@ c10::DimVector read_sizes(PyObject* tuple) {
                                 type_name(item), "\""));
     }
     sizes.push_back(to_int64(item));
-    TORCH_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(), ": ",
-                c10::IntArrayRef(sizes));
+    TORCH_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(),
+                ": ", c10::IntArrayRef(sizes));
   }
   return sizes;
 }
@@ -212,8 +216,8 @@ Tensor legacy_from_one(c10::ScalarType dtype, c10::Device device, PyObject* o, b
   if (is_tensor(o)) {
     const Tensor& other = tensor_of(o);
     if (same_type && (other.scalar_type() != dtype || other.device().type() != device.type())) {
-      raise_type_error(c10::str("expected a tensor of dtype torch.", c10::info(dtype).name, " on ", device,
-                                " (got torch.", c10::info(other.scalar_type()).name, " on ",
+      raise_type_error(c10::str("expected a tensor of dtype torch.", c10::info(dtype).name, " on ",
+                                device, " (got torch.", c10::info(other.scalar_type()).name, " on ",
                                 other.device(), ")"));
     }
     return at::alias(other.detach());
@@ -235,7 +239,8 @@ Tensor legacy_construct(c10::ScalarType dtype, c10::Device device, PyObject* arg
   for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
     const std::string_view name = utf8(key);
     if (name == "device") {
-      if (value != Py_None && !device_from_object(value, &device)) invalid_combination(args, kwargs);
+      if (value != Py_None && !device_from_object(value, &device))
+        invalid_combination(args, kwargs);
     } else if ((name == "data" || name == "other" || name == "storage") && !one) {
       one = value;
     } else if (name == "size" && !one && PyTuple_Check(value)) {
@@ -276,8 +281,7 @@ PyObject* py_new(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <class F>
-PyCFunction as_function(F* f) {
+template <class F> PyCFunction as_function(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
@@ -298,10 +302,10 @@ PyMethodDef functions[] = {
      "A one-dimensional tensor that shares the memory of a buffer."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef private_functions[] = {
-    {"_legacy_tensor_new", as_function(py_legacy_tensor_new), METH_VARARGS | METH_KEYWORDS,
-     "The constructor behind torch.FloatTensor and its like."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef private_functions[] = {{"_legacy_tensor_new", as_function(py_legacy_tensor_new),
+                                    METH_VARARGS | METH_KEYWORDS,
+                                    "The constructor behind torch.FloatTensor and its like."},
+                                   {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef methods[] = {
     {"new_tensor", as_function(py_new_tensor), METH_FASTCALL | METH_KEYWORDS,

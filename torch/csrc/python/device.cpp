@@ -1,5 +1,5 @@
-// torch.device: a kind and an index. It is also a context manager that sets the default device; that
-// part is a torch function mode written in Python, loaded when it is used.
+// torch.device: a kind and an index. It is also a context manager that sets the default device;
+// that part is a torch function mode written in Python, loaded when it is used.
 #include <torch/csrc/python/types.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -39,8 +39,9 @@ PyObject* from_device(ArgValues& a) { return wrap(a.device(0)); }
 PyObject* from_type_and_index(ArgValues& a) {
   const std::string_view type = a.string(0);
   if (!a.present(1)) return wrap(c10::Device(type));
-  TORCH_CHECK(type.find(':') == std::string_view::npos,
-              "type (string) must not include an index because index was passed explicitly: ", type);
+  TORCH_CHECK(
+      type.find(':') == std::string_view::npos,
+      "type (string) must not include an index because index was passed explicitly: ", type);
   return wrap(c10::Device(c10::Device(type).type(), checked_index(a.integer(1))));
 }
 

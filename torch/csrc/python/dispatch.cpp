@@ -1,5 +1,5 @@
-// Dispatch keys and key sets as Python values, the thread's included and excluded keys, and guards over
-// them.
+// Dispatch keys and key sets as Python values, the thread's included and excluded keys, and guards
+// over them.
 #include <torch/csrc/python/dispatch.h>
 
 #include <torch/csrc/python/dispatch_keys.h>
@@ -13,17 +13,18 @@
 namespace torch::python {
 namespace {
 
-// ---- DispatchKey ---------------------------------------------------------------------------------------------
+// ---- DispatchKey
+// ---------------------------------------------------------------------------------------------
 PyObject* key_type = nullptr;
 
-constexpr EnumMember kKeyMembers[] = {
-    {"Undefined", 0},
+constexpr EnumMember kKeyMembers[] = {{"Undefined", 0},
 #define X(name) {#name, static_cast<long>(c10::DispatchKey::name)},
-    CRESSET_FORALL_DISPATCH_KEYS(X) CRESSET_FORALL_ALIAS_KEYS(X)
+                                      CRESSET_FORALL_DISPATCH_KEYS(X) CRESSET_FORALL_ALIAS_KEYS(X)
 #undef X
 };
 
-// ---- DispatchKeySet ------------------------------------------------------------------------------------------
+// ---- DispatchKeySet
+// ------------------------------------------------------------------------------------------
 PyTypeObject KeySetType = type_object("torch._C.DispatchKeySet");
 struct PyKeySet {
   PyObject_HEAD c10::DispatchKeySet keys;
@@ -101,15 +102,14 @@ Py_hash_t keyset_hash(PyObject* self) {
   return hash == -1 ? -2 : hash;
 }
 
-PyMethodDef keyset_methods[] = {
-    {"has", keyset_has, METH_O, nullptr},
-    {"add", keyset_add, METH_O, nullptr},
-    {"remove", keyset_remove, METH_O, nullptr},
-    {"highestPriorityTypeId", keyset_highest, METH_NOARGS, nullptr},
-    {"raw_repr", keyset_raw, METH_NOARGS, nullptr},
-    {"from_raw_repr", keyset_from_raw, METH_O | METH_STATIC, nullptr},
-    {"keys", keyset_list, METH_NOARGS, "The keys, lowest first."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef keyset_methods[] = {{"has", keyset_has, METH_O, nullptr},
+                                {"add", keyset_add, METH_O, nullptr},
+                                {"remove", keyset_remove, METH_O, nullptr},
+                                {"highestPriorityTypeId", keyset_highest, METH_NOARGS, nullptr},
+                                {"raw_repr", keyset_raw, METH_NOARGS, nullptr},
+                                {"from_raw_repr", keyset_from_raw, METH_O | METH_STATIC, nullptr},
+                                {"keys", keyset_list, METH_NOARGS, "The keys, lowest first."},
+                                {nullptr, nullptr, 0, nullptr}};
 PyNumberMethods keyset_number;
 PySequenceMethods keyset_sequence;
 
@@ -130,7 +130,8 @@ bool init_key_set(PyObject* module) {
   return add_type(module, &KeySetType);
 }
 
-// ---- guards ----------------------------------------------------------------------------------------------------
+// ---- guards
+// ----------------------------------------------------------------------------------------------------
 // Context managers that add keys to the thread's included or excluded set, and put back what was
 // there.
 struct PyGuard {
@@ -195,8 +196,7 @@ PyObject* guard_new(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 
-template <GuardKeys kKeys, int kArgs>
-bool add_guard(PyObject* module, PyTypeObject& type) {
+template <GuardKeys kKeys, int kArgs> bool add_guard(PyObject* module, PyTypeObject& type) {
   type.tp_basicsize = sizeof(PyGuard);
   type.tp_flags = Py_TPFLAGS_DEFAULT;
   type.tp_new = guard_new<kKeys, kArgs>;
@@ -211,7 +211,8 @@ PyTypeObject BelowAutograd = type_object("torch._C._AutoDispatchBelowAutograd");
 PyTypeObject BelowViews = type_object("torch._C._AutoDispatchBelowADInplaceOrView");
 PyTypeObject DisableDispatch = type_object("torch._C._DisableTorchDispatch");
 
-// ---- functions -------------------------------------------------------------------------------------------------
+// ---- functions
+// -------------------------------------------------------------------------------------------------
 PyObject* py_local_include(PyObject*, PyObject*) {
   return wrap(c10::DispatchKeySet::from_raw(c10::tls_dispatch_keys.included));
 }
@@ -278,8 +279,10 @@ PyMethodDef functions[] = {
     {"_dispatch_tls_local_exclude_set", py_local_exclude, METH_NOARGS, nullptr},
     {"_dispatch_tls_is_dispatch_key_included", py_is_included, METH_O, nullptr},
     {"_dispatch_tls_is_dispatch_key_excluded", py_is_excluded, METH_O, nullptr},
-    {"_dispatch_tls_set_dispatch_key_included", py_set_local<&Local::included>, METH_VARARGS, nullptr},
-    {"_dispatch_tls_set_dispatch_key_excluded", py_set_local<&Local::excluded>, METH_VARARGS, nullptr},
+    {"_dispatch_tls_set_dispatch_key_included", py_set_local<&Local::included>, METH_VARARGS,
+     nullptr},
+    {"_dispatch_tls_set_dispatch_key_excluded", py_set_local<&Local::excluded>, METH_VARARGS,
+     nullptr},
     {"_dispatch_keys", py_keys_of, METH_O, nullptr},
     {"_dispatch_key_name", py_key_name, METH_O, nullptr},
     {"_dispatch_key_parse", py_parse_key, METH_O, nullptr},

@@ -1,6 +1,6 @@
-// DLPack: tensors exchanged with other libraries as capsules, in both directions and in both forms of the
-// standard (the original DLManagedTensor and the versioned one with flags). The structures below restate
-// the published C ABI.
+// DLPack: tensors exchanged with other libraries as capsules, in both directions and in both forms
+// of the standard (the original DLManagedTensor and the versioned one with flags). The structures
+// below restate the published C ABI.
 #include <torch/csrc/python/interop.h>
 
 #include <memory>
@@ -57,8 +57,16 @@ constexpr uint64_t kCopied = 2;
 constexpr uint32_t kMajor = 1;
 enum DeviceCode : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
 enum TypeCode : uint8_t {
-  kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6,
-  kDLFloat8_e4m3fn = 10, kDLFloat8_e4m3fnuz = 11, kDLFloat8_e5m2 = 12, kDLFloat8_e5m2fnuz = 13
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e4m3fnuz = 11,
+  kDLFloat8_e5m2 = 12,
+  kDLFloat8_e5m2fnuz = 13
 };
 
 struct TypeEntry {
@@ -67,19 +75,29 @@ struct TypeEntry {
   uint8_t bits;
 };
 constexpr TypeEntry kTypes[] = {
-    {at::kFloat, kDLFloat, 32},   {at::kDouble, kDLFloat, 64},  {at::kHalf, kDLFloat, 16},
-    {at::kBFloat16, kDLBfloat, 16}, {at::kLong, kDLInt, 64},    {at::kInt, kDLInt, 32},
-    {at::kShort, kDLInt, 16},     {at::kChar, kDLInt, 8},       {at::kByte, kDLUInt, 8},
-    {at::kUInt16, kDLUInt, 16},   {at::kUInt32, kDLUInt, 32},   {at::kUInt64, kDLUInt, 64},
-    {at::kBool, kDLBool, 8},      {at::kComplexFloat, kDLComplex, 64},
-    {at::kComplexDouble, kDLComplex, 128}, {at::kComplexHalf, kDLComplex, 32},
+    {at::kFloat, kDLFloat, 32},
+    {at::kDouble, kDLFloat, 64},
+    {at::kHalf, kDLFloat, 16},
+    {at::kBFloat16, kDLBfloat, 16},
+    {at::kLong, kDLInt, 64},
+    {at::kInt, kDLInt, 32},
+    {at::kShort, kDLInt, 16},
+    {at::kChar, kDLInt, 8},
+    {at::kByte, kDLUInt, 8},
+    {at::kUInt16, kDLUInt, 16},
+    {at::kUInt32, kDLUInt, 32},
+    {at::kUInt64, kDLUInt, 64},
+    {at::kBool, kDLBool, 8},
+    {at::kComplexFloat, kDLComplex, 64},
+    {at::kComplexDouble, kDLComplex, 128},
+    {at::kComplexHalf, kDLComplex, 32},
     {ScalarType::Float8_e4m3fn, kDLFloat8_e4m3fn, 8},
     {ScalarType::Float8_e4m3fnuz, kDLFloat8_e4m3fnuz, 8},
     {ScalarType::Float8_e5m2, kDLFloat8_e5m2, 8},
     {ScalarType::Float8_e5m2fnuz, kDLFloat8_e5m2fnuz, 8},
 };
 
-// ---- export ---------------------------------------------------------------------------------------------
+// ---- export ------------------------------------------------------------------------------------
 
 DLDataType type_code(ScalarType type) {
   for (const TypeEntry& entry : kTypes) {
@@ -95,15 +113,13 @@ DLDevice device_code(c10::Device device) {
 }
 
 // Keeps the tensor and its geometry while the consumer holds the capsule's contents.
-template <class Managed>
-struct Exported {
+template <class Managed> struct Exported {
   Managed managed{};
   Tensor tensor;
   c10::DimVector sizes, strides;
 };
 
-template <class Managed>
-void delete_exported(Managed* managed) {
+template <class Managed> void delete_exported(Managed* managed) {
   delete static_cast<Exported<Managed>*>(managed->manager_ctx);
 }
 
@@ -120,13 +136,13 @@ void check_exportable(const Tensor& tensor) {
   }
 }
 
-template <class Managed>
-Managed* export_tensor(const Tensor& tensor) {
+template <class Managed> Managed* export_tensor(const Tensor& tensor) {
   auto exported = std::make_unique<Exported<Managed>>();
   exported->tensor = tensor;
   exported->sizes = tensor.sizes();
   exported->strides = tensor.strides();
-  // Consumers that compare strides expect 1 where a length of 1 or less makes the stride meaningless.
+  // Consumers that compare strides expect 1 where a length of 1 or less makes the stride
+  // meaningless.
   for (size_t d = 0; d < exported->sizes.size(); ++d) {
     if (exported->sizes[d] < 2) exported->strides[d] = 1;
   }
@@ -142,8 +158,7 @@ Managed* export_tensor(const Tensor& tensor) {
   return &exported.release()->managed;
 }
 
-template <class Managed>
-void delete_capsule(PyObject* capsule) {
+template <class Managed> void delete_capsule(PyObject* capsule) {
   const char* name = PyCapsule_GetName(capsule);
   constexpr const char* kName =
       std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
@@ -170,29 +185,31 @@ PyObject* to_capsule(const Tensor& tensor, bool versioned, bool copied) {
   return capsule;
 }
 
-// ---- import ---------------------------------------------------------------------------------------------
+// ---- import ------------------------------------------------------------------------------------
 
 ScalarType scalar_type_of_code(const DLDataType& dtype) {
-  TORCH_CHECK(dtype.lanes == 1, "DLPack: vectors of ", int(dtype.lanes), " lanes are not supported");
+  TORCH_CHECK(dtype.lanes == 1, "DLPack: vectors of ", int(dtype.lanes),
+              " lanes are not supported");
   for (const TypeEntry& entry : kTypes) {
     if (entry.code == dtype.code && entry.bits == dtype.bits) return entry.type;
   }
-  throw c10::BufferError(c10::str("Unsupported DLPack type: code ", int(dtype.code), ", ",
-                                  int(dtype.bits), " bits"));
+  throw c10::BufferError(
+      c10::str("Unsupported DLPack type: code ", int(dtype.code), ", ", int(dtype.bits), " bits"));
 }
 
 c10::Device device_of_code(const DLDevice& device) {
   switch (device.device_type) {
-    case kDLCPU:
-    case kDLCUDAHost: return c10::Device(at::kCPU);
-    case kDLCUDA: return c10::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.device_id));
-    default:
-      throw c10::BufferError(c10::str("Unsupported DLPack device type ", device.device_type));
+  case kDLCPU:
+  case kDLCUDAHost:
+    return c10::Device(at::kCPU);
+  case kDLCUDA:
+    return c10::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.device_id));
+  default:
+    throw c10::BufferError(c10::str("Unsupported DLPack device type ", device.device_type));
   }
 }
 
-template <class Managed>
-void release_managed(void* context) {
+template <class Managed> void release_managed(void* context) {
   auto* managed = static_cast<Managed*>(context);
   if (!managed->deleter) return;
   if (!Py_IsInitialized()) return;
@@ -201,9 +218,9 @@ void release_managed(void* context) {
   managed->deleter(managed);
 }
 
-// Takes the contents over at once: they are released exactly once whether the import succeeds or not.
-template <class Managed>
-Tensor import_managed(Managed* managed) {
+// Takes the contents over at once: they are released exactly once whether the import succeeds or
+// not.
+template <class Managed> Tensor import_managed(Managed* managed) {
   c10::DataPtr owner(nullptr, managed, release_managed<Managed>, c10::Device(at::kCPU));
   const DLTensor& in = managed->dl_tensor;
   const ScalarType type = scalar_type_of_code(in.dtype);
@@ -226,8 +243,8 @@ Tensor import_managed(Managed* managed) {
   void* data = in.data ? static_cast<char*>(in.data) + in.byte_offset : nullptr;
   TORCH_CHECK(data || bytes == 0, "DLPack: no memory behind a tensor of ", bytes, " bytes");
   c10::DataPtr pointer(data, owner.release_context(), release_managed<Managed>, device);
-  auto storage = c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), std::move(pointer),
-                                                       nullptr, false);
+  auto storage = c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes),
+                                                       std::move(pointer), nullptr, false);
   return at::detail::checked_tensor(storage, type, sizes, strides, 0);
 }
 
@@ -237,7 +254,8 @@ Tensor take_capsule(PyObject* capsule, const char* name, const char* used_name) 
   if (!managed) throw python_error();
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     if (managed->version.major > kMajor) {
-      throw c10::BufferError(c10::str("DLPack version ", managed->version.major, " is newer than ", kMajor));
+      throw c10::BufferError(
+          c10::str("DLPack version ", managed->version.major, " is newer than ", kMajor));
     }
   }
   check_status(PyCapsule_SetName(capsule, used_name));
@@ -260,7 +278,8 @@ PyObject* py_from_dlpack(PyObject*, PyObject* capsule) {
 PyMethodDef functions[] = {
     {"_to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_to_dlpack)),
      METH_FASTCALL | METH_KEYWORDS, "A DLPack capsule that shares the memory of a tensor."},
-    {"_from_dlpack", py_from_dlpack, METH_O, "A tensor that shares the memory of a DLPack capsule."},
+    {"_from_dlpack", py_from_dlpack, METH_O,
+     "A tensor that shares the memory of a DLPack capsule."},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
@@ -270,11 +289,13 @@ Tensor tensor_from_dlpack_capsule(PyObject* capsule) {
     raise_type_error(c10::str("from_dlpack() expects a DLPack capsule, got ", type_name(capsule)));
   }
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-    return take_capsule<DLManagedTensorVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+    return take_capsule<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
+                                                  "used_dltensor_versioned");
   }
-  TORCH_CHECK(PyCapsule_IsValid(capsule, "dltensor"),
-              "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
-              "once, so you might have already constructed a tensor from it once.");
+  TORCH_CHECK(
+      PyCapsule_IsValid(capsule, "dltensor"),
+      "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+      "once, so you might have already constructed a tensor from it once.");
   return take_capsule<DLManagedTensor>(capsule, "dltensor", "used_dltensor");
 }
 

@@ -103,7 +103,8 @@ bool init_dtype(PyObject* module) {
   DtypeType.tp_getset = properties;
   if (!add_type(module, &DtypeType)) return false;
   PyRef owner(PyUnicode_FromString("torch"));
-  if (!owner || PyDict_SetItemString(DtypeType.tp_dict, "__module__", owner.get()) < 0) return false;
+  if (!owner || PyDict_SetItemString(DtypeType.tp_dict, "__module__", owner.get()) < 0)
+    return false;
   for (int i = 0; i < c10::NumScalarTypes; ++i) {
     const auto type = static_cast<c10::ScalarType>(i);
     if (type != c10::ScalarType::Undefined && !add_dtype(module, type)) return false;

@@ -1,5 +1,5 @@
-// Int subclasses with names. The type is built by calling `type(name, (int,), namespace)` from C, with
-// the few methods every enumeration shares as built-in functions in that namespace.
+// Int subclasses with names. The type is built by calling `type(name, (int,), namespace)` from C,
+// with the few methods every enumeration shares as built-in functions in that namespace.
 #include <torch/csrc/python/enum_type.h>
 
 #include <cstring>
@@ -61,7 +61,8 @@ PyObject* add_enum(PyObject* module, const char* full_name, const EnumMember* me
     PyRef member(PyObject_CallFunction(type.get(), "l", members[i].value));
     PyRef text(PyUnicode_InternFromString(members[i].name));
     PyRef value(PyLong_FromLong(members[i].value));
-    if (!member || !text || !value || PyObject_SetAttrString(member.get(), "name", text.get()) < 0 ||
+    if (!member || !text || !value ||
+        PyObject_SetAttrString(member.get(), "name", text.get()) < 0 ||
         PyObject_SetAttrString(member.get(), "value", value.get()) < 0 ||
         PyDict_SetItem(table.get(), text.get(), member.get()) < 0 ||
         PyObject_SetAttr(type.get(), text.get(), member.get()) < 0) {

@@ -1,5 +1,5 @@
-// Maps C++ exceptions to Python ones. The order of the handlers is the class hierarchy, most derived
-// first; the text is PyTorch's phrase, then where the call came from.
+// Maps C++ exceptions to Python ones. The order of the handlers is the class hierarchy, most
+// derived first; the text is PyTorch's phrase, then where the call came from.
 #include <torch/csrc/python/exceptions.h>
 
 #include <new>

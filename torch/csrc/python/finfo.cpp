@@ -22,8 +22,7 @@ struct Limits {
   double lowest, max, eps, tiny, resolution;
 };
 
-template <class T>
-Limits limits_of(double resolution) {
+template <class T> Limits limits_of(double resolution) {
   using L = c10::numeric_limits<T>;
   return {static_cast<double>(L::lowest()), static_cast<double>(L::max()),
           static_cast<double>(L::epsilon()), static_cast<double>(L::min()), resolution};
@@ -32,16 +31,24 @@ Limits limits_of(double resolution) {
 // Resolution is 10^-(decimal digits that survive a round trip), by convention of NumPy.
 Limits limits(c10::ScalarType type) {
   switch (c10::toRealValueType(type)) {
-  case c10::kDouble: return limits_of<double>(1e-15);
-  case c10::kHalf: return limits_of<c10::Half>(1e-3);
-  case c10::kBFloat16: return limits_of<c10::BFloat16>(1e-2);
-  case c10::ScalarType::Float8_e4m3fn: return limits_of<c10::Float8_e4m3fn>(1);
-  case c10::ScalarType::Float8_e5m2: return limits_of<c10::Float8_e5m2>(1);
-  case c10::ScalarType::Float8_e4m3fnuz: return limits_of<c10::Float8_e4m3fnuz>(1);
-  case c10::ScalarType::Float8_e5m2fnuz: return limits_of<c10::Float8_e5m2fnuz>(1);
+  case c10::kDouble:
+    return limits_of<double>(1e-15);
+  case c10::kHalf:
+    return limits_of<c10::Half>(1e-3);
+  case c10::kBFloat16:
+    return limits_of<c10::BFloat16>(1e-2);
+  case c10::ScalarType::Float8_e4m3fn:
+    return limits_of<c10::Float8_e4m3fn>(1);
+  case c10::ScalarType::Float8_e5m2:
+    return limits_of<c10::Float8_e5m2>(1);
+  case c10::ScalarType::Float8_e4m3fnuz:
+    return limits_of<c10::Float8_e4m3fnuz>(1);
+  case c10::ScalarType::Float8_e5m2fnuz:
+    return limits_of<c10::Float8_e5m2fnuz>(1);
   case c10::ScalarType::Float8_e8m0fnu:
     return {5.877471754111438e-39, 1.7014118346046923e+38, 1, 5.877471754111438e-39, 1};
-  default: return limits_of<float>(1e-6);
+  default:
+    return limits_of<float>(1e-6);
   }
 }
 
@@ -49,7 +56,8 @@ int bits_of(c10::ScalarType type) {
   return static_cast<int>(c10::elementSize(c10::toRealValueType(type))) * 8;
 }
 
-// ---- construction ------------------------------------------------------------------------------------
+// ---- construction
+// ------------------------------------------------------------------------------------
 PyObject* new_info(PyTypeObject* type, c10::ScalarType dtype) {
   auto* self = reinterpret_cast<PyInfo*>(type->tp_alloc(type, 0));
   if (self) self->dtype = dtype;
@@ -59,8 +67,9 @@ PyObject* new_info(PyTypeObject* type, c10::ScalarType dtype) {
 PyObject* make_finfo(ArgValues& a) {
   const c10::ScalarType dtype = a.present(0) ? a.scalar_type(0) : c10::get_default_dtype();
   if (!c10::isFloatingType(dtype) && !c10::isComplexType(dtype) && !c10::isFloat8Type(dtype)) {
-    raise_type_error("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                     "'torch.finfo'");
+    raise_type_error(
+        "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+        "'torch.finfo'");
   }
   return new_info(&FinfoType, c10::toRealValueType(dtype));
 }
@@ -79,8 +88,10 @@ PyObject* make_iinfo(ArgValues& a) {
 
 constexpr Param kFinfoParams[] = {{"type", P::ScalarType, kHasDefault | kOptional, 0, "None"}};
 constexpr Param kIinfoParams[] = {{"type", P::ScalarType, 0, 0, nullptr}};
-const Signature kFinfoSignature[] = {{kFinfoParams, 1, 1, kNoOverride, make_finfo, "finfo(dtype type=None)"}};
-const Signature kIinfoSignature[] = {{kIinfoParams, 1, 1, kNoOverride, make_iinfo, "iinfo(dtype type)"}};
+const Signature kFinfoSignature[] = {
+    {kFinfoParams, 1, 1, kNoOverride, make_finfo, "finfo(dtype type=None)"}};
+const Signature kIinfoSignature[] = {
+    {kIinfoParams, 1, 1, kNoOverride, make_iinfo, "iinfo(dtype type)"}};
 const Function kFinfo = {"finfo", "torch", kFinfoSignature, 1};
 const Function kIinfo = {"iinfo", "torch", kIinfoSignature, 1};
 
@@ -91,14 +102,14 @@ PyObject* iinfo_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return call_tuple(kIinfo, nullptr, args, kwargs);
 }
 
-// ---- properties --------------------------------------------------------------------------------------
+// ---- properties
+// --------------------------------------------------------------------------------------
 PyObject* info_bits(PyObject* self, void*) { return PyLong_FromLong(bits_of(dtype_of(self))); }
 PyObject* info_dtype(PyObject* self, void*) {
   return PyUnicode_FromString(c10::info(dtype_of(self)).name);
 }
 
-template <double Limits::*kField>
-PyObject* finfo_field(PyObject* self, void*) {
+template <double Limits::*kField> PyObject* finfo_field(PyObject* self, void*) {
   return guarded([&] { return PyFloat_FromDouble(limits(dtype_of(self)).*kField); });
 }
 
@@ -117,10 +128,10 @@ PyObject* finfo_repr(PyObject* self) {
   return guarded([&] {
     const Limits l = limits(dtype_of(self));
     char text[256];
-    std::snprintf(text, sizeof text,
-                  "finfo(resolution=%g, min=%g, max=%g, eps=%g, smallest_normal=%g, tiny=%g, dtype=%s)",
-                  l.resolution, l.lowest, l.max, l.eps, l.tiny, l.tiny,
-                  c10::info(dtype_of(self)).name);
+    std::snprintf(
+        text, sizeof text,
+        "finfo(resolution=%g, min=%g, max=%g, eps=%g, smallest_normal=%g, tiny=%g, dtype=%s)",
+        l.resolution, l.lowest, l.max, l.eps, l.tiny, l.tiny, c10::info(dtype_of(self)).name);
     return PyUnicode_FromString(text);
   });
 }

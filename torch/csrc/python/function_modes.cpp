@@ -1,5 +1,5 @@
-// torch._C's interface to __torch_function__ state: the mode stack, the switches that turn overrides
-// off, and the has_torch_function tests of Python code.
+// torch._C's interface to __torch_function__ state: the mode stack, the switches that turn
+// overrides off, and the has_torch_function tests of Python code.
 #include <torch/csrc/python/function_modes.h>
 
 #include <torch/csrc/python/enum_type.h>
@@ -37,7 +37,8 @@ PyRef pop_mode() {
   return mode;
 }
 
-// ---- functions of the module ---------------------------------------------------------------------------
+// ---- functions of the module
+// ---------------------------------------------------------------------------
 PyObject* py_push(PyObject*, PyObject* mode) {
   return guarded([&] {
     if (mode != Py_None) push_mode(mode);
@@ -47,9 +48,7 @@ PyObject* py_push(PyObject*, PyObject* mode) {
 PyObject* py_pop(PyObject*, PyObject*) {
   return guarded([] { return pop_mode().release(); });
 }
-PyObject* py_len(PyObject*, PyObject*) {
-  return PyLong_FromSize_t(thread_state().modes.size());
-}
+PyObject* py_len(PyObject*, PyObject*) { return PyLong_FromSize_t(thread_state().modes.size()); }
 PyObject* py_at(PyObject*, PyObject* index) {
   const Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) return nullptr;
@@ -128,8 +127,7 @@ PyObject* py_set_state(PyObject*, PyObject* value) {
   return new_none();
 }
 
-template <class F>
-PyCFunction fast(F f) {
+template <class F> PyCFunction fast(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
@@ -150,14 +148,14 @@ PyMethodDef functions[] = {
     {"_set_torch_function_state", py_set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-// ---- context managers ------------------------------------------------------------------------------------
+// ---- context managers
+// ------------------------------------------------------------------------------------
 struct Switch {
   PyObject_HEAD FunctionState saved;
   bool entered;
 };
 
-template <FunctionState kState>
-PyObject* switch_enter(PyObject* self, PyObject*) {
+template <FunctionState kState> PyObject* switch_enter(PyObject* self, PyObject*) {
   auto* object = reinterpret_cast<Switch*>(self);
   object->saved = function_state();
   object->entered = true;
@@ -172,8 +170,7 @@ PyObject* switch_exit(PyObject* self, PyObject*) {
   return new_none();
 }
 
-template <FunctionState kState>
-bool add_switch(PyObject* module, PyTypeObject& type) {
+template <FunctionState kState> bool add_switch(PyObject* module, PyTypeObject& type) {
   static PyMethodDef methods[] = {{"__enter__", switch_enter<kState>, METH_NOARGS, nullptr},
                                   {"__exit__", switch_exit, METH_VARARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};

@@ -35,15 +35,18 @@ at::Tensor state_tensor(const c10::GeneratorImpl& generator) {
   return out;
 }
 
-// ---- construction ------------------------------------------------------------------------------------------
+// ---- construction
+// ------------------------------------------------------------------------------------------
 PyObject* make_generator(ArgValues& a) {
   const c10::Device device = a.opt_device(0).value_or(c10::Device());
-  TORCH_CHECK(device.is_cpu(), "Device type ", device.type(), " is not supported for torch.Generator()",
+  TORCH_CHECK(device.is_cpu(), "Device type ", device.type(),
+              " is not supported for torch.Generator()",
               " api: this build has CPU generators only.");
   return new_object(&GeneratorType, at::detail::createCPUGenerator());
 }
 constexpr Param kParams[] = {{"device", P::Device, kHasDefault | kOptional, 0, "None"}};
-const Signature kSignature[] = {{kParams, 1, 1, kNoOverride, make_generator, "Generator(Device device=None)"}};
+const Signature kSignature[] = {
+    {kParams, 1, 1, kNoOverride, make_generator, "Generator(Device device=None)"}};
 const Function kConstructor = {"Generator", "torch", kSignature, 1};
 
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
@@ -57,7 +60,8 @@ void generator_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// ---- methods -------------------------------------------------------------------------------------------------
+// ---- methods
+// -------------------------------------------------------------------------------------------------
 uint64_t seed_value(PyObject* o) {
   if (!is_integer_like(o)) {
     raise(PyExc_RuntimeError, c10::str("manual_seed expected a long, but got ", type_name(o)));

@@ -1,7 +1,7 @@
-// Index expressions. A key is read left to right; integers, slices, None and masks of one value become
-// views at once, tensors are collected by the dimension they apply to and handled by one index or
-// index_put_ call at the end. The three commonest keys (an int, a slice, a tuple of those) never
-// allocate anything but the result.
+// Index expressions. A key is read left to right; integers, slices, None and masks of one value
+// become views at once, tensors are collected by the dimension they apply to and handled by one
+// index or index_put_ call at the end. The three commonest keys (an int, a slice, a tuple of those)
+// never allocate anything but the result.
 #include <torch/csrc/python/indexing.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -31,11 +31,11 @@ int64_t unpack_index(PyObject* o) {
   return value;
 }
 
-// ---- single items --------------------------------------------------------------------------------------
+// ---- single items ------------------------------------------------------------------------------
 
 [[noreturn]] C10_NOINLINE void throw_out_of_bounds(int64_t index, int64_t dim, int64_t size) {
-  throw c10::IndexError(c10::str("index ", index, " is out of bounds for dimension ", dim,
-                                 " with size ", size));
+  throw c10::IndexError(
+      c10::str("index ", index, " is out of bounds for dimension ", dim, " with size ", size));
 }
 
 // `real_dim` counts the dimensions of the tensor as the user wrote it, for the message.
@@ -53,7 +53,8 @@ int64_t slice_bound(PyObject* o) {
   if (C10_LIKELY(PyLong_Check(o))) {
     int overflow = 0;
     const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
-    // Numbers below are not plain integers to the operators: see Note [Symbolic integers are handles].
+    // Numbers below are not plain integers to the operators: see Note [Symbolic integers are
+    // handles].
     constexpr int64_t kLowest = c10::SymInt::kSymbolicBound;
     return overflow > 0 ? INT64_MAX : overflow < 0 || value < kLowest ? kLowest : value;
   }
@@ -68,7 +69,8 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key) {
   auto* slice = reinterpret_cast<PySliceObject*>(key);
   const int64_t step = slice->step == Py_None ? 1 : slice_bound(slice->step);
   if (C10_UNLIKELY(step <= 0)) {
-    raise(PyExc_ValueError, step == 0 ? "slice step cannot be zero" : "step must be greater than zero");
+    raise(PyExc_ValueError,
+          step == 0 ? "slice step cannot be zero" : "step must be greater than zero");
   }
   TORCH_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   std::optional<int64_t> start, stop;
@@ -77,17 +79,18 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key) {
   return self.slice(dim, start, stop, step);
 }
 
-// x[True] adds a dimension of length 1, x[False] one of length 0; as an index tensor that is [0] or [].
+// x[True] adds a dimension of length 1, x[False] one of length 0; as an index tensor that is [0] or
+// [].
 Tensor bool_index(bool value, c10::Device device) {
   Tensor index = at::detail::empty({value ? 1 : 0}, at::kLong, c10::Device(at::kCPU));
   if (value) *index.data_ptr<int64_t>() = 0;
   return device.is_cpu() ? index : converted(index, device, at::kLong);
 }
 
-// ---- whole keys ----------------------------------------------------------------------------------------
+// ---- whole keys --------------------------------------------------------------------------------
 
-// Whether a sequence that is not a tuple stands for one: lists that hold slices, sequences, tensors,
-// None or Ellipsis used to, and still do with a warning.
+// Whether a sequence that is not a tuple stands for one: lists that hold slices, sequences,
+// tensors, None or Ellipsis used to, and still do with a warning.
 bool stands_for_tuple(PyObject* key) {
   if (PyTuple_Check(key)) return true;
   if (is_tensor(key) || !PySequence_Check(key) || is_numpy_array(key)) return false;
@@ -104,10 +107,12 @@ bool stands_for_tuple(PyObject* key) {
       return false;
     }
     PyObject* o = item.get();
-    if (is_tensor(o) || PySequence_Check(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) {
+    if (is_tensor(o) || PySequence_Check(o) || PySlice_Check(o) || o == Py_Ellipsis ||
+        o == Py_None) {
       check_status(PyErr_WarnEx(
           PyExc_UserWarning,
-          "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
+          "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
+          "x[tuple(seq)] "
           "instead of x[seq]. In a later version this will be interpreted as a tensor index, "
           "x[torch.tensor(seq)], which will result either in an error or a different result",
           1));
@@ -117,7 +122,8 @@ bool stands_for_tuple(PyObject* key) {
   return false;
 }
 
-// The key as a tuple: itself, a tuple of the items of a sequence that stands for one, or a tuple of one.
+// The key as a tuple: itself, a tuple of the items of a sequence that stands for one, or a tuple of
+// one.
 PyRef key_tuple(PyObject* key) {
   if (PyTuple_Check(key)) return PyRef::borrow(key);
   if (stands_for_tuple(key)) return checked(PySequence_Tuple(key));
@@ -143,7 +149,8 @@ int64_t count_specified(PyObject* const* items, Py_ssize_t n) {
 
 class KeyReader {
  public:
-  KeyReader(const Tensor& self, IndexList* indices) : original_(self), result_(self), indices_(indices) {}
+  KeyReader(const Tensor& self, IndexList* indices)
+      : original_(self), result_(self), indices_(indices) {}
 
   Tensor read(PyObject* const* items, Py_ssize_t n) {
     const int64_t specified = count_specified(items, n);
@@ -210,10 +217,10 @@ class KeyReader {
       select(unpack_index(number.get()));
       return;
     }
-    throw c10::IndexError(
-        c10::str("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-                 "valid indices (got ",
-                 type_name(o), ")"));
+    throw c10::IndexError(c10::str(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+        "valid indices (got ",
+        type_name(o), ")"));
   }
 
   void record(Tensor index) {
@@ -266,7 +273,7 @@ Tensor get(const Tensor& self, PyObject* key) {
   return at::index(view, on_device_of(view, indices));
 }
 
-// ---- assignment ----------------------------------------------------------------------------------------
+// ---- assignment --------------------------------------------------------------------------------
 
 // The value of an assignment: a tensor, or a number that takes the dtype of the target.
 struct Value {
@@ -324,7 +331,8 @@ void store_indexed(const Tensor& view, IndexList& indices, const Value& value) {
   if (value.number) {
     source = at::detail::scalar_tensor(*value.number, view.scalar_type());
   }
-  if (source.device() != view.device()) source = converted(source, view.device(), source.scalar_type());
+  if (source.device() != view.device())
+    source = converted(source, view.device(), source.scalar_type());
   source = without_leading_ones(source, 0);
   Tensor target = view;
   at::_ops::index_put_::call(target, on_device_of(view, indices), source, /*accumulate=*/false);
@@ -363,7 +371,8 @@ void set(const Tensor& self, PyObject* key, PyObject* object) {
 
 // "\n  in torch.Tensor.__getitem__(self: float32[2, 3] cpu)": shapes help more than the key's text.
 std::string context(const char* name, PyObject* self, PyObject* value) {
-  std::string text = c10::str("\n  in torch.Tensor.", name, "(self: ", describe_tensor(tensor_of(self)));
+  std::string text =
+      c10::str("\n  in torch.Tensor.", name, "(self: ", describe_tensor(tensor_of(self)));
   if (value && is_tensor(value)) text += c10::str(", value: ", describe_tensor(tensor_of(value)));
   return text + ")";
 }

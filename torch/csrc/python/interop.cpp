@@ -1,6 +1,6 @@
-// NumPy and the buffer protocol, without NumPy's C headers: arrays are read through the buffer protocol
-// (shape, strides, format, memory in one call) and made with numpy.ndarray(shape, dtype, buffer, ...) on a
-// small exporter object that keeps the tensor alive.
+// NumPy and the buffer protocol, without NumPy's C headers: arrays are read through the buffer
+// protocol (shape, strides, format, memory in one call) and made with numpy.ndarray(shape, dtype,
+// buffer, ...) on a small exporter object that keeps the tensor alive.
 #include <torch/csrc/python/interop.h>
 
 #include <cstring>
@@ -22,18 +22,27 @@ using at::Tensor;
 using c10::DimVector;
 using c10::ScalarType;
 
-// ---- NumPy's types --------------------------------------------------------------------------------------
+// ---- NumPy's types -----------------------------------------------------------------------------
 
 struct NumpyName {
   const char* name;
   ScalarType type;
 };
 constexpr NumpyName kNumpyNames[] = {
-    {"float32", at::kFloat},   {"float64", at::kDouble},  {"int64", at::kLong},
-    {"int32", at::kInt},       {"bool_", at::kBool},      {"float16", at::kHalf},
-    {"uint8", at::kByte},      {"int8", at::kChar},       {"int16", at::kShort},
-    {"uint16", at::kUInt16},   {"uint32", at::kUInt32},   {"uint64", at::kUInt64},
-    {"complex64", at::kComplexFloat}, {"complex128", at::kComplexDouble},
+    {"float32", at::kFloat},
+    {"float64", at::kDouble},
+    {"int64", at::kLong},
+    {"int32", at::kInt},
+    {"bool_", at::kBool},
+    {"float16", at::kHalf},
+    {"uint8", at::kByte},
+    {"int8", at::kChar},
+    {"int16", at::kShort},
+    {"uint16", at::kUInt16},
+    {"uint32", at::kUInt32},
+    {"uint64", at::kUInt64},
+    {"complex64", at::kComplexFloat},
+    {"complex128", at::kComplexDouble},
 };
 constexpr int kNumpyTypeCount = sizeof(kNumpyNames) / sizeof(kNumpyNames[0]);
 
@@ -82,9 +91,10 @@ bool is_common_builtin(PyObject* o) {
          PyLong_CheckExact(o) || PyBool_Check(o);
 }
 
-// ---- buffers as storage ---------------------------------------------------------------------------------
+// ---- buffers as storage ------------------------------------------------------------------------
 
-// Owns a Py_buffer; handed to a storage, which releases it, with the GIL, when the last tensor goes.
+// Owns a Py_buffer; handed to a storage, which releases it, with the GIL, when the last tensor
+// goes.
 struct HeldBuffer {
   Py_buffer view;
   ~HeldBuffer() { PyBuffer_Release(&view); }
@@ -109,7 +119,7 @@ void warn_once(bool* warned, const char* message) {
   check_status(PyErr_WarnEx(PyExc_UserWarning, message, 1));
 }
 
-// ---- ndarray to tensor ----------------------------------------------------------------------------------
+// ---- ndarray to tensor -------------------------------------------------------------------------
 
 std::optional<ScalarType> type_of_dtype(PyObject* dtype) {
   for (int i = 0; i < kNumpyTypeCount; ++i) {
@@ -128,16 +138,17 @@ std::optional<ScalarType> type_of_dtype(PyObject* dtype) {
   PyRef swapped(PyObject_CallMethod(dtype, "newbyteorder", "s", "="));
   if (!swapped) throw python_error();
   if (type_of_dtype(swapped.get())) {
-    raise(PyExc_ValueError,
-          "given numpy array has byte order different from the native byte order. Conversion between byte "
-          "orders is currently not supported.");
+    raise(PyExc_ValueError, "given numpy array has byte order different from the native byte "
+                            "order. Conversion between byte "
+                            "orders is currently not supported.");
   }
   PyRef scalar = checked(PyObject_GetAttrString(dtype, "type"));
   PyRef name = checked(PyObject_GetAttrString(scalar.get(), "__name__"));
-  raise_type_error(c10::str("can't convert np.ndarray of type numpy.", text_of(name.get()),
-                            ". The only supported types are: float64, float32, float16, complex64, "
-                            "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and "
-                            "bool."));
+  raise_type_error(
+      c10::str("can't convert np.ndarray of type numpy.", text_of(name.get()),
+               ". The only supported types are: float64, float32, float16, complex64, "
+               "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and "
+               "bool."));
 }
 
 DimVector element_strides(const Py_buffer& view, int64_t itemsize) {
@@ -145,22 +156,23 @@ DimVector element_strides(const Py_buffer& view, int64_t itemsize) {
   for (int d = 0; d < view.ndim; ++d) {
     const int64_t bytes = view.strides[d];
     if (bytes % itemsize != 0) {
-      raise(PyExc_ValueError,
-            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-            "reallocate the memory.");
+      raise(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. "
+                              "Copy the numpy array to "
+                              "reallocate the memory.");
     }
     if (bytes < 0) {
-      raise(PyExc_ValueError,
-            "At least one stride in the given numpy array is negative, and tensors with negative strides "
-            "are not currently supported. (You can probably work around this by making a copy of your "
-            "array  with array.copy().) ");
+      raise(PyExc_ValueError, "At least one stride in the given numpy array is negative, and "
+                              "tensors with negative strides "
+                              "are not currently supported. (You can probably work around this by "
+                              "making a copy of your "
+                              "array  with array.copy().) ");
     }
     strides.push_back(bytes / itemsize);
   }
   return strides;
 }
 
-// ---- tensor to ndarray ----------------------------------------------------------------------------------
+// ---- tensor to ndarray -------------------------------------------------------------------------
 
 // Exports the memory of a tensor as bytes.
 struct PyTensorBuffer {
@@ -211,16 +223,18 @@ PyRef make_exporter(const Tensor& tensor) {
 
 void check_convertible(const Tensor& tensor) {
   if (!tensor.is_cpu()) {
-    raise_type_error(c10::str("can't convert ", tensor.device(),
-                              " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                              "memory first."));
+    raise_type_error(
+        c10::str("can't convert ", tensor.device(),
+                 " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                 "memory first."));
   }
   if (tensor.layout() != at::kStrided) {
     raise_type_error(c10::str("can't convert ", tensor.layout(),
                               " layout tensor to numpy. Use Tensor.to_dense() first."));
   }
-  TORCH_CHECK(!tensor.requires_grad(),
-              "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  TORCH_CHECK(
+      !tensor.requires_grad(),
+      "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   TORCH_CHECK(!tensor.is_conj(), "Can't call numpy() on Tensor that has conjugate bit set. Use "
                                  "tensor.resolve_conj().numpy() instead.");
   TORCH_CHECK(!tensor.is_neg(), "Can't call numpy() on Tensor that has negative bit set. Use "
@@ -250,12 +264,13 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyOb
   });
 }
 
-PyMethodDef methods[] = {
-    {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_numpy)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "numpy(*, force=False)\n\nA NumPy array that shares this tensor's memory; with force, a copy where "
-     "that is not possible."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"numpy",
+                          reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_numpy)),
+                          METH_FASTCALL | METH_KEYWORDS,
+                          "numpy(*, force=False)\n\nA NumPy array that shares this tensor's "
+                          "memory; with force, a copy where "
+                          "that is not possible."},
+                         {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
@@ -272,7 +287,8 @@ bool is_numpy_scalar(PyObject* o) {
 std::optional<ScalarType> numpy_scalar_type(PyObject* o) {
   if (!numpy_seen()) return std::nullopt;
   for (int i = 0; i < kNumpyTypeCount; ++i) {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(o)) == numpy_types.scalars[i]) return kNumpyNames[i].type;
+    if (reinterpret_cast<PyObject*>(Py_TYPE(o)) == numpy_types.scalars[i])
+      return kNumpyNames[i].type;
   }
   PyRef dtype = checked(PyObject_GetAttrString(o, "dtype"));
   return type_of_dtype(dtype.get());
@@ -288,11 +304,12 @@ Tensor tensor_from_numpy(PyObject* array, bool warn_readonly) {
   const Py_buffer& view = held->view;
   static bool warned = false;
   if (view.readonly && warn_readonly) {
-    warn_once(&warned,
-              "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
-              "This means writing to this tensor will result in undefined behavior. You may want to copy "
-              "the array to protect its data or make it writable before converting it to a tensor. This "
-              "type of warning will be suppressed for the rest of this program.");
+    warn_once(
+        &warned,
+        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
+        "This means writing to this tensor will result in undefined behavior. You may want to copy "
+        "the array to protect its data or make it writable before converting it to a tensor. This "
+        "type of warning will be suppressed for the rest of this program.");
   }
   const int64_t itemsize = c10::elementSize(*type);
   const DimVector sizes(view.shape, view.shape + view.ndim);
@@ -304,7 +321,8 @@ Tensor tensor_from_numpy(PyObject* array, bool warn_readonly) {
 }
 
 Tensor tensor_from_buffer(PyObject* object, ScalarType dtype, int64_t count, int64_t offset) {
-  TORCH_CHECK_VALUE(PyObject_CheckBuffer(object), "object does not implement Python buffer protocol.");
+  TORCH_CHECK_VALUE(PyObject_CheckBuffer(object),
+                    "object does not implement Python buffer protocol.");
   auto held = std::make_unique<HeldBuffer>();
   std::memset(&held->view, 0, sizeof(held->view));
   if (PyObject_GetBuffer(object, &held->view, PyBUF_WRITABLE) < 0) {
@@ -312,30 +330,34 @@ Tensor tensor_from_buffer(PyObject* object, ScalarType dtype, int64_t count, int
     TORCH_CHECK_VALUE(PyObject_GetBuffer(object, &held->view, PyBUF_SIMPLE) == 0,
                       "could not retrieve buffer from object");
     static bool warned = false;
-    warn_once(&warned,
-              "The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
-              "means you can write to the underlying (supposedly non-writable) buffer using the tensor. You "
-              "may want to copy the buffer to protect its data or make it writable before converting it to "
-              "a tensor. This type of warning will be suppressed for the rest of this program.");
+    warn_once(
+        &warned,
+        "The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
+        "means you can write to the underlying (supposedly non-writable) buffer using the tensor. "
+        "You "
+        "may want to copy the buffer to protect its data or make it writable before converting it "
+        "to "
+        "a tensor. This type of warning will be suppressed for the rest of this program.");
   }
   const int64_t itemsize = c10::elementSize(dtype);
   const int64_t length = held->view.len;
-  TORCH_CHECK_VALUE(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
-                    ") must not be 0");
+  TORCH_CHECK_VALUE(length > 0 && count != 0, "both buffer length (", length, ") and count (",
+                    count, ") must not be 0");
   TORCH_CHECK_VALUE(offset >= 0 && offset < length, "offset (", offset,
                     " bytes) must be non-negative and no greater than buffer length (", length,
                     " bytes) minus 1");
   if (count < 0) {
     TORCH_CHECK_VALUE((length - offset) % itemsize == 0, "buffer length (", length - offset,
-                      " bytes) after offset (", offset, " bytes) must be a multiple of element size (",
-                      itemsize, ")");
+                      " bytes) after offset (", offset,
+                      " bytes) must be a multiple of element size (", itemsize, ")");
     count = (length - offset) / itemsize;
   }
-  TORCH_CHECK_VALUE(count <= (length - offset) / itemsize, "requested buffer length (", count, " * ",
-                    itemsize, " bytes) after offset (", offset,
+  TORCH_CHECK_VALUE(count <= (length - offset) / itemsize, "requested buffer length (", count,
+                    " * ", itemsize, " bytes) after offset (", offset,
                     " bytes) must not be greater than actual buffer length (", length, " bytes)");
   void* data = static_cast<char*>(held->view.buf) + offset;
-  const c10::Storage storage = storage_on(std::move(held), data, static_cast<size_t>(count * itemsize));
+  const c10::Storage storage =
+      storage_on(std::move(held), data, static_cast<size_t>(count * itemsize));
   return at::detail::checked_tensor(storage, dtype, {count}, {1}, 0);
 }
 
@@ -358,8 +380,8 @@ PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
   PyRef shape = checked(make_int_tuple(tensor.sizes()));
   PyRef strides = byte_strides(tensor);
   PyRef zero = checked(PyLong_FromLong(0));
-  return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(numpy_types.array), shape.get(), dtype,
-                                      exporter.get(), zero.get(), strides.get(), nullptr);
+  return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(numpy_types.array), shape.get(),
+                                      dtype, exporter.get(), zero.get(), strides.get(), nullptr);
 }
 
 bool init_interop(PyObject* module) {

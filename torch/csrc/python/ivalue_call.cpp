@@ -25,8 +25,7 @@ int find_argument(const at::FunctionSchema& schema, PyObject* keyword) {
 }
 
 [[noreturn]] void fail_call(const at::FunctionSchema& schema, const std::string& why) {
-  raise(PyExc_RuntimeError,
-        c10::str(name_of(schema), "() ", why, " Declaration: ", schema.str()));
+  raise(PyExc_RuntimeError, c10::str(name_of(schema), "() ", why, " Declaration: ", schema.str()));
 }
 
 // Equality of an argument with its schema default, for values that can be defaults.
@@ -39,17 +38,23 @@ bool equals_default(const at::IValue& value, const at::SchemaArgument& argument)
     return numbers && value.toScalar().toDouble() == other.toScalar().toDouble();
   }
   switch (value.tag) {
-  case Tag::None: return true;
+  case Tag::None:
+    return true;
   case Tag::Int:
   case Tag::Bool:
   case Tag::Device:
   case Tag::ScalarType:
   case Tag::Layout:
-  case Tag::MemoryFormat: return value.bits.i == other.bits.i;
-  case Tag::Double: return value.bits.d[0] == other.bits.d[0];
-  case Tag::String: return value.toStringRef() == other.toStringRef();
-  case Tag::IntList: return value.toIntList() == other.toIntList();
-  default: return false;
+  case Tag::MemoryFormat:
+    return value.bits.i == other.bits.i;
+  case Tag::Double:
+    return value.bits.d[0] == other.bits.d[0];
+  case Tag::String:
+    return value.toStringRef() == other.toStringRef();
+  case Tag::IntList:
+    return value.toIntList() == other.toIntList();
+  default:
+    return false;
   }
 }
 
@@ -141,9 +146,8 @@ void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* r
   } else if (count > 1) {
     PyRef items = checked(PySequence_Fast(result, "the operator must return a tuple"));
     if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
-      raise(PyExc_RuntimeError,
-            c10::str(name_of(schema), " must return ", count, " values, got ",
-                     static_cast<long>(PySequence_Fast_GET_SIZE(items.get()))));
+      raise(PyExc_RuntimeError, c10::str(name_of(schema), " must return ", count, " values, got ",
+                                         static_cast<long>(PySequence_Fast_GET_SIZE(items.get()))));
     }
     for (size_t i = 0; i < count; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));

@@ -73,12 +73,12 @@ at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, co
   case Kind::Storage:
     require(is_storage(o));
     return at::IValue(storage_of(o));
-  default: mismatch(o, type, where);
+  default:
+    mismatch(o, type, where);
   }
 }
 
-template <class T, class Read>
-std::vector<T> read_items(PyObject* o, Read&& read) {
+template <class T, class Read> std::vector<T> read_items(PyObject* o, Read&& read) {
   std::vector<T> out;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   out.reserve(static_cast<size_t>(n));
@@ -117,12 +117,12 @@ at::IValue list_to_ivalue(PyObject* o, const at::SchemaType& type, const Where& 
     return at::IValue(read_items<bool>(o, [&](PyObject* x) { return item(x).toBool(); }));
   case Kind::Scalar:
     return at::IValue(read_items<c10::Scalar>(o, [&](PyObject* x) { return item(x).toScalar(); }));
-  default: return at::IValue(read_items<at::IValue>(o, item));
+  default:
+    return at::IValue(read_items<at::IValue>(o, item));
   }
 }
 
-template <class List, class Wrap>
-PyRef list_from(const List& values, Wrap&& wrap_item) {
+template <class List, class Wrap> PyRef list_from(const List& values, Wrap&& wrap_item) {
   PyRef out = checked(PyList_New(static_cast<Py_ssize_t>(values.size())));
   Py_ssize_t i = 0;
   for (const auto& value : values) {
@@ -140,15 +140,16 @@ at::IValue to_ivalue(PyObject* o, const at::SchemaType& type, const char* functi
     if (!type.optional) mismatch(o, type, where);
     return at::IValue();
   }
-  return type.is_list ? list_to_ivalue(o, type, where)
-                      : item_to_ivalue(o, type.kind, type, where);
+  return type.is_list ? list_to_ivalue(o, type, where) : item_to_ivalue(o, type.kind, type, where);
 }
 
 PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
   using Tag = at::IValue::Tag;
   switch (value.tag) {
-  case Tag::None: return PyRef::borrow(Py_None);
-  case Tag::Tensor: return checked(wrap(value.toTensor()));
+  case Tag::None:
+    return PyRef::borrow(Py_None);
+  case Tag::Tensor:
+    return checked(wrap(value.toTensor()));
   case Tag::Int:
     // Numbers that stand for enumerations in schemas.
     if (type && type->kind == Kind::ScalarType) {
@@ -156,34 +157,44 @@ PyRef from_ivalue(const at::IValue& value, const at::SchemaType* type) {
     }
     if (type && type->kind == Kind::Float) return checked(PyFloat_FromDouble(value.toDouble()));
     return checked(wrap(value.toSymInt()));
-  case Tag::Double: return checked(PyFloat_FromDouble(value.toDouble()));
-  case Tag::Bool: return PyRef::borrow(value.toBool() ? Py_True : Py_False);
-  case Tag::Complex: return checked(wrap(value.toScalar()));
-  case Tag::String: return checked(wrap(value.toStringRef()));
-  case Tag::Device: return checked(wrap(value.toDevice()));
-  case Tag::ScalarType: return checked(wrap(value.toScalarType()));
-  case Tag::Layout: return checked(wrap(value.toLayout()));
-  case Tag::MemoryFormat: return checked(wrap(value.toMemoryFormat()));
-  case Tag::Generator: return checked(wrap(value.toGenerator()));
-  case Tag::Storage: return checked(wrap(value.toStorage()));
+  case Tag::Double:
+    return checked(PyFloat_FromDouble(value.toDouble()));
+  case Tag::Bool:
+    return PyRef::borrow(value.toBool() ? Py_True : Py_False);
+  case Tag::Complex:
+    return checked(wrap(value.toScalar()));
+  case Tag::String:
+    return checked(wrap(value.toStringRef()));
+  case Tag::Device:
+    return checked(wrap(value.toDevice()));
+  case Tag::ScalarType:
+    return checked(wrap(value.toScalarType()));
+  case Tag::Layout:
+    return checked(wrap(value.toLayout()));
+  case Tag::MemoryFormat:
+    return checked(wrap(value.toMemoryFormat()));
+  case Tag::Generator:
+    return checked(wrap(value.toGenerator()));
+  case Tag::Storage:
+    return checked(wrap(value.toStorage()));
   case Tag::IntList:
-    return list_from(value.toIntList(),
-                     [](int64_t v) { return wrap(c10::SymInt::from_raw(v)); });
+    return list_from(value.toIntList(), [](int64_t v) { return wrap(c10::SymInt::from_raw(v)); });
   case Tag::DoubleList:
     return list_from(value.toDoubleList(), [](double v) { return PyFloat_FromDouble(v); });
-  case Tag::BoolList: return list_from(value.toBoolList(), [](bool v) { return new_bool(v); });
+  case Tag::BoolList:
+    return list_from(value.toBoolList(), [](bool v) { return new_bool(v); });
   case Tag::TensorList:
     return list_from(value.toTensorList(), [](const at::Tensor& v) { return wrap(v); });
   case Tag::OptionalTensorList:
-    return list_from(value.toOptionalTensorList(), [](const std::optional<at::Tensor>& v) {
-      return v ? wrap(*v) : new_none();
-    });
+    return list_from(value.toOptionalTensorList(),
+                     [](const std::optional<at::Tensor>& v) { return v ? wrap(*v) : new_none(); });
   case Tag::ScalarList:
     return list_from(value.toScalarList(), [](const c10::Scalar& v) { return wrap(v); });
   case Tag::List:
     return list_from(value.toList(),
                      [](const at::IValue& v) { return from_ivalue(v, nullptr).release(); });
-  case Tag::Opaque: break;
+  case Tag::Opaque:
+    break;
   }
   raise(PyExc_RuntimeError, c10::str("a value of kind ", value.kind(), " has no Python form"));
 }

@@ -1,5 +1,5 @@
-// Arguments of hand-written functions whose parameters the operator parser has no type for (any Python
-// object as data). Same rules and the same messages as the parser's.
+// Arguments of hand-written functions whose parameters the operator parser has no type for (any
+// Python object as data). Same rules and the same messages as the parser's.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -24,7 +24,8 @@ class KeywordArgs {
     for (const char* name : names) names_[next++] = name;
     if (nargs > positional) {
       raise_type_error(c10::str(function, "() takes ", positional, " positional argument",
-                                positional == 1 ? "" : "s", " but ", int64_t(nargs), " were given"));
+                                positional == 1 ? "" : "s", " but ", int64_t(nargs),
+                                " were given"));
     }
     for (Py_ssize_t i = 0; i < nargs; ++i) values_[i] = args[i];
     const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -62,8 +63,8 @@ class KeywordArgs {
     return out;
   }
   [[noreturn]] void wrong_type(int i, const char* wanted) const {
-    raise_type_error(c10::str(function_, "(): argument '", names_[i], "' must be ", wanted, ", not ",
-                              type_name(values_[i])));
+    raise_type_error(c10::str(function_, "(): argument '", names_[i], "' must be ", wanted,
+                              ", not ", type_name(values_[i])));
   }
 
  private:
@@ -87,8 +88,8 @@ class KeywordArgs {
       missing += c10::str(count++ ? ", \"" : "\"", names_[i], "\"");
     }
     if (count > 0) {
-      raise_type_error(c10::str(function_, "() missing ", count, " required positional arguments: ",
-                                missing));
+      raise_type_error(
+          c10::str(function_, "() missing ", count, " required positional arguments: ", missing));
     }
   }
 

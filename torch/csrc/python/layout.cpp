@@ -1,5 +1,5 @@
-// torch.layout, torch.memory_format and torch.qscheme: enumerations whose values are singletons with
-// a name. They differ only in the enum behind them, so one template makes all three.
+// torch.layout, torch.memory_format and torch.qscheme: enumerations whose values are singletons
+// with a name. They differ only in the enum behind them, so one template makes all three.
 #include <torch/csrc/python/types.h>
 
 #include <string>
@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kNumLayouts = static_cast<int>(c10::Layout::NumOptions);
 constexpr int kNumFormats = static_cast<int>(c10::MemoryFormat::NumOptions);
-constexpr const char* kQschemeNames[] = {
-    "per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
-    "per_channel_affine_float_qparams"};
+constexpr const char* kQschemeNames[] = {"per_tensor_affine", "per_channel_affine",
+                                         "per_tensor_symmetric", "per_channel_symmetric",
+                                         "per_channel_affine_float_qparams"};
 
 PyObject* layouts[kNumLayouts];
 PyObject* formats[kNumFormats];

@@ -1,6 +1,6 @@
-// PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions of
-// torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`, and so
-// on; methods go straight into the tensor type.
+// PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions
+// of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
+// and so on; methods go straight into the tensor type.
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/bind_tables.h>
 #include <torch/csrc/python/construct.h>
@@ -93,8 +93,8 @@ PyMethodDef functions[] = {{"_get_return_type", get_return_type, METH_O, nullptr
                            {"_return_type_names", return_type_names, METH_NOARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torch._C", nullptr, -1, functions,
-                          nullptr,               nullptr,    nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "torch._C", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 bool init_all(PyObject* m) {
   return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&

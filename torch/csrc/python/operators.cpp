@@ -1,5 +1,5 @@
-// torch._C._Operator: one overload of an operator, callable. torch._ops wraps these; nothing here is
-// on the path of torch.add and its like, which have typed bindings.
+// torch._C._Operator: one overload of an operator, callable. torch._ops wraps these; nothing here
+// is on the path of torch.add and its like, which have typed bindings.
 #include <torch/csrc/python/operators.h>
 
 #include <torch/csrc/python/dispatch_keys.h>
@@ -25,7 +25,8 @@ struct PyOperator {
 
 const at::OperatorEntry& entry_of(PyObject* o) { return *reinterpret_cast<PyOperator*>(o)->op; }
 
-// ---- calls -----------------------------------------------------------------------------------------------------
+// ---- calls
+// -----------------------------------------------------------------------------------------------------
 void collect_overloads(PyObject* const* args, Py_ssize_t n, Overloads& overloads) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     overloads.add(args[i]);
@@ -50,8 +51,8 @@ bool run_overrides(const at::OperatorEntry& op, PyObject* packet, PyObject* cons
   for (Py_ssize_t i = nargs; i < all; ++i) {
     check_status(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i - nargs), args[i]));
   }
-  *result = run_torch_function(func.get(), overloads, tuple.get(), kwargs.get(),
-                               op.full_name().c_str());
+  *result =
+      run_torch_function(func.get(), overloads, tuple.get(), kwargs.get(), op.full_name().c_str());
   return true;
 }
 
@@ -132,7 +133,8 @@ PyObject* operator_decompose(PyObject* self, PyObject* const* args, Py_ssize_t n
   });
 }
 
-// ---- properties --------------------------------------------------------------------------------------------------
+// ---- properties
+// --------------------------------------------------------------------------------------------------
 PyObject* operator_name(PyObject* self, void*) { return PyUnicode_FromString(entry_of(self).name); }
 PyObject* operator_overload(PyObject* self, void*) {
   return PyUnicode_FromString(entry_of(self).overload);
@@ -200,7 +202,8 @@ PyObject* new_operator(const at::OperatorEntry* op) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-// ---- packets -----------------------------------------------------------------------------------------------------
+// ---- packets
+// -----------------------------------------------------------------------------------------------------
 // In which order overloads are tried: those on tensors before those on numbers, out= forms last.
 int overload_rank(const at::OperatorEntry& op) {
   const std::string_view overload(op.overload);
@@ -209,7 +212,8 @@ int overload_rank(const at::OperatorEntry& op) {
   return overload.empty() ? 0 : 1;
 }
 
-// _call_overloads(packet, operators, *args, **kwargs): the first operator whose schema takes the call.
+// _call_overloads(packet, operators, *args, **kwargs): the first operator whose schema takes the
+// call.
 PyObject* py_call_overloads(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     if (nargs < 2 || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) == 0) {
@@ -245,7 +249,8 @@ PyObject* py_call_overloads(PyObject*, PyObject* const* args, Py_ssize_t nargs, 
   });
 }
 
-// ---- functions of the module ---------------------------------------------------------------------------------------
+// ---- functions of the module
+// ---------------------------------------------------------------------------------------
 const at::OperatorEntry* find_operator(const char* name, const char* overload) {
   const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
   TORCH_CHECK(op != nullptr, "No such operator ", name, overload[0] ? "." : "", overload);
@@ -299,8 +304,7 @@ PyObject* py_has_kernel(PyObject*, PyObject* name) {
     return new_bool(find_full(std::string(utf8(name))) != nullptr);
   });
 }
-template <bool kComputed>
-PyObject* py_has_kernel_for_key(PyObject*, PyObject* args) {
+template <bool kComputed> PyObject* py_has_kernel_for_key(PyObject*, PyObject* args) {
   const char* name = nullptr;
   PyObject* key = nullptr;
   if (!PyArg_ParseTuple(args, "sO", &name, &key)) return nullptr;
@@ -338,8 +342,8 @@ PyRef overload_object(const at::OperatorEntry& op) {
   const size_t colons = name.find("::");
   PyRef space = checked(PyObject_GetAttrString(ops, name.substr(0, colons).c_str()));
   PyRef packet = checked(PyObject_GetAttrString(space.get(), name.substr(colons + 2).c_str()));
-  PyRef overload = checked(
-      PyObject_GetAttrString(packet.get(), op.overload[0] ? op.overload : "default"));
+  PyRef overload =
+      checked(PyObject_GetAttrString(packet.get(), op.overload[0] ? op.overload : "default"));
   Py_INCREF(overload.get());
   cache->emplace(&op, overload.get());
   return overload;

@@ -1,5 +1,5 @@
-// Operators as Python callables: any operator of the dispatcher, found by name, called with a Python
-// argument list checked against its schema.
+// Operators as Python callables: any operator of the dispatcher, found by name, called with a
+// Python argument list checked against its schema.
 #pragma once
 #include <torch/csrc/python/support.h>
 

@@ -1,6 +1,6 @@
 // The kernel of the key Python. Operators reach it when an argument is of a class with
-// __torch_dispatch__, or while a mode is pushed (the thread then includes the key in every call). Composite
-// operators are taken apart first, so that handlers see what they are made of.
+// __torch_dispatch__, or while a mode is pushed (the thread then includes the key in every call).
+// Composite operators are taken apart first, so that handlers see what they are made of.
 #include <torch/csrc/python/python_dispatch.h>
 
 #include <torch/csrc/python/arg_match.h>
@@ -21,10 +21,12 @@ namespace {
 
 PyObject* torch_dispatch_name = nullptr; // interned
 
-// ---- modes -----------------------------------------------------------------------------------------------------
+// ---- modes
+// -----------------------------------------------------------------------------------------------------
 // Infrastructure modes have fixed places at the bottom of the stack, below the user's.
 enum InfraMode { kFake = 0, kProxy = 1, kFunctional = 2, kInfraModes = 3 };
-constexpr EnumMember kInfraMembers[] = {{"FAKE", kFake}, {"PROXY", kProxy}, {"FUNCTIONAL", kFunctional}};
+constexpr EnumMember kInfraMembers[] = {
+    {"FAKE", kFake}, {"PROXY", kProxy}, {"FUNCTIONAL", kFunctional}};
 
 struct ThreadModes {
   PyObject* infra[kInfraModes] = {};
@@ -107,7 +109,8 @@ class ModeOff {
   Popped popped_;
 };
 
-// ---- the kernel ------------------------------------------------------------------------------------------------
+// ---- the kernel
+// ------------------------------------------------------------------------------------------------
 bool is_composite(const at::OperatorEntry& op) {
   if (op.flags & at::kOpComposite) return true;
   using K = c10::DispatchKey;
@@ -178,8 +181,8 @@ PyRef ask(PyObject* owner, PyObject* func, PyObject* types, const PythonCall& ca
   raise_type_error(message);
 }
 
-// add.Scalar and its like are this library's way to keep numbers numbers; handlers know the overload on
-// tensors, which takes a number in its place.
+// add.Scalar and its like are this library's way to keep numbers numbers; handlers know the
+// overload on tensors, which takes a number in its place.
 const at::OperatorEntry& public_overload(const at::OperatorEntry& op) {
   const std::string_view overload(op.overload);
   const bool plain = overload == "Scalar", mode = overload == "Scalar_mode";
@@ -227,7 +230,8 @@ struct PythonKeyKernel final : at::BoxedKernel {
   }
 };
 
-// ---- functions of the module -----------------------------------------------------------------------------------
+// ---- functions of the module
+// -----------------------------------------------------------------------------------
 PyObject* infra_type = nullptr;
 
 int infra_slot(PyObject* key) {
@@ -292,8 +296,8 @@ PyObject* py_unset_infra(PyObject*, PyObject* key) {
   });
 }
 
-// _RestorePythonTLSSnapshot(): inside, __torch_dispatch__ is reached again from within a handler or a
-// kernel that had switched it off.
+// _RestorePythonTLSSnapshot(): inside, __torch_dispatch__ is reached again from within a handler or
+// a kernel that had switched it off.
 struct PySnapshot {
   PyObject_HEAD c10::LocalDispatchKeySet saved;
   bool active;
@@ -325,15 +329,14 @@ bool init_snapshot(PyObject* module) {
   return add_type(module, &SnapshotType);
 }
 
-PyMethodDef functions[] = {
-    {"_push_on_torch_dispatch_stack", py_push, METH_O, nullptr},
-    {"_pop_torch_dispatch_stack", py_pop, METH_VARARGS, nullptr},
-    {"_len_torch_dispatch_stack", py_len, METH_NOARGS, nullptr},
-    {"_get_dispatch_stack_at", py_at, METH_O, nullptr},
-    {"_get_dispatch_mode", py_get_infra, METH_O, nullptr},
-    {"_set_dispatch_mode", py_set_infra, METH_O, nullptr},
-    {"_unset_dispatch_mode", py_unset_infra, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", py_push, METH_O, nullptr},
+                           {"_pop_torch_dispatch_stack", py_pop, METH_VARARGS, nullptr},
+                           {"_len_torch_dispatch_stack", py_len, METH_NOARGS, nullptr},
+                           {"_get_dispatch_stack_at", py_at, METH_O, nullptr},
+                           {"_get_dispatch_mode", py_get_infra, METH_O, nullptr},
+                           {"_set_dispatch_mode", py_set_infra, METH_O, nullptr},
+                           {"_unset_dispatch_mode", py_unset_infra, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 

@@ -1,5 +1,5 @@
-// __torch_dispatch__: operators on tensor subclasses that define it, and under TorchDispatchModes, call
-// into Python below autograd.
+// __torch_dispatch__: operators on tensor subclasses that define it, and under TorchDispatchModes,
+// call into Python below autograd.
 #pragma once
 #include <torch/csrc/python/support.h>
 

@@ -1,5 +1,5 @@
-// Definitions and registrations from Python. A Python callable becomes a boxed kernel: its arguments are
-// taken from the stack, its result is checked against the schema and put back.
+// Definitions and registrations from Python. A Python callable becomes a boxed kernel: its
+// arguments are taken from the stack, its result is checked against the schema and put back.
 #include <torch/csrc/python/python_kernels.h>
 
 #include <torch/csrc/python/dispatch_keys.h>
@@ -14,8 +14,8 @@
 namespace torch::python {
 namespace {
 
-// A callable with the arguments it wants in front: the key set where asked for, and for a fallback, which
-// serves any operator, the operator itself.
+// A callable with the arguments it wants in front: the key set where asked for, and for a fallback,
+// which serves any operator, the operator itself.
 class PythonKernel final : public at::BoxedKernel {
  public:
   PythonKernel(PyObject* function, bool with_keyset, bool with_operator)
@@ -85,8 +85,8 @@ PyObject* py_undefine(PyObject*, PyObject* args) {
   });
 }
 
-// _library_impl(name, overload, key, function, with_keyset=False): an id for _library_remove. None as
-// the function is the fallthrough kernel.
+// _library_impl(name, overload, key, function, with_keyset=False): an id for _library_remove. None
+// as the function is the fallthrough kernel.
 PyObject* py_impl(PyObject*, PyObject* args) {
   const char *name = nullptr, *overload = nullptr;
   PyObject *key = nullptr, *function = nullptr;

@@ -1,4 +1,5 @@
-// Operators defined, and kernels registered, from Python: the machinery under torch.library.Library.
+// Operators defined, and kernels registered, from Python: the machinery under
+// torch.library.Library.
 #pragma once
 #include <torch/csrc/python/support.h>
 

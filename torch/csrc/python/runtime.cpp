@@ -1,5 +1,5 @@
-// Grad and inference mode, default dtype, threads, determinism, and the hooks: large work releases the
-// GIL, and Ctrl-C is noticed inside parallel regions.
+// Grad and inference mode, default dtype, threads, determinism, and the hooks: large work releases
+// the GIL, and Ctrl-C is noticed inside parallel regions.
 #include <torch/csrc/python/runtime.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -13,7 +13,8 @@
 namespace torch::python {
 namespace {
 
-// ---- hooks -------------------------------------------------------------------------------------------------
+// ---- hooks
+// -------------------------------------------------------------------------------------------------
 void* enter_blocking() {
   // Work may start on threads that never held the GIL.
   return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
@@ -29,7 +30,8 @@ bool interrupted() {
   return PyErr_CheckSignals() < 0;
 }
 
-// ---- helpers -----------------------------------------------------------------------------------------------
+// ---- helpers
+// -----------------------------------------------------------------------------------------------
 bool as_bool(PyObject* value, const char* function) {
   if (!PyBool_Check(value)) {
     raise_type_error(c10::str(function, "(): argument 'enabled' (position 1) must be bool, not ",
@@ -46,13 +48,12 @@ int as_count(PyObject* value, const char* function) {
   return static_cast<int>(n);
 }
 
-// ---- autograd state ------------------------------------------------------------------------------------------
-template <bool c10::AutogradState::*kFlag>
-PyObject* get_flag(PyObject*, PyObject*) {
+// ---- autograd state
+// ------------------------------------------------------------------------------------------
+template <bool c10::AutogradState::*kFlag> PyObject* get_flag(PyObject*, PyObject*) {
   return new_bool(c10::tls_autograd_state.*kFlag);
 }
-template <bool c10::AutogradState::*kFlag>
-PyObject* set_flag(PyObject*, PyObject* value) {
+template <bool c10::AutogradState::*kFlag> PyObject* set_flag(PyObject*, PyObject* value) {
   return guarded([&] {
     c10::tls_autograd_state.*kFlag = as_bool(value, "set_grad_enabled");
     return new_none();
@@ -81,8 +82,7 @@ PyObject* inference_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->saved = c10::tls_autograd_state;
   self->saved_excluded = c10::tls_dispatch_keys.excluded;
   self->active = true;
-  const c10::DispatchKeySet grad_keys =
-      c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView);
+  const c10::DispatchKeySet grad_keys = c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView);
   c10::tls_autograd_state.inference_mode = enabled != 0;
   c10::tls_autograd_state.grad_mode = enabled == 0;
   c10::tls_autograd_state.fw_grad_mode = enabled == 0;
@@ -109,15 +109,17 @@ PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, n
                                    {"__exit__", inference_exit, METH_VARARGS, nullptr},
                                    {nullptr, nullptr, 0, nullptr}};
 
-// ---- defaults ------------------------------------------------------------------------------------------------
+// ---- defaults
+// ------------------------------------------------------------------------------------------------
 PyObject* py_get_default_dtype(PyObject*, PyObject*) { return wrap(c10::get_default_dtype()); }
 PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
   return guarded([&] {
     c10::ScalarType type = c10::kFloat;
     if (!dtype_from_object(dtype, &type)) {
-      raise_type_error(c10::str("invalid dtype object: only floating-point types are supported as the "
-                                "default type, got ",
-                                type_name(dtype)));
+      raise_type_error(
+          c10::str("invalid dtype object: only floating-point types are supported as the "
+                   "default type, got ",
+                   type_name(dtype)));
     }
     if (!c10::isFloatingType(type)) {
       raise_type_error("only floating-point types are supported as the default type");
@@ -128,8 +130,11 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
 }
 PyObject* py_get_default_device(PyObject*, PyObject*) { return PyUnicode_FromString("cpu"); }
 
-// ---- threads -------------------------------------------------------------------------------------------------
-PyObject* py_get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(at::get_num_threads()); }
+// ---- threads
+// -------------------------------------------------------------------------------------------------
+PyObject* py_get_num_threads(PyObject*, PyObject*) {
+  return PyLong_FromLong(at::get_num_threads());
+}
 PyObject* py_set_num_threads(PyObject*, PyObject* n) {
   return guarded([&] {
     at::set_num_threads(as_count(n, "set_num_threads"));
@@ -146,9 +151,9 @@ PyObject* py_set_interop(PyObject*, PyObject* n) {
   });
 }
 
-// ---- settings --------------------------------------------------------------------------------------------------
-template <std::atomic<bool> at::Context::*kSetting>
-PyObject* get_setting(PyObject*, PyObject*) {
+// ---- settings
+// --------------------------------------------------------------------------------------------------
+template <std::atomic<bool> at::Context::*kSetting> PyObject* get_setting(PyObject*, PyObject*) {
   return new_bool((at::globalContext().*kSetting).load());
 }
 template <std::atomic<bool> at::Context::*kSetting>
@@ -184,7 +189,8 @@ PyObject* py_set_precision(PyObject*, PyObject* name) {
         return new_none();
       }
     }
-    raise(PyExc_RuntimeError, c10::str(repr_of(name), " is not one of 'highest', 'high', or 'medium'"));
+    raise(PyExc_RuntimeError,
+          c10::str(repr_of(name), " is not one of 'highest', 'high', or 'medium'"));
   });
 }
 
@@ -209,9 +215,9 @@ PyObject* py_increment_version(PyObject*, PyObject* what) {
 
 PyObject* py_show_config(PyObject*, PyObject*) {
   return guarded([] {
-    return wrap(c10::str("Cresset built with:\n  - GCC ", __VERSION__, "\n  - C++ Version: ",
-                         static_cast<long>(__cplusplus), "\n  - threads: ", at::get_num_threads(),
-                         "\n"));
+    return wrap(c10::str("Cresset built with:\n  - GCC ", __VERSION__,
+                         "\n  - C++ Version: ", static_cast<long>(__cplusplus),
+                         "\n  - threads: ", at::get_num_threads(), "\n"));
   });
 }
 

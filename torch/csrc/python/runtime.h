@@ -1,5 +1,5 @@
-// Process- and thread-wide state as functions of torch._C, and the hooks that make the C++ library live
-// well inside a Python process (GIL, Ctrl-C).
+// Process- and thread-wide state as functions of torch._C, and the hooks that make the C++ library
+// live well inside a Python process (GIL, Ctrl-C).
 #pragma once
 #include <torch/csrc/python/support.h>
 

@@ -19,8 +19,7 @@ bool readable(const at::Tensor& tensor) {
          tensor.data_ptr() != nullptr;
 }
 
-template <class T>
-T load(const char* p) {
+template <class T> T load(const char* p) {
   T value;
   std::memcpy(&value, p, sizeof value);
   return value;
@@ -28,15 +27,20 @@ T load(const char* p) {
 
 bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
   switch (type) {
-#define CRESSET_CASE(T, Name) \
-  case c10::ScalarType::Name: *out = c10::Scalar(load<T>(p)); return true;
+#define CRESSET_CASE(T, Name)                                                                      \
+  case c10::ScalarType::Name:                                                                      \
+    *out = c10::Scalar(load<T>(p));                                                                \
+    return true;
     CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_CASE)
 #undef CRESSET_CASE
-#define CRESSET_CASE(T, Name) \
-  case c10::ScalarType::Name: *out = c10::Scalar(static_cast<float>(load<T>(p))); return true;
+#define CRESSET_CASE(T, Name)                                                                      \
+  case c10::ScalarType::Name:                                                                      \
+    *out = c10::Scalar(static_cast<float>(load<T>(p)));                                            \
+    return true;
     CRESSET_FORALL_FLOAT8_TYPES(CRESSET_CASE)
 #undef CRESSET_CASE
-  default: return false;
+  default:
+    return false;
   }
 }
 

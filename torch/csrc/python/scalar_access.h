@@ -1,5 +1,5 @@
-// Single elements of tensors as numbers. CPU tensors without lazy conjugation are read in place; all
-// others go through the operator `item`.
+// Single elements of tensors as numbers. CPU tensors without lazy conjugation are read in place;
+// all others go through the operator `item`.
 #pragma once
 #include <torch/csrc/python/support.h>
 

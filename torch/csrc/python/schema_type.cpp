@@ -1,5 +1,5 @@
-// Schemas as Python objects: FunctionSchema, Argument and a small type object. They own copies, since
-// operators defined at run time can go away.
+// Schemas as Python objects: FunctionSchema, Argument and a small type object. They own copies,
+// since operators defined at run time can go away.
 #include <torch/csrc/python/schema_type.h>
 
 #include <torch/csrc/python/ivalue_convert.h>
@@ -16,24 +16,16 @@ PyTypeObject TypeObject = type_object("torch._C.Type");
 PyTypeObject AliasObject = type_object("torch._C._AliasInfo");
 
 // A Python object around a C++ value.
-template <class T>
-struct Box {
-  PyObject_HEAD T* value;
-};
-template <class T>
-const T& unbox(PyObject* o) {
-  return *reinterpret_cast<Box<T>*>(o)->value;
-}
-template <class T>
-PyObject* make_box(PyTypeObject* type, const T& value) {
+template <class T> struct Box { PyObject_HEAD T* value; };
+template <class T> const T& unbox(PyObject* o) { return *reinterpret_cast<Box<T>*>(o)->value; }
+template <class T> PyObject* make_box(PyTypeObject* type, const T& value) {
   auto copy = std::make_unique<T>(value);
   auto* self = PyObject_New(Box<T>, type);
   if (!self) throw python_error();
   self->value = copy.release();
   return reinterpret_cast<PyObject*>(self);
 }
-template <class T>
-void box_dealloc(PyObject* o) {
+template <class T> void box_dealloc(PyObject* o) {
   delete reinterpret_cast<Box<T>*>(o)->value;
   PyObject_Free(o);
 }
@@ -43,7 +35,8 @@ using at::FunctionSchema;
 using at::SchemaArgument;
 using at::SchemaType;
 
-// ---- Type ------------------------------------------------------------------------------------------------------
+// ---- Type
+// ------------------------------------------------------------------------------------------------------
 PyObject* type_str(PyObject* self) {
   return guarded([&] { return wrap(unbox<SchemaType>(self).str()); });
 }
@@ -53,17 +46,28 @@ PyObject* type_kind(PyObject* self, PyObject*) {
   if (type.optional) return PyUnicode_FromString("OptionalType");
   if (type.is_list) return PyUnicode_FromString("ListType");
   switch (type.kind) {
-  case SchemaType::Kind::Tensor: return PyUnicode_FromString("TensorType");
-  case SchemaType::Kind::Int: return PyUnicode_FromString("IntType");
-  case SchemaType::Kind::SymInt: return PyUnicode_FromString("SymIntType");
-  case SchemaType::Kind::Float: return PyUnicode_FromString("FloatType");
-  case SchemaType::Kind::Bool: return PyUnicode_FromString("BoolType");
-  case SchemaType::Kind::Str: return PyUnicode_FromString("StringType");
-  case SchemaType::Kind::Scalar: return PyUnicode_FromString("NumberType");
-  case SchemaType::Kind::Device: return PyUnicode_FromString("DeviceObjType");
-  case SchemaType::Kind::Generator: return PyUnicode_FromString("GeneratorType");
-  case SchemaType::Kind::Complex: return PyUnicode_FromString("ComplexType");
-  default: return PyUnicode_FromString("IntType");
+  case SchemaType::Kind::Tensor:
+    return PyUnicode_FromString("TensorType");
+  case SchemaType::Kind::Int:
+    return PyUnicode_FromString("IntType");
+  case SchemaType::Kind::SymInt:
+    return PyUnicode_FromString("SymIntType");
+  case SchemaType::Kind::Float:
+    return PyUnicode_FromString("FloatType");
+  case SchemaType::Kind::Bool:
+    return PyUnicode_FromString("BoolType");
+  case SchemaType::Kind::Str:
+    return PyUnicode_FromString("StringType");
+  case SchemaType::Kind::Scalar:
+    return PyUnicode_FromString("NumberType");
+  case SchemaType::Kind::Device:
+    return PyUnicode_FromString("DeviceObjType");
+  case SchemaType::Kind::Generator:
+    return PyUnicode_FromString("GeneratorType");
+  case SchemaType::Kind::Complex:
+    return PyUnicode_FromString("ComplexType");
+  default:
+    return PyUnicode_FromString("IntType");
   }
 }
 PyObject* type_element(PyObject* self, PyObject*) {
@@ -99,7 +103,8 @@ PyMethodDef type_methods[] = {{"kind", type_kind, METH_NOARGS, nullptr},
 PyGetSetDef type_properties[] = {{"annotation_str", type_annotation, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- alias info --------------------------------------------------------------------------------------------------
+// ---- alias info
+// --------------------------------------------------------------------------------------------------
 PyRef split_set(const std::string& text) {
   PyRef out = checked(PySet_New(nullptr));
   size_t start = 0;
@@ -112,7 +117,9 @@ PyRef split_set(const std::string& text) {
   }
   return out;
 }
-PyObject* alias_is_write(PyObject* self, void*) { return new_bool(unbox<AliasInfo>(self).is_write); }
+PyObject* alias_is_write(PyObject* self, void*) {
+  return new_bool(unbox<AliasInfo>(self).is_write);
+}
 PyObject* alias_before(PyObject* self, void*) {
   return guarded([&] { return split_set(unbox<AliasInfo>(self).before).release(); });
 }
@@ -127,7 +134,8 @@ PyGetSetDef alias_properties[] = {{"is_write", alias_is_write, nullptr, nullptr,
                                   {"after_set", alias_after, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- Argument ----------------------------------------------------------------------------------------------------
+// ---- Argument
+// ----------------------------------------------------------------------------------------------------
 PyObject* argument_name(PyObject* self, void*) {
   return guarded([&] { return wrap(unbox<SchemaArgument>(self).name); });
 }
@@ -169,19 +177,19 @@ PyObject* argument_repr(PyObject* self) {
 }
 PyMethodDef argument_methods[] = {{"has_default_value", argument_has_default, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef argument_properties[] = {
-    {"name", argument_name, nullptr, nullptr, nullptr},
-    {"type", argument_type, nullptr, nullptr, nullptr},
-    {"real_type", argument_type, nullptr, nullptr, nullptr},
-    {"N", argument_size, nullptr, nullptr, nullptr},
-    {"default_value", argument_default, nullptr, nullptr, nullptr},
-    {"kwarg_only", argument_kwarg_only, nullptr, nullptr, nullptr},
-    {"is_out", argument_is_out, nullptr, nullptr, nullptr},
-    {"is_write", argument_is_write, nullptr, nullptr, nullptr},
-    {"alias_info", argument_alias, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef argument_properties[] = {{"name", argument_name, nullptr, nullptr, nullptr},
+                                     {"type", argument_type, nullptr, nullptr, nullptr},
+                                     {"real_type", argument_type, nullptr, nullptr, nullptr},
+                                     {"N", argument_size, nullptr, nullptr, nullptr},
+                                     {"default_value", argument_default, nullptr, nullptr, nullptr},
+                                     {"kwarg_only", argument_kwarg_only, nullptr, nullptr, nullptr},
+                                     {"is_out", argument_is_out, nullptr, nullptr, nullptr},
+                                     {"is_write", argument_is_write, nullptr, nullptr, nullptr},
+                                     {"alias_info", argument_alias, nullptr, nullptr, nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- FunctionSchema ----------------------------------------------------------------------------------------------
+// ---- FunctionSchema
+// ----------------------------------------------------------------------------------------------
 PyRef argument_list(const std::vector<SchemaArgument>& arguments) {
   PyRef out = checked(PyList_New(static_cast<Py_ssize_t>(arguments.size())));
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -1,5 +1,6 @@
 // The Python object of a storage. It owns a reference to the C++ storage; the storage remembers the
-// object without owning it, so that asking a tensor twice gives the same object while one is in use.
+// object without owning it, so that asking a tensor twice gives the same object while one is in
+// use.
 #include <torch/csrc/python/storage.h>
 
 #include <cerrno>
@@ -48,7 +49,7 @@ void storage_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// ---- memory mapped from files or shared between processes -------------------------------------------------
+// ---- memory mapped from files or shared between processes --------------------------------------
 
 struct Mapping {
   void* address;
@@ -72,35 +73,38 @@ c10::DataPtr map_memory(int file, size_t bytes, bool shared, std::string filenam
   if (bytes > 0) {
     const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | (file < 0 ? MAP_ANONYMOUS : 0);
     address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
-    TORCH_CHECK(address != MAP_FAILED, "unable to mmap ", uint64_t(bytes), " bytes from file <", filename,
-                ">: ", std::strerror(errno));
+    TORCH_CHECK(address != MAP_FAILED, "unable to mmap ", uint64_t(bytes), " bytes from file <",
+                filename, ">: ", std::strerror(errno));
   }
   return c10::DataPtr(address, new Mapping{address, bytes, std::move(filename)}, unmap,
                       c10::Device(at::kCPU));
 }
 
 c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
-  const int file = open(filename.c_str(), shared ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
-  TORCH_CHECK(file >= 0, "unable to open file <", filename, "> in ", shared ? "read-write" : "read-only",
-              " mode: ", std::strerror(errno));
+  const int file =
+      open(filename.c_str(), shared ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
+  TORCH_CHECK(file >= 0, "unable to open file <", filename, "> in ",
+              shared ? "read-write" : "read-only", " mode: ", std::strerror(errno));
   struct Closer {
     int file;
     ~Closer() { close(file); }
   } closer{file};
   struct stat info;
-  TORCH_CHECK(fstat(file, &info) == 0, "unable to stat the file <", filename, ">: ", std::strerror(errno));
+  TORCH_CHECK(fstat(file, &info) == 0, "unable to stat the file <", filename,
+              ">: ", std::strerror(errno));
   if (bytes <= 0) bytes = info.st_size;
   if (bytes > info.st_size) {
-    TORCH_CHECK(shared, "file <", filename, "> has only ", int64_t(info.st_size), " bytes of the ", bytes,
-                " asked for; it grows only with shared=True");
-    TORCH_CHECK(ftruncate(file, bytes) == 0, "unable to resize file <", filename, ">: ",
-                std::strerror(errno));
+    TORCH_CHECK(shared, "file <", filename, "> has only ", int64_t(info.st_size), " bytes of the ",
+                bytes, " asked for; it grows only with shared=True");
+    TORCH_CHECK(ftruncate(file, bytes) == 0, "unable to resize file <", filename,
+                ">: ", std::strerror(errno));
   }
   c10::DataPtr data = map_memory(file, static_cast<size_t>(bytes), shared, filename);
-  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), std::move(data), nullptr, false);
+  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), std::move(data), nullptr,
+                                               false);
 }
 
-// ---- construction ---------------------------------------------------------------------------------------
+// ---- construction ------------------------------------------------------------------------------
 
 c10::Storage from_sequence(PyObject* sequence, c10::Device device) {
   PyRef bytes = checked(PySequence_List(sequence));
@@ -124,7 +128,8 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
       if (utf8(key) != "device") {
-        raise_type_error(c10::str("UntypedStorage() got an unexpected keyword argument '", utf8(key), "'"));
+        raise_type_error(
+            c10::str("UntypedStorage() got an unexpected keyword argument '", utf8(key), "'"));
       }
       if (value != Py_None && !device_from_object(value, &device)) {
         raise_type_error(c10::str("UntypedStorage(): argument 'device' must be torch.device, not ",
@@ -148,20 +153,30 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// ---- methods --------------------------------------------------------------------------------------------
+// ---- methods -----------------------------------------------------------------------------------
 
-PyObject* size_method(PyObject* self, PyObject*) { return PyLong_FromLongLong(byte_count(storage_ref(self))); }
-Py_ssize_t storage_length(PyObject* self) { return static_cast<Py_ssize_t>(byte_count(storage_ref(self))); }
+PyObject* size_method(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(byte_count(storage_ref(self)));
+}
+Py_ssize_t storage_length(PyObject* self) {
+  return static_cast<Py_ssize_t>(byte_count(storage_ref(self)));
+}
 PyObject* element_size_method(PyObject*, PyObject*) { return PyLong_FromLong(1); }
-PyObject* data_ptr_method(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_ref(self)->data()); }
-PyObject* resizable_method(PyObject* self, PyObject*) { return new_bool(storage_ref(self)->resizable()); }
+PyObject* data_ptr_method(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(storage_ref(self)->data());
+}
+PyObject* resizable_method(PyObject* self, PyObject*) {
+  return new_bool(storage_ref(self)->resizable());
+}
 PyObject* is_shared_method(PyObject* self, PyObject*) {
-  return new_bool(mapping_of(storage_ref(self)) != nullptr || storage_ref(self)->device().is_cuda());
+  return new_bool(mapping_of(storage_ref(self)) != nullptr ||
+                  storage_ref(self)->device().is_cuda());
 }
 PyObject* filename_method(PyObject* self, PyObject*) {
   const Mapping* mapping = mapping_of(storage_ref(self));
-  return mapping && !mapping->filename.empty() ? PyUnicode_DecodeFSDefault(mapping->filename.c_str())
-                                               : new_none();
+  return mapping && !mapping->filename.empty()
+             ? PyUnicode_DecodeFSDefault(mapping->filename.c_str())
+             : new_none();
 }
 
 PyObject* resize_method(PyObject* self, PyObject* size) {
@@ -213,7 +228,8 @@ PyObject* share_memory_method(PyObject* self, PyObject*) {
   });
 }
 
-PyObject* from_file_method(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* from_file_method(PyObject* cls, PyObject* const* args, Py_ssize_t nargs,
+                           PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     KeywordArgs a("from_file", {"filename", "shared", "nbytes"}, 3, 1, args, nargs, kwnames);
     PyObject* path = nullptr;
@@ -225,7 +241,7 @@ PyObject* from_file_method(PyObject* cls, PyObject* const* args, Py_ssize_t narg
   });
 }
 
-// ---- items ----------------------------------------------------------------------------------------------
+// ---- items -------------------------------------------------------------------------------------
 
 int64_t checked_position(const c10::Storage& storage, PyObject* key) {
   PyRef number = checked(PyNumber_Index(key));
@@ -240,8 +256,10 @@ int64_t checked_position(const c10::Storage& storage, PyObject* key) {
 void checked_slice(const c10::Storage& storage, PyObject* key, int64_t* start, int64_t* length) {
   Py_ssize_t first, last, step;
   check_status(PySlice_Unpack(key, &first, &last, &step));
-  *length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(byte_count(storage)), &first, &last, step);
-  TORCH_CHECK(step == 1, "Trying to slice with a step of ", int64_t(step), ", but only a step of 1 is supported");
+  *length =
+      PySlice_AdjustIndices(static_cast<Py_ssize_t>(byte_count(storage)), &first, &last, step);
+  TORCH_CHECK(step == 1, "Trying to slice with a step of ", int64_t(step),
+              ", but only a step of 1 is supported");
   *start = first;
 }
 
@@ -257,8 +275,9 @@ PyObject* storage_getitem(PyObject* self, PyObject* key) {
       auto* whole = new c10::Storage(storage);
       char* data = static_cast<char*>(storage->data());
       c10::DataPtr part(data ? data + start : nullptr, whole, drop_storage, storage->device());
-      return new_object(Py_TYPE(self), c10::make_intrusive<c10::StorageImpl>(
-                                           static_cast<size_t>(length), std::move(part), nullptr, false));
+      return new_object(Py_TYPE(self),
+                        c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(length),
+                                                              std::move(part), nullptr, false));
     }
     if (!PyIndex_Check(key)) {
       raise_type_error(c10::str("can't index a torch.UntypedStorage with ", type_name(key)));
@@ -282,13 +301,17 @@ int storage_setitem(PyObject* self, PyObject* key, PyObject* value) {
     } else {
       raise_type_error(c10::str("can't index a torch.UntypedStorage with ", type_name(key)));
     }
-    as_bytes(storage).narrow(0, start, length).fill_(c10::Scalar(int64_t(static_cast<uint8_t>(byte))));
+    as_bytes(storage)
+        .narrow(0, start, length)
+        .fill_(c10::Scalar(int64_t(static_cast<uint8_t>(byte))));
     return 0;
   });
 }
 
 PyObject* get_device_property(PyObject* self, void*) { return wrap(storage_ref(self)->device()); }
-PyObject* get_cdata_property(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_ref(self).get()); }
+PyObject* get_cdata_property(PyObject* self, void*) {
+  return PyLong_FromVoidPtr(storage_ref(self).get());
+}
 
 // torch._C._storage_bytes(storage): a copy of the memory.
 PyObject* py_storage_bytes(PyObject*, PyObject* o) {
@@ -300,12 +323,12 @@ PyObject* py_storage_bytes(PyObject*, PyObject* o) {
       as_bytes(host).copy_(as_bytes(storage));
       storage = host;
     }
-    return PyBytes_FromStringAndSize(static_cast<const char*>(storage->data()), byte_count(storage));
+    return PyBytes_FromStringAndSize(static_cast<const char*>(storage->data()),
+                                     byte_count(storage));
   });
 }
 
-template <class F>
-PyCFunction as_function(F* f) {
+template <class F> PyCFunction as_function(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 

@@ -29,14 +29,15 @@ at::Tensor detached(const at::Tensor& data) {
   return at::Tensor(std::move(impl));
 }
 
-// ---- _make_subclass --------------------------------------------------------------------------------------
-constexpr Param kMakeParams[] = {{"cls", P::Object, 0, 0, nullptr},
-                                 {"data", P::Tensor, 0, 0, nullptr},
-                                 {"require_grad", P::Bool, kHasDefault, 0, "False"},
-                                 {"dispatch_sizes_strides_policy", P::Str,
-                                  kHasDefault | kKwOnly | kOptional, 0, "None"},
-                                 {"dispatch_device", P::Bool, kHasDefault | kKwOnly, 0, "False"},
-                                 {"dispatch_layout", P::Bool, kHasDefault | kKwOnly, 0, "False"}};
+// ---- _make_subclass
+// --------------------------------------------------------------------------------------
+constexpr Param kMakeParams[] = {
+    {"cls", P::Object, 0, 0, nullptr},
+    {"data", P::Tensor, 0, 0, nullptr},
+    {"require_grad", P::Bool, kHasDefault, 0, "False"},
+    {"dispatch_sizes_strides_policy", P::Str, kHasDefault | kKwOnly | kOptional, 0, "None"},
+    {"dispatch_device", P::Bool, kHasDefault | kKwOnly, 0, "False"},
+    {"dispatch_layout", P::Bool, kHasDefault | kKwOnly, 0, "False"}};
 
 // Subclasses that compute their own shape or device on every access.
 void refuse_policies(ArgValues& a, int first) {
@@ -53,11 +54,12 @@ PyObject* invoke_make_subclass(ArgValues& a) {
   if (a.given(2) && a.boolean(2)) set_requires_grad(data, true);
   return new_tensor_object(type, std::move(data));
 }
-const Signature kMakeSignature[] = {
-    {kMakeParams, 6, 3, kNoOverride, invoke_make_subclass, "_make_subclass(cls, Tensor data, bool require_grad)"}};
+const Signature kMakeSignature[] = {{kMakeParams, 6, 3, kNoOverride, invoke_make_subclass,
+                                     "_make_subclass(cls, Tensor data, bool require_grad)"}};
 const Function kMakeSubclass = {"_make_subclass", "torch.Tensor", kMakeSignature, 1};
 
-// ---- _make_wrapper_subclass --------------------------------------------------------------------------------
+// ---- _make_wrapper_subclass
+// --------------------------------------------------------------------------------
 constexpr Param kWrapperParams[] = {
     {"cls", P::Object, 0, 0, nullptr},
     {"size", P::SymIntList, 0, 0, nullptr},
@@ -108,11 +110,12 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
   if (a.given(9) && a.boolean(9)) set_requires_grad(made, true);
   return new_tensor_object(type, std::move(made));
 }
-const Signature kWrapperSignature[] = {
-    {kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper, "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
+const Signature kWrapperSignature[] = {{kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper,
+                                        "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
 const Function kMakeWrapper = {"_make_wrapper_subclass", "torch.Tensor", kWrapperSignature, 1};
 
-// ---- as_subclass -----------------------------------------------------------------------------------------------
+// ---- as_subclass
+// -----------------------------------------------------------------------------------------------
 constexpr Param kAsParams[] = {{"self", P::Tensor, 0, 0, nullptr},
                                {"cls", P::Object, 0, 0, nullptr}};
 PyObject* invoke_as_subclass(ArgValues& a) {
@@ -135,15 +138,15 @@ PyObject* py_as_subclass(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
   return call(kAsSubclass, self, args, n, names);
 }
 
-template <class F>
-PyCFunction fast(F f) {
+template <class F> PyCFunction fast(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
 } // namespace
 
 PyMethodDef subclass_methods[] = {
-    {"_make_subclass", fast(py_make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_make_subclass", fast(py_make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     nullptr},
     {"_make_wrapper_subclass", fast(py_make_wrapper), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      nullptr},
     {"as_subclass", fast(py_as_subclass), METH_FASTCALL | METH_KEYWORDS,

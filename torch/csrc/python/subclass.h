@@ -1,4 +1,5 @@
-// Construction of tensor subclasses from C++: _make_subclass, _make_wrapper_subclass and as_subclass.
+// Construction of tensor subclasses from C++: _make_subclass, _make_wrapper_subclass and
+// as_subclass.
 #pragma once
 #include <torch/csrc/python/support.h>
 

@@ -1,6 +1,6 @@
-// What every binding file needs from CPython: an owning reference, the C++ exception that stands for
-// "a Python error is set", and the wrapper that turns C++ exceptions into Python ones at the edge.
-// Everything here needs the GIL unless it says otherwise.
+// What every binding file needs from CPython: an owning reference, the C++ exception that stands
+// for "a Python error is set", and the wrapper that turns C++ exceptions into Python ones at the
+// edge. Everything here needs the GIL unless it says otherwise.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -60,13 +60,12 @@ inline void check_status(int status) {
   if (C10_UNLIKELY(status < 0)) throw python_error();
 }
 
-// Called inside catch (...): sets the Python error for the exception in flight. `context` is appended
-// to messages of this library's own errors ("\n  in torch.add(...)").
+// Called inside catch (...): sets the Python error for the exception in flight. `context` is
+// appended to messages of this library's own errors ("\n  in torch.add(...)").
 void set_error_from_exception(std::string_view context = {}) noexcept;
 
 // Runs `f` (returning a pointer or an int) and maps exceptions to nullptr or -1 with the error set.
-template <class F>
-auto guarded(F&& f) noexcept -> decltype(f()) {
+template <class F> auto guarded(F&& f) noexcept -> decltype(f()) {
   using R = decltype(f());
   try {
     return f();

@@ -1,5 +1,5 @@
-// Life and death of tensor objects: allocation from a free list, the ownership flip of Note [One object
-// per tensor] in tensor.h, garbage collection, and the type objects themselves.
+// Life and death of tensor objects: allocation from a free list, the ownership flip of Note [One
+// object per tensor] in tensor.h, garbage collection, and the type objects themselves.
 #include <torch/csrc/python/tensor.h>
 
 #include <torch/csrc/python/construct.h>
@@ -24,8 +24,9 @@ namespace {
 
 PyTensor* as_tensor_object(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 
-// ---- free list -------------------------------------------------------------------------------------
-// Dead objects of exactly torch.Tensor, linked through `dict`. A result object is made for nearly every
+// ---- free list
+// ------------------------------------------------------------------------------------- Dead
+// objects of exactly torch.Tensor, linked through `dict`. A result object is made for nearly every
 // operator call; reusing one saves the allocator and the zeroing.
 constexpr int kMaxFree = 128;
 PyTensor* free_objects = nullptr;
@@ -58,15 +59,16 @@ void release_memory(PyTensor* self, PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
 }
 
-// ---- ownership ---------------------------------------------------------------------------------------
-// Whether losing the object could be noticed by whoever gets the tensor from C++ later.
+// ---- ownership
+// --------------------------------------------------------------------------------------- Whether
+// losing the object could be noticed by whoever gets the tensor from C++ later.
 bool worth_keeping(PyTensor* self) {
   return self->dict || self->weakrefs || self->backward_hooks || self->post_accumulate_grad_hooks ||
          !is_plain_tensor(reinterpret_cast<PyObject*>(self));
 }
 
-// C++ still holds the tensor of an object whose last Python reference went: revive the object and let
-// the tensor own it.
+// C++ still holds the tensor of an object whose last Python reference went: revive the object and
+// let the tensor own it.
 bool hand_to_cpp(PyTensor* self) {
   c10::TensorImpl* impl = self->tensor.unsafeGetTensorImpl();
   if (!impl || impl->pyobj != self || impl->use_count() <= 1 || !worth_keeping(self)) return false;
@@ -104,14 +106,16 @@ PyObject* existing_object(c10::TensorImpl* impl) {
   auto* py = static_cast<PyObject*>(impl->pyobj);
   if (C10_UNLIKELY(impl->pyobj_owned)) {
     impl->pyobj_owned = false;
-    impl->incref(); // for the handle in the object; C++'s reference to the object goes to the caller
+    impl->incref(); // for the handle in the object; C++'s reference to the object goes to the
+                    // caller
   } else {
     Py_INCREF(py);
   }
   return py;
 }
 
-// ---- destruction ---------------------------------------------------------------------------------------
+// ---- destruction
+// ---------------------------------------------------------------------------------------
 void clear_slots(PyObject* self, PyTypeObject* type) {
   for (; type && type != &TensorBaseType; type = type->tp_base) {
     PyMemberDef* member = type->tp_members;
@@ -162,9 +166,10 @@ void tensor_dealloc(PyObject* py) {
   release_memory(self, type);
 }
 
-// ---- types ---------------------------------------------------------------------------------------------
-// A class that defines __torch_dispatch__ and leaves __torch_function__ as torch.Tensor has it wants its
-// operators one level below: the default __torch_function__ is switched off for it.
+// ---- types
+// --------------------------------------------------------------------------------------------- A
+// class that defines __torch_dispatch__ and leaves __torch_function__ as torch.Tensor has it wants
+// its operators one level below: the default __torch_function__ is switched off for it.
 bool settle_overrides(PyTypeObject* type) {
   if (!PyDict_GetItemString(type->tp_dict, "__torch_dispatch__")) return true;
   auto function_of = [](PyTypeObject* owner) {
@@ -219,9 +224,8 @@ Py_ssize_t tensor_length(PyObject* self) {
 
 bool add_methods(PyMethodDef* methods) {
   for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor((def->ml_flags & METH_STATIC)
-                         ? PyCFunction_New(def, nullptr)
-                         : PyDescr_NewMethod(&TensorBaseType, def));
+    PyRef descriptor((def->ml_flags & METH_STATIC) ? PyCFunction_New(def, nullptr)
+                                                   : PyDescr_NewMethod(&TensorBaseType, def));
     if (!descriptor ||
         PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
       return false;
@@ -252,7 +256,8 @@ PyObject* set_parameter_class(PyObject*, PyObject* cls) {
 }
 
 PyMethodDef module_functions[] = {
-    {"_set_tensor_class", set_tensor_class, METH_O, "Registers torch.Tensor, the class of results."},
+    {"_set_tensor_class", set_tensor_class, METH_O,
+     "Registers torch.Tensor, the class of results."},
     {"_set_parameter_class", set_parameter_class, METH_O, "Registers torch.nn.Parameter."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,12 +1,12 @@
-// The Python object of a tensor: torch._C.TensorBase, its metaclass torch._C._TensorMeta, and the rules
-// by which one C++ tensor has one Python object.
+// The Python object of a tensor: torch._C.TensorBase, its metaclass torch._C._TensorMeta, and the
+// rules by which one C++ tensor has one Python object.
 //
 // Note [One object per tensor]
-// A PyTensor owns its C++ tensor, and the tensor remembers the object without owning it. When the last
-// Python reference goes while C++ still holds the tensor, the object is dropped if nothing could tell
-// the difference; but if it has attributes, hooks, weak references or a class of its own, the
-// ownership flips: the tensor then owns the object (TensorImpl::pyobj_owned) and the object's handle
-// holds no count. The next wrap() flips it back. Needs the GIL throughout.
+// A PyTensor owns its C++ tensor, and the tensor remembers the object without owning it. When the
+// last Python reference goes while C++ still holds the tensor, the object is dropped if nothing
+// could tell the difference; but if it has attributes, hooks, weak references or a class of its
+// own, the ownership flips: the tensor then owns the object (TensorImpl::pyobj_owned) and the
+// object's handle holds no count. The next wrap() flips it back. Needs the GIL throughout.
 #pragma once
 #include <torch/csrc/python/support.h>
 
@@ -18,13 +18,14 @@ struct PyTensor {
   PyObject_HEAD at::Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject* backward_hooks;              // what `_backward_hooks` shows, or null
-  PyObject* post_accumulate_grad_hooks;  // likewise
+  PyObject* backward_hooks;             // what `_backward_hooks` shows, or null
+  PyObject* post_accumulate_grad_hooks; // likewise
 };
 
 extern PyTypeObject TensorMetaType;
 extern PyTypeObject TensorBaseType;
-// torch.Tensor and torch.nn.Parameter, from when the package has defined them. Both are plain: their
+// torch.Tensor and torch.nn.Parameter, from when the package has defined them. Both are plain:
+// their
 // __torch_function__ changes nothing.
 extern PyTypeObject* TensorClass;
 extern PyTypeObject* ParameterClass;
@@ -51,7 +52,8 @@ PyObject* new_tensor_object(PyTypeObject* type, at::Tensor tensor);
 
 bool init_tensor(PyObject* module);
 
-// ---- parts of the type, each in its own file ------------------------------------------------------
+// ---- parts of the type, each in its own file
+// ------------------------------------------------------
 extern PyGetSetDef tensor_properties[];         // tensor_properties.cpp
 extern PyMethodDef tensor_methods[];            // tensor_methods.cpp
 extern PyMethodDef tensor_conversion_methods[]; // tensor_convert.cpp

@@ -1,6 +1,7 @@
-// Conversions of a whole tensor: to(), type(), cpu(), cuda() and the dtype methods (float(), long(),
-// ...). All end in one operator, to.device; a tensor that already is what was asked for is returned as
-// the same object.
+// Conversions of a whole tensor: to(), type(), cpu(), cuda() and the dtype methods (float(),
+// long(),
+// ...). All end in one operator, to.device; a tensor that already is what was asked for is returned
+// as the same object.
 #include <torch/csrc/python/tensor.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -40,14 +41,16 @@ PyObject* convert(ArgValues& a, const Wanted& wanted) {
   }
   // The form that names only what was asked for, so that handlers below see just that.
   if (!wanted.device) {
-    return wrap(at::_ops::to_dtype::call(self, dtype, wanted.non_blocking, wanted.copy,
-                                         wanted.format));
+    return wrap(
+        at::_ops::to_dtype::call(self, dtype, wanted.non_blocking, wanted.copy, wanted.format));
   }
-  return wrap(at::_ops::to_dtype_layout::call(self, wanted.dtype, std::nullopt, device, std::nullopt,
-                                              wanted.non_blocking, wanted.copy, wanted.format));
+  return wrap(at::_ops::to_dtype_layout::call(self, wanted.dtype, std::nullopt, device,
+                                              std::nullopt, wanted.non_blocking, wanted.copy,
+                                              wanted.format));
 }
 
-// ---- to() ------------------------------------------------------------------------------------------------
+// ---- to()
+// ------------------------------------------------------------------------------------------------
 constexpr Param kSelf = {"self", P::Tensor, 0, 0, nullptr};
 constexpr Param kNonBlocking = {"non_blocking", P::Bool, kHasDefault, 0, "False"};
 constexpr Param kCopy = {"copy", P::Bool, kHasDefault, 0, "False"};
@@ -59,12 +62,12 @@ constexpr Param kToDevice[] = {kSelf,
                                kNonBlocking,
                                kCopy,
                                kFormat};
-constexpr Param kToDtype[] = {kSelf, {"dtype", P::ScalarType, 0, 0, nullptr}, kNonBlocking, kCopy,
-                              kFormat};
-constexpr Param kToTensor[] = {kSelf, {"tensor", P::Tensor, 0, 0, nullptr}, kNonBlocking, kCopy,
-                               kFormat};
-constexpr Param kToOther[] = {kSelf, {"other", P::Tensor, 0, 0, nullptr}, kNonBlocking, kCopy,
-                              kFormat};
+constexpr Param kToDtype[] = {
+    kSelf, {"dtype", P::ScalarType, 0, 0, nullptr}, kNonBlocking, kCopy, kFormat};
+constexpr Param kToTensor[] = {
+    kSelf, {"tensor", P::Tensor, 0, 0, nullptr}, kNonBlocking, kCopy, kFormat};
+constexpr Param kToOther[] = {
+    kSelf, {"other", P::Tensor, 0, 0, nullptr}, kNonBlocking, kCopy, kFormat};
 
 // The arguments that all forms end with, from index `at` on.
 void read_tail(ArgValues& a, int at, Wanted& wanted) {
@@ -105,12 +108,11 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* n
   return call(kTo, self, args, n, names);
 }
 
-// ---- cpu(), cuda() -------------------------------------------------------------------------------------------
+// ---- cpu(), cuda()
+// -------------------------------------------------------------------------------------------
 constexpr Param kCpuParams[] = {kSelf, kFormat};
-constexpr Param kCudaParams[] = {kSelf,
-                                 {"device", P::Device, kHasDefault | kOptional, 0, "None"},
-                                 kNonBlocking,
-                                 kFormat};
+constexpr Param kCudaParams[] = {
+    kSelf, {"device", P::Device, kHasDefault | kOptional, 0, "None"}, kNonBlocking, kFormat};
 PyObject* invoke_cpu(ArgValues& a) {
   Wanted wanted;
   wanted.device = c10::Device();
@@ -137,21 +139,28 @@ PyObject* py_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   return call(kCuda, self, args, n, names);
 }
 
-// ---- float(), long(), ... --------------------------------------------------------------------------------------
-// One Function per dtype; the dtype of a call is found again by the function's name.
+// ---- float(), long(), ...
+// -------------------------------------------------------------------------------------- One
+// Function per dtype; the dtype of a call is found again by the function's name.
 struct DtypeMethod {
   const char* name;
   c10::ScalarType dtype;
 };
-constexpr DtypeMethod kDtypeMethods[] = {
-    {"float", c10::kFloat},          {"double", c10::kDouble},         {"half", c10::kHalf},
-    {"bfloat16", c10::kBFloat16},    {"int", c10::kInt},               {"long", c10::kLong},
-    {"short", c10::kShort},          {"char", c10::kChar},             {"byte", c10::kByte},
-    {"bool", c10::kBool},            {"cfloat", c10::kComplexFloat},   {"cdouble", c10::kComplexDouble},
-    {"chalf", c10::kComplexHalf}};
+constexpr DtypeMethod kDtypeMethods[] = {{"float", c10::kFloat},
+                                         {"double", c10::kDouble},
+                                         {"half", c10::kHalf},
+                                         {"bfloat16", c10::kBFloat16},
+                                         {"int", c10::kInt},
+                                         {"long", c10::kLong},
+                                         {"short", c10::kShort},
+                                         {"char", c10::kChar},
+                                         {"byte", c10::kByte},
+                                         {"bool", c10::kBool},
+                                         {"cfloat", c10::kComplexFloat},
+                                         {"cdouble", c10::kComplexDouble},
+                                         {"chalf", c10::kComplexHalf}};
 
-template <size_t kIndex>
-PyObject* invoke_dtype(ArgValues& a) {
+template <size_t kIndex> PyObject* invoke_dtype(ArgValues& a) {
   Wanted wanted;
   wanted.dtype = kDtypeMethods[kIndex].dtype;
   wanted.format = a.opt_memory_format(1);
@@ -165,12 +174,13 @@ PyObject* py_dtype(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   return call(function, self, args, n, names);
 }
 
-// ---- type() --------------------------------------------------------------------------------------------------
+// ---- type()
+// --------------------------------------------------------------------------------------------------
 std::string type_string(const at::Tensor& tensor) {
   const c10::Device device = tensor.device();
   const char* prefix = device.is_cpu() ? "" : c10::device_type_name(device.type());
-  return c10::str("torch.", prefix, *prefix ? "." : "",
-                  tensor.is_sparse() ? "sparse." : "", tensor.scalar_type(), "Tensor");
+  return c10::str("torch.", prefix, *prefix ? "." : "", tensor.is_sparse() ? "sparse." : "",
+                  tensor.scalar_type(), "Tensor");
 }
 
 // "torch.FloatTensor", "torch.cuda.HalfTensor", or a class with such a name.
@@ -205,10 +215,8 @@ std::string class_path(PyObject* cls) {
   return owner == "builtins" ? text_of(name.get()) : owner + "." + text_of(name.get());
 }
 
-constexpr Param kTypeParams[] = {kSelf,
-                                 {"dtype", P::Object, kHasDefault | kOptional, 0, "None"},
-                                 kNonBlocking,
-                                 kFormat};
+constexpr Param kTypeParams[] = {
+    kSelf, {"dtype", P::Object, kHasDefault | kOptional, 0, "None"}, kNonBlocking, kFormat};
 PyObject* invoke_type(ArgValues& a) {
   if (!a.present(1)) return wrap(type_string(a.tensor(0)));
   PyObject* what = a.object(1);
@@ -229,15 +237,15 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   return call(kType, self, args, n, names);
 }
 
-template <class F>
-PyCFunction fast(F f) {
+template <class F> PyCFunction fast(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 } // namespace
 
-#define CRESSET_DTYPE(index) {kDtypeMethods[index].name, fast(py_dtype<index>), kFast, nullptr}
+#define CRESSET_DTYPE(index)                                                                       \
+  { kDtypeMethods[index].name, fast(py_dtype<index>), kFast, nullptr }
 PyMethodDef tensor_conversion_methods[] = {
     {"to", fast(py_to), kFast,
      "to(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None)"},

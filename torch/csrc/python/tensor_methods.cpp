@@ -1,6 +1,6 @@
 // Methods of tensors that are no operators: geometry, flags, elements, and requires_grad_. Methods
-// without arguments are plain functions behind one template that asks __torch_function__ first; those
-// with arguments use the parser.
+// without arguments are plain functions behind one template that asks __torch_function__ first;
+// those with arguments use the parser.
 #include <torch/csrc/python/tensor.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -12,14 +12,14 @@
 namespace torch::python {
 namespace {
 
-// ---- methods without arguments -------------------------------------------------------------------------------
+// ---- methods without arguments
+// -------------------------------------------------------------------------------
 struct Simple {
   const char* name;
   PyObject* (*run)(PyObject* self); // throws
 };
 
-template <const Simple& kMethod>
-PyObject* simple(PyObject* self, PyObject*) {
+template <const Simple& kMethod> PyObject* simple(PyObject* self, PyObject*) {
   PyObject* result = nullptr;
   if (C10_UNLIKELY(!is_plain_tensor(self) || function_mode_active())) {
     if (slot_override(kMethod.name, &self, 1, &result)) return result;
@@ -69,7 +69,8 @@ PyObject* run_complex(PyObject* self) {
 PyObject* run_retain_grad(PyObject* self) {
   const at::Tensor& tensor = tensor_of(self);
   TORCH_CHECK(tensor.requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
-  TORCH_CHECK_NOT_IMPLEMENTED(is_leaf(tensor), "retain_grad is not implemented for non-leaf tensors");
+  TORCH_CHECK_NOT_IMPLEMENTED(is_leaf(tensor),
+                              "retain_grad is not implemented for non-leaf tensors");
   return new_none();
 }
 PyObject* run_fix_weakref(PyObject* self) {
@@ -102,15 +103,16 @@ constexpr Simple kComplexNumber = {"__complex__", run_complex};
 constexpr Simple kRetainGrad = {"retain_grad", run_retain_grad};
 constexpr Simple kFixWeakref = {"_fix_weakref", run_fix_weakref};
 
-// ---- methods with arguments --------------------------------------------------------------------------------------
+// ---- methods with arguments
+// --------------------------------------------------------------------------------------
 constexpr Param kSelf = {"self", P::Tensor, 0, 0, nullptr};
 constexpr Param kDimParams[] = {kSelf, {"dim", P::Int, kHasDefault | kOptional, 0, "None"}};
 
 int64_t checked_dim(const at::Tensor& tensor, int64_t dim) {
   const int64_t n = tensor.dim();
   TORCH_CHECK_INDEX(n > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
-  TORCH_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n,
-                    ", ", n - 1, "], but got ", dim, ")");
+  TORCH_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [",
+                    -n, ", ", n - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
 }
 
@@ -125,7 +127,8 @@ PyObject* invoke_stride(ArgValues& a) {
   return PyLong_FromLongLong(self.strides()[checked_dim(self, a.integer(1))]);
 }
 const Signature kSizeSignature[] = {{kDimParams, 2, 2, 0, invoke_size, "size(int? dim=None)"}};
-const Signature kStrideSignature[] = {{kDimParams, 2, 2, 0, invoke_stride, "stride(int? dim=None)"}};
+const Signature kStrideSignature[] = {
+    {kDimParams, 2, 2, 0, invoke_stride, "stride(int? dim=None)"}};
 const Function kSize = {"size", "torch.Tensor", kSizeSignature, 1};
 const Function kStride = {"stride", "torch.Tensor", kStrideSignature, 1};
 
@@ -140,8 +143,7 @@ PyObject* py_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
 }
 
 constexpr Param kFormatParams[] = {
-    kSelf,
-    {"memory_format", P::MemoryFormat, kHasDefault | kKwOnly, 0, "torch.contiguous_format"}};
+    kSelf, {"memory_format", P::MemoryFormat, kHasDefault | kKwOnly, 0, "torch.contiguous_format"}};
 c10::MemoryFormat format_of(ArgValues& a) {
   return a.present(1) ? a.memory_format(1) : c10::MemoryFormat::Contiguous;
 }
@@ -185,17 +187,18 @@ PyObject* py_requires_grad(PyObject* self, PyObject* const* args, Py_ssize_t n, 
   return call(kRequiresGrad, self, args, n, names);
 }
 
-template <class F>
-PyCFunction fast(F f) {
+template <class F> PyCFunction fast(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 } // namespace
 
-#define CRESSET_SIMPLE(method) {method.name, simple<method>, METH_NOARGS, nullptr}
+#define CRESSET_SIMPLE(method)                                                                     \
+  { method.name, simple<method>, METH_NOARGS, nullptr }
 PyMethodDef tensor_methods[] = {
-    {"size", fast(py_size), kFast, "size(dim=None)\n\nThe lengths, or the length of one dimension."},
+    {"size", fast(py_size), kFast,
+     "size(dim=None)\n\nThe lengths, or the length of one dimension."},
     {"stride", fast(py_stride), kFast, "stride(dim=None)\n\nSteps between elements, in elements."},
     {"is_contiguous", fast(py_is_contiguous), kFast, "is_contiguous(*, memory_format)"},
     {"contiguous", fast(py_contiguous), kFast, "contiguous(*, memory_format)"},

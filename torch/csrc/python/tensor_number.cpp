@@ -42,8 +42,8 @@ PyObject* not_implemented() {
   return Py_NotImplemented;
 }
 
-// When handlers of other classes are involved a TypeError means that none of them knows the operation:
-// Python then tries the other operand.
+// When handlers of other classes are involved a TypeError means that none of them knows the
+// operation: Python then tries the other operand.
 PyObject* or_not_implemented(PyObject* result, PyObject* a, PyObject* b) {
   if (C10_LIKELY(result != nullptr) || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
   if (is_plain_tensor(a) && (is_plain_tensor(b) || PyNumber_Check(b))) return result;
@@ -61,8 +61,9 @@ PyObject* run_function(Target& target, PyObject* a, PyObject* b) {
   return or_not_implemented(result, b, a);
 }
 
-// ---- binary operators --------------------------------------------------------------------------------------
-// Left operand a tensor: the method. Otherwise the right one is, and the reflected form decides.
+// ---- binary operators
+// -------------------------------------------------------------------------------------- Left
+// operand a tensor: the method. Otherwise the right one is, and the reflected form decides.
 enum class Reflect { Commutes, Function, Reverse };
 
 struct Binary {
@@ -89,16 +90,18 @@ Target reciprocal_method = {kMethod, "reciprocal"};
 Target matmul_method = {kMethod, "matmul"};
 Target matmul_function = {kTorch, "matmul"};
 
-template <Binary& kOp>
-PyObject* binary(PyObject* a, PyObject* b) {
+template <Binary& kOp> PyObject* binary(PyObject* a, PyObject* b) {
   if (C10_LIKELY(is_tensor(a))) {
     return C10_LIKELY(is_operand(b)) ? run_method(kOp.method, a, b) : not_implemented();
   }
   if (!is_operand(a)) return not_implemented();
   switch (kOp.reflect) {
-  case Reflect::Commutes: return run_method(kOp.method, b, a);
-  case Reflect::Function: return run_function(kOp.reflected, b, a);
-  case Reflect::Reverse: return run_function(kOp.reflected, a, b);
+  case Reflect::Commutes:
+    return run_method(kOp.method, b, a);
+  case Reflect::Function:
+    return run_function(kOp.reflected, b, a);
+  case Reflect::Reverse:
+    return run_function(kOp.reflected, a, b);
   }
   return not_implemented();
 }
@@ -121,7 +124,8 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary<binary_pow>(a, b);
 }
 
-// ---- in-place operators --------------------------------------------------------------------------------------
+// ---- in-place operators
+// --------------------------------------------------------------------------------------
 Target inplace_add = {kMethod, "add_"};
 Target inplace_sub = {kMethod, "sub_"};
 Target inplace_mul = {kMethod, "mul_"};
@@ -135,8 +139,7 @@ Target inplace_or = {kMethod, "bitwise_or_"};
 Target inplace_xor = {kMethod, "bitwise_xor_"};
 Target inplace_pow = {kMethod, "pow_"};
 
-template <Target& kTarget>
-PyObject* inplace(PyObject* self, PyObject* other) {
+template <Target& kTarget> PyObject* inplace(PyObject* self, PyObject* other) {
   return is_operand(other) ? run_method(kTarget, self, other) : not_implemented();
 }
 PyObject* power_inplace(PyObject* self, PyObject* other, PyObject* modulus) {
@@ -144,13 +147,13 @@ PyObject* power_inplace(PyObject* self, PyObject* other, PyObject* modulus) {
   return inplace<inplace_pow>(self, other);
 }
 
-// ---- unary operators -------------------------------------------------------------------------------------------
+// ---- unary operators
+// -------------------------------------------------------------------------------------------
 Target unary_neg = {kMethod, "neg"};
 Target unary_abs = {kMethod, "abs"};
 Target unary_not = {kMethod, "bitwise_not"};
 
-template <Target& kTarget>
-PyObject* unary(PyObject* self) {
+template <Target& kTarget> PyObject* unary(PyObject* self) {
   return guarded([&] { return call(kTarget.get(), self, nullptr, 0, nullptr); });
 }
 
@@ -158,13 +161,15 @@ PyObject* invert(PyObject* self) {
   return guarded([&] {
     const at::Tensor& tensor = tensor_of(self);
     if (!c10::isIntegralType(tensor.scalar_type(), true)) {
-      raise_type_error("~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+      raise_type_error(
+          "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     }
     return call(unary_not.get(), self, nullptr, 0, nullptr);
   });
 }
 
-// +x is x itself as a new view-less handle in PyTorch: the operator `positive` returns its argument.
+// +x is x itself as a new view-less handle in PyTorch: the operator `positive` returns its
+// argument.
 PyObject* positive(PyObject* self) {
   PyObject* result = nullptr;
   if (!is_plain_tensor(self) || function_mode_active()) {
@@ -178,9 +183,9 @@ PyObject* positive(PyObject* self) {
   });
 }
 
-// ---- conversion to Python numbers --------------------------------------------------------------------------
-template <class F>
-PyObject* convert(const char* name, PyObject* self, F&& f) {
+// ---- conversion to Python numbers
+// --------------------------------------------------------------------------
+template <class F> PyObject* convert(const char* name, PyObject* self, F&& f) {
   PyObject* result = nullptr;
   if (C10_UNLIKELY(!is_plain_tensor(self) || function_mode_active())) {
     if (slot_override(name, &self, 1, &result)) return result;
@@ -232,7 +237,8 @@ PyObject* tensor_index(PyObject* self) {
   });
 }
 
-// ---- comparison ------------------------------------------------------------------------------------------------
+// ---- comparison
+// ------------------------------------------------------------------------------------------------
 Target compare_targets[] = {{kMethod, "lt"}, {kMethod, "le"}, {kMethod, "eq"},
                             {kMethod, "ne"}, {kMethod, "gt"}, {kMethod, "ge"}};
 static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);

@@ -1,5 +1,5 @@
-// Attributes of tensors. A plain tensor's attribute is read directly; subclasses and modes are asked
-// through __torch_function__ first, with `torch.Tensor.<name>.__get__` as the function.
+// Attributes of tensors. A plain tensor's attribute is read directly; subclasses and modes are
+// asked through __torch_function__ first, with `torch.Tensor.<name>.__get__` as the function.
 #include <torch/csrc/python/tensor.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -32,7 +32,8 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
   return guarded([&] { return property.set(self, value); });
 }
 
-// ---- geometry and type -----------------------------------------------------------------------------------
+// ---- geometry and type
+// -----------------------------------------------------------------------------------
 PyObject* get_shape(PyObject* self) { return make_size(tensor_of(self).sizes()); }
 PyObject* get_ndim(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* get_dtype(PyObject* self) { return wrap(tensor_of(self).scalar_type()); }
@@ -41,12 +42,10 @@ PyObject* get_layout(PyObject* self) { return wrap(tensor_of(self).layout()); }
 PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).itemsize()); }
 PyObject* get_nbytes(PyObject* self) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
 
-template <c10::DeviceType kType>
-PyObject* get_is_device(PyObject* self) {
+template <c10::DeviceType kType> PyObject* get_is_device(PyObject* self) {
   return new_bool(tensor_of(self).device().type() == kType);
 }
-template <c10::Layout kLayout>
-PyObject* get_is_layout(PyObject* self) {
+template <c10::Layout kLayout> PyObject* get_is_layout(PyObject* self) {
   return new_bool(tensor_of(self).layout() == kLayout);
 }
 PyObject* get_is_quantized(PyObject* self) { return new_bool(tensor_of(self).is_quantized()); }
@@ -58,7 +57,8 @@ PyObject* get_python_dispatch(PyObject* self) {
   return new_bool(tensor_of(self).key_set().has(c10::DispatchKey::Python));
 }
 
-// ---- autograd ----------------------------------------------------------------------------------------------
+// ---- autograd
+// ----------------------------------------------------------------------------------------------
 PyObject* get_requires_grad(PyObject* self) { return new_bool(tensor_of(self).requires_grad()); }
 int put_requires_grad(PyObject* self, PyObject* value) {
   if (!value || !PyBool_Check(value)) raise(PyExc_RuntimeError, "requires_grad must be a bool");
@@ -104,8 +104,9 @@ int put_data(PyObject* self, PyObject* value) {
   }
   const at::Tensor& to = tensor_of(self);
   const at::Tensor& from = tensor_of(value);
-  TORCH_CHECK(!to.requires_grad() || from.is_floating_point() || from.is_complex(),
-              "data set to a tensor that requires gradients must be floating point or complex dtype");
+  TORCH_CHECK(
+      !to.requires_grad() || from.is_floating_point() || from.is_complex(),
+      "data set to a tensor that requires gradients must be floating point or complex dtype");
   c10::TensorImpl* impl = to.unsafeGetTensorImpl();
   const bool requires_grad = impl->requires_grad();
   impl->copy_metadata_from(*from.unsafeGetTensorImpl());
@@ -114,15 +115,13 @@ int put_data(PyObject* self, PyObject* value) {
 }
 
 // Hooks are kept as Python sees them; the engine reads them from the object.
-template <PyObject* PyTensor::*kSlot>
-PyObject* get_hooks(PyObject* self) {
+template <PyObject* PyTensor::*kSlot> PyObject* get_hooks(PyObject* self) {
   PyObject* hooks = reinterpret_cast<PyTensor*>(self)->*kSlot;
   if (!hooks) return new_none();
   Py_INCREF(hooks);
   return hooks;
 }
-template <PyObject* PyTensor::*kSlot>
-int put_hooks(PyObject* self, PyObject* value) {
+template <PyObject* PyTensor::*kSlot> int put_hooks(PyObject* self, PyObject* value) {
   auto* object = reinterpret_cast<PyTensor*>(self);
   PyObject* fresh = value == Py_None ? nullptr : value;
   Py_XINCREF(fresh);
@@ -132,7 +131,8 @@ int put_hooks(PyObject* self, PyObject* value) {
   return 0;
 }
 
-// ---- views -----------------------------------------------------------------------------------------------
+// ---- views
+// -----------------------------------------------------------------------------------------------
 PyRef run_method(const char* name, PyObject* self) {
   const Function* function = find_function("torch.Tensor", name);
   if (!function) function = find_function("torch", name);
@@ -146,7 +146,8 @@ PyObject* get_T(PyObject* self) {
   const int64_t n = tensor.dim();
   if (n != 2 && n != 0) {
     TORCH_WARN_ONCE(
-        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated "
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated "
         "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
         "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
         "tensor.");
@@ -269,20 +270,52 @@ PyGetSetDef row(const Property& property) {
 
 } // namespace
 
-PyGetSetDef tensor_properties[] = {
-    row(property_shape), row(property_ndim), row(property_dtype), row(property_device),
-    row(property_layout), row(property_itemsize), row(property_nbytes), row(property_is_cpu),
-    row(property_is_cuda), row(property_is_meta), row(property_is_xpu), row(property_is_ipu),
-    row(property_is_xla), row(property_is_mps), row(property_is_maia), row(property_is_mtia),
-    row(property_is_vulkan), row(property_is_sparse), row(property_is_sparse_csr),
-    row(property_is_mkldnn), row(property_is_quantized), row(property_is_nested),
-    row(property__has_symbolic_sizes_strides), row(property__python_dispatch),
-    row(property_requires_grad), row(property_grad), row(property__grad), row(property_grad_fn),
-    row(property__grad_fn), row(property_is_leaf), row(property_retains_grad),
-    row(property_output_nr), row(property_volatile), row(property_name), row(property__version),
-    row(property__base), row(property__cdata), row(property_data), row(property__backward_hooks),
-    row(property__post_accumulate_grad_hooks), row(property_T), row(property_mT), row(property_H),
-    row(property_mH), row(property_real), row(property_imag),
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef tensor_properties[] = {row(property_shape),
+                                   row(property_ndim),
+                                   row(property_dtype),
+                                   row(property_device),
+                                   row(property_layout),
+                                   row(property_itemsize),
+                                   row(property_nbytes),
+                                   row(property_is_cpu),
+                                   row(property_is_cuda),
+                                   row(property_is_meta),
+                                   row(property_is_xpu),
+                                   row(property_is_ipu),
+                                   row(property_is_xla),
+                                   row(property_is_mps),
+                                   row(property_is_maia),
+                                   row(property_is_mtia),
+                                   row(property_is_vulkan),
+                                   row(property_is_sparse),
+                                   row(property_is_sparse_csr),
+                                   row(property_is_mkldnn),
+                                   row(property_is_quantized),
+                                   row(property_is_nested),
+                                   row(property__has_symbolic_sizes_strides),
+                                   row(property__python_dispatch),
+                                   row(property_requires_grad),
+                                   row(property_grad),
+                                   row(property__grad),
+                                   row(property_grad_fn),
+                                   row(property__grad_fn),
+                                   row(property_is_leaf),
+                                   row(property_retains_grad),
+                                   row(property_output_nr),
+                                   row(property_volatile),
+                                   row(property_name),
+                                   row(property__version),
+                                   row(property__base),
+                                   row(property__cdata),
+                                   row(property_data),
+                                   row(property__backward_hooks),
+                                   row(property__post_accumulate_grad_hooks),
+                                   row(property_T),
+                                   row(property_mT),
+                                   row(property_H),
+                                   row(property_mH),
+                                   row(property_real),
+                                   row(property_imag),
+                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 } // namespace torch::python

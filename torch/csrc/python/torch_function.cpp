@@ -15,9 +15,10 @@ namespace {
 PyObject* torch_function_name = nullptr; // interned "__torch_function__"
 PyObject* torch_dispatch_name = nullptr; // interned "__torch_dispatch__"
 
-// ---- traits of types -----------------------------------------------------------------------------------
-// CPython gives each state of a type a version number that is never reused, so a number found in the
-// cache still describes the type. Zero means "not numbered".
+// ---- traits of types
+// ----------------------------------------------------------------------------------- CPython gives
+// each state of a type a version number that is never reused, so a number found in the cache still
+// describes the type. Zero means "not numbered".
 struct CachedTraits {
   unsigned version;
   uint8_t traits;
@@ -42,14 +43,14 @@ uint8_t compute_traits(PyTypeObject* type) {
   uint8_t traits = PyType_IsSubtype(type, &TensorBaseType) ? kIsTensorType : 0;
   if (type == TensorClass || type == &TensorBaseType) return traits;
   if (has_handler(type, torch_function_name, disabled_torch_function)) traits |= kOverrides;
-  if ((traits & kIsTensorType) &&
-      has_handler(type, torch_dispatch_name, disabled_torch_dispatch)) {
+  if ((traits & kIsTensorType) && has_handler(type, torch_dispatch_name, disabled_torch_dispatch)) {
     traits |= kDispatches;
   }
   return traits;
 }
 
-// ---- owners of functions -------------------------------------------------------------------------------
+// ---- owners of functions
+// -------------------------------------------------------------------------------
 struct Owner {
   const char* module;
   PyObject* object;

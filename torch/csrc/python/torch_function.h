@@ -1,6 +1,6 @@
-// __torch_function__: which types override operators, the thread's stack of modes, and the call into
-// Python. Operator bindings ask two cheap questions on every call: is some argument not a plain
-// tensor, and is a mode active anywhere in the process. Only a yes leads here.
+// __torch_function__: which types override operators, the thread's stack of modes, and the call
+// into Python. Operator bindings ask two cheap questions on every call: is some argument not a
+// plain tensor, and is a mode active anywhere in the process. Only a yes leads here.
 #pragma once
 #include <torch/csrc/python/tensor.h>
 
@@ -30,8 +30,8 @@ inline bool has_override(PyObject* o) {
   return !is_plain_tensor(o) && (type_traits(Py_TYPE(o)) & kOverrides) && overrides_enabled();
 }
 
-// Arguments with overrides in the order in which they are asked: as given, subclasses first, one per
-// type. References are borrowed.
+// Arguments with overrides in the order in which they are asked: as given, subclasses first, one
+// per type. References are borrowed.
 class Overloads {
  public:
   void add(PyObject* o);

@@ -4,8 +4,8 @@
 #pragma once
 #include <torch/csrc/python/support.h>
 
-#include <c10/core/Generator.h>
 #include <c10/core/Device.h>
+#include <c10/core/Generator.h>
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
@@ -14,8 +14,7 @@
 namespace torch::python {
 
 // A singleton whose value is a small enum; `name` is what repr prints.
-template <class Enum>
-struct PyEnumValue {
+template <class Enum> struct PyEnumValue {
   PyObject_HEAD Enum value;
   const char* name;
 };

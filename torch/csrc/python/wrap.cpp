@@ -1,5 +1,5 @@
-// Results of operators as Python objects: lists, numbers, and the struct sequences of operators with
-// named results. Tensors themselves are wrapped in tensor.cpp, next to the rules of ownership.
+// Results of operators as Python objects: lists, numbers, and the struct sequences of operators
+// with named results. Tensors themselves are wrapped in tensor.cpp, next to the rules of ownership.
 #include <torch/csrc/python/wrap.h>
 
 #include <torch/csrc/python/arg_parser.h>
@@ -31,14 +31,18 @@ PyObject* wrap(const std::vector<at::Tensor>& tensors) {
 
 PyObject* wrap(const c10::Scalar& value) {
   switch (value.tag()) {
-  case c10::Scalar::Tag::Bool: return new_bool(value.toBool());
-  case c10::Scalar::Tag::Double: return PyFloat_FromDouble(value.toDouble());
-  case c10::Scalar::Tag::UInt: return PyLong_FromUnsignedLongLong(value.to<uint64_t>());
+  case c10::Scalar::Tag::Bool:
+    return new_bool(value.toBool());
+  case c10::Scalar::Tag::Double:
+    return PyFloat_FromDouble(value.toDouble());
+  case c10::Scalar::Tag::UInt:
+    return PyLong_FromUnsignedLongLong(value.to<uint64_t>());
   case c10::Scalar::Tag::Complex: {
     const c10::complex<double> z = value.toComplexDouble();
     return PyComplex_FromDoubles(z.real(), z.imag());
   }
-  case c10::Scalar::Tag::Int: break;
+  case c10::Scalar::Tag::Int:
+    break;
   }
   return PyLong_FromLongLong(value.toLong());
 }

@@ -1,6 +1,6 @@
 // C++ results to new Python references. Overloads for every type an operator can return, so that
-// generated code can say wrap(result) without knowing which it is. All return nullptr with the Python
-// error set on failure.
+// generated code can say wrap(result) without knowing which it is. All return nullptr with the
+// Python error set on failure.
 #pragma once
 #include <tuple>
 #include <vector>
@@ -14,8 +14,8 @@
 
 namespace torch::python {
 
-// The Python object of a tensor: the one it already has, or a new torch.Tensor. The undefined tensor
-// is None.
+// The Python object of a tensor: the one it already has, or a new torch.Tensor. The undefined
+// tensor is None.
 PyObject* wrap(const at::Tensor& tensor);
 PyObject* wrap(at::Tensor&& tensor);
 PyObject* wrap(const std::vector<at::Tensor>& tensors); // a tuple
@@ -31,8 +31,7 @@ PyObject* wrap(const std::string& text);
 PyObject* wrap(const std::vector<int64_t>& values); // a tuple
 inline PyObject* wrap_void() { return new_none(); }
 
-template <class... Ts>
-PyObject* wrap(std::tuple<Ts...>&& values) {
+template <class... Ts> PyObject* wrap(std::tuple<Ts...>&& values) {
   PyObject* out = PyTuple_New(sizeof...(Ts));
   if (!out) return nullptr;
   bool ok = true;
@@ -61,8 +60,7 @@ struct NamedReturn {
 // The type of `def`, borrowed; nullptr with the error set.
 PyTypeObject* named_type(const NamedReturn& def);
 
-template <class... Ts>
-PyObject* wrap_named(const NamedReturn& def, std::tuple<Ts...>&& values) {
+template <class... Ts> PyObject* wrap_named(const NamedReturn& def, std::tuple<Ts...>&& values) {
   PyTypeObject* type = named_type(def);
   PyObject* out = type ? PyStructSequence_New(type) : nullptr;
   if (!out) return nullptr;

@@ -45,7 +45,8 @@ def general_cosine(
 ):
     """The alternating sum of cosines with the coefficients a."""
     dtype = _checked("general_cosine", M, dtype, layout)
-    a = list(a)
+    if not isinstance(a, (list, tuple)):
+        raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
     if M == 0:

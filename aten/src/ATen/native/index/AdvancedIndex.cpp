@@ -170,11 +170,16 @@ DimVector AdvancedIndex::result_strides(IntArrayRef sizes) const {
   for (int64_t d = first + index_dims; d < ndim; ++d)
     strides[d] = self.stride(d - index_dims + static_cast<int64_t>(indices.size()));
   operands.push_back(detail::view_of(self, sizes, strides, self.storage_offset()));
+  // Where the result has size 1 a stride still takes part in the order: the one that the index tensor
+  // has there once it is shaped like the result.
+  DimVector padded(static_cast<size_t>(ndim), 1);
+  for (int64_t d = 0; d < index_dims; ++d) padded[first + d] = shape[d];
   for (const Tensor& t : indices) {
-    DimVector own(static_cast<size_t>(ndim), 0);
-    for (int64_t d = 0; d < t.dim(); ++d)
-      if (t.size(d) != 1) own[first + index_dims - t.dim() + d] = t.stride(d);
-    operands.push_back(detail::view_of(t, sizes, own, t.storage_offset()));
+    const Tensor shaped = t.expand(shape).reshape(padded);
+    DimVector own(shaped.strides());
+    for (int64_t d = 0; d < ndim; ++d)
+      if (padded[d] == 1 && sizes[d] != 1) own[d] = 0;
+    operands.push_back(detail::view_of(shaped, sizes, own, shaped.storage_offset()));
   }
   c10::SmallVector<const Tensor*, 4> pointers;
   for (const Tensor& t : operands) pointers.push_back(&t);

@@ -107,6 +107,7 @@ Tensor special_logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
 }
 
 Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
+  if (size.empty()) return at::sum(self);
   const int64_t extra = self.dim() - static_cast<int64_t>(size.size());
   bool fits = extra >= 0;
   DimVector dims;
@@ -116,7 +117,7 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
     else fits = wanted == self.sizes()[d];
   }
   TORCH_CHECK(fits, "size {", size, "} is not expandable to size {", self.sizes(), "}.");
-  if (dims.empty()) return self.view(size);
+  if (dims.empty()) return self;
   const Tensor sum = at::sum(self, IntArrayRef(dims), true);
   return extra > 0 ? sum.view(size) : sum;
 }

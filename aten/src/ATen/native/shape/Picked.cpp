@@ -56,8 +56,9 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   for_combinations(self.numel(), r, with_replacement,
                    [&](const std::vector<int64_t>& at) { picked.insert(picked.end(), at.begin(), at.end()); });
   const int64_t count = static_cast<int64_t>(picked.size());
-  const Tensor index = detail::empty({count}, kLong);
+  Tensor index = detail::empty({count}, kLong);
   std::copy(picked.begin(), picked.end(), index.data_ptr<int64_t>());
+  if (!self.is_cpu()) index = detail::empty({count}, kLong, self.device()).copy_(index);
   return at::index_select(self, 0, index).view({count / r, r});
 }
 

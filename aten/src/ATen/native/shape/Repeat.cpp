@@ -76,6 +76,12 @@ Tensor repeat_interleave_cpu(const Tensor& repeats, std::optional<int64_t> outpu
   return out;
 }
 
+// The counts are unknown there, so the caller has to say how many elements there will be.
+Tensor repeat_interleave_meta(const Tensor& repeats, std::optional<int64_t> output_size) {
+  TORCH_CHECK(output_size, "repeat_interleave: on the meta device output_size must be given");
+  return detail::empty({*output_size}, repeats.scalar_type(), repeats.device());
+}
+
 Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
                          std::optional<int64_t> output_size) {
   const Tensor input = dim ? self : self.flatten();

@@ -151,6 +151,14 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
   return self.view(shape);
 }
 
+// Undoes a slice: the whole of `src` seen from `self`, a slice of it, or a tensor with its memory.
+Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>, std::optional<int64_t>,
+                     int64_t) {
+  TORCH_CHECK(self.scalar_type() == src.scalar_type(), "slice_inverse: expected one dtype, got ", self.scalar_type(),
+              " and ", src.scalar_type());
+  return detail::checked_view(self, src.sizes(), src.strides(), src.storage_offset());
+}
+
 Tensor ravel(const Tensor& self) { return self.contiguous().view({-1}); }
 
 // ---- the whole tensor
@@ -179,6 +187,22 @@ Tensor lift_fresh_copy(const Tensor& self) { return self.clone(); }
 
 // ---- geometry as operators
 bool is_same_size(const Tensor& self, const Tensor& other) { return self.sizes() == other.sizes(); }
+bool is_contiguous(const Tensor& self) { return self.is_contiguous(); }
+bool is_contiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
+bool is_complex(const Tensor& self) { return self.is_complex(); }
+bool is_floating_point(const Tensor& self) { return self.is_floating_point(); }
+bool is_signed(const Tensor& self) { return self.is_signed(); }
+bool is_conj(const Tensor& self) { return self.is_conj(); }
+bool is_neg(const Tensor& self) { return self.is_neg(); }
+bool is_inference(const Tensor& self) { return self.is_inference(); }
+bool is_distributed(const Tensor&) { return false; }
+bool _has_same_storage_numel(const Tensor& self, const Tensor& other) {
+  TORCH_CHECK(self.has_storage() && other.has_storage(), "_has_same_storage_numel: expected tensors with a storage");
+  return self.storage()->nbytes() / self.itemsize() == other.storage()->nbytes() / other.itemsize();
+}
+int64_t dim(const Tensor& self) { return self.dim(); }
+int64_t numel(const Tensor& self) { return self.numel(); }
+int64_t storage_offset(const Tensor& self) { return self.storage_offset(); }
 int64_t size(const Tensor& self, int64_t dim) { return self.size(dim); }
 int64_t stride(const Tensor& self, int64_t dim) { return self.stride(dim); }
 c10::SymInt sym_size(const Tensor& self, int64_t dim) { return self.sym_size(dim); }

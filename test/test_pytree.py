@@ -1,0 +1,112 @@
+"""Trees of containers: flattening, rebuilding, mapping, paths and specs as text."""
+
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+import torch
+from torch.utils import _pytree as pytree
+
+Point = namedtuple("Point", "x y")
+
+TREES = [
+    (1, [1]),
+    (None, [None]),
+    ([], []),
+    ([1, (2, {"a": 3})], [1, 2, 3]),
+    (Point(1, [2, 3]), [1, 2, 3]),
+    (OrderedDict(b=1, a=2), [1, 2]),
+    (defaultdict(list, {"a": [1]}), [1]),
+    (deque([1, 2], maxlen=3), [1, 2]),
+    (torch.Size([2, 3]), [2, 3]),
+]
+
+
+@pytest.mark.parametrize(("tree", "leaves"), TREES, ids=repr)
+def test_flatten_and_unflatten_are_inverse(tree, leaves):
+    got, spec = pytree.tree_flatten(tree)
+    assert got == leaves and spec.num_leaves == len(leaves)
+    back = pytree.tree_unflatten(got, spec)
+    assert back == tree and type(back) is type(tree)
+
+
+def test_named_results_of_operators_are_containers():
+    result = torch.tensor([[1.0, 5.0]]).max(dim=1)
+    leaves, spec = pytree.tree_flatten(result)
+    assert [leaf.item() for leaf in leaves] == [5.0, 1]
+    assert type(pytree.tree_unflatten(leaves, spec)) is type(result)
+
+
+def test_map_applies_to_leaves_in_step():
+    assert pytree.tree_map(lambda x, y: x + y, [1, {"a": 2}], [3, {"a": 4}]) == [4, {"a": 6}]
+    assert pytree.tree_map_only(int, lambda x: x * 2, [1, "a", 2.0]) == [2, "a", 2.0]
+    with pytest.raises(ValueError):
+        pytree.tree_map(lambda x, y: x, [1, 2], [1])
+    with pytest.raises(ValueError):
+        pytree.tree_map(lambda x, y: x, [1], (1,))
+
+
+def test_is_leaf_stops_the_descent():
+    assert pytree.tree_leaves([(1, 2), 3], is_leaf=lambda t: isinstance(t, tuple)) == [(1, 2), 3]
+
+
+def test_paths_lead_to_the_leaves():
+    tree = {"a": [1, Point(2, 3)]}
+    pairs = pytree.tree_leaves_with_path(tree)
+    assert [pytree.keystr(path) for path, _ in pairs] == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
+    assert all(pytree.key_get(tree, path) == leaf for path, leaf in pairs)
+
+
+@pytest.mark.parametrize("tree", [t for t, _ in TREES], ids=repr)
+def test_specs_survive_as_text(tree):
+    spec = pytree.tree_structure(tree)
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    assert hash(pytree.treespec_loads(pytree.treespec_dumps(spec))) == hash(spec)
+
+
+def test_spec_is_printed_as_a_tree():
+    assert str(pytree.tree_structure([1, {"a": 2}])) == (
+        "TreeSpec(list, None, [*,\n  TreeSpec(dict, ['a'], [*])])"
+    )
+
+
+def test_unflatten_with_wrong_number_of_leaves_raises():
+    spec = pytree.tree_structure([1, 2])
+    with pytest.raises(ValueError, match="has length 1"):
+        pytree.tree_unflatten([1], spec)
+
+
+def test_classes_can_be_registered():
+    class Box:
+        def __init__(self, item):
+            self.item = item
+
+    pytree.register_pytree_node(Box, lambda b: ([b.item], None), lambda items, _: Box(*items))
+    try:
+        assert pytree.tree_map(lambda x: x + 1, Box(1)).item == 2
+        with pytest.raises(ValueError, match="already registered"):
+            pytree.register_pytree_node(Box, None, None)
+    finally:
+        pytree._deregister_pytree_node(Box)
+    assert pytree.tree_is_leaf(Box(1))
+
+
+def test_dataclasses_can_be_registered():
+    @dataclasses.dataclass
+    class Pair:
+        a: object
+        b: object = None
+
+    pytree.register_dataclass(Pair)
+    try:
+        assert pytree.tree_map(lambda x: -x, Pair(1)) == Pair(-1)
+    finally:
+        pytree._deregister_pytree_node(Pair)
+
+
+def test_predicates_look_at_leaves():
+    assert pytree.tree_all(lambda x: x > 0, [1, (2,)])
+    assert pytree.tree_any(lambda x: x > 1, [1, (2,)])
+    assert not pytree.tree_any_only(str, lambda s: True, [1])
+    assert pytree.arg_tree_leaves(1, [2], a={"b": 3}) == [1, 2, 3]

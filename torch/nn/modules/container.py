@@ -1,0 +1,483 @@
+"""Modules that hold other modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList and
+ParameterDict."""
+
+import operator
+from collections import OrderedDict
+from collections.abc import Container as ContainerABC
+from collections.abc import Iterable, Mapping
+from itertools import chain, islice
+
+import torch
+from torch.nn.modules.module import Module, _addindent
+from torch.nn.parameter import Parameter
+
+__all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
+
+
+class Container(Module):
+    """Modules by keyword; kept for old programs."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        for key, value in kwargs.items():
+            self.add_module(key, value)
+
+
+def _position(index, length):
+    index = operator.index(index)
+    if not -length <= index < length:
+        raise IndexError(f"index {index} is out of range")
+    return index % length
+
+
+class Sequential(Module):
+    """Modules applied one after the other."""
+
+    def __init__(self, *args):
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for key, module in args[0].items():
+                self.add_module(key, module)
+        else:
+            for index, module in enumerate(args):
+                self.add_module(str(index), module)
+
+    def _key(self, index):
+        return next(islice(self._modules, _position(index, len(self)), None))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
+
+    def __setitem__(self, index, module):
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index):
+        keys = list(self._modules)
+        for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
+            delattr(self, key)
+        self._renumber()
+
+    def _renumber(self):
+        self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __dir__(self):
+        return [key for key in super().__dir__() if not key.isdigit()]
+
+    def __add__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                "add operator supports only objects of Sequential class, but "
+                f"{type(other)} is given."
+            )
+        return Sequential(*chain(self, other))
+
+    def __iadd__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(
+                "add operator supports only objects of Sequential class, but "
+                f"{type(other)} is given."
+            )
+        return self.extend(other)
+
+    def __mul__(self, times):
+        self._check_times(times)
+        return Sequential(*chain.from_iterable(self for _ in range(times)))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        self._check_times(times)
+        return self.extend([module for _ in range(times - 1) for module in list(self)])
+
+    @staticmethod
+    def _check_times(times):
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: 'Sequential' and '{type(times)}'")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for Sequential")
+
+    def append(self, module):
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index, module):
+        """Puts a module before a position."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        modules = list(self._modules.values())
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(f"Index out of range: {index}")
+        modules.insert(index + len(modules) if index < 0 else index, module)
+        self._modules = {str(i): m for i, m in enumerate(modules)}
+        return self
+
+    def extend(self, sequential):
+        """Adds modules at the end."""
+        for module in list(sequential):
+            self.append(module)
+        return self
+
+    def pop(self, index):
+        """Takes a module out."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def forward(self, input):
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+
+class ModuleList(Module):
+    """A list of modules that are properly registered."""
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def _key(self, index):
+        return str(_position(index, len(self)))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[self._key(index)]
+
+    def __setitem__(self, index, module):
+        setattr(self, self._key(index), module)
+
+    def __delitem__(self, index):
+        positions = range(len(self))[index] if isinstance(index, slice) else [self._key(index)]
+        for position in positions:
+            delattr(self, str(position))
+        self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __iadd__(self, modules):
+        return self.extend(modules)
+
+    def __add__(self, other):
+        return type(self)(chain(self, other))
+
+    def __dir__(self):
+        return [key for key in super().__dir__() if not key.isdigit()]
+
+    def __repr__(self):
+        """Equal neighbours are shown once, with their range."""
+        texts = [repr(module) for module in self]
+        if not texts:
+            return self._get_name() + "()"
+        blocks = []
+        for i, text in enumerate(texts):
+            if blocks and blocks[-1][2] == text:
+                blocks[-1][1] = i
+            else:
+                blocks.append([i, i, text])
+        lines = []
+        for first, last, text in blocks:
+            if first == last:
+                lines.append(_addindent(f"({first}): {text}", 2))
+            else:
+                lines.append(_addindent(f"({first}-{last}): {last - first + 1} x {text}", 2))
+        return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
+
+    def insert(self, index, module):
+        """Puts a module before a position."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._modules = {str(i): m for i, m in enumerate(modules)}
+
+    def append(self, module):
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key):
+        """Takes a module out."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def extend(self, modules):
+        """Adds modules at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got "
+                + type(modules).__name__
+            )
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    forward = Module.forward
+
+
+class ModuleDict(Module):
+    """A dictionary of modules that are properly registered."""
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key):
+        return self._modules[key]
+
+    def __setitem__(self, key, module):
+        self.add_module(key, module)
+
+    def __delitem__(self, key):
+        del self._modules[key]
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules)
+
+    def __contains__(self, key):
+        return key in self._modules
+
+    def clear(self):
+        """Takes everything out."""
+        self._modules.clear()
+
+    def pop(self, key):
+        """Takes one module out."""
+        return self._modules.pop(key)
+
+    def keys(self):
+        """The names."""
+        return self._modules.keys()
+
+    def items(self):
+        """The names with their modules."""
+        return self._modules.items()
+
+    def values(self):
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules):
+        """Adds modules from a mapping or pairs."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                + type(modules).__name__
+            )
+        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        for position, pair in enumerate(pairs):
+            if not isinstance(pair, Iterable):
+                raise TypeError(
+                    f"ModuleDict update sequence element #{position} should be Iterable; is "
+                    + type(pair).__name__
+                )
+            pair = tuple(pair)
+            if len(pair) != 2:
+                raise ValueError(
+                    f"ModuleDict update sequence element #{position} has length {len(pair)}; "
+                    "2 is required"
+                )
+            self[pair[0]] = pair[1]
+
+    forward = Module.forward
+
+
+class ParameterList(Module):
+    """A list of parameters (tensors become parameters) and other values."""
+
+    def __init__(self, values=None):
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def _key(self, index):
+        return str(_position(index, self._size))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            out = type(self)()
+            for i in range(self._size)[index]:
+                out.append(self[i])
+            return out
+        return getattr(self, self._key(index))
+
+    def __setitem__(self, index, value):
+        if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        setattr(self, self._key(index), value)
+
+    def __len__(self):
+        return self._size
+
+    def __iter__(self):
+        return (self[i] for i in range(self._size))
+
+    def __iadd__(self, values):
+        return self.extend(values)
+
+    def __dir__(self):
+        return [key for key in super().__dir__() if not key.isdigit()]
+
+    def append(self, value):
+        """Adds a value at the end."""
+        self._size += 1
+        self[self._size - 1] = value
+        return self
+
+    def extend(self, values):
+        """Adds values at the end."""
+        if not isinstance(values, ContainerABC) or isinstance(values, torch.Tensor):
+            raise TypeError(
+                "ParameterList.extend should be called with an iterable, but got "
+                + type(values).__name__
+            )
+        for value in values:
+            self.append(value)
+        return self
+
+    def extra_repr(self):
+        return "\n".join(f"({i}): {_describe(value)}" for i, value in enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterList should not be called.")
+
+
+def _describe(value):
+    if not isinstance(value, torch.Tensor):
+        return f"Object of type: {type(value).__name__}"
+    size = "x".join(str(n) for n in value.size())
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    place = f" ({value.device})" if value.device.type != "cpu" else ""
+    return f"{kind} containing: [{torch.typename(value.data)} of size {size}{place}]"
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters (tensors become parameters) and other values."""
+
+    def __init__(self, parameters=None):
+        super().__init__()
+        self._keys = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key):
+        return getattr(self, str(key))
+
+    def __setitem__(self, key, value):
+        self._keys[key] = None
+        if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
+            value = Parameter(value)
+        setattr(self, str(key), value)
+
+    def __delitem__(self, key):
+        del self._keys[key]
+        delattr(self, str(key))
+
+    def __len__(self):
+        return len(self._keys)
+
+    def __iter__(self):
+        return iter(self._keys)
+
+    def __reversed__(self):
+        return reversed(list(self._keys))
+
+    def __contains__(self, key):
+        return key in self._keys
+
+    def copy(self):
+        """A new dictionary with the same values."""
+        return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
+
+    def setdefault(self, key, default=None):
+        """The value of a key, set first when missing."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def clear(self):
+        """Takes everything out."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key):
+        """Takes one value out."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self):
+        """Takes the last pair out."""
+        key, _ = self._keys.popitem()
+        self._keys[key] = None
+        return key, self.pop(key)
+
+    def get(self, key, default=None):
+        """The value of a key, or default."""
+        return self[key] if key in self._keys else default
+
+    def fromkeys(self, keys, default=None):
+        """A new dictionary with one value for all keys."""
+        return ParameterDict((key, default) for key in keys)
+
+    def keys(self):
+        """The keys."""
+        return self._keys.keys()
+
+    def items(self):
+        """The keys with their values."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self):
+        """The values."""
+        return (self[key] for key in self._keys)
+
+    def update(self, parameters):
+        """Adds values from a mapping or pairs."""
+        if not isinstance(parameters, Iterable):
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but "
+                "got " + type(parameters).__name__
+            )
+        mapping = isinstance(parameters, (Mapping, ParameterDict))
+        pairs = parameters.items() if mapping else parameters
+        for key, value in pairs:
+            self[key] = value
+
+    def extra_repr(self):
+        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterDict should not be called.")
+
+    def __or__(self, other):
+        out = self.copy()
+        out.update(other)
+        return out
+
+    def __ror__(self, other):
+        out = other.copy()
+        out.update(self)
+        return out
+
+    def __ior__(self, other):
+        self.update(other)
+        return self

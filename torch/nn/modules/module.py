@@ -1,0 +1,526 @@
+"""Module: the base class of everything that has parameters. What a module owns (parameters, buffers,
+submodules) lives in dictionaries, found by attribute access; saving and loading stand in
+module_state.py, hooks in module_hooks.py."""
+
+import torch
+from torch.nn.modules import module_hooks
+from torch.nn.modules.module_hooks import HooksMixin
+from torch.nn.modules.module_state import StateMixin
+from torch.nn.parameter import Buffer, Parameter
+
+__all__ = ["Module"]
+
+
+def _addindent(text, spaces):
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line for line in rest)])
+
+
+def _forward_unimplemented(self, *input):
+    raise NotImplementedError(
+        f'Module [{type(self).__name__}] is missing the required "forward" function'
+    )
+
+
+class Module(HooksMixin, StateMixin):
+    """A part of a network. Subclasses assign parameters, buffers and other modules as attributes in
+    `__init__` and define `forward`."""
+
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+    _compiled_call_impl = None
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init and kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                f"'{next(iter(kwargs))}'"
+            )
+        if not self.call_super_init and args:
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                f"{len(args) + 1} were given"
+            )
+        state = self.__dict__
+        state["training"] = True
+        state["_parameters"] = {}
+        state["_buffers"] = {}
+        state["_non_persistent_buffers_set"] = set()
+        state["_modules"] = {}
+        self._init_hooks()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    forward = _forward_unimplemented
+
+    # ---- calling
+    def _call_impl(self, *args, **kwargs):
+        if not self._has_hooks and not module_hooks.any_global_hooks:
+            return self.forward(*args, **kwargs)
+        return module_hooks.call_with_hooks(self, args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
+        if not self._has_hooks and not module_hooks.any_global_hooks:
+            return self.forward(*args, **kwargs)
+        return module_hooks.call_with_hooks(self, args, kwargs)
+
+    _wrapped_call_impl = __call__
+
+    def compile(self, *args, **kwargs):
+        """Runs calls of this module through torch.compile."""
+        self._compiled_call_impl = torch.compile(self._call_impl, *args, **kwargs)
+
+    # ---- registration
+    def _check_name(self, name, kind, present):
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {torch.typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in present:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name, param):
+        """Adds a parameter, reachable as an attribute of that name. None reserves the name."""
+        self._check_name(name, "parameter", self.__dict__.get("_parameters", ()))
+        if param is None:
+            self._parameters[name] = None
+            return
+        if not isinstance(param, Parameter):
+            raise TypeError(
+                f"cannot assign '{torch.typename(param)}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
+        if param.grad_fn is not None:
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                "the value in the forward() method."
+            )
+        for hook in module_hooks.global_parameter_hooks.values():
+            replaced = hook(self, name, param)
+            if replaced is not None:
+                param = replaced
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Adds a tensor that is part of the module's state but no parameter. Buffers that are not
+        persistent are left out of the state_dict."""
+        self._check_name(name, "buffer", self.__dict__.get("_buffers", ()))
+        if tensor is not None and not isinstance(tensor, torch.Tensor):
+            raise TypeError(
+                f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
+            )
+        for hook in module_hooks.global_buffer_hooks.values():
+            replaced = hook(self, name, tensor)
+            if replaced is not None:
+                tensor = replaced
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name, module):
+        """Adds a submodule, reachable as an attribute of that name."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{torch.typename(module)} is not a Module subclass")
+        self._check_name(name, "module", self.__dict__.get("_modules", ()))
+        for hook in module_hooks.global_module_hooks.values():
+            replaced = hook(self, name, module)
+            if replaced is not None:
+                module = replaced
+        self._modules[name] = module
+
+    def register_module(self, name, module):
+        """Another name of add_module."""
+        self.add_module(name, module)
+
+    # ---- lookup by path
+    def get_submodule(self, target):
+        """The submodule at a dotted path; "" is the module itself."""
+        module = self
+        for name in target.split(".") if target else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Replaces the submodule at a dotted path."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def _get_by_path(self, target, kind, accept):
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        value = getattr(module, name)
+        if not accept(module, name, value):
+            raise AttributeError(f"`{name}` is not {kind}")
+        return value
+
+    def get_parameter(self, target):
+        """The parameter at a dotted path."""
+        return self._get_by_path(
+            target, "an nn.Parameter", lambda m, name, value: isinstance(value, Parameter)
+        )
+
+    def get_buffer(self, target):
+        """The buffer at a dotted path."""
+        return self._get_by_path(target, "a buffer", lambda m, name, value: name in m._buffers)
+
+    def get_extra_state(self):
+        """What a subclass saves beyond tensors; overridden together with set_extra_state."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called."
+        )
+
+    def set_extra_state(self, state):
+        """Takes back what get_extra_state gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called."
+        )
+
+    # ---- attributes
+    def __getattr__(self, name):
+        state = self.__dict__
+        for store in ("_parameters", "_buffers", "_modules"):
+            owned = state.get(store)
+            if owned is not None and name in owned:
+                return owned[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        state = self.__dict__
+        params = state.get("_parameters")
+        if isinstance(value, Parameter):
+            if params is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_parameters")
+            self.register_parameter(name, value)
+            return
+        if params is not None and name in params:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{torch.typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            self.register_parameter(name, value)
+            return
+        modules = state.get("_modules")
+        if isinstance(value, Module):
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_modules")
+            for hook in module_hooks.global_module_hooks.values():
+                replaced = hook(self, name, value)
+                if replaced is not None:
+                    value = replaced
+            modules[name] = value
+            return
+        if modules is not None and name in modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{torch.typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            modules[name] = value
+            return
+        buffers = state.get("_buffers")
+        if isinstance(value, Buffer) or (buffers is not None and name in buffers):
+            self._set_buffer(name, value, buffers)
+            return
+        super().__setattr__(name, value)
+
+    def _forget(self, name, keep):
+        state = self.__dict__
+        state.pop(name, None)
+        for store in ("_parameters", "_buffers", "_modules"):
+            if store != keep and state.get(store):
+                state[store].pop(name, None)
+        if keep != "_buffers":
+            state["_non_persistent_buffers_set"].discard(name)
+
+    def _set_buffer(self, name, value, buffers):
+        if value is not None and not isinstance(value, torch.Tensor):
+            raise TypeError(
+                f"cannot assign '{torch.typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if buffers is None:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        if isinstance(value, Buffer) and name not in buffers:
+            self._forget(name, "_buffers")
+            self.register_buffer(name, value, value.persistent)
+            return
+        for hook in module_hooks.global_buffer_hooks.values():
+            replaced = hook(self, name, value)
+            if replaced is not None:
+                value = replaced
+        buffers[name] = value
+
+    def __delattr__(self, name):
+        for store in (self._parameters, self._buffers, self._modules):
+            if name in store:
+                del store[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self):
+        names = {*dir(type(self)), *self.__dict__}
+        names.update(self._parameters, self._buffers, self._modules)
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    # ---- walking
+    def _named_members(self, members, prefix="", recurse=True, remove_duplicate=True):
+        seen = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for path, module in modules:
+            for name, value in members(module):
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield (path + "." if path else "") + name, value
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """(path, parameter) of this module and, by default, all below it."""
+        yield from self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def parameters(self, recurse=True):
+        """The parameters of this module and, by default, of all below it."""
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """(path, buffer) of this module and, by default, all below it."""
+        yield from self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse=True):
+        """The buffers of this module and, by default, of all below it."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_children(self):
+        """(name, module) of the direct submodules, each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self):
+        """The direct submodules."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """(path, module) of this module and all below it."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is None:
+                continue
+            path = prefix + ("." if prefix else "") + name
+            yield from module.named_modules(memo, path, remove_duplicate)
+
+    def modules(self):
+        """This module and all below it."""
+        for _, module in self.named_modules():
+            yield module
+
+    # ---- changing everything at once
+    def apply(self, fn):
+        """Calls fn on every submodule, children first, then on this module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for key, param in self._parameters.items():
+            if param is None:
+                continue
+            with torch.no_grad():
+                changed = fn(param)
+            if torch.__future__.get_overwrite_module_params_on_conversion():
+                self._parameters[key] = Parameter(changed, param.requires_grad)
+            else:
+                param.data = changed
+            if param.grad is not None:
+                with torch.no_grad():
+                    grad = fn(param.grad)
+                target = self._parameters[key]
+                target.grad = None
+                target.grad = grad
+        for key, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[key] = fn(buffer)
+        return self
+
+    def _cast_floating(self, dtype):
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self):
+        """Floating point parameters and buffers as float32."""
+        return self._cast_floating(torch.float32)
+
+    def double(self):
+        """Floating point parameters and buffers as float64."""
+        return self._cast_floating(torch.float64)
+
+    def half(self):
+        """Floating point parameters and buffers as float16."""
+        return self._cast_floating(torch.float16)
+
+    def bfloat16(self):
+        """Floating point parameters and buffers as bfloat16."""
+        return self._cast_floating(torch.bfloat16)
+
+    def type(self, dst_type):
+        """All parameters and buffers as dst_type."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def cpu(self):
+        """Moves parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        """Moves parameters and buffers to a GPU."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def to_empty(self, *, device, recurse=True):
+        """Moves to a device without copying the values."""
+        return self._apply(lambda t: torch.empty_like(t, device=device), recurse=recurse)
+
+    def to(self, *args, **kwargs):
+        """Moves or casts parameters and buffers in place: to(device), to(dtype), to(tensor),
+        to(memory_format=...). A dtype applies to floating point and complex values only."""
+        device, dtype, non_blocking, format = torch._C._nn._parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+
+        def convert(t):
+            cast = dtype if t.is_floating_point() or t.is_complex() else None
+            if format is not None and t.dim() in (4, 5):
+                return t.to(device, cast, non_blocking, memory_format=format)
+            return t.to(device, cast, non_blocking)
+
+        return self._apply(convert)
+
+    def share_memory(self):
+        """Moves parameters and buffers to shared memory."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def train(self, mode=True):
+        """Switches this module and all below it to training (or evaluation) mode."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """Switches to evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets requires_grad of all parameters."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Clears the gradients of all parameters."""
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if param.grad.grad_fn is not None:
+                param.grad.detach_()
+            else:
+                param.grad.requires_grad_(False)
+            param.grad.zero_()
+
+    # ---- printing and copying
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What a subclass shows of itself between the brackets of its repr."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + _addindent(repr(module), 2) for name, module in self._modules.items()
+        ]
+        body = lines + children
+        if not body:
+            return self._get_name() + "()"
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        return self._get_name() + "(\n  " + "\n  ".join(body) + "\n)"
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._fill_missing_hooks()
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def _replicate_for_data_parallel(self):
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
+

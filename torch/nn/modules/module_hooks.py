@@ -1,0 +1,341 @@
+"""Hooks of modules, and the call that runs them. Modules without hooks never come here: `_has_hooks`
+is kept up to date by registration and removal."""
+
+import itertools
+import weakref
+from collections import OrderedDict
+
+import torch
+
+global_forward_hooks = OrderedDict()
+global_forward_hooks_always_called = OrderedDict()
+global_forward_hooks_with_kwargs = OrderedDict()
+global_forward_pre_hooks = OrderedDict()
+global_backward_hooks = OrderedDict()
+global_backward_pre_hooks = OrderedDict()
+global_parameter_hooks = OrderedDict()
+global_buffer_hooks = OrderedDict()
+global_module_hooks = OrderedDict()
+# True when any hook above concerns calls.
+any_global_hooks = False
+
+_ids = itertools.count()
+_GLOBAL_CALL_HOOKS = (
+    global_forward_hooks,
+    global_forward_pre_hooks,
+    global_backward_hooks,
+    global_backward_pre_hooks,
+)
+
+
+def _refresh_global():
+    global any_global_hooks
+    any_global_hooks = any(_GLOBAL_CALL_HOOKS)
+
+
+class RemovableHandle:
+    """Removes a hook, once; also usable in a with statement."""
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None, after=None):
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extras = extra_dict if isinstance(extra_dict, (list, tuple)) else [extra_dict]
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extras if d is not None)
+        self._after = after
+
+    def remove(self):
+        """Takes the hook out."""
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+        if self._after is not None:
+            self._after()
+
+    def __getstate__(self):
+        return self.hooks_dict_ref(), self.id, [ref() for ref in self.extra_dict_ref]
+
+    def __setstate__(self, state):
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(
+            weakref.ref(OrderedDict() if d is None else d) for d in (extra[0] if extra else ())
+        )
+        self._after = None
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def _register_global(hooks, hook, **extras):
+    handle = RemovableHandle(hooks, after=_refresh_global)
+    hooks[handle.id] = hook
+    _refresh_global()
+    return handle
+
+
+def register_module_forward_pre_hook(hook):
+    """A hook before every module's forward."""
+    return _register_global(global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """A hook after every module's forward."""
+    handle = _register_global(global_forward_hooks, hook)
+    if with_kwargs:
+        global_forward_hooks_with_kwargs[handle.id] = True
+    if always_call:
+        global_forward_hooks_always_called[handle.id] = True
+    return handle
+
+
+def register_module_full_backward_hook(hook):
+    """A hook when gradients with respect to any module's inputs are computed."""
+    return _register_global(global_backward_hooks, hook)
+
+
+register_module_backward_hook = register_module_full_backward_hook
+
+
+def register_module_full_backward_pre_hook(hook):
+    """A hook when gradients reach any module's outputs."""
+    return _register_global(global_backward_pre_hooks, hook)
+
+
+def _register_plain(hooks, hook):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def register_module_parameter_registration_hook(hook):
+    """A hook on every register_parameter."""
+    return _register_plain(global_parameter_hooks, hook)
+
+
+def register_module_buffer_registration_hook(hook):
+    """A hook on every register_buffer."""
+    return _register_plain(global_buffer_hooks, hook)
+
+
+def register_module_module_registration_hook(hook):
+    """A hook on every add_module."""
+    return _register_plain(global_module_hooks, hook)
+
+
+_HOOK_DICTS = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+_CALL_HOOK_DICTS = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks",
+)
+
+
+class HooksMixin:
+    """Registration of a module's own hooks."""
+
+    def _init_hooks(self):
+        state = self.__dict__
+        for name in _HOOK_DICTS:
+            state[name] = OrderedDict()
+        state["_is_full_backward_hook"] = None
+
+    def _fill_missing_hooks(self):
+        state = self.__dict__
+        for name in _HOOK_DICTS:
+            state.setdefault(name, OrderedDict())
+        state.setdefault("_non_persistent_buffers_set", set())
+        state.setdefault("_is_full_backward_hook", None)
+
+    @property
+    def _has_hooks(self):
+        state = self.__dict__
+        return bool(
+            state["_forward_hooks"]
+            or state["_forward_pre_hooks"]
+            or state["_backward_hooks"]
+            or state["_backward_pre_hooks"]
+        )
+
+    def _add_hook(self, store, hook, prepend=False, extras=()):
+        hooks = getattr(self, store)
+        handle = RemovableHandle(hooks, extra_dict=[getattr(self, name) for name in extras])
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """hook(module, args) before forward; may answer other arguments."""
+        handle = self._add_hook(
+            "_forward_pre_hooks", hook, prepend, ("_forward_pre_hooks_with_kwargs",)
+        )
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        return handle
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """hook(module, args, output) after forward; may answer another output."""
+        handle = self._add_hook(
+            "_forward_hooks",
+            hook,
+            prepend,
+            ("_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+        )
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        return handle
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """hook(module, grad_output) when gradients reach the module's outputs."""
+        return self._add_hook("_backward_pre_hooks", hook, prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """hook(module, grad_input, grad_output) when the module's input gradients are there."""
+        if self._is_full_backward_hook is False:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = True
+        return self._add_hook("_backward_hooks", hook, prepend)
+
+    def register_backward_hook(self, hook):
+        """The old form of register_full_backward_hook."""
+        if self._is_full_backward_hook is True:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = False
+        return self._add_hook("_backward_hooks", hook)
+
+    def register_state_dict_pre_hook(self, hook):
+        """hook(module, prefix, keep_vars) before the state_dict is made."""
+        return self._add_hook("_state_dict_pre_hooks", hook)
+
+    def _register_state_dict_hook(self, hook):
+        return self._add_hook("_state_dict_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook):
+        """hook(module, state_dict, prefix, local_metadata) after the state_dict was made."""
+        hook._from_public_api = True
+        return self._add_hook("_state_dict_hooks", hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """hook(module, state_dict, prefix, ...) before loading."""
+        return self._add_hook("_load_state_dict_pre_hooks", _WithModule(hook, self))
+
+    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
+        wrapped = _WithModule(hook, self if with_module else None)
+        return self._add_hook("_load_state_dict_pre_hooks", wrapped)
+
+    def register_load_state_dict_post_hook(self, hook):
+        """hook(module, incompatible_keys) after loading."""
+        return self._add_hook("_load_state_dict_post_hooks", hook)
+
+
+class _WithModule:
+    def __init__(self, hook, module):
+        self.hook = hook
+        self.module = None if module is None else weakref.ref(module)
+
+    def __call__(self, *args, **kwargs):
+        if self.module is None:
+            return self.hook(*args, **kwargs)
+        return self.hook(self.module(), *args, **kwargs)
+
+    def __getstate__(self):
+        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+
+    def __setstate__(self, state):
+        self.hook = state["hook"]
+        self.module = None if state["module"] is None else weakref.ref(state["module"])
+
+
+def _run_pre_hooks(module, args, kwargs):
+    for hook_id, hook in (*global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
+        if hook_id in module._forward_pre_hooks_with_kwargs:
+            answer = hook(module, args, kwargs)
+            if answer is None:
+                continue
+            if not (isinstance(answer, tuple) and len(answer) == 2):
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {answer}."
+                )
+            args, kwargs = answer
+            continue
+        answer = hook(module, args)
+        if answer is not None:
+            args = answer if isinstance(answer, tuple) else (answer,)
+    return args, kwargs
+
+
+def _run_forward_hook(module, hook_id, hook, args, kwargs, result):
+    with_kwargs = (
+        hook_id in module._forward_hooks_with_kwargs or hook_id in global_forward_hooks_with_kwargs
+    )
+    answer = (
+        hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+    )
+    return result if answer is None else answer
+
+
+def call_with_hooks(module, args, kwargs):
+    """forward with all hooks around it, backward hooks included."""
+    ran = set()
+    result = None
+    try:
+        args, kwargs = _run_pre_hooks(module, args, kwargs)
+        backward = None
+        full = (*global_backward_hooks.values(), *module._backward_hooks.values())
+        pre = (*global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
+        if full or pre:
+            from torch.utils.hooks import BackwardHook
+
+            backward = BackwardHook(module, list(full), list(pre))
+            args = backward.setup_input_hook(args)
+        result = module.forward(*args, **kwargs)
+        for hook_id, hook in (*global_forward_hooks.items(), *module._forward_hooks.items()):
+            ran.add(hook_id)
+            result = _run_forward_hook(module, hook_id, hook, args, kwargs, result)
+        return result if backward is None else backward.setup_output_hook(result)
+    except Exception:
+        _run_always_called(module, args, kwargs, result, ran)
+        raise
+
+
+def _run_always_called(module, args, kwargs, result, ran):
+    for hook_id, hook in (*global_forward_hooks.items(), *module._forward_hooks.items()):
+        always = (
+            hook_id in global_forward_hooks_always_called
+            or hook_id in module._forward_hooks_always_called
+        )
+        if always and hook_id not in ran:
+            try:
+                result = _run_forward_hook(module, hook_id, hook, args, kwargs, result)
+            except Exception as error:
+                torch._C._warn(f"module forward hook with always_call=True raised {error!r}")

@@ -1,0 +1,228 @@
+"""Saving and loading of modules: state_dict, load_state_dict, and a report of mismatches that groups
+keys and proposes renames."""
+
+import difflib
+from collections import OrderedDict, namedtuple
+
+import torch
+from torch.nn.parameter import Parameter, is_lazy
+
+_EXTRA_STATE = "_extra_state"
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    __slots__ = ()
+
+    def __repr__(self):
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+def _quoted(keys):
+    return ", ".join(f'"{key}"' for key in keys)
+
+
+def _rename_hint(missing, unexpected):
+    """A sentence about the rename that would resolve most mismatches, or nothing."""
+    for prefix in ("module.", "_orig_mod.", "model."):
+        stripped = {key[len(prefix) :] for key in unexpected if key.startswith(prefix)}
+        if stripped and stripped & set(missing):
+            return (
+                f"Every matching key of the file starts with '{prefix}': remove that prefix, "
+                f"e.g. {{k.removeprefix('{prefix}'): v for k, v in state_dict.items()}}."
+            )
+        added = {prefix + key for key in unexpected}
+        if added & set(missing):
+            return f"Every matching key of the model starts with '{prefix}': add that prefix."
+    pairs = []
+    for key in list(unexpected)[:200]:
+        close = difflib.get_close_matches(key, missing, n=1, cutoff=0.85)
+        if close:
+            pairs.append(f"{key} -> {close[0]}")
+    return "Close names: " + "; ".join(pairs[:5]) + "." if pairs else ""
+
+
+class StateMixin:
+    """The state_dict side of Module."""
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if type(self).get_extra_state is not _base().get_extra_state:
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+        """Everything the module would need to continue elsewhere: parameters and persistent
+        buffers by path. Tensors are detached, not copied, unless keep_vars."""
+        if args:
+            names = ("destination", "prefix", "keep_vars")
+            given = dict(zip(names, args))
+            destination = given.get("destination", destination)
+            prefix = given.get("prefix", prefix)
+            keep_vars = given.get("keep_vars", keep_vars)
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata = dict(version=self._version)
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(
+                    destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars
+                )
+        for hook in self._state_dict_hooks.values():
+            answer = hook(self, destination, prefix, local_metadata)
+            if not getattr(hook, "_from_public_api", False) and answer is not None:
+                destination = answer
+        return destination
+
+    def _load_one(self, key, name, target, value, assign, error_msgs):
+        if not torch.overrides.is_tensor_like(value):
+            error_msgs.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+                f"object from checkpoint but received {type(value)}"
+            )
+            return
+        lazy = is_lazy(target)
+        # Files of old versions hold 0-dim values as one-element vectors.
+        if not lazy and target.dim() == 0 and value.dim() == 1 and value.numel() == 1:
+            value = value[0]
+        if not lazy and value.shape != target.shape:
+            error_msgs.append(
+                f"size mismatch for {key}: copying a param with shape {value.shape} from "
+                f"checkpoint, the shape in current model is {target.shape}."
+            )
+            return
+        try:
+            with torch.no_grad():
+                if not assign:
+                    target.copy_(value)
+                    return
+                if isinstance(target, Parameter):
+                    if not isinstance(value, Parameter):
+                        value = Parameter(value, requires_grad=target.requires_grad)
+                    else:
+                        value.requires_grad_(target.requires_grad)
+                setattr(self, name, value)
+        except Exception as error:
+            error_msgs.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{target.size()} and whose dimensions in the checkpoint are {value.size()}, an "
+                f"exception occurred : {error.args}."
+            )
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
+        buffers = {
+            name: buffer
+            for name, buffer in self._buffers.items()
+            if name not in self._non_persistent_buffers_set
+        }
+        local = {
+            name: value
+            for name, value in (*self._parameters.items(), *buffers.items())
+            if value is not None
+        }
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        for name, target in local.items():
+            key = prefix + name
+            if key in state_dict:
+                self._load_one(key, name, target, state_dict[key], assign, error_msgs)
+            elif strict:
+                missing_keys.append(key)
+        self._load_extra_state(state_dict, prefix, strict, missing_keys, unexpected_keys)
+        if strict:
+            self._find_unexpected(state_dict, prefix, local, unexpected_keys)
+
+    def _load_extra_state(self, state_dict, prefix, strict, missing_keys, unexpected_keys):
+        key = prefix + _EXTRA_STATE
+        if type(self).set_extra_state is not _base().set_extra_state:
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            elif strict:
+                missing_keys.append(key)
+        elif strict and key in state_dict:
+            unexpected_keys.append(key)
+
+    def _find_unexpected(self, state_dict, prefix, local, unexpected_keys):
+        for key in state_dict:
+            if not key.startswith(prefix) or key == prefix + _EXTRA_STATE:
+                continue
+            head, *rest = key[len(prefix) :].split(".", 1)
+            if (rest and head not in self._modules) or (not rest and head not in local):
+                unexpected_keys.append(key)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copies (or, with assign, takes over) the tensors of a state_dict. With strict, missing
+        and unexpected keys raise; the message groups them and proposes renames."""
+        if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
+            raise TypeError(
+                f"Expected state_dict to be dict-like, got {type(state_dict)}."
+            )
+        missing, unexpected, errors = [], [], []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+        if metadata is not None:
+            state_dict._metadata = metadata
+
+        def load(module, state, prefix):
+            local_metadata = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
+            if assign:
+                local_metadata["assign_to_params_buffers"] = assign
+            module._load_from_state_dict(
+                state, prefix, local_metadata, True, missing, unexpected, errors
+            )
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, state, prefix + name + ".")
+            incompatible = _IncompatibleKeys(missing, unexpected)
+            for hook in module._load_state_dict_post_hooks.values():
+                if hook(module, incompatible) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                        "expected to return new values"
+                    )
+
+        load(self, state_dict, "")
+        if strict:
+            hint = _rename_hint(missing, unexpected) if missing and unexpected else ""
+            if hint:
+                errors.insert(0, hint + " ")
+            if unexpected:
+                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
+            if missing:
+                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
+        if errors:
+            listed = "\n\t".join(errors)
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}"
+            )
+        return _IncompatibleKeys(missing, unexpected)
+
+
+def _base():
+    from torch.nn.modules.module import Module
+
+    return Module
