@@ -1,10 +1,11 @@
-"""Operators that change shapes: results and strides against NumPy, what is a view and what is a copy,
-empty and 0-dim tensors, lazy conjugation, the meta device, and the errors users see."""
+"""Operators that change shapes: results and strides against NumPy, what is a view and what is a
+copy, empty and 0-dim tensors, lazy conjugation, the meta device, and the errors users see."""
 
 import itertools
 
 import numpy as np
 import pytest
+
 import torch
 
 
@@ -26,7 +27,7 @@ def element_strides(array):
     return tuple(s // array.itemsize for s in array.strides)
 
 
-# ---- views -------------------------------------------------------------------------------------------
+# ---- views -------------------------------------------------------------------------------------
 
 VIEWS = {
     "permute": (lambda t: t.permute(2, 0, 1), lambda a: a.transpose(2, 0, 1)),
@@ -40,10 +41,15 @@ VIEWS = {
     "slice": (lambda t: t[:, 1:, ::2], lambda a: a[:, 1:, ::2]),
     "diagonal": (lambda t: t.diagonal(1, 0, 2), lambda a: a.diagonal(1, 0, 2)),
     "diagonal_below": (lambda t: t.diagonal(-1, 1, 2), lambda a: a.diagonal(-1, 1, 2)),
-    "unfold": (lambda t: t.unfold(2, 2, 1), lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, 2)),
+    "unfold": (
+        lambda t: t.unfold(2, 2, 1),
+        lambda a: np.lib.stride_tricks.sliding_window_view(a, 2, 2),
+    ),
     "as_strided": (
         lambda t: t.as_strided((3, 2), (2, 5), 1),
-        lambda a: np.lib.stride_tricks.as_strided(a.reshape(-1)[1:], (3, 2), (2 * a.itemsize, 5 * a.itemsize)),
+        lambda a: np.lib.stride_tricks.as_strided(
+            a.reshape(-1)[1:], (3, 2), (2 * a.itemsize, 5 * a.itemsize)
+        ),
     ),
     "view": (lambda t: t.view(4, -1), lambda a: a.reshape(4, 6)),
     "flatten": (lambda t: t.flatten(1), lambda a: a.reshape(2, 12)),
@@ -73,7 +79,11 @@ def test_view_on_meta_has_the_same_geometry(name):
     real = view(numbered(2, 3, 4))
     meta = view(torch.empty(2, 3, 4, device="meta"))
     assert meta.is_meta
-    assert (meta.shape, meta.stride(), meta.storage_offset()) == (real.shape, real.stride(), real.storage_offset())
+    assert (meta.shape, meta.stride(), meta.storage_offset()) == (
+        real.shape,
+        real.stride(),
+        real.storage_offset(),
+    )
 
 
 def test_expand_repeats_without_memory():
@@ -160,7 +170,7 @@ def test_detach_shares_memory_and_version():
     assert base._version == version + 1
 
 
-# ---- pieces ------------------------------------------------------------------------------------------
+# ---- pieces ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
@@ -178,7 +188,9 @@ def test_split_and_chunk_cover_the_dimension(size):
 def test_split_with_sizes_unbind_and_numpy_names():
     base = numbered(4, 6)
     assert [tuple(p.shape) for p in base.split([1, 3, 2], 1)] == [(4, 1), (4, 3), (4, 2)]
-    for ours, theirs in zip(base.tensor_split([1, 4], 1), np.split(base.numpy(), [1, 4], 1), strict=True):
+    for ours, theirs in zip(
+        base.tensor_split([1, 4], 1), np.split(base.numpy(), [1, 4], 1), strict=True
+    ):
         same(ours, theirs)
     for ours, theirs in zip(base.unbind(1), base.numpy().T, strict=True):
         same(ours, theirs)
@@ -187,10 +199,12 @@ def test_split_with_sizes_unbind_and_numpy_names():
     assert [tuple(p.shape) for p in torch.zeros(0).chunk(3)] == [(0,)] * 3
 
 
-# ---- joining -----------------------------------------------------------------------------------------
+# ---- joining -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex128])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex128]
+)
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])
 def test_cat_matches_numpy(dtype, dim):
     parts = [numbered(2, 3, 4).to(dtype), numbered(2, 3, 4).to(dtype), numbered(2, 3, 4).to(dtype)]
@@ -244,10 +258,13 @@ def test_numpy_stacks():
     for name in ("hstack", "vstack", "dstack", "column_stack"):
         same(getattr(torch, name)([a, b]), getattr(np, name)([a.numpy(), b.numpy()]))
     m = numbered(2, 2)
-    same(torch.block_diag(m, a), np.block([[m.numpy(), np.zeros((2, 3))], [np.zeros((1, 2)), a.numpy()[None]]]))
+    same(
+        torch.block_diag(m, a),
+        np.block([[m.numpy(), np.zeros((2, 3))], [np.zeros((1, 2)), a.numpy()[None]]]),
+    )
 
 
-# ---- reordering and repeating ------------------------------------------------------------------------
+# ---- reordering and repeating ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 2), (0, 1, 2), ()])
@@ -259,7 +276,8 @@ def test_flip_matches_numpy(dims):
 
 
 @pytest.mark.parametrize(
-    ("shift", "dims"), [(1, 0), (-1, 1), (7, 2), ((1, 2), (0, 2)), ((1, 1), (2, 2)), (0, 1), (2**62, 2)]
+    ("shift", "dims"),
+    [(1, 0), (-1, 1), (7, 2), ((1, 2), (0, 2)), ((1, 1), (2, 2)), (0, 1), (2**62, 2)],
 )
 def test_roll_matches_numpy(shift, dims):
     base = numbered(2, 3, 4)
@@ -311,10 +329,12 @@ def test_diagonal_constructions_match_numpy(offset):
     same(torch.diag_embed(matrix, offset)[1], np.diag(matrix.numpy()[1], offset))
 
 
-# ---- padding -----------------------------------------------------------------------------------------
+# ---- padding -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")]
+)
 @pytest.mark.parametrize("padded", [1, 2, 3])
 def test_edge_padding_matches_numpy(ours, theirs, padded):
     base = numbered(2, 3, 4, 5, 4)[(0,) * (3 - padded)]
@@ -325,7 +345,10 @@ def test_edge_padding_matches_numpy(ours, theirs, padded):
 
 def test_constant_padding_grows_and_crops():
     base = numbered(2, 3)
-    same(torch._C._nn.pad(base, (1, 2, 0, 1), value=7), np.pad(base.numpy(), ((0, 1), (1, 2)), constant_values=7))
+    same(
+        torch._C._nn.pad(base, (1, 2, 0, 1), value=7),
+        np.pad(base.numpy(), ((0, 1), (1, 2)), constant_values=7),
+    )
     same(torch._C._nn.pad(base, (-1, 1)), [[1, 2, 0], [4, 5, 0]])
     with pytest.raises(RuntimeError, match="negative"):
         torch._C._nn.pad(base, (-2, -2))
@@ -334,12 +357,17 @@ def test_constant_padding_grows_and_crops():
 def test_pixel_shuffle_is_undone_by_unshuffle():
     base = numbered(2, 8, 3, 2)
     out = torch.pixel_shuffle(base, 2)
-    same(out, base.numpy().reshape(2, 2, 2, 2, 3, 2).transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 6, 4))
+    same(
+        out, base.numpy().reshape(2, 2, 2, 2, 3, 2).transpose(0, 1, 4, 2, 5, 3).reshape(2, 2, 6, 4)
+    )
     same(torch.pixel_unshuffle(out, 2), base.numpy())
-    same(torch.channel_shuffle(base, 4), base.numpy().reshape(2, 4, 2, 3, 2).swapaxes(1, 2).reshape(2, 8, 3, 2))
+    same(
+        torch.channel_shuffle(base, 4),
+        base.numpy().reshape(2, 4, 2, 3, 2).swapaxes(1, 2).reshape(2, 8, 3, 2),
+    )
 
 
-# ---- grids -------------------------------------------------------------------------------------------
+# ---- grids -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
@@ -356,7 +384,10 @@ def test_combinations_and_products_match_itertools(with_replacement):
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     expected = np.array(list(choose(vector.tolist(), 3)))
     same(torch.combinations(vector, 3, with_replacement), expected)
-    same(torch.cartesian_prod(vector, vector), np.array(list(itertools.product(vector.tolist(), repeat=2))))
+    same(
+        torch.cartesian_prod(vector, vector),
+        np.array(list(itertools.product(vector.tolist(), repeat=2))),
+    )
 
 
 def test_atleast_and_broadcast():
@@ -365,7 +396,7 @@ def test_atleast_and_broadcast():
     assert a.shape == b.shape == (3, 4)
 
 
-# ---- lazy conjugation --------------------------------------------------------------------------------
+# ---- lazy conjugation --------------------------------------------------------------------------
 
 
 def test_conjugate_view_is_lazy_and_right():
@@ -400,12 +431,16 @@ def test_complex_as_real_and_back():
     same(torch.view_as_complex(pairs), base.numpy())
 
 
-# ---- copies ------------------------------------------------------------------------------------------
+# ---- copies ------------------------------------------------------------------------------------
 
 
 def test_view_copies_own_their_memory():
     base = numbered(2, 3)
-    for out in (torch.t_copy(base), torch.permute_copy(base, (1, 0)), torch.transpose_copy(base, 0, 1)):
+    for out in (
+        torch.t_copy(base),
+        torch.permute_copy(base, (1, 0)),
+        torch.transpose_copy(base, 0, 1),
+    ):
         same(out, base.numpy().T)
         assert out.is_contiguous() and not shares_memory(out, base)
     for ours, theirs in zip(torch.unbind_copy(base), base.numpy(), strict=True):
@@ -414,7 +449,7 @@ def test_view_copies_own_their_memory():
     same(torch.diagonal_copy(base, out=out), [0, 4])
 
 
-# ---- errors ------------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------
 
 M = torch.ones(2, 3)
 ERRORS = [
@@ -423,7 +458,11 @@ ERRORS = [
     (lambda: M.view(-2, 3), RuntimeError, "invalid shape dimension -2"),
     (lambda: M.view(2**62, 2**62), RuntimeError, "overflow|large|invalid"),
     (lambda: torch.ones(0, 3).view(-1, 0), RuntimeError, "ambiguous"),
-    (lambda: M.expand(3, 3), RuntimeError, r"expanded size of the tensor \(3\) must match the existing size \(2\)"),
+    (
+        lambda: M.expand(3, 3),
+        RuntimeError,
+        r"expanded size of the tensor \(3\) must match the existing size \(2\)",
+    ),
     (lambda: M.expand(3), RuntimeError, "number of sizes provided"),
     (lambda: M.permute(0), RuntimeError, "number of dimensions in the tensor input does not match"),
     (lambda: M.permute(0, 0), RuntimeError, "duplicate dims"),
@@ -448,15 +487,27 @@ ERRORS = [
     (lambda: torch.ones(1, 1, 1).t(), RuntimeError, "expects a tensor with <= 2 dimensions"),
     (lambda: torch.cat([]), ValueError, "non-empty list"),
     (lambda: torch.cat([M, torch.ones(2)]), RuntimeError, "same number of dimensions"),
-    (lambda: torch.cat([M, torch.ones(2, 4)]), RuntimeError, "Sizes of tensors must match except in dimension 0"),
+    (
+        lambda: torch.cat([M, torch.ones(2, 4)]),
+        RuntimeError,
+        "Sizes of tensors must match except in dimension 0",
+    ),
     (lambda: torch.stack([M, torch.ones(2)]), RuntimeError, "equal size"),
     (lambda: M.roll((1, 2), 0), RuntimeError, "must align"),
     (lambda: M[0].tril(), RuntimeError, "at least 2 dimensions"),
     (lambda: M.repeat(2), RuntimeError, "can not be smaller"),
     (lambda: M.repeat(2**62, 2**62), RuntimeError, "overflow|large"),
     (lambda: M.repeat_interleave(-1), RuntimeError, "non-negative"),
-    (lambda: torch._C._nn.pad(M, (3, 1), "reflect"), RuntimeError, "should be less than the corresponding"),
-    (lambda: torch._C._nn.pad(M, (1, 1), "other"), NotImplementedError, "Unrecognised padding mode"),
+    (
+        lambda: torch._C._nn.pad(M, (3, 1), "reflect"),
+        RuntimeError,
+        "should be less than the corresponding",
+    ),
+    (
+        lambda: torch._C._nn.pad(M, (1, 1), "other"),
+        NotImplementedError,
+        "Unrecognised padding mode",
+    ),
     (lambda: M.view(torch.complex128), RuntimeError, "must be divisible by 4"),
     (lambda: torch.view_as_complex(torch.ones(3)), RuntimeError, "last dimension of size 2"),
     (lambda: torch.meshgrid(M, indexing="ij"), RuntimeError, "Expected 0D or 1D"),
@@ -470,7 +521,7 @@ def test_errors_have_type_and_phrase(index):
         call()
 
 
-# ---- sequences ---------------------------------------------------------------------------------------
+# ---- sequences ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

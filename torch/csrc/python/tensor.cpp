@@ -5,6 +5,7 @@
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/subclass.h>
+#include <torch/csrc/python/tensor_apply.h>
 #include <torch/csrc/python/torch_function.h>
 #include <torch/csrc/python/wrap.h>
 
@@ -204,6 +205,12 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return legacy_tensor_new(type, args, kwargs); });
 }
 
+// Tensors hash by identity, and to the number id() gives: programs key tables with either.
+Py_hash_t tensor_hash(PyObject* self) {
+  PyRef id(PyLong_FromVoidPtr(self));
+  return id ? PyObject_Hash(id.get()) : -1;
+}
+
 PyMappingMethods as_mapping;
 PyNumberMethods as_number;
 
@@ -279,7 +286,7 @@ void fill_base_type() {
   type.tp_as_mapping = &as_mapping;
   type.tp_as_number = &as_number;
   type.tp_richcompare = tensor_richcompare;
-  type.tp_hash = PyBaseObject_Type.tp_hash;
+  type.tp_hash = tensor_hash;
   type.tp_getset = tensor_properties;
   type.tp_methods = tensor_methods;
 }
@@ -322,7 +329,9 @@ bool init_tensor(PyObject* module) {
   if (!add_type(module, &TensorMetaType)) return false;
   fill_base_type();
   if (!add_type(module, &TensorBaseType)) return false;
-  if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods)) return false;
+  if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods) ||
+      !add_methods(tensor_apply_methods))
+    return false;
   // Python 2's names, which programs still use.
   static constexpr const char* kOldNames[][2] = {{"__div__", "__truediv__"},
                                                  {"__rdiv__", "__rtruediv__"},

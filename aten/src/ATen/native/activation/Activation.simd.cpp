@@ -37,22 +37,22 @@ struct PreluInput {
 
 namespace CRESSET_ISA {
 template <class F, int kInputs, int kParams>
-constexpr LoopTable table() {
+constexpr LoopTable activation_table() {
   return make_loop_table<F, kInputs, kParams, OutKind::Same>(types::floating{});
 }
-const LoopTable activation_Gelu = table<fn::Gelu, 1, 0>();
-const LoopTable activation_GeluTanh = table<fn::GeluTanh, 1, 0>();
-const LoopTable activation_GeluBackward = table<fn::GeluBackward, 2, 0>();
-const LoopTable activation_GeluTanhBackward = table<fn::GeluTanhBackward, 2, 0>();
-const LoopTable activation_EluBackward = table<fn::EluBackward, 2, 3>();
-const LoopTable activation_EluBackwardFromResult = table<fn::EluBackwardFromResult, 2, 3>();
-const LoopTable activation_LeakyReluBackward = table<fn::LeakyReluBackward, 2, 1>();
-const LoopTable activation_LogSigmoid = table<fn::LogSigmoid, 1, 0>();
-const LoopTable activation_LogSigmoidBackward = table<fn::LogSigmoidBackward, 2, 0>();
-const LoopTable activation_LogitBackward = table<fn::LogitBackward, 2, 1>();
-const LoopTable activation_Glu = table<fn::Glu, 2, 0>();
-const LoopTable activation_GluGate = table<fn::GluGate, 3, 0>();
-const LoopTable activation_PreluSlope = table<fn::PreluSlope, 2, 0>();
-const LoopTable activation_PreluInput = table<fn::PreluInput, 3, 0>();
+const LoopTable activation_Gelu = activation_table<fn::Gelu, 1, 0>();
+const LoopTable activation_GeluTanh = activation_table<fn::GeluTanh, 1, 0>();
+const LoopTable activation_GeluBackward = activation_table<fn::GeluBackward, 2, 0>();
+const LoopTable activation_GeluTanhBackward = activation_table<fn::GeluTanhBackward, 2, 0>();
+const LoopTable activation_EluBackward = activation_table<fn::EluBackward, 2, 3>();
+const LoopTable activation_EluBackwardFromResult = activation_table<fn::EluBackwardFromResult, 2, 3>();
+const LoopTable activation_LeakyReluBackward = activation_table<fn::LeakyReluBackward, 2, 1>();
+const LoopTable activation_LogSigmoid = activation_table<fn::LogSigmoid, 1, 0>();
+const LoopTable activation_LogSigmoidBackward = activation_table<fn::LogSigmoidBackward, 2, 0>();
+const LoopTable activation_LogitBackward = activation_table<fn::LogitBackward, 2, 1>();
+const LoopTable activation_Glu = activation_table<fn::Glu, 2, 0>();
+const LoopTable activation_GluGate = activation_table<fn::GluGate, 3, 0>();
+const LoopTable activation_PreluSlope = activation_table<fn::PreluSlope, 2, 0>();
+const LoopTable activation_PreluInput = activation_table<fn::PreluInput, 3, 0>();
 }  // namespace CRESSET_ISA
 }  // namespace at::native

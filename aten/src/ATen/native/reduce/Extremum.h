@@ -20,9 +20,13 @@ struct MaxOp {
     if constexpr (vm::is_floating_v<vec::element_t<V>>) return vm::select((b > a) | (b != b), b, a);
     else return vm::select(b > a, b, a);
   }
+  template <class V>
+  CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b > a, b, a); }
 };
 
 struct MinOp : MaxOp {
+  template <class V>
+  CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b < a, b, a); }
   template <class A>
   CRESSET_FN A identity() {
     if constexpr (vm::is_floating_v<A>) return c10::numeric_limits<A>::infinity();

@@ -10,6 +10,8 @@
 //   template <class V> V map(V x, V param)  on accumulator-typed scalars and registers
 //   template <class V> V fold(V a, V b)
 // and for complex elements folded as real numbers `template <class A> A map_complex(complex<A>, A)`.
+// An operation in which a NaN decides may add `template <class V> V fold_ordered(V a, V b)`, a cheaper
+// fold that is right when neither is NaN; rows use it and fall back when they meet a NaN.
 #pragma once
 
 #include <type_traits>
@@ -50,6 +52,12 @@ C10_ALWAYS_INLINE A load_as(const char* p) {
   }
 }
 
+template <class Op, class V, class = void>
+inline constexpr bool has_ordered_v = false;
+template <class Op, class V>
+inline constexpr bool has_ordered_v<Op, V, std::void_t<decltype(Op::template fold_ordered<V>(V(), V()))>> =
+    vm::is_floating_v<vec::element_t<V>>;
+
 template <class Op, class T>
 struct Fold {
   using A = typename Op::template acc<T>;
@@ -66,6 +74,25 @@ struct Fold {
   }
 
   // ---- one contiguous run
+  // The fold of whole groups of eight registers by the cheaper fold, into acc; false when a NaN (or
+  // infinities of both signs, whose sum is one) was met. One comparison looks at two registers.
+  template <class V>
+  C10_ALWAYS_INLINE static bool ordered_groups(V* acc, const char* in, int64_t groups, V p) {
+    using IO = vec::VecIO<T>;
+    constexpr int64_t step = V::kLanes * static_cast<int64_t>(sizeof(T));
+    vec::Mask<A> nan = {};
+    for (; groups > 0; --groups, in += 8 * step) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 8; k += 2) {
+        const V x = Op::map(IO::load(in + k * step), p), y = Op::map(IO::load(in + (k + 1) * step), p);
+        const V both = x + y;
+        nan = nan | (both != both);
+        acc[k] = Op::fold_ordered(acc[k], x);
+        acc[k + 1] = Op::fold_ordered(acc[k + 1], y);
+      }
+    }
+    return !vec::any(nan);
+  }
   C10_ALWAYS_INLINE static A row_vector(const char* in, int64_t n, A param) {
     using V = vec::Vec<A>;
     using IO = vec::VecIO<T>;
@@ -79,6 +106,16 @@ struct Fold {
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) acc[k] = V(Op::template identity<A>());
       const char* at = in;
+      if constexpr (has_ordered_v<Op, V>) {
+        const int64_t groups = n / (8 * lanes);
+        if (C10_LIKELY(ordered_groups(acc, in, groups, p))) {
+          i = groups * 8 * lanes;
+          at += groups * 8 * step;
+        } else {
+#pragma GCC unroll 8
+          for (int k = 0; k < 8; ++k) acc[k] = V(Op::template identity<A>());
+        }
+      }
       for (; i + 8 * lanes <= n; i += 8 * lanes, at += 8 * step) {
 #pragma GCC unroll 8
         for (int k = 0; k < 8; ++k) acc[k] = Op::fold(acc[k], Op::map(IO::load(at + k * step), p));

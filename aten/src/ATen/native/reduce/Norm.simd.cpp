@@ -39,12 +39,16 @@ struct AbsPowSum : AbsSum {
 struct AbsMax : AbsSum {
   template <class V>
   CRESSET_FN V fold(V a, V b) { return MaxOp::fold(a, b); }
+  template <class V>
+  CRESSET_FN V fold_ordered(V a, V b) { return MaxOp::fold_ordered(a, b); }
 };
 struct AbsMin : AbsSum {
   template <class A>
   CRESSET_FN A identity() { return c10::numeric_limits<A>::infinity(); }
   template <class V>
   CRESSET_FN V fold(V a, V b) { return MinOp::fold(a, b); }
+  template <class V>
+  CRESSET_FN V fold_ordered(V a, V b) { return MinOp::fold_ordered(a, b); }
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
-// cat: one shape function and one kernel. Where all inputs are dense in the output's own order of memory
-// the result consists of rows in which each input contributes one block of bytes, whatever the dtype and
-// rank; the blocks are copied by memcpy and large results are shared between threads by output bytes.
-// Other inputs (strided, or of another dtype) are copied piece by piece through copy_.
+// cat: one shape function and one kernel. Where all inputs are dense in the output's own order of
+// memory the result consists of rows in which each input contributes one block of bytes, whatever
+// the dtype and rank; the blocks are copied by memcpy and large results are shared between threads
+// by output bytes. Other inputs (strided, or of another dtype) are copied piece by piece through
+// copy_.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -20,13 +21,13 @@ namespace {
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
 
 void check_cat_sizes(const Tensor& first, const Tensor& t, int64_t dim, size_t position) {
-  TORCH_CHECK(first.dim() == t.dim(), "Tensors must have same number of dimensions: got ", first.dim(), " and ",
-              t.dim());
+  TORCH_CHECK(first.dim() == t.dim(), "Tensors must have same number of dimensions: got ",
+              first.dim(), " and ", t.dim());
   for (int64_t d = 0; d < t.dim(); ++d) {
     if (d == dim) continue;
     TORCH_CHECK(t.size(d) == first.size(d), "Sizes of tensors must match except in dimension ", dim,
-                ". Expected size ", first.size(d), " but got size ", t.size(d), " for tensor number ", position,
-                " in the list.");
+                ". Expected size ", first.size(d), " but got size ", t.size(d),
+                " for tensor number ", position, " in the list.");
   }
 }
 
@@ -35,14 +36,15 @@ MemoryFormat common_format(TensorList tensors) {
   std::optional<MemoryFormat> format;
   for (const Tensor& t : tensors) {
     const MemoryFormat own = t.suggest_memory_format();
-    if (own == MemoryFormat::Contiguous || (format && *format != own)) return MemoryFormat::Contiguous;
+    if (own == MemoryFormat::Contiguous || (format && *format != own))
+      return MemoryFormat::Contiguous;
     format = own;
   }
   return *format;
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -52,9 +54,12 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     TORCH_CHECK(t.defined(), "torch.cat(): tensor number ", i, " in the list is undefined");
-    TORCH_CHECK(t.dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    TORCH_CHECK(t.device() == tensors[0].device(), "torch.cat(): all input tensors must be on the same device. "
-                "Received ", tensors[0].device(), " and ", t.device());
+    TORCH_CHECK(t.dim() > 0, "zero-dimensional tensor (at position ", i,
+                ") cannot be concatenated");
+    TORCH_CHECK(t.device() == tensors[0].device(),
+                "torch.cat(): all input tensors must be on the same device. "
+                "Received ",
+                tensors[0].device(), " and ", t.device());
     if (first == nullptr && !native::skipped(t)) first = &t;
   }
   const ScalarType dtype = result_type_of(tensors);
@@ -65,7 +70,8 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
   for (size_t i = 0; target.defined() && i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     TORCH_CHECK(!t.is_alias_of(target) || t.numel() == 0 || target.numel() == 0,
-                "unsupported operation: the input tensors cannot refer to any of the output memory locations. Found "
+                "unsupported operation: the input tensors cannot refer to any of the output memory "
+                "locations. Found "
                 "overlap in input tensor ",
                 i);
   }
@@ -81,7 +87,8 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (native::skipped(tensors[i])) continue;
     native::check_cat_sizes(*first, tensors[i], d, i);
-    TORCH_CHECK(!c10::add_overflows(sizes[d], tensors[i].size(d), &sizes[d]), "torch.cat(): the result is too large");
+    TORCH_CHECK(!c10::add_overflows(sizes[d], tensors[i].size(d), &sizes[d]),
+                "torch.cat(): the result is too large");
   }
   const MemoryFormat format = native::common_format(tensors);
   if (format == MemoryFormat::Contiguous || sizes.size() != static_cast<size_t>(tensors[0].dim())) {
@@ -91,7 +98,7 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
   }
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 namespace {
@@ -99,8 +106,8 @@ namespace {
 // What one input puts into each row of the output.
 struct Block {
   const char* data;
-  int64_t bytes;   // per row
-  int64_t offset;  // in the row
+  int64_t bytes;  // per row
+  int64_t offset; // in the row
 };
 using Blocks = c10::SmallVector<Block, 8>;
 
@@ -110,9 +117,10 @@ constexpr int64_t kCatGrainBytes = 128 * 1024;
 void copy_bytes(char* out, const Blocks& blocks, int64_t row, int64_t begin, int64_t end) {
   int64_t r = begin / row;
   int64_t at = begin % row;
-  size_t i = static_cast<size_t>(
-      std::upper_bound(blocks.begin(), blocks.end(), at, [](int64_t v, const Block& b) { return v < b.offset; }) -
-      blocks.begin() - 1);
+  size_t i =
+      static_cast<size_t>(std::upper_bound(blocks.begin(), blocks.end(), at,
+                                           [](int64_t v, const Block& b) { return v < b.offset; }) -
+                          blocks.begin() - 1);
   while (begin < end) {
     const Block& b = blocks[i];
     const int64_t inside = at - b.offset;
@@ -136,7 +144,8 @@ void copy_elements(char* out, const Blocks& blocks, int64_t row, int64_t begin, 
   for (const Block& b : blocks) {
     const char* from = b.data + begin * static_cast<int64_t>(sizeof(T));
     char* to = out + begin * row + b.offset;
-    for (int64_t r = begin; r < end; ++r, to += row, from += sizeof(T)) std::memcpy(to, from, sizeof(T));
+    for (int64_t r = begin; r < end; ++r, to += row, from += sizeof(T))
+      std::memcpy(to, from, sizeof(T));
   }
 }
 
@@ -160,7 +169,8 @@ void copy_blocks(char* out, const Blocks& blocks, int64_t row, int64_t rows) {
                       try_copy_elements<uint16_t>(out, blocks, row, rows) ||
                       try_copy_elements<uint8_t>(out, blocks, row, rows);
   if (copied) return;
-  parallel_for(0, rows * row, kCatGrainBytes, [&](int64_t b, int64_t e) { copy_bytes(out, blocks, row, b, e); });
+  parallel_for(0, rows * row, kCatGrainBytes,
+               [&](int64_t b, int64_t e) { copy_bytes(out, blocks, row, b, e); });
 }
 
 // Bytes of the part of `t` that lies together for one index of everything outside `dim` in memory.
@@ -191,15 +201,17 @@ void copy_pieces(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-}  // namespace
+} // namespace
 
 void cat_cpu(TensorList tensors, int64_t dim, const Tensor& out) {
   if (out.numel() == 0) return;
   const int64_t d = wrap_dim(dim, out.dim());
-  const MemoryFormat format = out.is_contiguous() ? MemoryFormat::Contiguous : out.suggest_memory_format();
+  const MemoryFormat format =
+      out.is_contiguous() ? MemoryFormat::Contiguous : out.suggest_memory_format();
   bool dense = out.is_contiguous(format);
   for (const Tensor& t : tensors)
-    dense = dense && (skipped(t) || (t.scalar_type() == out.scalar_type() && t.is_contiguous(format)));
+    dense =
+        dense && (skipped(t) || (t.scalar_type() == out.scalar_type() && t.is_contiguous(format)));
   if (!dense) return copy_pieces(tensors, d, out);
 
   Blocks blocks;
@@ -219,5 +231,5 @@ void cat_cpu(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -1,6 +1,6 @@
-// Complex numbers seen as pairs of real ones, and the two lazy bits: a conjugate or negative view only
-// sets a dispatch key on an alias, and the fallbacks in LazyBits.cpp materialise it for operators that
-// read the elements.
+// Complex numbers seen as pairs of real ones, and the two lazy bits: a conjugate or negative view
+// only sets a dispatch key on an alias, and the fallbacks in LazyBits.cpp materialise it for
+// operators that read the elements.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Native.h>
@@ -15,10 +15,11 @@ namespace at::native {
 
 Tensor view_as_real(const Tensor& self) {
   TORCH_CHECK(self.is_complex(), "view_as_real is only supported for complex tensors");
-  TORCH_CHECK(!self.is_conj(),
-              "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
-              "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias "
-              "the original.");
+  TORCH_CHECK(!self.is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To "
+                               "resolve the conjugate tensor so you can "
+                               "view it as real, use self.resolve_conj(); however, be warned that "
+                               "the resulting tensor will NOT alias "
+                               "the original.");
   DimVector sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
@@ -30,7 +31,8 @@ Tensor view_as_real(const Tensor& self) {
 Tensor view_as_complex(const Tensor& self) {
   const ScalarType type = self.scalar_type();
   TORCH_CHECK(type == kHalf || type == kFloat || type == kDouble,
-              "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+              "view_as_complex is only supported for half, float and double tensors, but got a "
+              "tensor of scalar type: ",
               type);
   TORCH_CHECK(self.dim() != 0, "Input tensor must have one or more dimensions");
   DimVector sizes(self.sizes()), strides(self.strides());
@@ -43,7 +45,8 @@ Tensor view_as_complex(const Tensor& self) {
     s /= 2;
   }
   TORCH_CHECK(self.storage_offset() % 2 == 0, "Tensor must have a storage_offset divisible by 2");
-  return detail::view_of_dtype(self, c10::toComplexType(type), sizes, strides, self.storage_offset() / 2);
+  return detail::view_of_dtype(self, c10::toComplexType(type), sizes, strides,
+                               self.storage_offset() / 2);
 }
 
 Tensor real(const Tensor& self) {
@@ -64,13 +67,17 @@ Tensor _conj(const Tensor& self) {
   return out;
 }
 Tensor conj(const Tensor& self) { return self.is_complex() ? at::_conj(self) : self; }
-Tensor resolve_conj(const Tensor& self) { return self.is_conj() ? at::conj_physical(at::_conj(self)) : self; }
+Tensor resolve_conj(const Tensor& self) {
+  return self.is_conj() ? at::conj_physical(at::_conj(self)) : self;
+}
 
 Tensor _neg_view(const Tensor& self) {
   Tensor out = detail::view_of(self, self.sizes(), self.strides(), self.storage_offset());
   out.unsafeGetTensorImpl()->set_neg(!self.is_neg());
   return out;
 }
-Tensor resolve_neg(const Tensor& self) { return self.is_neg() ? at::neg(at::_neg_view(self)) : self; }
+Tensor resolve_neg(const Tensor& self) {
+  return self.is_neg() ? at::neg(at::_neg_view(self)) : self;
+}
 
-}  // namespace at::native
+} // namespace at::native

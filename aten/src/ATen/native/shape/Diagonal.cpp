@@ -24,14 +24,14 @@ void meta_triu(OutputBuilder& out, const Tensor& self, int64_t) {
   out.set_on(0, self.sizes(), self.scalar_type(), self.device());
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 namespace {
 
 // One row: columns [begin, end) are kept, the others become zero. In place when `to` is `from`.
-template <class T>
-void triangle_row(char* to, const char* from, int64_t from_step, int64_t begin, int64_t end, int64_t columns) {
+template <class T> void triangle_row(char* to, const char* from, int64_t from_step, int64_t begin,
+                                     int64_t end, int64_t columns) {
   constexpr int64_t size = sizeof(T);
   std::memset(to, 0, static_cast<size_t>(begin * size));
   std::memset(to + end * size, 0, static_cast<size_t>((columns - end) * size));
@@ -41,7 +41,8 @@ void triangle_row(char* to, const char* from, int64_t from_step, int64_t begin, 
   if (from_step == size) {
     std::memcpy(to, from, static_cast<size_t>((end - begin) * size));
   } else {
-    for (int64_t j = begin; j < end; ++j, to += size, from += from_step) std::memcpy(to, from, sizeof(T));
+    for (int64_t j = begin; j < end; ++j, to += size, from += from_step)
+      std::memcpy(to, from, sizeof(T));
   }
 }
 
@@ -50,8 +51,8 @@ int64_t edge(int64_t row, int64_t diagonal, int64_t columns) {
   return std::clamp<int64_t>(row + diagonal + 1, 0, columns);
 }
 
-template <class T>
-void triangle_rows(const Tensor& self, int64_t diagonal, bool upper, const Tensor& out, int64_t begin, int64_t end) {
+template <class T> void triangle_rows(const Tensor& self, int64_t diagonal, bool upper,
+                                      const Tensor& out, int64_t begin, int64_t end) {
   const IntArrayRef sizes = self.sizes(), strides = self.strides();
   const int64_t ndim = self.dim(), rows = sizes[ndim - 2], columns = sizes[ndim - 1];
   const int64_t from_step = strides[ndim - 1] * static_cast<int64_t>(sizeof(T));
@@ -63,7 +64,8 @@ void triangle_rows(const Tensor& self, int64_t diagonal, bool upper, const Tenso
       offset += left % sizes[d] * strides[d];
       left /= sizes[d];
     }
-    const char* from = static_cast<const char*>(self.const_data_ptr()) + offset * static_cast<int64_t>(sizeof(T));
+    const char* from =
+        static_cast<const char*>(self.const_data_ptr()) + offset * static_cast<int64_t>(sizeof(T));
     const int64_t row = r % rows;
     const int64_t first = upper ? edge(row, diagonal - 1, columns) : 0;
     const int64_t last = upper ? columns : edge(row, diagonal, columns);
@@ -77,6 +79,8 @@ void triangle_cpu(const Tensor& self, int64_t diagonal, bool upper, const Tensor
   // Beyond the matrix every diagonal is the same; clamping keeps the arithmetic in range.
   const int64_t limit = self.size(-2) + columns + 1;
   diagonal = std::clamp(diagonal, -limit, limit);
+  std::optional<BlockingRegion> unlocked;
+  if (self.numel() > 32768) unlocked.emplace();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, all_rows, std::max<int64_t>(1, 32768 / columns),
@@ -84,13 +88,18 @@ void triangle_cpu(const Tensor& self, int64_t diagonal, bool upper, const Tensor
   });
 }
 
-}  // namespace
+} // namespace
 
-void tril_cpu(const Tensor& self, int64_t diagonal, const Tensor& out) { triangle_cpu(self, diagonal, false, out); }
-void triu_cpu(const Tensor& self, int64_t diagonal, const Tensor& out) { triangle_cpu(self, diagonal, true, out); }
+void tril_cpu(const Tensor& self, int64_t diagonal, const Tensor& out) {
+  triangle_cpu(self, diagonal, false, out);
+}
+void triu_cpu(const Tensor& self, int64_t diagonal, const Tensor& out) {
+  triangle_cpu(self, diagonal, true, out);
+}
 
 Tensor diag(const Tensor& self, int64_t diagonal) {
-  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", self.dim(), "D");
+  TORCH_CHECK(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ",
+              self.dim(), "D");
   if (self.dim() == 1) return at::diag_embed(self, diagonal);
   return at::diagonal(self, diagonal).clone(MemoryFormat::Contiguous);
 }
@@ -112,7 +121,9 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   return out;
 }
 
-Tensor diagflat(const Tensor& self, int64_t offset) { return at::diag_embed(self.contiguous().view({-1}), offset); }
+Tensor diagflat(const Tensor& self, int64_t offset) {
+  return at::diag_embed(self.contiguous().view({-1}), offset);
+}
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -1,6 +1,6 @@
-// Views that reorder, add or drop dimensions, and their in-place forms, which change the geometry of
-// the tensor itself. Geometry first, as plain lists: the view and the in-place form then differ in their
-// last line only.
+// Views that reorder, add or drop dimensions, and their in-place forms, which change the geometry
+// of the tensor itself. Geometry first, as plain lists: the view and the in-place form then differ
+// in their last line only.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
@@ -42,8 +42,7 @@ DimLists transposed(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 // Without the dimensions of size 1 that `drop` accepts.
-template <class F>
-DimLists squeezed(const Tensor& self, const F& drop) {
+template <class F> DimLists squeezed(const Tensor& self, const F& drop) {
   const IntArrayRef sizes = self.sizes(), strides = self.strides();
   DimLists g;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -76,10 +75,11 @@ DimLists unsqueezed(const Tensor& self, int64_t dim) {
 }
 
 void check_t(const Tensor& self, const char* name) {
-  TORCH_CHECK(self.dim() <= 2, name, " expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+  TORCH_CHECK(self.dim() <= 2, name, " expects a tensor with <= 2 dimensions, but self is ",
+              self.dim(), "D");
 }
 
-}  // namespace
+} // namespace
 
 Tensor permute(const Tensor& self, IntArrayRef dims) {
   const DimVector order = permutation(dims, self.dim());
@@ -98,11 +98,15 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 Tensor& transpose_(Tensor& self, int64_t dim0, int64_t dim1) {
   return assign_lists(self, transposed(self, dim0, dim1));
 }
-Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose(axis0, axis1); }
+Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
+  return self.transpose(axis0, axis1);
+}
 Tensor& swapaxes_(Tensor& self, int64_t axis0, int64_t axis1) {
   return at::_ops::transpose_::call(self, axis0, axis1);
 }
-Tensor swapdims(const Tensor& self, int64_t dim0, int64_t dim1) { return self.transpose(dim0, dim1); }
+Tensor swapdims(const Tensor& self, int64_t dim0, int64_t dim1) {
+  return self.transpose(dim0, dim1);
+}
 Tensor& swapdims_(Tensor& self, int64_t dim0, int64_t dim1) {
   return at::_ops::transpose_::call(self, dim0, dim1);
 }
@@ -119,22 +123,27 @@ Tensor& t_(Tensor& self) {
 Tensor numpy_T(const Tensor& self) {
   const int64_t n = self.dim();
   if (n != 2 && n != 0)
-    TORCH_WARN_ONCE("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                    "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices "
-                    "or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
+    TORCH_WARN_ONCE(
+        "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+        "deprecated and "
+        "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+        "matrices "
+        "or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
   DimVector order;
   for (int64_t d = n - 1; d >= 0; --d) order.push_back(d);
   return self.permute(order);
 }
 Tensor mT(const Tensor& self) {
   if (self.dim() == 0) return self;
-  TORCH_CHECK(self.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(),
+  TORCH_CHECK(self.dim() >= 2,
+              "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(),
               "-D tensor.");
   return self.transpose(-2, -1);
 }
 Tensor adjoint(const Tensor& self) {
   if (self.dim() == 0) return at::conj(self);
-  TORCH_CHECK(self.dim() >= 2, "tensor.adjoint() is only supported on matrices or batches of matrices. Got ",
+  TORCH_CHECK(self.dim() >= 2,
+              "tensor.adjoint() is only supported on matrices or batches of matrices. Got ",
               self.dim(), "-D tensor.");
   return at::conj(self.transpose(-2, -1));
 }
@@ -165,18 +174,28 @@ Tensor moveaxis(const Tensor& self, int64_t source, int64_t destination) {
 }
 
 Tensor squeeze(const Tensor& self) { return view_as_lists(self, squeezed_all(self)); }
-Tensor squeeze(const Tensor& self, int64_t dim) { return view_as_lists(self, squeezed_dim(self, dim)); }
-Tensor squeeze(const Tensor& self, IntArrayRef dims) { return view_as_lists(self, squeezed_dims(self, dims)); }
+Tensor squeeze(const Tensor& self, int64_t dim) {
+  return view_as_lists(self, squeezed_dim(self, dim));
+}
+Tensor squeeze(const Tensor& self, IntArrayRef dims) {
+  return view_as_lists(self, squeezed_dims(self, dims));
+}
 Tensor& squeeze_(Tensor& self) { return assign_lists(self, squeezed_all(self)); }
 Tensor& squeeze_(Tensor& self, int64_t dim) { return assign_lists(self, squeezed_dim(self, dim)); }
-Tensor& squeeze_(Tensor& self, IntArrayRef dims) { return assign_lists(self, squeezed_dims(self, dims)); }
+Tensor& squeeze_(Tensor& self, IntArrayRef dims) {
+  return assign_lists(self, squeezed_dims(self, dims));
+}
 
-Tensor unsqueeze(const Tensor& self, int64_t dim) { return view_as_lists(self, unsqueezed(self, dim)); }
+Tensor unsqueeze(const Tensor& self, int64_t dim) {
+  return view_as_lists(self, unsqueezed(self, dim));
+}
 Tensor& unsqueeze_(Tensor& self, int64_t dim) { return assign_lists(self, unsqueezed(self, dim)); }
 
-Tensor& as_strided_(Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+Tensor& as_strided_(Tensor& self, IntArrayRef size, IntArrayRef stride,
+                    std::optional<int64_t> storage_offset) {
   TensorImpl& impl = *self.unsafeGetTensorImpl();
-  TORCH_CHECK(impl.has_storage(), "Cannot access the storage of a tensor of layout ", impl.layout());
+  TORCH_CHECK(impl.has_storage(), "Cannot access the storage of a tensor of layout ",
+              impl.layout());
   const int64_t offset = storage_offset.value_or(impl.storage_offset());
   detail::check_in_bounds(size, stride, offset, impl.itemsize(), impl.storage()->nbytes());
   impl.set_geometry(size, stride, offset);
@@ -184,4 +203,4 @@ Tensor& as_strided_(Tensor& self, IntArrayRef size, IntArrayRef stride, std::opt
   return self;
 }
 
-}  // namespace at::native
+} // namespace at::native

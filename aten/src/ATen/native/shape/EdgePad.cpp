@@ -1,7 +1,8 @@
-// Reflection and replication padding of the last one, two or three dimensions, and their derivatives.
-// Per padded dimension a small table maps each output index to the input index it shows; the kernels
-// walk the output in its order of memory and copy the stretch that is not padding in one piece. Channels
-// last needs no second kernel: there the unit that moves is one pixel's channels instead of one element.
+// Reflection and replication padding of the last one, two or three dimensions, and their
+// derivatives. Per padded dimension a small table maps each output index to the input index it
+// shows; the kernels walk the output in its order of memory and copy the stretch that is not
+// padding in one piece. Channels last needs no second kernel: there the unit that moves is one
+// pixel's channels instead of one element.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -25,35 +26,41 @@ MemoryFormat pad_format(const Tensor& self, size_t padded) {
 
 // The size of the result; Errors as PyTorch words them.
 DimVector padded_sizes(const Tensor& self, IntArrayRef padding, int64_t padded, Edge edge) {
-  TORCH_CHECK(static_cast<int64_t>(padding.size()) == 2 * padded, "padding size is expected to be ", 2 * padded,
-              ", but got: ", padding.size());
+  TORCH_CHECK(static_cast<int64_t>(padding.size()) == 2 * padded, "padding size is expected to be ",
+              2 * padded, ", but got: ", padding.size());
   const int64_t ndim = self.dim();
   bool valid = ndim == padded + 1 || ndim == padded + 2;
   for (int64_t d = ndim == padded + 2 ? 1 : 0; valid && d < ndim; ++d) valid = self.size(d) != 0;
   TORCH_CHECK(valid, "Expected ", padded + 1, "D or ", padded + 2,
-              "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
+              "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+              "input, but got: ",
               self.sizes());
   static const char* const names[] = {"W", "H", "D"};
   DimVector sizes(self.sizes());
   for (int64_t i = 0; i < padded; ++i) {
-    const int64_t d = ndim - 1 - i, size = sizes[d], left = padding[2 * i], right = padding[2 * i + 1];
-    TORCH_CHECK(edge != Edge::Reflect || (left < size && right < size), "Argument #", 4 + 2 * i,
-                ": Padding size should be less than the corresponding input dimension, but got: padding (", left, ", ",
-                right, ") at dimension ", d, " of input ", self.sizes());
-    const bool overflow = c10::add_overflows(size, left, &sizes[d]) || c10::add_overflows(sizes[d], right, &sizes[d]);
-    TORCH_CHECK(!overflow && sizes[d] >= 1, "input (", names[i], ": ", size, ") is too small. Calculated output ",
-                names[i], ": ", sizes[d]);
+    const int64_t d = ndim - 1 - i, size = sizes[d], left = padding[2 * i],
+                  right = padding[2 * i + 1];
+    TORCH_CHECK(
+        edge != Edge::Reflect || (left < size && right < size), "Argument #", 4 + 2 * i,
+        ": Padding size should be less than the corresponding input dimension, but got: padding (",
+        left, ", ", right, ") at dimension ", d, " of input ", self.sizes());
+    const bool overflow =
+        c10::add_overflows(size, left, &sizes[d]) || c10::add_overflows(sizes[d], right, &sizes[d]);
+    TORCH_CHECK(!overflow && sizes[d] >= 1, "input (", names[i], ": ", size,
+                ") is too small. Calculated output ", names[i], ": ", sizes[d]);
   }
   return sizes;
 }
 
-void meta_pad(OutputBuilder& out, const Tensor& self, IntArrayRef padding, int64_t padded, Edge edge) {
+void meta_pad(OutputBuilder& out, const Tensor& self, IntArrayRef padding, int64_t padded,
+              Edge edge) {
   const DimVector sizes = padded_sizes(self, padding, padded, edge);
   const MemoryFormat format = pad_format(self, static_cast<size_t>(padded));
-  out.set_on(0, sizes, self.scalar_type(), self.device(), IntArrayRef(native::format_strides(sizes, format)));
+  out.set_on(0, sizes, self.scalar_type(), self.device(),
+             IntArrayRef(native::format_strides(sizes, format)));
 }
 
-}  // namespace
+} // namespace
 
 namespace meta {
 
@@ -76,20 +83,24 @@ void meta_replication_pad3d(OutputBuilder& out, const Tensor& self, IntArrayRef 
   meta_pad(out, self, padding, 3, Edge::Replicate);
 }
 
-void meta_pad_backward(OutputBuilder& out, const Tensor& grad_output, const Tensor& self, IntArrayRef padding) {
+void meta_pad_backward(OutputBuilder& out, const Tensor& grad_output, const Tensor& self,
+                       IntArrayRef padding) {
   const int64_t padded = static_cast<int64_t>(padding.size() / 2);
-  TORCH_CHECK(padded >= 1 && padded <= 3, "padding size is expected to be 2, 4 or 6, but got: ", padding.size());
+  TORCH_CHECK(padded >= 1 && padded <= 3,
+              "padding size is expected to be 2, 4 or 6, but got: ", padding.size());
   const DimVector expected = padded_sizes(self, padding, padded, Edge::Replicate);
-  TORCH_CHECK(grad_output.sizes() == IntArrayRef(expected), "grad_output size unexpected. Expected: ",
-              IntArrayRef(expected), ", Got: ", grad_output.sizes());
-  TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected grad_output to have dtype ",
-              self.scalar_type(), " but got ", grad_output.scalar_type());
+  TORCH_CHECK(grad_output.sizes() == IntArrayRef(expected),
+              "grad_output size unexpected. Expected: ", IntArrayRef(expected),
+              ", Got: ", grad_output.sizes());
+  TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(),
+              "expected grad_output to have dtype ", self.scalar_type(), " but got ",
+              grad_output.scalar_type());
   const MemoryFormat format = pad_format(self, static_cast<size_t>(padded));
   out.set_on(0, self.sizes(), self.scalar_type(), self.device(),
              IntArrayRef(native::format_strides(self.sizes(), format)));
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 namespace {
@@ -99,8 +110,8 @@ struct Axis {
   int64_t in = 1;
   int64_t out = 1;
   std::vector<int64_t> source = {0};
-  int64_t copy_begin = 0;   // first output index of the stretch
-  int64_t copy_length = 1;  // its length
+  int64_t copy_begin = 0;  // first output index of the stretch
+  int64_t copy_length = 1; // its length
 };
 
 Axis make_axis(int64_t size, int64_t left, int64_t right, Edge edge) {
@@ -123,7 +134,8 @@ Axis make_axis(int64_t size, int64_t left, int64_t right, Edge edge) {
   return axis;
 }
 
-// The whole walk: `outer` volumes of z, y, x units, a unit being `unit` elements that move together.
+// The whole walk: `outer` volumes of z, y, x units, a unit being `unit` elements that move
+// together.
 struct Walk {
   int64_t outer = 1;
   int64_t unit = 1;
@@ -138,7 +150,8 @@ Walk make_walk(const Tensor& self, IntArrayRef padding, MemoryFormat format, Edg
   Axis* const axes[] = {&walk.x, &walk.y, &walk.z};
   for (int64_t i = 0; i < padded; ++i) {
     // The shape function of the derivative cannot know which padding it is for.
-    TORCH_CHECK(edge != Edge::Reflect || std::max(padding[2 * i], padding[2 * i + 1]) < self.size(ndim - 1 - i),
+    TORCH_CHECK(edge != Edge::Reflect ||
+                    std::max(padding[2 * i], padding[2 * i + 1]) < self.size(ndim - 1 - i),
                 "Padding size should be less than the corresponding input dimension");
     *axes[i] = make_axis(self.size(ndim - 1 - i), padding[2 * i], padding[2 * i + 1], edge);
   }
@@ -151,8 +164,7 @@ Walk make_walk(const Tensor& self, IntArrayRef padding, MemoryFormat format, Edg
 }
 
 // Calls f(output offset, input offset, length) in elements for the pieces of one volume, in order.
-template <class F>
-void for_pieces(const Walk& walk, const F& f) {
+template <class F> void for_pieces(const Walk& walk, const F& f) {
   const int64_t unit = walk.unit;
   int64_t to = 0;
   for (int64_t z = 0; z < walk.z.out; ++z) {
@@ -175,6 +187,8 @@ void pad_cpu(const Tensor& self, IntArrayRef padding, Edge edge, const Tensor& o
   const Walk walk = make_walk(self, padding, format, edge);
   const char* from = static_cast<const char*>(input.const_data_ptr());
   char* to = static_cast<char*>(out.data_ptr());
+  std::optional<BlockingRegion> unlocked;
+  if (out.numel() > 32768) unlocked.emplace();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t grain = std::max<int64_t>(1, 32768 / walk.out_volume());
@@ -183,8 +197,10 @@ void pad_cpu(const Tensor& self, IntArrayRef padding, Edge edge, const Tensor& o
         const T* source = reinterpret_cast<const T*>(from) + o * walk.in_volume();
         T* target = reinterpret_cast<T*>(to) + o * walk.out_volume();
         for_pieces(walk, [=](int64_t at, int64_t look, int64_t n) {
-          if (n == 1) target[at] = source[look];
-          else std::memcpy(target + at, source + look, static_cast<size_t>(n) * sizeof(T));
+          if (n == 1)
+            target[at] = source[look];
+          else
+            std::memcpy(target + at, source + look, static_cast<size_t>(n) * sizeof(T));
         });
       }
     });
@@ -198,6 +214,8 @@ void pad_backward_cpu(const Tensor& grad_output, const Tensor& self, IntArrayRef
   const Tensor grad = grad_output.contiguous(format);
   const Walk walk = make_walk(self, padding, format, edge);
   std::memset(grad_input.data_ptr(), 0, grad_input.nbytes());
+  std::optional<BlockingRegion> unlocked;
+  if (grad.numel() > 32768) unlocked.emplace();
   dtype_switch<FloatingAndComplexTypes>(self.scalar_type(), "pad_backward_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = grad.const_data_ptr<T>();
@@ -215,7 +233,7 @@ void pad_backward_cpu(const Tensor& grad_output, const Tensor& self, IntArrayRef
   });
 }
 
-}  // namespace
+} // namespace
 
 void reflection_pad_cpu(const Tensor& self, IntArrayRef padding, const Tensor& out) {
   pad_cpu(self, padding, Edge::Reflect, out);
@@ -227,10 +245,10 @@ void reflection_pad_backward_cpu(const Tensor& grad_output, const Tensor& self, 
                                  const Tensor& grad_input) {
   pad_backward_cpu(grad_output, self, padding, Edge::Reflect, grad_input);
 }
-void replication_pad_backward_cpu(const Tensor& grad_output, const Tensor& self, IntArrayRef padding,
-                                  const Tensor& grad_input) {
+void replication_pad_backward_cpu(const Tensor& grad_output, const Tensor& self,
+                                  IntArrayRef padding, const Tensor& grad_input) {
   pad_backward_cpu(grad_output, self, padding, Edge::Replicate, grad_input);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

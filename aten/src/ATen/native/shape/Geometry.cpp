@@ -7,8 +7,8 @@
 namespace at::native {
 
 void throw_dim_range(int64_t dim, int64_t n) {
-  throw c10::IndexError(c10::str("Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
-                                 "], but got ", dim, ")"));
+  throw c10::IndexError(c10::str("Dimension out of range (expected to be in range of [", -n, ", ",
+                                 n - 1, "], but got ", dim, ")"));
 }
 
 DimVector infer_shape(IntArrayRef shape, int64_t numel) {
@@ -22,7 +22,8 @@ DimVector infer_shape(IntArrayRef shape, int64_t numel) {
       unknown = static_cast<int64_t>(i);
       continue;
     }
-    TORCH_CHECK(shape[i] >= 0, "invalid shape dimension ", shape[i], " at index ", i, " of shape ", shape);
+    TORCH_CHECK(shape[i] >= 0, "invalid shape dimension ", shape[i], " at index ", i, " of shape ",
+                shape);
     overflow |= c10::mul_overflows(known, shape[i], &known);
   }
   if (overflow) known = c10::checked_numel(out);
@@ -32,7 +33,8 @@ DimVector infer_shape(IntArrayRef shape, int64_t numel) {
   }
   TORCH_CHECK(known != 0 || numel != 0, "cannot reshape tensor of 0 elements into shape ", shape,
               " because the unspecified dimension size -1 can be any value and is ambiguous");
-  TORCH_CHECK(known != 0 && numel % known == 0, "shape '", shape, "' is invalid for input of size ", numel);
+  TORCH_CHECK(known != 0 && numel % known == 0, "shape '", shape, "' is invalid for input of size ",
+              numel);
   out[unknown] = numel / known;
   return out;
 }
@@ -74,8 +76,9 @@ bool view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef shape, Dim
 void expand_geometry(const Tensor& self, IntArrayRef size, DimVector& sizes, DimVector& strides) {
   const int64_t ndim = self.dim();
   const int64_t wanted = static_cast<int64_t>(size.size());
-  TORCH_CHECK(wanted >= ndim, "expand(", self, ", size=", size, "): the number of sizes provided (", wanted,
-              ") must be greater or equal to the number of dimensions in the tensor (", ndim, ")");
+  TORCH_CHECK(wanted >= ndim, "expand(", self, ", size=", size, "): the number of sizes provided (",
+              wanted, ") must be greater or equal to the number of dimensions in the tensor (",
+              ndim, ")");
   const IntArrayRef old_sizes = self.sizes(), old_strides = self.strides();
   sizes = size;
   strides.resize(size.size());
@@ -84,7 +87,8 @@ void expand_geometry(const Tensor& self, IntArrayRef size, DimVector& sizes, Dim
     if (d < 0) {
       TORCH_CHECK(size[i] != -1, "The expanded size of the tensor (", size[i],
                   ") isn't allowed in a leading, non-existing dimension ", i);
-      TORCH_CHECK(size[i] >= 0, "Trying to create tensor with negative dimension ", size[i], ": ", size);
+      TORCH_CHECK(size[i] >= 0, "Trying to create tensor with negative dimension ", size[i], ": ",
+                  size);
       // A new dimension of size 1 gets the stride it would have if it were not expanded.
       strides[i] = size[i] == 1 && ndim > 0 ? sizes[i + 1] * strides[i + 1] : 0;
       continue;
@@ -93,10 +97,11 @@ void expand_geometry(const Tensor& self, IntArrayRef size, DimVector& sizes, Dim
     sizes[i] = target;
     strides[i] = old_strides[d];
     if (target == old_sizes[d]) continue;
-    TORCH_CHECK(old_sizes[d] == 1, "The expanded size of the tensor (", target, ") must match the existing size (",
-                old_sizes[d], ") at non-singleton dimension ", i, ".  Target sizes: ", size, ".  Tensor sizes: ",
-                old_sizes);
-    TORCH_CHECK(target >= 0, "Trying to create tensor with negative dimension ", target, ": ", size);
+    TORCH_CHECK(old_sizes[d] == 1, "The expanded size of the tensor (", target,
+                ") must match the existing size (", old_sizes[d], ") at non-singleton dimension ",
+                i, ".  Target sizes: ", size, ".  Tensor sizes: ", old_sizes);
+    TORCH_CHECK(target >= 0, "Trying to create tensor with negative dimension ", target, ": ",
+                size);
     strides[i] = 0;
   }
 }
@@ -113,7 +118,8 @@ DimFlags dim_flags(IntArrayRef dims, int64_t ndim) {
 
 DimVector permutation(IntArrayRef dims, int64_t ndim) {
   TORCH_CHECK(static_cast<int64_t>(dims.size()) == ndim,
-              "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+              "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+              "length of the "
               "desired ordering of dimensions i.e. input.dim() = ",
               ndim, " is not equal to len(dims) = ", dims.size());
   DimVector out(dims.size());
@@ -128,8 +134,10 @@ DimVector permutation(IntArrayRef dims, int64_t ndim) {
 }
 
 DimVector moved_dims(IntArrayRef source, IntArrayRef destination, int64_t ndim) {
-  TORCH_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
-              " dims) should contain the same number of dims as destination (", destination, " dims)");
+  TORCH_CHECK(source.size() == destination.size(),
+              "movedim: Invalid source or destination dims: source (", source,
+              " dims) should contain the same number of dims as destination (", destination,
+              " dims)");
   const size_t n = static_cast<size_t>(ndim);
   DimVector order(n, -1);
   DimFlags taken(n ? n : 1, false);
@@ -150,7 +158,8 @@ DimVector moved_dims(IntArrayRef source, IntArrayRef destination, int64_t ndim) 
   return order;
 }
 
-SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end,
+                       int64_t step) {
   TORCH_CHECK(step > 0, "slice step must be positive");
   auto clamp = [size](int64_t v) {
     if (v < 0) v += size;
@@ -168,4 +177,4 @@ DimVector format_strides(IntArrayRef sizes, MemoryFormat format) {
   return c10::contiguous_strides(sizes);
 }
 
-}  // namespace at::native
+} // namespace at::native

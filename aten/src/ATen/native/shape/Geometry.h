@@ -1,5 +1,6 @@
 // Arithmetic of sizes and strides that view operators share: which shape is meant, and whether the
-// elements can be seen in it without a copy. Plain integers in, plain integers out; no tensors made.
+// elements can be seen in it without a copy. Plain integers in, plain integers out; no tensors
+// made.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -39,9 +40,10 @@ struct SliceRange {
   int64_t start;
   int64_t length;
 };
-SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
+SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end,
+                       int64_t step);
 
 // Strides of a dense tensor of `sizes` in the given order of memory.
 DimVector format_strides(IntArrayRef sizes, MemoryFormat format);
 
-}  // namespace at::native
+} // namespace at::native

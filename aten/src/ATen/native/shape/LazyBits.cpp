@@ -1,6 +1,7 @@
-// What operators without an own rule do with conjugate and negative views (see Complex.cpp): arguments
-// are materialised, the operator runs, and what it wrote goes back into the view's memory. Operators
-// that only make views, and composites, pass: the bit travels with the view or meets their parts.
+// What operators without an own rule do with conjugate and negative views (see Complex.cpp):
+// arguments are materialised, the operator runs, and what it wrote goes back into the view's
+// memory. Operators that only make views, and composites, pass: the bit travels with the view or
+// meets their parts.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
@@ -24,9 +25,11 @@ struct LazyBit {
   bool set(const Tensor& t) const { return t.defined() && t.key_set().has(key); }
   Tensor materialised(const Tensor& t) const { return apply(flip(t)); }
 };
-constexpr LazyBit kConjugateBit = {DispatchKey::Conjugate, [](const Tensor& t) { return at::_conj(t); },
+constexpr LazyBit kConjugateBit = {DispatchKey::Conjugate,
+                                   [](const Tensor& t) { return at::_conj(t); },
                                    [](const Tensor& t) { return at::conj_physical(t); }};
-constexpr LazyBit kNegativeBit = {DispatchKey::Negative, [](const Tensor& t) { return at::_neg_view(t); },
+constexpr LazyBit kNegativeBit = {DispatchKey::Negative,
+                                  [](const Tensor& t) { return at::_neg_view(t); },
                                   [](const Tensor& t) { return at::neg(t); }};
 
 class LazyBitFallback final : public BoxedKernel {
@@ -44,7 +47,8 @@ class LazyBitFallback final : public BoxedKernel {
     std::vector<Written> written;
     {
       c10::ExcludeDispatchKeyGuard no_autograd(c10::kAutogradKeys);
-      for (size_t i = 0; i < schema.arguments.size(); ++i) resolve(schema.arguments[i], stack[first + i], written);
+      for (size_t i = 0; i < schema.arguments.size(); ++i)
+        resolve(schema.arguments[i], stack[first + i], written);
     }
     op.redispatch_boxed(below, stack);
     c10::ExcludeDispatchKeyGuard no_autograd(c10::kAutogradKeys);
@@ -82,7 +86,8 @@ class LazyBitFallback final : public BoxedKernel {
 
   // Writes a stand-in back, and puts the original where the operator returned the stand-in.
   void store(const Written& w, Stack& stack, size_t first_result) const {
-    TORCH_CHECK(w.original.sizes() == w.stand_in.sizes(), "cannot resize a conjugate or negative view");
+    TORCH_CHECK(w.original.sizes() == w.stand_in.sizes(),
+                "cannot resize a conjugate or negative view");
     bit_.flip(w.original).copy_(bit_.apply(w.stand_in));
     for (size_t i = first_result; i < stack.size(); ++i) {
       IValue& value = stack[i];
@@ -103,10 +108,12 @@ class LazyBitFallback final : public BoxedKernel {
 // Runs when the library is loaded: without it the bits would be ignored.
 [[maybe_unused]] const bool registered = [] {
   Dispatcher& dispatcher = Dispatcher::singleton();
-  dispatcher.register_fallback(DispatchKey::Conjugate, c10::make_intrusive<LazyBitFallback>(kConjugateBit));
-  dispatcher.register_fallback(DispatchKey::Negative, c10::make_intrusive<LazyBitFallback>(kNegativeBit));
+  dispatcher.register_fallback(DispatchKey::Conjugate,
+                               c10::make_intrusive<LazyBitFallback>(kConjugateBit));
+  dispatcher.register_fallback(DispatchKey::Negative,
+                               c10::make_intrusive<LazyBitFallback>(kNegativeBit));
   return true;
 }();
 
-}  // namespace
-}  // namespace at::native
+} // namespace
+} // namespace at::native

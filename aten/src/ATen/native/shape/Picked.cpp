@@ -1,5 +1,6 @@
 // Composites that pick elements by computed positions: repeat_interleave by a tensor of counts, and
-// combinations. Both make the list of positions and leave the rest, gradients included, to index_select.
+// combinations. Both make the list of positions and leave the rest, gradients included, to
+// index_select.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
@@ -22,7 +23,8 @@ Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optiona
   if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.size(0) == 1)) {
     counts = repeats.reshape({1}).expand({size});
   } else {
-    TORCH_CHECK(repeats.size(0) == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+    TORCH_CHECK(repeats.size(0) == size,
+                "repeats must have the same size as input along dim, but got repeats.size(0) = ",
                 repeats.size(0), " and input.size(", d, ") = ", size);
   }
   return at::index_select(input, d, at::repeat_interleave(counts, output_size));
@@ -30,14 +32,26 @@ Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optiona
 
 namespace {
 
-// Calls f(positions) for each sorted selection of r out of n positions, in lexicographic order.
-template <class F>
-void for_combinations(int64_t n, int64_t r, bool with_replacement, const F& f) {
-  if (n == 0 || (!with_replacement && r > n)) return;
+// How many selections there are; Error when the list of them would not fit into memory anyway.
+int64_t combination_count(int64_t n, int64_t r, bool with_replacement) {
+  const __int128 pool = static_cast<__int128>(n) + (with_replacement ? r - 1 : 0);
+  if (n == 0 || pool < r) return 0;
+  constexpr __int128 limit = INT64_MAX;
+  __int128 count = 1;
+  const int64_t smaller = static_cast<int64_t>(std::min<__int128>(r, pool - r));
+  for (int64_t i = 1; i <= smaller && count <= limit; ++i) count = count * (pool - smaller + i) / i;
+  TORCH_CHECK(count <= limit / r, "combinations: there are too many combinations of ", r,
+              " out of ", n, " elements");
+  return static_cast<int64_t>(count);
+}
+
+// Writes each sorted selection of r out of n positions, in lexicographic order.
+void write_combinations(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
+  if (count == 0) return;
   std::vector<int64_t> at(static_cast<size_t>(r));
   for (int64_t i = 0; i < r; ++i) at[i] = with_replacement ? 0 : i;
   while (true) {
-    f(at);
+    out = std::copy(at.begin(), at.end(), out);
     int64_t i = r - 1;
     while (i >= 0 && at[i] == (with_replacement ? n - 1 : n - r + i)) --i;
     if (i < 0) return;
@@ -46,20 +60,17 @@ void for_combinations(int64_t n, int64_t r, bool with_replacement, const F& f) {
   }
 }
 
-}  // namespace
+} // namespace
 
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   TORCH_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
   TORCH_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return detail::empty({0}, self.scalar_type(), self.device());
-  std::vector<int64_t> picked;
-  for_combinations(self.numel(), r, with_replacement,
-                   [&](const std::vector<int64_t>& at) { picked.insert(picked.end(), at.begin(), at.end()); });
-  const int64_t count = static_cast<int64_t>(picked.size());
-  Tensor index = detail::empty({count}, kLong);
-  std::copy(picked.begin(), picked.end(), index.data_ptr<int64_t>());
-  if (!self.is_cpu()) index = detail::empty({count}, kLong, self.device()).copy_(index);
-  return at::index_select(self, 0, index).view({count / r, r});
+  const int64_t rows = combination_count(self.numel(), r, with_replacement);
+  Tensor index = detail::empty({rows * r}, kLong);
+  write_combinations(self.numel(), r, with_replacement, rows, index.data_ptr<int64_t>());
+  if (!self.is_cpu()) index = detail::empty({rows * r}, kLong, self.device()).copy_(index);
+  return at::index_select(self, 0, index).view({rows, r});
 }
 
-}  // namespace at::native
+} // namespace at::native

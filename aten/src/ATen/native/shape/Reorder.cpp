@@ -1,5 +1,5 @@
-// Copies with the elements in another order: flip, roll, rot90 and what is made of them. Only element
-// sizes matter, so each kernel exists once per size.
+// Copies with the elements in another order: flip, roll, rot90 and what is made of them. Only
+// element sizes matter, so each kernel exists once per size.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -23,20 +23,21 @@ void meta_flip(OutputBuilder& out, const Tensor& self, IntArrayRef dims) {
 void meta_roll(OutputBuilder& out, const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   TORCH_CHECK(!shifts.empty(), "`shifts` required");
   const bool whole = dims.empty() && shifts.size() == 1;
-  TORCH_CHECK(whole || shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
-              ", dims:", dims.size());
+  TORCH_CHECK(whole || shifts.size() == dims.size(),
+              "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
   for (int64_t dim : dims) {
-    TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+    TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim,
+                      " but tensor has no dimensions");
     native::wrap_dim(dim, self.dim());
   }
   const IntArrayRef sizes = self.sizes();
   const DimVector strides = self.numel() == 0 ? c10::infer_dense_strides(sizes, self.strides())
                             : whole           ? c10::contiguous_strides(sizes)
-                                              : native::format_strides(sizes, self.suggest_memory_format());
+                                    : native::format_strides(sizes, self.suggest_memory_format());
   out.set_on(0, sizes, self.scalar_type(), self.device(), IntArrayRef(strides));
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 namespace {
@@ -72,7 +73,7 @@ void copy_walked(const Tensor& out, const char* from, IntArrayRef strides) {
   });
 }
 
-}  // namespace
+} // namespace
 
 void flip_cpu(const Tensor& self, IntArrayRef dims, const Tensor& out) {
   if (self.numel() == 0) return;
@@ -98,7 +99,8 @@ Tensor flipud(const Tensor& self) {
 
 namespace {
 
-// Copies the blocks of a roll: dimension after dimension, the part that stays and the part that wraps.
+// Copies the blocks of a roll: dimension after dimension, the part that stays and the part that
+// wraps.
 void roll_blocks(const Tensor& from, const Tensor& to, IntArrayRef shifts, int64_t dim) {
   if (dim == from.dim()) {
     const DimVector strides = byte_strides(from);
@@ -121,7 +123,7 @@ int64_t wrapped_shift(int64_t shift, int64_t size) {
   return r < 0 ? r + size : r;
 }
 
-}  // namespace
+} // namespace
 
 void roll_cpu(const Tensor& self, IntArrayRef shifts, IntArrayRef dims, const Tensor& out) {
   if (self.numel() == 0) return;
@@ -148,14 +150,19 @@ Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
   TORCH_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   TORCH_CHECK(ndim >= 2, "expected total dims >= 2, but got total dims = ", ndim);
   const int64_t a = wrap_dim(dims[0], ndim), b = wrap_dim(dims[1], ndim);
-  TORCH_CHECK(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+  TORCH_CHECK(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0],
+              " and dim1 = ", dims[1]);
   switch (((k % 4) + 4) % 4) {
-    case 1: return native::transpose(at::flip(self, {b}), a, b);
-    case 2: return at::flip(self, {a, b});
-    case 3: return native::transpose(at::flip(self, {a}), a, b);
-    default: return self.clone(MemoryFormat::Contiguous);
+  case 1:
+    return native::transpose(at::flip(self, {b}), a, b);
+  case 2:
+    return at::flip(self, {a, b});
+  case 3:
+    return native::transpose(at::flip(self, {a}), a, b);
+  default:
+    return self.clone(MemoryFormat::Contiguous);
   }
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

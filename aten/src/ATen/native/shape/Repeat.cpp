@@ -15,12 +15,15 @@ namespace at::native {
 // The result seen with two dimensions for each of the input's, (repeat, size), is an expanded copy.
 Tensor repeat(const Tensor& self, IntArrayRef repeats) {
   const size_t rank = repeats.size(), ndim = static_cast<size_t>(self.dim());
-  TORCH_CHECK(rank >= ndim, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  TORCH_CHECK(
+      rank >= ndim,
+      "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   DimVector sizes(rank), spread_sizes, from_strides;
   for (size_t i = 0; i < rank; ++i) {
     const bool added = i < rank - ndim;
     const int64_t size = added ? 1 : self.sizes()[i - (rank - ndim)];
-    TORCH_CHECK(!c10::mul_overflows(size, repeats[i], &sizes[i]), "repeat: the result is too large");
+    TORCH_CHECK(!c10::mul_overflows(size, repeats[i], &sizes[i]),
+                "repeat: the result is too large");
     TORCH_CHECK(repeats[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ",
                 IntArrayRef(sizes));
     spread_sizes.push_back(repeats[i]);
@@ -38,7 +41,8 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
 
 Tensor tile(const Tensor& self, IntArrayRef dims) {
   DimVector repeats;
-  for (int64_t missing = self.dim() - static_cast<int64_t>(dims.size()); missing > 0; --missing) repeats.push_back(1);
+  for (int64_t missing = self.dim() - static_cast<int64_t>(dims.size()); missing > 0; --missing)
+    repeats.push_back(1);
   for (int64_t d : dims) repeats.push_back(d);
   return at::_ops::repeat::call(self, c10::as_symint_array(repeats));
 }
@@ -54,7 +58,8 @@ Tensor interleaved_positions(const Tensor& repeats, std::optional<int64_t> outpu
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) {
     TORCH_CHECK(count[i] >= 0, "repeats can not be negative");
-    TORCH_CHECK(!c10::add_overflows(total, count[i], &total), "repeat_interleave: the result is too large");
+    TORCH_CHECK(!c10::add_overflows(total, count[i], &total),
+                "repeat_interleave: the result is too large");
   }
   TORCH_CHECK(!output_size || *output_size == total, "allocated size does not match required size");
   const Tensor out = detail::empty({total}, repeats.scalar_type());
@@ -64,15 +69,16 @@ Tensor interleaved_positions(const Tensor& repeats, std::optional<int64_t> outpu
   return out;
 }
 
-}  // namespace
+} // namespace
 
 Tensor repeat_interleave_cpu(const Tensor& repeats, std::optional<int64_t> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   if (repeats.size(0) == 0) return detail::empty({0}, repeats.scalar_type());
   Tensor out;
-  dtype_switch<Types<int32_t, int64_t>>(repeats.scalar_type(), "repeat_interleave_cpu", [&](auto tag) {
-    out = interleaved_positions<typename decltype(tag)::type>(repeats, output_size);
-  });
+  dtype_switch<Types<int32_t, int64_t>>(
+      repeats.scalar_type(), "repeat_interleave_cpu", [&](auto tag) {
+        out = interleaved_positions<typename decltype(tag)::type>(repeats, output_size);
+      });
   return out;
 }
 
@@ -91,10 +97,12 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   DimVector sizes(column.sizes());
   sizes[d + 1] = repeats;
   int64_t total = 0;
-  TORCH_CHECK(!c10::mul_overflows(sizes[d], repeats, &total), "repeat_interleave: the result is too large");
-  TORCH_CHECK(!output_size || *output_size == total, "repeat_interleave: Invalid output_size, expected ", total,
-              " but got ", output_size.value_or(0));
+  TORCH_CHECK(!c10::mul_overflows(sizes[d], repeats, &total),
+              "repeat_interleave: the result is too large");
+  TORCH_CHECK(!output_size || *output_size == total,
+              "repeat_interleave: Invalid output_size, expected ", total, " but got ",
+              output_size.value_or(0));
   return column.expand(sizes).clone(MemoryFormat::Contiguous).flatten(d, d + 1);
 }
 
-}  // namespace at::native
+} // namespace at::native

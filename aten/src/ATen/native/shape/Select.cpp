@@ -14,20 +14,21 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   const int64_t d = wrap_dim(dim, ndim);
   const IntArrayRef old_sizes = self.sizes(), old_strides = self.strides();
   const int64_t size = old_sizes[d];
-  TORCH_CHECK_INDEX(index >= -size && index < size, "select(): index ", index, " out of range for tensor of size ",
-                    old_sizes, " at dimension ", d);
+  TORCH_CHECK_INDEX(index >= -size && index < size, "select(): index ", index,
+                    " out of range for tensor of size ", old_sizes, " at dimension ", d);
   DimVector sizes, strides;
   for (int64_t i = 0; i < ndim; ++i) {
     if (i == d) continue;
     sizes.push_back(old_sizes[i]);
     strides.push_back(old_strides[i]);
   }
-  const int64_t offset = self.storage_offset() + (index < 0 ? index + size : index) * old_strides[d];
+  const int64_t offset =
+      self.storage_offset() + (index < 0 ? index + size : index) * old_strides[d];
   return detail::view_of(self, sizes, strides, offset);
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-             int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   const int64_t ndim = self.dim();
   TORCH_CHECK(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
   const int64_t d = wrap_dim(dim, ndim);
@@ -45,11 +46,12 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   TORCH_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   TORCH_CHECK(length >= 0, "narrow(): length must be non-negative.");
   const int64_t size = self.size(dim);
-  TORCH_CHECK_INDEX(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ",
-                    size, "], but got ", start, ")");
+  TORCH_CHECK_INDEX(start >= -size && start <= size,
+                    "start out of range (expected to be in range of [", -size, ", ", size,
+                    "], but got ", start, ")");
   const int64_t first = start < 0 ? start + size : start;
-  TORCH_CHECK(length <= size - first, "start (", first, ") + length (", length, ") exceeds dimension size (", size,
-              ").");
+  TORCH_CHECK(length <= size - first, "start (", first, ") + length (", length,
+              ") exceeds dimension size (", size, ").");
   return self.slice(dim, first, first + length, 1);
 }
 
@@ -87,7 +89,8 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   const int64_t d = wrap_dim(dimension, ndim);
   const int64_t limit = ndim == 0 ? 1 : self.size(d);
   TORCH_CHECK(size >= 0, "size is ", size, " but must be >= 0");
-  TORCH_CHECK(size <= limit, "maximum size for tensor at dimension ", d, " is ", limit, " but size is ", size);
+  TORCH_CHECK(size <= limit, "maximum size for tensor at dimension ", d, " is ", limit,
+              " but size is ", size);
   TORCH_CHECK(step > 0, "step is ", step, " but must be > 0");
   DimVector sizes(self.sizes()), strides(self.strides());
   sizes.push_back(size);
@@ -100,4 +103,4 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   return detail::view_of(self, sizes, strides, self.storage_offset());
 }
 
-}  // namespace at::native
+} // namespace at::native

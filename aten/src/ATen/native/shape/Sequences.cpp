@@ -13,13 +13,15 @@
 
 namespace at::native {
 
-Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value, std::string_view padding_side) {
+Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
+                    std::string_view padding_side) {
   TORCH_CHECK(!sequences.empty(), "received an empty list of sequences");
   TORCH_CHECK(padding_side == "left" || padding_side == "right",
               "Expected padding_side to be one of left or right, but got ", padding_side, ".");
   int64_t longest = 0;
   for (const Tensor& t : sequences) {
-    TORCH_CHECK(t.dim() > 0, "pad_sequence: expected sequences with at least one dimension, got a 0-dim tensor");
+    TORCH_CHECK(t.dim() > 0,
+                "pad_sequence: expected sequences with at least one dimension, got a 0-dim tensor");
     longest = std::max(longest, t.size(0));
   }
   std::vector<Tensor> padded;
@@ -55,11 +57,13 @@ Tensor& fill_diagonal_(Tensor& self, const Scalar& value, bool wrap) {
   TORCH_CHECK(ndim >= 2, "dimensions must larger than 1");
   int64_t length = self.size(0), step = 0;
   for (int64_t d = 0; d < ndim; ++d) {
-    TORCH_CHECK(ndim == 2 || self.size(d) == self.size(0), "all dimensions of input must be of equal length");
+    TORCH_CHECK(ndim == 2 || self.size(d) == self.size(0),
+                "all dimensions of input must be of equal length");
     length = std::min(length, self.size(d));
     step += self.stride(d);
   }
-  (ndim == 2 ? at::diagonal(self) : self.as_strided({length}, {step}, self.storage_offset())).fill_(value);
+  (ndim == 2 ? at::diagonal(self) : self.as_strided({length}, {step}, self.storage_offset()))
+      .fill_(value);
   // A tall matrix is wrapped: below each square block and one free row the diagonal starts again.
   const int64_t period = self.size(1) + 1;
   for (int64_t row = period; wrap && ndim == 2 && row < self.size(0); row += period)
@@ -81,4 +85,4 @@ Tensor _reshape_from_tensor(const Tensor& self, const Tensor& shape) {
   return self.reshape(IntArrayRef(list.data_ptr<int64_t>(), static_cast<size_t>(list.numel())));
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -19,18 +19,21 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// The piece [start, start + length) of dimension `dim`. `sizes` is a copy of self's, used as scratch.
+// The piece [start, start + length) of dimension `dim`. `sizes` is a copy of self's, used as
+// scratch.
 Tensor piece(const Tensor& self, int64_t dim, int64_t start, int64_t length, DimVector& sizes) {
   sizes[dim] = length;
-  return detail::view_of(self, sizes, self.strides(), self.storage_offset() + start * self.strides()[dim]);
+  return detail::view_of(self, sizes, self.strides(),
+                         self.storage_offset() + start * self.strides()[dim]);
 }
 
 int64_t pieces_of(const Tensor& self, int64_t split_size, int64_t dim) {
   TORCH_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
-  TORCH_CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
+  TORCH_CHECK(split_size >= 0,
+              "split expects split_size be non-negative, but got split_size=", split_size);
   const int64_t size = self.size(dim);
-  TORCH_CHECK(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
-              size);
+  TORCH_CHECK(split_size > 0 || size == 0,
+              "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
   return split_size == 0 || size == 0 ? 1 : (size - 1) / split_size + 1;
 }
 
@@ -55,12 +58,15 @@ Tensors split_sizes_given(const Tensor& self, IntArrayRef split_sizes, int64_t d
   int64_t total = 0;
   bool overflow = false;
   for (int64_t s : split_sizes) {
-    TORCH_CHECK(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
-                split_sizes);
+    TORCH_CHECK(
+        s >= 0,
+        "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=",
+        split_sizes);
     overflow |= c10::add_overflows(total, s, &total);
   }
-  TORCH_CHECK(!overflow && total == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
-              " (input tensor's size at dimension ", dim, "), but got split_sizes=", split_sizes);
+  TORCH_CHECK(!overflow && total == size, "split_with_sizes expects split_sizes to sum exactly to ",
+              size, " (input tensor's size at dimension ", dim,
+              "), but got split_sizes=", split_sizes);
   DimVector sizes(self.sizes());
   Tensors out;
   out.reserve(split_sizes.size());
@@ -76,7 +82,8 @@ Tensors split_sizes_given(const Tensor& self, IntArrayRef split_sizes, int64_t d
 Tensors mark_multi_output(Tensors views) {
   for (Tensor& view : views) {
     TensorImpl& impl = *view.unsafeGetTensorImpl();
-    if (impl.view_origin == TensorImpl::ViewOrigin::Default) impl.view_origin = TensorImpl::ViewOrigin::MultiOutput;
+    if (impl.view_origin == TensorImpl::ViewOrigin::Default)
+      impl.view_origin = TensorImpl::ViewOrigin::MultiOutput;
   }
   return views;
 }
@@ -88,21 +95,23 @@ Tensors forget_base(Tensors views) {
 }
 
 // More empty pieces than this can only be a mistake, and would exhaust the memory.
-constexpr int64_t kMaxEmptyPieces = int64_t(1) << 24;
+constexpr int64_t kMaxEmptyPieces = int64_t(1) << 20;
 
 // Sizes of `chunks` pieces; 0 where the dimension is empty.
 int64_t chunk_length(const Tensor& self, int64_t chunks, int64_t dim) {
   TORCH_CHECK(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   TORCH_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
   const int64_t size = self.size(dim);
-  TORCH_CHECK(size > 0 || chunks <= kMaxEmptyPieces, "chunk: too many chunks of an empty dimension: ", chunks);
+  TORCH_CHECK(size > 0 || chunks <= kMaxEmptyPieces,
+              "chunk: too many chunks of an empty dimension: ", chunks);
   return size == 0 ? 0 : (size - 1) / chunks + 1;
 }
 
-}  // namespace
+} // namespace
 
 Tensors unbind(const Tensor& self, int64_t dim) {
-  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim,
+                    " but tensor has no dimensions");
   const int64_t d = wrap_dim(dim, self.dim());
   const IntArrayRef old_sizes = self.sizes(), old_strides = self.strides();
   DimVector sizes(old_sizes), strides(old_strides);
@@ -111,7 +120,8 @@ Tensors unbind(const Tensor& self, int64_t dim) {
   Tensors out;
   out.reserve(static_cast<size_t>(old_sizes[d]));
   for (int64_t i = 0; i < old_sizes[d]; ++i)
-    out.push_back(detail::view_of(self, sizes, strides, self.storage_offset() + i * old_strides[d]));
+    out.push_back(
+        detail::view_of(self, sizes, strides, self.storage_offset() + i * old_strides[d]));
   return mark_multi_output(std::move(out));
 }
 
@@ -134,29 +144,33 @@ Tensors unsafe_split_with_sizes(const Tensor& self, IntArrayRef split_sizes, int
 Tensors chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   const int64_t length = chunk_length(self, chunks, dim);
   // An empty dimension still gives as many pieces as were asked for.
-  if (length == 0) return at::split_with_sizes(self, DimVector(static_cast<size_t>(chunks), 0), dim);
+  if (length == 0)
+    return at::split_with_sizes(self, DimVector(static_cast<size_t>(chunks), 0), dim);
   return at::split(self, length, dim);
 }
 Tensors unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   const int64_t length = chunk_length(self, chunks, dim);
-  if (length == 0) return at::unsafe_split_with_sizes(self, DimVector(static_cast<size_t>(chunks), 0), dim);
+  if (length == 0)
+    return at::unsafe_split_with_sizes(self, DimVector(static_cast<size_t>(chunks), 0), dim);
   return at::unsafe_split(self, length, dim);
 }
 
 // ---- tensor_split and NumPy's names
 namespace {
 void check_tensor_split(const Tensor& self) {
-  TORCH_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ",
+  TORCH_CHECK(self.dim() > 0,
+              "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ",
               self.dim(), " dims");
 }
-}  // namespace
+} // namespace
 
 Tensors tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   check_tensor_split(self);
   const int64_t d = wrap_dim(dim, self.dim());
   TORCH_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   const int64_t size = self.size(d), small = size / sections, larger = size % sections;
-  TORCH_CHECK(small > 0 || sections <= kMaxEmptyPieces, "tensor_split: too many sections: ", sections);
+  TORCH_CHECK(small > 0 || sections <= kMaxEmptyPieces,
+              "tensor_split: too many sections: ", sections);
   Tensors out;
   out.reserve(static_cast<size_t>(sections));
   int64_t start = 0;
@@ -185,15 +199,19 @@ Tensors tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
 Tensors tensor_split(const Tensor& self, const Tensor& spec, int64_t dim) {
   check_tensor_split(self);
   TORCH_CHECK(spec.device().is_cpu(),
-              "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", spec.device());
+              "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ",
+              spec.device());
   TORCH_CHECK(spec.scalar_type() == kLong,
-              "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ", spec.scalar_type());
-  TORCH_CHECK(spec.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                               "one-dimensional tensor, but got a tensor with ",
+              "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+              spec.scalar_type());
+  TORCH_CHECK(spec.dim() <= 1,
+              "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+              "one-dimensional tensor, but got a tensor with ",
               spec.dim(), " dims");
   if (spec.dim() == 0) return at::tensor_split(self, spec.item<int64_t>(), dim);
   const Tensor list = spec.contiguous();
-  return at::tensor_split(self, IntArrayRef(list.data_ptr<int64_t>(), static_cast<size_t>(list.numel())), dim);
+  return at::tensor_split(
+      self, IntArrayRef(list.data_ptr<int64_t>(), static_cast<size_t>(list.numel())), dim);
 }
 
 namespace {
@@ -202,12 +220,12 @@ void check_rank(const Tensor& self, int64_t least, const char* name) {
               " dimension, but got a tensor with ", self.dim(), " dimensions!");
 }
 Tensors split_evenly(const Tensor& self, int64_t sections, int64_t dim, const char* name) {
-  TORCH_CHECK(sections > 0 && self.size(dim) % sections == 0, "torch.", name, " attempted to split along dimension ",
-              dim, ", but the size of the dimension ", self.size(dim), " is not divisible by the split_size ",
-              sections, "!");
+  TORCH_CHECK(sections > 0 && self.size(dim) % sections == 0, "torch.", name,
+              " attempted to split along dimension ", dim, ", but the size of the dimension ",
+              self.size(dim), " is not divisible by the split_size ", sections, "!");
   return at::tensor_split(self, sections, dim);
 }
-}  // namespace
+} // namespace
 
 Tensors hsplit(const Tensor& self, int64_t sections) {
   check_rank(self, 1, "hsplit");
@@ -234,4 +252,4 @@ Tensors dsplit(const Tensor& self, IntArrayRef indices) {
   return at::tensor_split(self, indices, 2);
 }
 
-}  // namespace at::native
+} // namespace at::native

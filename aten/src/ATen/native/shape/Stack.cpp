@@ -25,7 +25,7 @@ void check_not_empty(TensorList tensors, const char* name) {
   TORCH_CHECK(!tensors.empty(), name, " expects a non-empty TensorList");
 }
 
-}  // namespace
+} // namespace
 
 Tensor concat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
 Tensor concatenate(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
@@ -36,8 +36,9 @@ Tensor stack(TensorList tensors, int64_t dim) {
   const int64_t ndim = first.dim();
   const int64_t d = wrap_dim(dim, ndim + 1);
   for (size_t i = 1; i < tensors.size(); ++i) {
-    TORCH_CHECK(tensors[i].sizes() == first.sizes(), "stack expects each tensor to be equal size, but got ",
-                first.sizes(), " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+    TORCH_CHECK(tensors[i].sizes() == first.sizes(),
+                "stack expects each tensor to be equal size, but got ", first.sizes(),
+                " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
   }
   if (d == ndim || first.numel() == 0) {
     Tensors columns;
@@ -73,8 +74,8 @@ Tensor column_stack(TensorList tensors) {
   return at::hstack(columns);
 }
 
-// Each tensor is padded with zeros to a multiple of num_chunks along `dim`, cut into num_chunks rows,
-// and the rows of all tensors are joined.
+// Each tensor is padded with zeros to a multiple of num_chunks along `dim`, cut into num_chunks
+// rows, and the rows of all tensors are joined.
 Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   TORCH_CHECK(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
   TORCH_CHECK(num_chunks >= 1, "_chunk_cat expects positive num_chunks");
@@ -85,8 +86,10 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   for (const Tensor& t : tensors) {
     TORCH_CHECK(t.numel() > 0, "_chunk_cat expects non-empty tensor");
     TORCH_CHECK(t.dim() > d, "_chunk_cat expects dim < ndim for all input tensors");
-    TORCH_CHECK(t.scalar_type() == first.scalar_type(), "_chunk_cat expects all input tensors with the same dtype");
-    TORCH_CHECK(t.device() == first.device(), "_chunk_cat expects all input tensors on the same device");
+    TORCH_CHECK(t.scalar_type() == first.scalar_type(),
+                "_chunk_cat expects all input tensors with the same dtype");
+    TORCH_CHECK(t.device() == first.device(),
+                "_chunk_cat expects all input tensors on the same device");
     for (int64_t i = 0; i < d; ++i) {
       TORCH_CHECK(t.size(i) == first.size(i),
                   "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
@@ -103,4 +106,4 @@ Tensor _chunk_cat(TensorList tensors, int64_t dim, int64_t num_chunks) {
   return at::cat(rows, d + 1);
 }
 
-}  // namespace at::native
+} // namespace at::native

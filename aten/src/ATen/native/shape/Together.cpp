@@ -1,5 +1,5 @@
-// Operators that bring several tensors to fitting shapes: at least n dimensions, a common shape, grids
-// and products. Composites over differentiable operators.
+// Operators that bring several tensors to fitting shapes: at least n dimensions, a common shape,
+// grids and products. Composites over differentiable operators.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -19,32 +19,40 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-template <class F>
-Tensors each(TensorList tensors, const F& f) {
+template <class F> Tensors each(TensorList tensors, const F& f) {
   Tensors out;
   out.reserve(tensors.size());
   for (const Tensor& t : tensors) out.push_back(f(t));
   return out;
 }
 
-void check_vector(const Tensor& t) { TORCH_CHECK(t.dim() == 1, "Expect a 1D vector, but got shape ", t.sizes()); }
+void check_vector(const Tensor& t) {
+  TORCH_CHECK(t.dim() == 1, "Expect a 1D vector, but got shape ", t.sizes());
+}
 
-}  // namespace
+} // namespace
 
 Tensor atleast_1d(const Tensor& self) { return self.dim() == 0 ? self.reshape({1}) : self; }
 Tensor atleast_2d(const Tensor& self) {
   switch (self.dim()) {
-    case 0: return self.reshape({1, 1});
-    case 1: return self.unsqueeze(0);
-    default: return self;
+  case 0:
+    return self.reshape({1, 1});
+  case 1:
+    return self.unsqueeze(0);
+  default:
+    return self;
   }
 }
 Tensor atleast_3d(const Tensor& self) {
   switch (self.dim()) {
-    case 0: return self.reshape({1, 1, 1});
-    case 1: return self.unsqueeze(0).unsqueeze(-1);
-    case 2: return self.unsqueeze(-1);
-    default: return self;
+  case 0:
+    return self.reshape({1, 1, 1});
+  case 1:
+    return self.unsqueeze(0).unsqueeze(-1);
+  case 2:
+    return self.unsqueeze(-1);
+  default:
+    return self;
   }
 }
 Tensors atleast_1d(TensorList tensors) {
@@ -60,11 +68,14 @@ Tensors atleast_3d(TensorList tensors) {
 Tensors broadcast_tensors(TensorList tensors) {
   if (tensors.empty()) return {};
   const DimVector shape = at::broadcast_shapes(tensors);
-  return each(tensors, [&](const Tensor& t) { return t.sizes() == IntArrayRef(shape) ? t : t.expand(shape); });
+  return each(tensors, [&](const Tensor& t) {
+    return t.sizes() == IntArrayRef(shape) ? t : t.expand(shape);
+  });
 }
 
 Tensors meshgrid(TensorList tensors) {
-  TORCH_WARN_ONCE("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.");
+  TORCH_WARN_ONCE(
+      "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.");
   return at::meshgrid(tensors, "ij");
 }
 
@@ -74,9 +85,12 @@ Tensors meshgrid(TensorList tensors, std::string_view indexing) {
               "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
   DimVector shape;
   for (const Tensor& t : tensors) {
-    TORCH_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t);
-    TORCH_CHECK(t.scalar_type() == tensors[0].scalar_type(), "meshgrid expects all tensors to have the same dtype");
-    TORCH_CHECK(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
+    TORCH_CHECK(t.dim() <= 1,
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t);
+    TORCH_CHECK(t.scalar_type() == tensors[0].scalar_type(),
+                "meshgrid expects all tensors to have the same dtype");
+    TORCH_CHECK(t.device() == tensors[0].device(),
+                "meshgrid expects all tensors to have the same device");
     shape.push_back(t.numel());
   }
   // "xy" is "ij" with the first two vectors, and then the first two dimensions, exchanged.
@@ -107,14 +121,18 @@ Tensor block_diag(TensorList tensors) {
   int64_t rows = 0, columns = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
-    TORCH_CHECK(t.dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
-                t.dim(), " dimensions");
-    TORCH_CHECK(t.device() == tensors[0].device(), "torch.block_diag: input tensors must all be on the same device. "
-                "Input 0 is on device ", tensors[0].device(), " and input ", i, " is on device ", t.device());
+    TORCH_CHECK(t.dim() <= 2,
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i,
+                " has ", t.dim(), " dimensions");
+    TORCH_CHECK(t.device() == tensors[0].device(),
+                "torch.block_diag: input tensors must all be on the same device. "
+                "Input 0 is on device ",
+                tensors[0].device(), " and input ", i, " is on device ", t.device());
     rows += t.dim() == 2 ? t.size(0) : 1;
     columns += t.dim() == 0 ? 1 : t.size(-1);
   }
-  const Tensor out = detail::empty({rows, columns}, at::result_type_of(tensors), tensors[0].device());
+  const Tensor out =
+      detail::empty({rows, columns}, at::result_type_of(tensors), tensors[0].device());
   out.zero_();
   int64_t row = 0, column = 0;
   for (const Tensor& t : tensors) {
@@ -126,4 +144,4 @@ Tensor block_diag(TensorList tensors) {
   return out;
 }
 
-}  // namespace at::native
+} // namespace at::native

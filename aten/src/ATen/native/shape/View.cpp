@@ -1,6 +1,6 @@
-// Views that reinterpret the shape of a tensor as a whole: view, reshape, expand, as_strided, flatten
-// and their kin. They work out sizes and strides on the stack and make one tensor object; nothing else
-// is allocated, because these are the most frequent calls of eager programs.
+// Views that reinterpret the shape of a tensor as a whole: view, reshape, expand, as_strided,
+// flatten and their kin. They work out sizes and strides on the stack and make one tensor object;
+// nothing else is allocated, because these are the most frequent calls of eager programs.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
@@ -19,7 +19,8 @@ Tensor view(const Tensor& self, IntArrayRef size) {
     c10::contiguous_strides(shape, strides.data());
   } else {
     TORCH_CHECK(view_strides(self.sizes(), self.strides(), shape, strides),
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "view size is not compatible with input tensor's size and stride (at least one "
+                "dimension spans "
                 "across two contiguous subspaces). Use .reshape(...) instead.");
   }
   return detail::view_of(self, shape, strides, self.storage_offset());
@@ -29,8 +30,8 @@ namespace {
 
 // The view of wider elements as several narrower ones.
 Tensor view_narrower(const Tensor& self, ScalarType dtype, int64_t ratio) {
-  TORCH_CHECK(self.stride(-1) == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(), " as ", dtype,
-              " (different element sizes), but got ", self.stride(-1));
+  TORCH_CHECK(self.stride(-1) == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(),
+              " as ", dtype, " (different element sizes), but got ", self.stride(-1));
   DimVector sizes(self.sizes()), strides(self.strides());
   const size_t last = sizes.size() - 1;
   for (size_t i = 0; i < last; ++i) strides[i] *= ratio;
@@ -41,37 +42,43 @@ Tensor view_narrower(const Tensor& self, ScalarType dtype, int64_t ratio) {
 // The view of several narrower elements as wider ones.
 Tensor view_wider(const Tensor& self, ScalarType dtype, int64_t ratio) {
   auto check = [&](bool ok, const char* what, int64_t value) {
-    TORCH_CHECK(ok, what, " must be divisible by ", ratio, " to view ", self.scalar_type(), " as ", dtype,
-                " (different element sizes), but got ", value);
+    TORCH_CHECK(ok, what, " must be divisible by ", ratio, " to view ", self.scalar_type(), " as ",
+                dtype, " (different element sizes), but got ", value);
   };
   DimVector sizes(self.sizes()), strides(self.strides());
   const size_t last = sizes.size() - 1;
   check(sizes[last] % ratio == 0, "self.size(-1)", sizes[last]);
   check(self.storage_offset() % ratio == 0, "self.storage_offset()", self.storage_offset());
-  TORCH_CHECK(strides[last] == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(), " as ", dtype,
-              " (different element sizes), but got ", strides[last]);
+  TORCH_CHECK(strides[last] == 1, "self.stride(-1) must be 1 to view ", self.scalar_type(), " as ",
+              dtype, " (different element sizes), but got ", strides[last]);
   for (size_t i = 0; i < last; ++i) {
-    TORCH_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
-                self.scalar_type(), " as ", dtype, " (different element sizes), but got ", strides[i]);
+    TORCH_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio,
+                " to view ", self.scalar_type(), " as ", dtype,
+                " (different element sizes), but got ", strides[i]);
     strides[i] /= ratio;
   }
   sizes[last] /= ratio;
   return detail::view_of_dtype(self, dtype, sizes, strides, self.storage_offset() / ratio);
 }
 
-}  // namespace
+} // namespace
 
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   const ScalarType old = self.scalar_type();
   if (old == dtype) return self;
-  TORCH_CHECK(!self.is_conj(), "torch.Tensor.view is not supported for conjugate view tensors when converting to a "
-                               "different dtype.");
-  TORCH_CHECK(!self.is_neg(), "torch.Tensor.view is not supported for tensors with negative bit set when converting "
-                              "to a different dtype.");
+  TORCH_CHECK(!self.is_conj(),
+              "torch.Tensor.view is not supported for conjugate view tensors when converting to a "
+              "different dtype.");
+  TORCH_CHECK(
+      !self.is_neg(),
+      "torch.Tensor.view is not supported for tensors with negative bit set when converting "
+      "to a different dtype.");
   const int64_t from = self.itemsize(), to = c10::elementSize(dtype);
   TORCH_CHECK(to > 0, "view: cannot view ", old, " as ", dtype);
-  if (from == to) return detail::view_of_dtype(self, dtype, self.sizes(), self.strides(), self.storage_offset());
-  TORCH_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", old, " as ", dtype, " (different element sizes)");
+  if (from == to)
+    return detail::view_of_dtype(self, dtype, self.sizes(), self.strides(), self.storage_offset());
+  TORCH_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", old, " as ", dtype,
+              " (different element sizes)");
   return from > to ? view_narrower(self, dtype, from / to) : view_wider(self, dtype, to / from);
 }
 
@@ -103,7 +110,8 @@ Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) 
 Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
 Tensor view_as(const Tensor& self, const Tensor& other) { return self.view(other.sizes()); }
 
-Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                  std::optional<int64_t> storage_offset) {
   return detail::checked_view(self, size, stride, storage_offset.value_or(self.storage_offset()));
 }
 
@@ -141,10 +149,11 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
     inferred += s == -1;
     if (s != -1) fits &= s >= 0 && !c10::mul_overflows(known, s, &known);
   }
-  TORCH_CHECK(inferred <= 1, "unflatten got an unexpected error:\nonly one dimension can be inferred");
+  TORCH_CHECK(inferred <= 1,
+              "unflatten got an unexpected error:\nonly one dimension can be inferred");
   fits = fits && (inferred ? known != 0 && size % known == 0 : known == size);
-  TORCH_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (", size,
-              ") in the input tensor");
+  TORCH_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ",
+              d, " (", size, ") in the input tensor");
   DimVector shape(self.sizes().slice(0, d));
   for (int64_t s : sizes) shape.push_back(s == -1 ? size / known : s);
   for (int64_t i = d + 1; i < self.dim(); ++i) shape.push_back(self.size(i));
@@ -152,10 +161,10 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
 }
 
 // Undoes a slice: the whole of `src` seen from `self`, a slice of it, or a tensor with its memory.
-Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>, std::optional<int64_t>,
-                     int64_t) {
-  TORCH_CHECK(self.scalar_type() == src.scalar_type(), "slice_inverse: expected one dtype, got ", self.scalar_type(),
-              " and ", src.scalar_type());
+Tensor slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>,
+                     std::optional<int64_t>, int64_t) {
+  TORCH_CHECK(self.scalar_type() == src.scalar_type(), "slice_inverse: expected one dtype, got ",
+              self.scalar_type(), " and ", src.scalar_type());
   return detail::checked_view(self, src.sizes(), src.strides(), src.storage_offset());
 }
 
@@ -171,13 +180,15 @@ Tensor alias(const Tensor& self) {
 Tensor detach(const Tensor& self) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
   c10::intrusive_ptr<TensorImpl> impl = source.shallow_copy();
-  if (!source.is_inference()) impl->share_version_of(source.base() ? source.base() : self.getIntrusivePtr());
+  if (!source.is_inference())
+    impl->share_version_of(source.base() ? source.base() : self.getIntrusivePtr());
   return Tensor(std::move(impl));
 }
 Tensor& detach_(Tensor& self) { return self; }
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
-  TORCH_CHECK(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  TORCH_CHECK(format != MemoryFormat::Preserve,
+              "preserve memory format is unsupported by the contiguous operator");
   return self.is_contiguous(format) ? self : self.clone(format);
 }
 
@@ -197,7 +208,8 @@ bool is_neg(const Tensor& self) { return self.is_neg(); }
 bool is_inference(const Tensor& self) { return self.is_inference(); }
 bool is_distributed(const Tensor&) { return false; }
 bool _has_same_storage_numel(const Tensor& self, const Tensor& other) {
-  TORCH_CHECK(self.has_storage() && other.has_storage(), "_has_same_storage_numel: expected tensors with a storage");
+  TORCH_CHECK(self.has_storage() && other.has_storage(),
+              "_has_same_storage_numel: expected tensors with a storage");
   return self.storage()->nbytes() / self.itemsize() == other.storage()->nbytes() / other.itemsize();
 }
 int64_t dim(const Tensor& self) { return self.dim(); }
@@ -212,4 +224,4 @@ c10::SymInt sym_stride(const Tensor& self, int64_t dim) {
 c10::SymInt sym_numel(const Tensor& self) { return self.sym_numel(); }
 c10::SymInt sym_storage_offset(const Tensor& self) { return self.sym_storage_offset(); }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,0 +1,93 @@
+// Fused optimizer steps: every element is read and written once. The operations and their order are
+// those of the unfused optimizers, so that both give the same numbers.
+#include <cmath>
+
+#include <ATen/native/foreach/FusedOptimKernels.h>
+
+namespace at::native::optim {
+namespace CRESSET_ISA {
+namespace {
+
+template <class T>
+struct Math {
+  using type = float;
+};
+template <>
+struct Math<double> {
+  using type = double;
+};
+
+template <class T>
+__attribute__((optimize("O3", "no-math-errno"))) void adam(void* param_, const void* grad_, void* exp_avg_, void* exp_avg_sq_,
+                                                           void* max_sq_, int64_t n, const AdamSettings& s) {
+  using M = typename Math<T>::type;
+  T* __restrict param = static_cast<T*>(param_);
+  const T* __restrict grad = static_cast<const T*>(grad_);
+  T* __restrict exp_avg = static_cast<T*>(exp_avg_);
+  T* __restrict exp_avg_sq = static_cast<T*>(exp_avg_sq_);
+  T* __restrict max_sq = static_cast<T*>(max_sq_);
+  const M beta2 = M(s.beta2), weight1 = M(1 - s.beta1), weight2 = M(1 - s.beta2), eps = M(s.eps);
+  const M decay = M(1 - s.lr * s.weight_decay), l2 = M(s.weight_decay), sign = s.maximize ? M(-1) : M(1);
+  const double correction1 = 1 - std::pow(s.beta1, s.step), correction2 = 1 - std::pow(s.beta2, s.step);
+  const M step_size = M(s.lr / correction1), root2 = M(std::sqrt(correction2));
+  const bool decays = s.weight_decay != 0;
+  for (int64_t i = 0; i < n; ++i) {
+    M p = M(param[i]), g = sign * M(grad[i]);
+    if (decays) {
+      if (s.decoupled) p *= decay;
+      else g += l2 * p;
+    }
+    const M m = M(exp_avg[i]) + weight1 * (g - M(exp_avg[i]));
+    M v = M(exp_avg_sq[i]) * beta2 + weight2 * g * g;
+    exp_avg[i] = T(m);
+    exp_avg_sq[i] = T(v);
+    if (s.amsgrad) {
+      v = M(max_sq[i]) > v ? M(max_sq[i]) : v;
+      max_sq[i] = T(v);
+    }
+    const M denominator = std::sqrt(v) / root2 + eps;
+    param[i] = T(p - step_size * (m / denominator));
+  }
+}
+
+template <class T>
+__attribute__((optimize("O3"))) void sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSettings& s) {
+  using M = typename Math<T>::type;
+  T* __restrict param = static_cast<T*>(param_);
+  const T* __restrict grad = static_cast<const T*>(grad_);
+  T* __restrict buffer = static_cast<T*>(buffer_);
+  const M lr = M(s.lr), momentum = M(s.momentum), l2 = M(s.weight_decay), fresh = M(1 - s.dampening);
+  const M sign = s.maximize ? M(-1) : M(1);
+  if (buffer == nullptr) {
+    for (int64_t i = 0; i < n; ++i) {
+      const M p = M(param[i]);
+      param[i] = T(p - lr * (sign * M(grad[i]) + l2 * p));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const M p = M(param[i]);
+    M g = sign * M(grad[i]) + l2 * p;
+    const M v = s.first_step ? g : momentum * M(buffer[i]) + fresh * g;
+    buffer[i] = T(v);
+    g = s.nesterov ? g + momentum * v : v;
+    param[i] = T(p - lr * g);
+  }
+}
+
+template <class T>
+void add(Table& table) {
+  const int index = static_cast<int>(c10::scalar_type_of<T>);
+  table.adam[index] = &adam<T>;
+  table.sgd[index] = &sgd<T>;
+}
+}  // namespace
+
+void fill(Table& table) {
+  add<float>(table);
+  add<double>(table);
+  add<c10::Half>(table);
+  add<c10::BFloat16>(table);
+}
+}  // namespace CRESSET_ISA
+}  // namespace at::native::optim

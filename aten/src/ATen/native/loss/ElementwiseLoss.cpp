@@ -1,0 +1,156 @@
+// Losses of one input and one target element each, followed by the reduction. The gradient of a mean is
+// the gradient of the sum with the factor 1/n, which goes into the elementwise loop.
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/Pointwise.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/loss/LossTables.h>
+#include <ATen/native/loss/LossUtil.h>
+#include <ATen/native/loss/Native.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sum.h>
+
+namespace at::native {
+namespace {
+using iter::PointwiseSpec;
+using iter::Promote;
+
+#ifdef CRESSET_HAVE_X86_ISA
+#define CRESSET_LOSS_TABLE(Name)                                                                   \
+  constexpr const LoopTable* tables_##Name[3] = {&base::loss_##Name, &avx2::loss_##Name,           \
+                                                 &avx512::loss_##Name};
+#else
+#define CRESSET_LOSS_TABLE(Name)                                                                   \
+  constexpr const LoopTable* tables_##Name[3] = {&base::loss_##Name, &base::loss_##Name,           \
+                                                 &base::loss_##Name};
+#endif
+CRESSET_FORALL_LOSS_TABLES(CRESSET_LOSS_TABLE)
+#undef CRESSET_LOSS_TABLE
+
+constexpr PointwiseSpec spec(const char* name, const LoopTable* const* tables, uint8_t inputs,
+                             uint8_t params = 0) {
+  return {name, tables, inputs, params, OutKind::Same, Promote::Default};
+}
+constexpr PointwiseSpec kMse = spec("mse", tables_Mse, 2);
+constexpr PointwiseSpec kMseBackward = spec("mse_backward", tables_MseBackward, 3, 1);
+constexpr PointwiseSpec kSmoothL1 = spec("smooth_l1", tables_SmoothL1, 2, 1);
+constexpr PointwiseSpec kSmoothL1Backward = spec("smooth_l1_backward", tables_SmoothL1Backward, 3, 2);
+constexpr PointwiseSpec kHuber = spec("huber", tables_Huber, 2, 1);
+constexpr PointwiseSpec kHuberBackward = spec("huber_backward", tables_HuberBackward, 3, 2);
+constexpr PointwiseSpec kSoftMargin = spec("soft_margin", tables_SoftMargin, 2);
+constexpr PointwiseSpec kSoftMarginBackward =
+    spec("soft_margin_backward", tables_SoftMarginBackward, 3, 1);
+constexpr PointwiseSpec kBce = spec("binary_cross_entropy", tables_Bce, 2);
+constexpr PointwiseSpec kBceBackward = spec("binary_cross_entropy_backward", tables_BceBackward, 3);
+constexpr PointwiseSpec kBceLogits = spec("binary_cross_entropy_with_logits", tables_BceLogits, 2);
+constexpr PointwiseSpec kBceLogitsWeighted =
+    spec("binary_cross_entropy_with_logits", tables_BceLogitsWeighted, 3);
+
+double reduction_factor(int64_t reduction, const Tensor& input) {
+  check_reduction(reduction);
+  return reduction == kMeanReduction ? 1.0 / static_cast<double>(input.numel()) : 1.0;
+}
+bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
+
+Tensor weighted(const Tensor& loss, const std::optional<Tensor>& weight, int64_t reduction) {
+  return apply_reduction(has(weight) ? at::mul(loss, *weight) : loss, reduction);
+}
+
+// True when every element lies in [0, 1]; NaN does not.
+bool all_probabilities(const Tensor& input) {
+  const Tensor x = input.contiguous();
+  bool good = true;
+  dtype_switch<FloatingTypes>(x.scalar_type(), "binary_cross_entropy", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* p = static_cast<const T*>(x.const_data_ptr());
+    const T zero = static_cast<T>(0.0f), one = static_cast<T>(1.0f);
+    int outside = 0;
+    for (int64_t i = 0, n = x.numel(); i < n; ++i) outside |= !(p[i] >= zero) | !(p[i] <= one);
+    good = outside == 0;
+  });
+  return good;
+}
+void check_bce(const Tensor& self, const Tensor& target) {
+  TORCH_CHECK(self.scalar_type() == target.scalar_type(), "Found dtype ", target.scalar_type(), " but expected ",
+              self.scalar_type());
+  TORCH_CHECK(self.sizes() == target.sizes(), "binary_cross_entropy: expected target to have the shape of the input, ",
+              self.sizes(), ", but got ", target.sizes());
+}
+}  // namespace
+
+void check_reduction(int64_t reduction) {
+  TORCH_CHECK(reduction >= kNoReduction && reduction <= kSumReduction,
+              "expected reduction to be 0 (none), 1 (mean) or 2 (sum), but got ", reduction);
+}
+Tensor apply_reduction(const Tensor& loss, int64_t reduction) {
+  check_reduction(reduction);
+  if (reduction == kMeanReduction) return at::mean(loss);
+  if (reduction == kSumReduction) return at::sum(loss);
+  return loss;
+}
+
+Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return apply_reduction(iter::pointwise(kMse, {self, target}), reduction);
+}
+Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+  const Scalar norm = 2 * reduction_factor(reduction, self);
+  return iter::pointwise(kMseBackward, {grad_output, self, target}, {&norm});
+}
+
+Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+  TORCH_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+  const Scalar value = beta;
+  return apply_reduction(iter::pointwise(kSmoothL1, {self, target}, {&value}), reduction);
+}
+Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                               double beta) {
+  const Scalar value = beta, norm = reduction_factor(reduction, self);
+  return iter::pointwise(kSmoothL1Backward, {grad_output, self, target}, {&value, &norm});
+}
+
+Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+  TORCH_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
+  const Scalar value = delta;
+  return apply_reduction(iter::pointwise(kHuber, {self, target}, {&value}), reduction);
+}
+Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
+                           double delta) {
+  const Scalar value = delta, norm = reduction_factor(reduction, self);
+  return iter::pointwise(kHuberBackward, {grad_output, self, target}, {&value, &norm});
+}
+
+Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return apply_reduction(iter::pointwise(kSoftMargin, {self, target}), reduction);
+}
+Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                 int64_t reduction) {
+  const Scalar norm = reduction_factor(reduction, self);
+  return iter::pointwise(kSoftMarginBackward, {grad_output, self, target}, {&norm});
+}
+
+Tensor binary_cross_entropy_meta(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                 int64_t reduction) {
+  check_bce(self, target);
+  return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
+}
+Tensor binary_cross_entropy_cpu(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                int64_t reduction) {
+  check_bce(self, target);
+  TORCH_CHECK(all_probabilities(self), "all elements of input should be between 0 and 1");
+  return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
+}
+Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                     const std::optional<Tensor>& weight, int64_t reduction) {
+  Tensor grad = iter::pointwise(kBceBackward, {grad_output, self, target});
+  if (has(weight)) grad = at::mul(grad, *weight);
+  const double factor = reduction_factor(reduction, self);
+  return reduction == kMeanReduction ? at::mul(grad, factor) : grad;
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                                        const std::optional<Tensor>& pos_weight, int64_t reduction) {
+  const Tensor loss = has(pos_weight) ? iter::pointwise(kBceLogitsWeighted, {self, target, *pos_weight})
+                                      : iter::pointwise(kBceLogits, {self, target});
+  return weighted(loss, weight, reduction);
+}
+}  // namespace at::native

@@ -1,0 +1,175 @@
+// sort, argsort, msort and topk. Every row is turned into entries (SortKeys.h); sorting is always
+// stable, and of equal elements topk takes those that come first.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/shape/Geometry.h>
+#include <ATen/native/sort/Native.h>
+#include <ATen/native/sort/SortKeys.h>
+#include <ATen/ops/sort.h>
+#include <ATen/parallel/Parallel.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace at {
+namespace native {
+namespace {
+
+void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
+  const Tensor& given = out.given(i);
+  TORCH_CHECK(!given.defined() || given.scalar_type() == dtype, "Expected out tensor to have dtype ",
+              dtype, ", but got ", given.defined() ? given.scalar_type() : dtype, " instead");
+}
+
+void set_pair(OutputBuilder& out, const Tensor& self, IntArrayRef sizes, OptionalIntArrayRef strides) {
+  check_out_dtype(out, 0, self.scalar_type());
+  check_out_dtype(out, 1, kLong);
+  out.set_on(0, sizes, self.scalar_type(), self.device(), strides);
+  out.set_on(1, sizes, kLong, self.device(), strides);
+}
+
+void meta_sort_pair(OutputBuilder& out, const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim());
+  TORCH_CHECK(!self.is_complex(), "Sort does not support complex dtypes on ",
+              self.is_cpu() ? "CPU" : "this device");
+  const DimVector strides = like_strides(self);
+  set_pair(out, self, self.sizes(), IntArrayRef(strides));
+}
+
+// f(first row, last row) over all rows, shared between threads by elements.
+template <class F>
+void for_rows(const Rows& rows, const F& f) {
+  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(rows.length(), 1));
+  if (rows.count() * rows.length() < 4096) {
+    f(0, rows.count());
+    return;
+  }
+  const BlockingRegion region;
+  parallel_for(0, rows.count(), grain, f);
+}
+
+// Writes the first k entries as values and positions.
+template <class T, class Entry>
+void write_entries(const Entry* entries, int64_t k, const T* from, int64_t from_stride, T* values,
+                   int64_t value_stride, int64_t* indices, int64_t index_stride) {
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t p = position_of(entries[i]);
+    values[i * value_stride] = from[p * from_stride];
+    indices[i * index_stride] = p;
+  }
+}
+
+// Runs `select(entries, scratch, n)` on every row and writes its first k entries.
+template <class T, class Select>
+void sort_rows(const Tensor& self, int64_t dim, bool descending, int64_t k, bool needs_scratch,
+               const Tensor& values, const Tensor& indices, const Select& select) {
+  const Rows rows(self, dim);
+  const int64_t n = rows.length();
+  const T* data = static_cast<const T*>(self.data_ptr());
+  T* value_data = static_cast<T*>(values.data_ptr());
+  int64_t* index_data = indices.data_ptr<int64_t>();
+  const int64_t s = stride_along(self, dim), sv = stride_along(values, dim),
+                si = stride_along(indices, dim);
+  entry_switch<T>(n, [&](auto tag) {
+    using Entry = typename decltype(tag)::type;
+    for_rows(rows, [&](int64_t begin, int64_t end) {
+      const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(needs_scratch ? 2 * n : n)]);
+      for (int64_t r = begin; r < end; ++r) {
+        const T* row = data + rows.offset(self.strides(), r);
+        make_entries(row, s, n, descending, entries.get());
+        const Entry* chosen = select(entries.get(), entries.get() + n, n);
+        write_entries(chosen, k, row, s, value_data + rows.offset(values.strides(), r), sv,
+                      index_data + rows.offset(indices.strides(), r), si);
+      }
+    });
+  });
+}
+
+}  // namespace
+}  // namespace native
+
+namespace meta {
+
+void meta_sort(OutputBuilder& out, const Tensor& self, int64_t dim, bool descending) {
+  static_cast<void>(descending);
+  native::meta_sort_pair(out, self, dim);
+}
+
+void meta_sort_stable(OutputBuilder& out, const Tensor& self, std::optional<bool> stable, int64_t dim,
+                      bool descending) {
+  static_cast<void>(stable);
+  static_cast<void>(descending);
+  native::meta_sort_pair(out, self, dim);
+}
+
+void meta_topk(OutputBuilder& out, const Tensor& self, int64_t k, int64_t dim, bool largest,
+               bool sorted) {
+  static_cast<void>(largest);
+  static_cast<void>(sorted);
+  const int64_t d = native::wrap_dim(dim, self.dim());
+  TORCH_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.size(d)), "selected index k out of range");
+  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+  TORCH_CHECK(self.scalar_type() != kBool, "topk does not support bool dtypes on CPU");
+  DimVector sizes(self.sizes());
+  if (!sizes.empty()) sizes[d] = k;
+  native::set_pair(out, self, sizes, std::nullopt);
+}
+
+}  // namespace meta
+
+namespace native {
+
+void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
+              const Tensor& indices) {
+  if (self.numel() == 0) return;
+  const int64_t d = wrap_dim(dim, self.dim());
+  dtype_switch<SortTypes>(self.scalar_type(), "sort_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t n = self.dim() == 0 ? 1 : self.size(d);
+    sort_rows<T>(self, d, descending, n, true, values, indices,
+                 [](auto* entries, auto* scratch, int64_t count) {
+                   sort_entries(entries, scratch, count, key_bits<T>());
+                   return entries;
+                 });
+  });
+}
+
+void sort_stable_cpu(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
+                     const Tensor& values, const Tensor& indices) {
+  static_cast<void>(stable);  // always stable
+  sort_cpu(self, dim, descending, values, indices);
+}
+
+void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+              const Tensor& values, const Tensor& indices) {
+  static_cast<void>(sorted);  // always sorted
+  if (self.numel() == 0 || (k == 0 && self.dim() > 0)) return;
+  const int64_t d = wrap_dim(dim, self.dim());
+  const int64_t count = self.dim() == 0 ? 1 : k;
+  dtype_switch<RealTypes>(self.scalar_type(), "topk_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    sort_rows<T>(self, d, largest, count, false, values, indices,
+                 [count](auto* entries, auto*, int64_t n) {
+                   if (count * 16 <= n) {
+                     std::partial_sort(entries, entries + count, entries + n);
+                   } else {
+                     if (count < n) std::nth_element(entries, entries + count - 1, entries + n);
+                     std::sort(entries, entries + count);
+                   }
+                   return entries;
+                 });
+  });
+}
+
+Tensor argsort(const Tensor& self, int64_t dim, bool descending) {
+  return std::get<1>(at::sort(self, dim, descending));
+}
+
+Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descending) {
+  return std::get<1>(at::sort(self, stable, dim, descending));
+}
+
+Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, 0, false)); }
+
+}  // namespace native
+}  // namespace at

@@ -1,0 +1,83 @@
+// See SortKeys.h. Long rows are sorted by radix, digit by digit from the lowest, passing over digits
+// that are the same in all keys; short ones by comparison.
+#define CRESSET_KERNEL_TU
+#include <ATen/native/sort/SortKeys.h>
+
+#include <ATen/iter/TensorIterator.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace at::native {
+namespace {
+
+constexpr int kDigitBits = 8;
+constexpr int kBuckets = 1 << kDigitBits;
+constexpr int64_t kRadixFrom = 512;
+
+template <class Entry>
+void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  const int digits = (bits + kDigitBits - 1) / kDigitBits;
+  // All digits are counted in one reading.
+  std::vector<int64_t> counts(static_cast<size_t>(digits) * kBuckets, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t key = key_of(entries[i]);
+    for (int d = 0; d < digits; ++d, key >>= kDigitBits) ++counts[d * kBuckets + (key & (kBuckets - 1))];
+  }
+  Entry* from = entries;
+  Entry* to = scratch;
+  for (int d = 0; d < digits; ++d) {
+    int64_t* count = counts.data() + d * kBuckets;
+    const int shift = d * kDigitBits;
+    if (count[(key_of(from[0]) >> shift) & (kBuckets - 1)] == n) continue;
+    int64_t next = 0;
+    for (int b = 0; b < kBuckets; ++b) {
+      const int64_t own = count[b];
+      count[b] = next;
+      next += own;
+    }
+    for (int64_t i = 0; i < n; ++i) to[count[(key_of(from[i]) >> shift) & (kBuckets - 1)]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != entries) std::memcpy(entries, from, static_cast<size_t>(n) * sizeof(Entry));
+}
+
+template <class Entry>
+void sort_any(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  if (n < kRadixFrom) std::sort(entries, entries + n);
+  else radix_sort(entries, scratch, n, bits);
+}
+
+}  // namespace
+
+void sort_entries(NarrowEntry* entries, NarrowEntry* scratch, int64_t n, int bits) {
+  sort_any(entries, scratch, n, bits);
+}
+
+void sort_entries(WideEntry* entries, WideEntry* scratch, int64_t n, int bits) {
+  sort_any(entries, scratch, n, bits);
+}
+
+Rows::Rows(const Tensor& t, int64_t dim) : sizes_(t.sizes()) {
+  if (t.dim() == 0) return;
+  length_ = sizes_[dim];
+  sizes_[dim] = 1;
+  for (int64_t s : sizes_) count_ *= s;
+}
+
+int64_t Rows::offset(IntArrayRef strides, int64_t row) const {
+  int64_t offset = 0;
+  for (size_t d = sizes_.size(); d-- > 0;) {
+    offset += row % sizes_[d] * strides[d];
+    row /= sizes_[d];
+  }
+  return offset;
+}
+
+DimVector like_strides(const Tensor& t) {
+  if (t.is_non_overlapping_and_dense()) return DimVector(t.strides());
+  const Tensor* one = &t;
+  return pointwise_output_strides(t.sizes(), ArrayRef<const Tensor*>(&one, 1));
+}
+
+}  // namespace at::native

@@ -1,0 +1,149 @@
+// What the formulas of derivatives.yaml are written with: arithmetic on tensors, and the gradients
+// too long for one line. All are made of operators, so that they can be differentiated again.
+//
+// Gradients of complex inputs follow the convention of the conjugate Wirtinger derivative: a step
+// against the gradient makes a real loss smaller; hence `cj` on every factor. A gradient of a
+// broadcast input need not be summed here: the engine brings each one to its input's shape.
+#pragma once
+#include <ATen/ops/add.h>
+#include <ATen/ops/conj.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/sub.h>
+#include <torch/csrc/autograd/generated_node.h>
+
+namespace torch::autograd::generated {
+
+using at::IntArrayRef;
+using at::OptionalIntArrayRef;
+using at::Scalar;
+using at::ScalarType;
+using at::Tensor;
+using at::TensorList;
+using Tensors = std::vector<Tensor>;
+using OptionalTensor = std::optional<Tensor>;
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return at::add(a, b); }
+inline Tensor operator+(const Tensor& a, const Scalar& b) { return at::add(a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return at::sub(a, b); }
+inline Tensor operator-(const Tensor& a, const Scalar& b) { return at::sub(a, b); }
+inline Tensor operator-(const Scalar& a, const Tensor& b) { return at::rsub(b, a); }
+inline Tensor operator-(const Tensor& a) { return at::neg(a); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return at::mul(a, b); }
+inline Tensor operator*(const Tensor& a, const Scalar& b) { return at::mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return at::div(a, b); }
+inline Tensor operator/(const Tensor& a, const Scalar& b) { return at::div(a, b); }
+
+inline Tensor cj(const Tensor& t) { return t.is_complex() ? at::conj(t) : t; }
+inline Scalar cj(const Scalar& s) {
+  if (!s.isComplex()) return s;
+  const c10::complex<double> z = s.toComplexDouble();
+  return c10::complex<double>(z.real_, -z.imag_);
+}
+// grad * s, without a multiplication by one.
+inline Tensor scaled(const Tensor& grad, const Scalar& s) { return s.equal(int64_t(1)) ? grad : grad * cj(s); }
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kLn2 = 0.69314718055994530942;
+constexpr double kLn10 = 2.30258509299404568402;
+constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
+constexpr double kSqrtHalf = 0.70710678118654752440;
+
+[[noreturn]] TORCH_API Tensor not_implemented(const char* what);
+// Zeros of the shape of each gradient.
+Tensors zeros_like_each(const TensorVec& grads);
+Tensor zero_where(const Tensor& grad, const Tensor& mask);
+Tensor keep_where(const Tensor& grad, const Tensor& mask);
+
+// ---- pointwise
+Tensor sinc_grad(const Tensor& grad, const Tensor& self);
+Tensor angle_grad(const Tensor& grad, const Tensor& self);
+Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor trigamma(const Tensor& self);
+Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor div_self_grad(const Tensor& grad, const Tensor& other, const std::optional<std::string>& mode);
+Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other, const std::optional<std::string>& mode);
+Tensor div_scalar_grad(const Tensor& grad, const Scalar& other, const std::optional<std::string>& mode);
+// The share of the larger of two; halves at equality.
+Tensor larger_share(const Tensor& grad, const Tensor& mine, const Tensor& other);
+Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first, bool max);
+Tensor pow_grad(const Tensor& grad, const Tensor& self, const Scalar& exponent);
+Tensor pow_self_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent);
+Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
+Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result);
+Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self, const Tensor& other);
+Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log, const Tensor& other, double limit);
+Tensor igamma_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other);
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
+Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
+Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
+Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
+Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
+Tensor rrelu_grad(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training);
+
+// ---- reductions
+// The gradient of a reduction seen with the reduced dimensions back in place (of size 1).
+Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim);
+// Shared evenly among the elements equal to the result.
+Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min, const Tensor& max,
+                    std::optional<int64_t> dim, bool keepdim);
+Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction, bool keepdim);
+Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims,
+                const std::optional<Scalar>& correction, bool keepdim);
+Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self, const OptionalIntArrayRef& dims,
+                     const std::optional<Scalar>& correction, bool keepdim);
+Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std, const OptionalIntArrayRef& dims,
+                     const std::optional<Scalar>& correction, bool keepdim);
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim);
+Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor reversed_cumsum(const Tensor& grad, int64_t dim);
+Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dim);
+Tensor softmax_output_grad(const Tensor& gg, const Tensor& grad, const Tensor& output, int64_t dim);
+Tensor log_softmax_grad_grad(const Tensor& gg, const Tensor& output, int64_t dim);
+Tensor trace_grad(const Tensor& grad, IntArrayRef sizes);
+
+// ---- shapes
+Tensor permute_grad(const Tensor& grad, IntArrayRef dims);
+Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides, int64_t base_offset, IntArrayRef sizes,
+                       IntArrayRef strides, std::optional<int64_t> offset);
+Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t dim);
+Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t size, int64_t dim);
+Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, IntArrayRef parts, int64_t dim);
+Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, int64_t dim);
+Tensors stack_grad(const Tensor& grad, int64_t dim);
+Tensors block_diag_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes);
+Tensor roll_grad(const Tensor& grad, IntArrayRef shifts, IntArrayRef dims);
+Tensor repeat_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef repeats);
+Tensor pad_grad(const Tensor& grad, IntArrayRef pad);
+
+// ---- indexing
+using OptionalTensors = std::vector<OptionalTensor>;
+Tensor zeros_of(IntArrayRef sizes, const Tensor& like);
+Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& indices);
+Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate);
+Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes);
+Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index);
+Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim, IntArrayRef sizes);
+Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                                std::string_view reduce, bool include_self, const Tensor& result);
+Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                               std::string_view reduce, bool include_self, const Tensor& result);
+Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                         std::string_view reduce, bool include_self, const Tensor& result, bool of_self);
+
+// ---- matrix products
+Tensor matrix_H(const Tensor& t);  // of the last two dimensions
+std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, std::array<bool, 3> mask);
+
+}  // namespace torch::autograd::generated

@@ -1,0 +1,315 @@
+"""Optimizer: parameter groups, state, hooks, and saving in PyTorch's format."""
+
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+from itertools import chain
+
+import torch
+from torch.nn.modules.module_hooks import RemovableHandle
+
+__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
+
+class _RequiredParameter:
+    """Stands for a setting without a default."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+_global_pre_hooks = OrderedDict()
+_global_post_hooks = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """hook(optimizer, args, kwargs) before every optimizer's step."""
+    handle = RemovableHandle(_global_pre_hooks)
+    _global_pre_hooks[handle.id] = hook
+    return handle
+
+
+def register_optimizer_step_post_hook(hook):
+    """hook(optimizer, args, kwargs) after every optimizer's step."""
+    handle = RemovableHandle(_global_post_hooks)
+    _global_post_hooks[handle.id] = hook
+    return handle
+
+
+_HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+class Optimizer:
+    """Base class: subclasses define `step`, which updates parameters from their gradients."""
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        for name in _HOOKS:
+            setattr(self, name, OrderedDict())
+        if isinstance(params, torch.Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+                "but got " + torch.typename(params)
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # Hooks surround every class's own step without its author's help.
+        if "step" in cls.__dict__:
+            cls.step = cls.profile_hook_step(cls.step)
+
+    @staticmethod
+    def profile_hook_step(func):
+        """Wraps a step method so that hooks run around it."""
+        if getattr(func, "hooked", False):
+            return func
+
+        def step(self, *args, **kwargs):
+            if not (
+                self._optimizer_step_pre_hooks
+                or self._optimizer_step_post_hooks
+                or _global_pre_hooks
+                or _global_post_hooks
+            ):
+                return func(self, *args, **kwargs)
+            for hook in chain(
+                _global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
+            ):
+                answer = hook(self, args, kwargs)
+                if answer is None:
+                    continue
+                if not (isinstance(answer, tuple) and len(answer) == 2):
+                    raise RuntimeError(
+                        f"{func} must return None or a tuple of (new_args, new_kwargs), but got "
+                        f"{answer}."
+                    )
+                args, kwargs = answer
+            out = func(self, *args, **kwargs)
+            for hook in chain(
+                self._optimizer_step_post_hooks.values(), _global_post_hooks.values()
+            ):
+                hook(self, args, kwargs)
+            return out
+
+        step.hooked = True
+        step.__doc__ = func.__doc__
+        step.__wrapped__ = func
+        return step
+
+    def __getstate__(self):
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self):
+        lines = [type(self).__name__ + " ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    # ---- hooks
+    def _add_hook(self, store, hook, prepend=False):
+        hooks = getattr(self, store)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook):
+        """hook(optimizer, args, kwargs) before step."""
+        return self._add_hook("_optimizer_step_pre_hooks", hook)
+
+    def register_step_post_hook(self, hook):
+        """hook(optimizer, args, kwargs) after step."""
+        return self._add_hook("_optimizer_step_post_hooks", hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """hook(optimizer) before state_dict."""
+        return self._add_hook("_optimizer_state_dict_pre_hooks", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """hook(optimizer, state_dict) after state_dict; may answer another."""
+        return self._add_hook("_optimizer_state_dict_post_hooks", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """hook(optimizer, state_dict) before loading; may answer another."""
+        return self._add_hook("_optimizer_load_state_dict_pre_hooks", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """hook(optimizer) after loading."""
+        return self._add_hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
+
+    # ---- groups
+    def add_param_group(self, param_group):
+        """Adds a group of parameters with settings of its own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, torch.Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
+            )
+        params = list(params)
+        names = None
+        if params and isinstance(params[0], tuple):
+            names = [name for name, _ in params]
+            params = [param for _, param in params]
+        param_group["params"] = params
+        if names is not None:
+            param_group["param_names"] = names
+        for param in params:
+            if not isinstance(param, torch.Tensor):
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    + torch.typename(param)
+                )
+            if not self.defaults.get("differentiable") and not (
+                param.is_leaf or param.retains_grad
+            ):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    "parameter group didn't specify a value of required optimization parameter "
+                    + name
+                )
+            param_group.setdefault(name, default)
+        if len(params) != len(set(params)):
+            raise ValueError("some parameters appear in more than one parameter group")
+        known = set(chain.from_iterable(group["params"] for group in self.param_groups))
+        if not known.isdisjoint(params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none=True):
+        """Clears the gradients of all parameters."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
+
+    def step(self, closure=None):
+        """One update; subclasses define it."""
+        raise NotImplementedError
+
+    # ---- saving
+    def state_dict(self):
+        """{'state': ..., 'param_groups': ...}, parameters named by their position."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        index, groups = {}, []
+        for group in self.param_groups:
+            packed = {key: value for key, value in group.items() if key != "params"}
+            for param in group["params"]:
+                index.setdefault(id(param), len(index))
+            packed["params"] = [index[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {
+            (index[id(key)] if isinstance(key, torch.Tensor) else key): value
+            for key, value in self.state.items()
+        }
+        out = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            answer = hook(self, out)
+            if answer is not None:
+                out = answer
+        return out
+
+    @staticmethod
+    def _cast(param, value, key, group):
+        """A state tensor with the parameter's dtype and device; step counts stay what they are."""
+        if isinstance(value, torch.Tensor):
+            if key == "step":
+                capturable = group.get("capturable") or group.get("fused")
+                if capturable and param.device.type != "cpu":
+                    return value.to(dtype=torch.float32, device=param.device)
+                return value
+            if param.is_floating_point():
+                return value.to(dtype=param.dtype, device=param.device)
+            return value.to(device=param.device)
+        if isinstance(value, dict):
+            return {k: Optimizer._cast(param, v, k, group) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(Optimizer._cast(param, v, key, group) for v in value)
+        return value
+
+    def load_state_dict(self, state_dict):
+        """Takes over settings and state of a saved optimizer of the same shape."""
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            answer = hook(self, state_dict)
+            if answer is not None:
+                state_dict = answer
+        groups = self.param_groups
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for group, saved in zip(groups, saved_groups):
+            if len(group["params"]) != len(saved["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
+                )
+        owners = {}
+        for group, saved in zip(groups, saved_groups):
+            for saved_id, param in zip(saved["params"], group["params"]):
+                owners[saved_id] = (param, group)
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in owners:
+                param, group = owners[key]
+                state[param] = {k: self._cast(param, v, k, group) for k, v in value.items()}
+            else:
+                state[key] = value
+        merged = []
+        for group, saved in zip(groups, saved_groups):
+            saved["params"] = group["params"]
+            if "param_names" in group and "param_names" not in saved:
+                saved["param_names"] = group["param_names"]
+            merged.append(saved)
+        self.__setstate__({"state": state, "param_groups": merged})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+
+def run_closure(closure):
+    """The loss of a closure evaluated with gradients on, or None."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
