@@ -12,8 +12,14 @@ import torch
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 COMPLEX = [torch.complex64, torch.complex128]
-TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 2e-6, torch.complex64: 2e-6,
-             torch.float64: 1e-13, torch.complex128: 1e-13}
+TOLERANCE = {
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+    torch.float32: 2e-6,
+    torch.complex64: 2e-6,
+    torch.float64: 1e-13,
+    torch.complex128: 1e-13,
+}
 
 
 def sample(shape, dtype=torch.float32, seed=0):
@@ -58,7 +64,7 @@ def layouts():
 
 DIMS = [d for n in range(1, 4) for d in itertools.combinations(range(3), n)]
 
-# ---- values in every layout ----------------------------------------------------------------------------
+# ---- values in every layout --------------------
 
 REDUCTIONS = {
     "sum": (lambda t, d, k: t.sum(d, k), lambda a, d, k: a.sum(d, keepdims=k)),
@@ -66,15 +72,24 @@ REDUCTIONS = {
     "amax": (lambda t, d, k: t.amax(d, k), lambda a, d, k: a.max(d, keepdims=k)),
     "amin": (lambda t, d, k: t.amin(d, k), lambda a, d, k: a.min(d, keepdims=k)),
     "var": (lambda t, d, k: t.var(d, keepdim=k), lambda a, d, k: a.var(d, ddof=1, keepdims=k)),
-    "std0": (lambda t, d, k: t.std(d, correction=0, keepdim=k), lambda a, d, k: a.std(d, keepdims=k)),
-    "norm2": (lambda t, d, k: torch.linalg.vector_norm(t, 2, d, k),
-              lambda a, d, k: np.sqrt((a * a).sum(d, keepdims=k))),
-    "norm3": (lambda t, d, k: torch.linalg.vector_norm(t, 3, d, k),
-              lambda a, d, k: (abs(a) ** 3).sum(d, keepdims=k) ** (1 / 3)),
+    "std0": (
+        lambda t, d, k: t.std(d, correction=0, keepdim=k),
+        lambda a, d, k: a.std(d, keepdims=k),
+    ),
+    "norm2": (
+        lambda t, d, k: torch.linalg.vector_norm(t, 2, d, k),
+        lambda a, d, k: np.sqrt((a * a).sum(d, keepdims=k)),
+    ),
+    "norm3": (
+        lambda t, d, k: torch.linalg.vector_norm(t, 3, d, k),
+        lambda a, d, k: (abs(a) ** 3).sum(d, keepdims=k) ** (1 / 3),
+    ),
     "norm1": (lambda t, d, k: t.norm(1, d, k), lambda a, d, k: abs(a).sum(d, keepdims=k)),
     "norm_inf": (lambda t, d, k: t.norm(math.inf, d, k), lambda a, d, k: abs(a).max(d, keepdims=k)),
-    "logsumexp": (lambda t, d, k: t.logsumexp(d, k),
-                  lambda a, d, k: np.log(np.exp(a).sum(d, keepdims=k))),
+    "logsumexp": (
+        lambda t, d, k: t.logsumexp(d, k),
+        lambda a, d, k: np.log(np.exp(a).sum(d, keepdims=k)),
+    ),
     "all": (lambda t, d, k: (t > -1).all(d, k), lambda a, d, k: (a > -1).all(d, keepdims=k)),
     "any": (lambda t, d, k: (t > 1).any(d, k), lambda a, d, k: (a > 1).any(d, keepdims=k)),
 }
@@ -123,7 +138,9 @@ def test_sum_and_prod_of_every_dtype(dtype, shape, dim):
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, *INTEGERS, *FLOATS])
-@pytest.mark.parametrize("shape,dim", [((300, 5), 0), ((5, 300), 1), ((3, 40, 67), 1), ((1000,), 0)])
+@pytest.mark.parametrize(
+    "shape,dim", [((300, 5), 0), ((5, 300), 1), ((3, 40, 67), 1), ((1000,), 0)]
+)
 def test_extremes_of_every_dtype(dtype, shape, dim):
     tensor = sample(shape, dtype)
     array = exact(tensor)
@@ -136,7 +153,9 @@ def test_extremes_of_every_dtype(dtype, shape, dim):
     np.testing.assert_array_equal(exact(result.values), array.max(dim))
     np.testing.assert_array_equal(exact(result.indices), array.argmax(dim))
     np.testing.assert_array_equal(exact(tensor.min(dim).indices), array.argmin(dim))
-    np.testing.assert_array_equal(exact(torch.count_nonzero(tensor, dim)), np.count_nonzero(array, dim))
+    np.testing.assert_array_equal(
+        exact(torch.count_nonzero(tensor, dim)), np.count_nonzero(array, dim)
+    )
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
@@ -156,8 +175,12 @@ def test_variance_is_accurate_far_from_zero():
     values = (rng.standard_normal((64, 5000)) * 1e-2 + 1e4).astype(np.float32)
     for array in (values, values.T.copy().T):
         tensor = torch.from_numpy(array)
-        np.testing.assert_allclose(tensor.var(1).numpy(), values.astype(np.float64).var(1, ddof=1), rtol=1e-6)
-        np.testing.assert_allclose(tensor.t().var(0).numpy(), values.astype(np.float64).var(1, ddof=1), rtol=1e-6)
+        np.testing.assert_allclose(
+            tensor.var(1).numpy(), values.astype(np.float64).var(1, ddof=1), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            tensor.t().var(0).numpy(), values.astype(np.float64).var(1, ddof=1), rtol=1e-6
+        )
     assert torch.full((100,), 1e20).std().item() == 0
     assert torch.tensor([1e30, -1e30]).std().item() == pytest.approx(math.sqrt(2) * 1e30)
 
@@ -170,13 +193,21 @@ def test_long_float_sums_are_accurate():
     np.testing.assert_allclose(columns, values.reshape(-1, 3).astype(np.float64).sum(0), rtol=3e-7)
 
 
-# ---- threads -------------------------------------------------------------------------------------------
+# ---- threads --------------------
 
 THREADED = {
-    "sum": lambda t: t.sum(), "mean0": lambda t: t.mean(0), "sum1": lambda t: t.sum(1),
-    "var": lambda t: t.var(), "var0": lambda t: t.var(0), "prod": lambda t: (t * 0 + 1).prod(),
-    "norm": lambda t: t.norm(3, 0), "logsumexp": lambda t: t.logsumexp(0), "argmax": lambda t: t.argmax(0),
-    "sum_strided": lambda t: t[:, ::2].sum(), "softmax": lambda t: t.softmax(0), "cumsum": lambda t: t.cumsum(0),
+    "sum": lambda t: t.sum(),
+    "mean0": lambda t: t.mean(0),
+    "sum1": lambda t: t.sum(1),
+    "var": lambda t: t.var(),
+    "var0": lambda t: t.var(0),
+    "prod": lambda t: (t * 0 + 1).prod(),
+    "norm": lambda t: t.norm(3, 0),
+    "logsumexp": lambda t: t.logsumexp(0),
+    "argmax": lambda t: t.argmax(0),
+    "sum_strided": lambda t: t[:, ::2].sum(),
+    "softmax": lambda t: t.softmax(0),
+    "cumsum": lambda t: t.cumsum(0),
 }
 
 
@@ -194,7 +225,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(name):
     assert results[0] == results[1] == results[2]
 
 
-# ---- empty, 0-dim, NaN, infinity -------------------------------------------------------------------------
+# ---- empty, 0-dim, NaN, infinity --------------------
 
 
 def test_empty_reductions_give_the_identity():
@@ -212,10 +243,20 @@ def test_empty_reductions_give_the_identity():
 
 def test_zero_dim_tensors_reduce_over_their_imaginary_dimension():
     three = torch.tensor(3.0)
-    for result in (three.sum(), three.sum(0), three.mean(-1), three.amax(0), three.max(0).values, three.prod(0)):
+    for result in (
+        three.sum(),
+        three.sum(0),
+        three.mean(-1),
+        three.amax(0),
+        three.max(0).values,
+        three.prod(0),
+    ):
         assert result.shape == () and result.item() == 3
     assert three.argmax(0).item() == 0 and three.cumsum(0).item() == 3
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 1\)"):
+    with pytest.raises(
+        IndexError,
+        match=r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 1\)",
+    ):
         three.sum(1)
 
 
@@ -244,7 +285,7 @@ def test_infinities_in_logsumexp_and_softmax():
     assert torch.tensor([-inf, 0.0]).log_softmax(0).tolist() == [-inf, 0.0]
 
 
-# ---- dtypes and out= -------------------------------------------------------------------------------------
+# ---- dtypes and out= --------------------
 
 
 def test_dtype_argument_converts_before_reducing():
@@ -253,7 +294,9 @@ def test_dtype_argument_converts_before_reducing():
     assert torch.tensor([200, 100], dtype=torch.uint8).sum(dtype=torch.uint8).item() == 44
     assert torch.tensor([1, -1]).sum(dtype=torch.bool).item() is True
     halves = torch.full((4096,), 60000.0, dtype=torch.float16)
-    assert halves.sum(dtype=torch.float32).item() == 4096 * 60000.0 - 4096 * (60000 - float(halves[0]))
+    assert halves.sum(dtype=torch.float32).item() == 4096 * 60000.0 - 4096 * (
+        60000 - float(halves[0])
+    )
     assert torch.tensor([1, 2]).mean(dtype=torch.float64).dtype == torch.float64
     assert torch.tensor([1.0, math.nan]).nansum(dtype=torch.int64).item() == 1
 
@@ -290,7 +333,7 @@ def test_hash_is_the_exclusive_or_of_64_bit_images():
     assert torch.hash_tensor(torch.tensor([-1], dtype=torch.int8)).item() == 2**64 - 1
 
 
-# ---- comparisons, trace, sum_to_size, dist ---------------------------------------------------------------
+# ---- comparisons, trace, sum_to_size, dist --------------------
 
 
 def test_equal_and_allclose():
@@ -314,7 +357,7 @@ def test_trace_sum_to_size_and_dist():
     assert torch.dist(tensor, tensor + 1, 1).item() == pytest.approx(24, rel=1e-5)
 
 
-# ---- scans -----------------------------------------------------------------------------------------------
+# ---- scans --------------------
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
@@ -340,18 +383,24 @@ def test_running_extremes_report_the_last_position():
 def test_logcumsumexp_and_in_place_scans():
     tensor = sample((3, 40))
     close(tensor.logcumsumexp(1), np.logaddexp.accumulate(exact(tensor), 1), scale=4)
-    assert torch.tensor([-math.inf, -math.inf, 1.0]).logcumsumexp(0).tolist() == [-math.inf, -math.inf, 1.0]
+    assert torch.tensor([-math.inf, -math.inf, 1.0]).logcumsumexp(0).tolist() == [
+        -math.inf,
+        -math.inf,
+        1.0,
+    ]
     integers = torch.tensor([1, 2, 3], dtype=torch.int32)
     assert integers.cumsum_(0) is integers and integers.tolist() == [1, 3, 6]
     with pytest.raises(RuntimeError, match="Bad in-place call"):
         integers.cumsum_(0, dtype=torch.float32)
 
 
-# ---- softmax ---------------------------------------------------------------------------------------------
+# ---- softmax --------------------
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape,dim", [((7, 5), 1), ((7, 100), -1), ((100, 70), 0), ((3, 20, 33), 1), ((5,), 0)])
+@pytest.mark.parametrize(
+    "shape,dim", [((7, 5), 1), ((7, 100), -1), ((100, 70), 0), ((3, 20, 33), 1), ((5,), 0)]
+)
 def test_softmax_and_its_backward_equal_numpy(dtype, shape, dim):
     tensor = sample(shape, dtype)
     array = exact(tensor)
@@ -362,11 +411,18 @@ def test_softmax_and_its_backward_equal_numpy(dtype, shape, dim):
     output = tensor.softmax(dim)
     grad = sample(shape, dtype, seed=1)
     g, y = exact(grad), exact(output)
-    close(torch._softmax_backward_data(grad, output, dim, dtype), (g - (g * y).sum(dim, keepdims=True)) * y, scale=4)
+    close(
+        torch._softmax_backward_data(grad, output, dim, dtype),
+        (g - (g * y).sum(dim, keepdims=True)) * y,
+        scale=4,
+    )
     output = tensor.log_softmax(dim)
     y = exact(output)
-    close(torch._log_softmax_backward_data(grad, output, dim, dtype),
-          g - np.exp(y) * g.sum(dim, keepdims=True), scale=8)
+    close(
+        torch._log_softmax_backward_data(grad, output, dim, dtype),
+        g - np.exp(y) * g.sum(dim, keepdims=True),
+        scale=8,
+    )
 
 
 def test_softmax_converts_first_and_accepts_views():
@@ -374,10 +430,13 @@ def test_softmax_converts_first_and_accepts_views():
     close(tensor.softmax(0, dtype=torch.float32).sum(0), np.ones(3))
     view = sample((4, 5)).t()
     assert view.softmax(-1).is_contiguous()
-    assert torch.zeros(0, 3).softmax(1).shape == (0, 3) and torch.zeros(0, 3).softmax(0).shape == (0, 3)
+    assert torch.zeros(0, 3).softmax(1).shape == (0, 3) and torch.zeros(0, 3).softmax(0).shape == (
+        0,
+        3,
+    )
 
 
-# ---- order statistics --------------------------------------------------------------------------------------
+# ---- order statistics --------------------
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
@@ -397,7 +456,10 @@ def test_median_kthvalue_and_mode(dtype):
 
 def test_median_of_nan():
     tensor = torch.tensor([[3.0, math.nan, 1.0], [math.nan, math.nan, math.nan]])
-    assert bool(tensor.median(1).values.isnan().all()) and tensor.median(1).indices.tolist() == [1, 0]
+    assert bool(tensor.median(1).values.isnan().all()) and tensor.median(1).indices.tolist() == [
+        1,
+        0,
+    ]
     result = tensor.nanmedian(1)
     assert result.values[0].item() == 1 and result.indices.tolist() == [2, 0]
 
@@ -408,7 +470,10 @@ def test_segment_reduce():
     assert torch.segment_reduce(data, "sum", lengths=lengths).tolist() == [1, 0, 14]
     assert torch.segment_reduce(data, "max", lengths=lengths).tolist() == [1, -math.inf, 8]
     assert torch.segment_reduce(data, "prod", offsets=torch.tensor([0, 1, 4])).tolist() == [1, 64]
-    assert torch.segment_reduce(data, "mean", lengths=torch.tensor([0, 4]), initial=7).tolist() == [7, 5.5]
+    assert torch.segment_reduce(data, "mean", lengths=torch.tensor([0, 4]), initial=7).tolist() == [
+        7,
+        5.5,
+    ]
     with pytest.raises(RuntimeError, match="to sum to"):
         torch.segment_reduce(data, "sum", lengths=torch.tensor([9]), unsafe=True)
     with pytest.raises(RuntimeError, match="ascend and lie inside"):
@@ -428,15 +493,26 @@ def test_trapezoid_and_renorm():
     close(scaled.norm(2, 1), np.minimum(np.linalg.norm(exact(y), axis=1), 0.5), scale=4)
 
 
-# ---- meta ------------------------------------------------------------------------------------------------
+# ---- meta --------------------
 
 META = {
-    "sum": lambda t: t.sum(1), "mean": lambda t: t.mean((0, 2), True), "prod": lambda t: t.prod(0),
-    "max": lambda t: t.max(1), "argmin": lambda t: t.argmin(2, True), "any": lambda t: t.any(0),
-    "var_mean": lambda t: torch.var_mean(t, 1), "norm": lambda t: t.norm(2, 1), "aminmax": lambda t: torch.aminmax(t),
-    "logsumexp": lambda t: t.logsumexp(2), "count_nonzero": lambda t: torch.count_nonzero(t, 1),
-    "cumsum": lambda t: t.cumsum(0), "cummax": lambda t: t.cummax(0), "softmax": lambda t: t.softmax(1),
-    "median": lambda t: t.median(1), "kthvalue": lambda t: t.kthvalue(1, 0), "mode": lambda t: t.mode(0),
+    "sum": lambda t: t.sum(1),
+    "mean": lambda t: t.mean((0, 2), True),
+    "prod": lambda t: t.prod(0),
+    "max": lambda t: t.max(1),
+    "argmin": lambda t: t.argmin(2, True),
+    "any": lambda t: t.any(0),
+    "var_mean": lambda t: torch.var_mean(t, 1),
+    "norm": lambda t: t.norm(2, 1),
+    "aminmax": lambda t: torch.aminmax(t),
+    "logsumexp": lambda t: t.logsumexp(2),
+    "count_nonzero": lambda t: torch.count_nonzero(t, 1),
+    "cumsum": lambda t: t.cumsum(0),
+    "cummax": lambda t: t.cummax(0),
+    "softmax": lambda t: t.softmax(1),
+    "median": lambda t: t.median(1),
+    "kthvalue": lambda t: t.kthvalue(1, 0),
+    "mode": lambda t: t.mode(0),
 }
 
 
@@ -445,42 +521,98 @@ def test_meta_tensors_have_the_geometry_of_real_ones(name):
     tensor = sample((2, 3, 4)).permute(2, 0, 1)
     real, meta = META[name](tensor), META[name](tensor.to("meta"))
     real, meta = (real, meta) if isinstance(real, tuple) else ((real,), (meta,))
-    for a, b in zip(real, meta):
+    for a, b in zip(real, meta, strict=True):
         assert b.is_meta and (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype)
 
 
-# ---- errors ------------------------------------------------------------------------------------------------
+# ---- errors --------------------
 
 EMPTY = "Expected reduction dim to be specified for input.numel\\(\\) == 0"
 ERRORS = {
-    "dim_range": (lambda t: t.sum(3), IndexError, r"expected to be in range of \[-3, 2\], but got 3"),
-    "dim_twice": (lambda t: t.sum((0, -3)), RuntimeError, "dim 0 appears multiple times in the list of dims"),
-    "mean_int": (lambda t: t.long().mean(), RuntimeError, r"mean\(\): could not infer output dtype. Input dtype must be "
-                 "either a floating point or complex dtype. Got: Long"),
-    "mean_dtype": (lambda t: t.mean(dtype=torch.int32), RuntimeError, "Optional dtype must be .* Got: Int"),
+    "dim_range": (
+        lambda t: t.sum(3),
+        IndexError,
+        r"expected to be in range of \[-3, 2\], but got 3",
+    ),
+    "dim_twice": (
+        lambda t: t.sum((0, -3)),
+        RuntimeError,
+        "dim 0 appears multiple times in the list of dims",
+    ),
+    "mean_int": (
+        lambda t: t.long().mean(),
+        RuntimeError,
+        r"mean\(\): could not infer output dtype. Input dtype must be "
+        "either a floating point or complex dtype. Got: Long",
+    ),
+    "mean_dtype": (
+        lambda t: t.mean(dtype=torch.int32),
+        RuntimeError,
+        "Optional dtype must be .* Got: Int",
+    ),
     "max_empty": (lambda t: t[:0].max(), RuntimeError, EMPTY),
-    "amax_empty_dim": (lambda t: t[:0].amax(0), IndexError, "Expected reduction dim 0 to have non-zero size"),
+    "amax_empty_dim": (
+        lambda t: t[:0].amax(0),
+        IndexError,
+        "Expected reduction dim 0 to have non-zero size",
+    ),
     "argmax_empty": (lambda t: t[:0].argmax(), IndexError, EMPTY),
     "aminmax_empty": (lambda t: torch.aminmax(t[:0]), RuntimeError, "no identity"),
     "argmax_bool": (lambda t: (t > 0).argmax(), RuntimeError, "does not support bool input"),
     "max_complex": (lambda t: (t * 1j).max(0), RuntimeError, "does not support complex input"),
-    "amax_complex": (lambda t: (t * 1j).amax(), NotImplementedError, "\"max_values_cpu\" not implemented for 'ComplexFloat'"),
-    "std_int": (lambda t: t.long().std(), RuntimeError, "std and var only support floating point and complex dtypes"),
-    "norm_int": (lambda t: t.long().norm(), RuntimeError, "Expected a floating point or complex tensor as input. Got Long"),
+    "amax_complex": (
+        lambda t: (t * 1j).amax(),
+        NotImplementedError,
+        "\"max_values_cpu\" not implemented for 'ComplexFloat'",
+    ),
+    "std_int": (
+        lambda t: t.long().std(),
+        RuntimeError,
+        "std and var only support floating point and complex dtypes",
+    ),
+    "norm_int": (
+        lambda t: t.long().norm(),
+        RuntimeError,
+        "Expected a floating point or complex tensor as input. Got Long",
+    ),
     "norm_empty": (lambda t: t[:0].norm(math.inf), RuntimeError, "does not have an identity"),
-    "amax_out": (lambda t: torch.amax(t, 0, out=torch.empty(0, dtype=torch.float64)), RuntimeError,
-                 "Expected the dtype for input and out to match"),
-    "argmax_out": (lambda t: torch.argmax(t, out=torch.empty(0)), RuntimeError,
-                   "Expected out tensor to have dtype long int, but got float instead"),
-    "all_out": (lambda t: torch.all(t, 0, out=torch.empty(0)), RuntimeError,
-                "all only supports bool tensor for result, got: Float"),
-    "softmax_int": (lambda t: t.long().softmax(-1), NotImplementedError,
-                    "\"softmax_lastdim_kernel_impl\" not implemented for 'Long'"),
-    "trace": (lambda t: torch.trace(t), RuntimeError, "trace: expected a matrix, but got tensor with dim 3"),
+    "amax_out": (
+        lambda t: torch.amax(t, 0, out=torch.empty(0, dtype=torch.float64)),
+        RuntimeError,
+        "Expected the dtype for input and out to match",
+    ),
+    "argmax_out": (
+        lambda t: torch.argmax(t, out=torch.empty(0)),
+        RuntimeError,
+        "Expected out tensor to have dtype long int, but got float instead",
+    ),
+    "all_out": (
+        lambda t: torch.all(t, 0, out=torch.empty(0)),
+        RuntimeError,
+        "all only supports bool tensor for result, got: Float",
+    ),
+    "softmax_int": (
+        lambda t: t.long().softmax(-1),
+        NotImplementedError,
+        "\"softmax_lastdim_kernel_impl\" not implemented for 'Long'",
+    ),
+    "trace": (
+        lambda t: torch.trace(t),
+        RuntimeError,
+        "trace: expected a matrix, but got tensor with dim 3",
+    ),
     "kth": (lambda t: t.kthvalue(9), RuntimeError, "selected number k out of range for dimension"),
     "sum_to_size": (lambda t: t.sum_to_size(2, 2), RuntimeError, "is not expandable to size"),
-    "trapezoid": (lambda t: torch.trapezoid(t, torch.ones(9)), RuntimeError, "one `x` value for each sample point"),
-    "renorm": (lambda t: torch.renorm(t, 0, 0, 1.0), RuntimeError, "non-positive-norm not supported"),
+    "trapezoid": (
+        lambda t: torch.trapezoid(t, torch.ones(9)),
+        RuntimeError,
+        "one `x` value for each sample point",
+    ),
+    "renorm": (
+        lambda t: torch.renorm(t, 0, 0, 1.0),
+        RuntimeError,
+        "non-positive-norm not supported",
+    ),
     "many_dims": (lambda t: torch.ones([1] * 65).sum(), RuntimeError, "up to 64 dims"),
 }
 

@@ -10,6 +10,7 @@ from torch.overrides import (
     has_torch_function_unary,
     has_torch_function_variadic,
 )
+from torch.nn._losses import *  # noqa: F403
 
 
 def _nn(name):
@@ -413,6 +414,113 @@ def channel_shuffle(input, groups):
 def native_channel_shuffle(input, groups):
     """Interleaves the channels of groups."""
     return torch.native_channel_shuffle(input, groups)
+
+
+# ---- normalisation
+# -------------------------------------------------------------------------------------------
+
+
+def _verify_batch_size(size):
+    """Training statistics of one value are meaningless."""
+    count = size[0]
+    for n in size[2:]:
+        count *= n
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False,
+               momentum=0.1, eps=1e-5):  # fmt: skip
+    """Each channel to mean 0 and variance 1: of the batch in training, else the running ones."""
+    tensors = (input, running_mean, running_var, weight, bias)
+    if has_torch_function_variadic(*tensors):
+        return handle_torch_function(
+            batch_norm, tensors, input, running_mean, running_var, weight=weight, bias=bias,
+            training=training, momentum=momentum, eps=eps,
+        )  # fmt: skip
+    if training:
+        _verify_batch_size(input.size())
+    return torch.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, True
+    )
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
+                  use_input_stats=True, momentum=0.1, eps=1e-5):  # fmt: skip
+    """Each channel of each sample to mean 0 and variance 1."""
+    tensors = (input, running_mean, running_var, weight, bias)
+    if has_torch_function_variadic(*tensors):
+        return handle_torch_function(
+            instance_norm, tensors, input, running_mean=running_mean, running_var=running_var,
+            weight=weight, bias=bias, use_input_stats=use_input_stats, momentum=momentum, eps=eps,
+        )  # fmt: skip
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if use_input_stats:
+        count = 1
+        for n in input.size()[2:]:
+            count *= n
+        if count == 1:
+            raise ValueError(
+                "Expected more than 1 spatial element when training, got input size "
+                f"{input.size()}"
+            )
+    return torch.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
+    )
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Each slice of the last dimensions to mean 0 and variance 1, then scaled and shifted."""
+    if has_torch_function_variadic(input, weight, bias):
+        return handle_torch_function(
+            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias,
+            eps=eps,
+        )  # fmt: skip
+    return torch.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Each slice of the last dimensions divided by its root mean square, then scaled."""
+    if has_torch_function_variadic(input, weight):
+        return handle_torch_function(
+            rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps
+        )
+    return torch.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Each group of channels of each sample to mean 0 and variance 1."""
+    if has_torch_function_variadic(input, weight, bias):
+        return handle_torch_function(
+            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
+        )
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    size = input.size()
+    _verify_batch_size([size[0] * size[1] // num_groups, num_groups, *size[2:]])
+    return torch.group_norm(input, num_groups, weight, bias, eps)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divides by (k + alpha * mean(x^2))^beta, the mean over size neighbouring channels."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            local_response_norm, (input,), input, size, alpha=alpha, beta=beta, k=k
+        )
+    if input.dim() < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    square = input.mul(input)
+    padding = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]
+    windows = _pad(square, padding).unfold(1, size, 1)
+    mean = windows.sum(-1) // size if not square.is_floating_point() else windows.mean(-1)
+    return input / mean.mul(alpha).add(k).pow(beta)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):

@@ -5,7 +5,7 @@ from copy import deepcopy
 from itertools import chain
 
 import torch
-from torch.nn.modules.module_hooks import RemovableHandle
+from torch.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 

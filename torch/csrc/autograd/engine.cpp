@@ -159,15 +159,15 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
 }
 
 // A gradient must have the shape, dtype and device of what it is the gradient of; a broadcast one
-// is summed.
-Tensor fit(const Node& node, size_t i, Tensor grad) {
-  const InputMetadata& want = node.input_metadata(i);
+// is summed. This happens to each gradient before it is added to others, for which it must already have
+// its shape. `giver` gave it as its output `i`.
+Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want, Tensor grad) {
   if (grad.sizes() != at::IntArrayRef(want.sizes)) {
     bool expandable = static_cast<size_t>(grad.dim()) >= want.sizes.size();
     const size_t lead = expandable ? grad.dim() - want.sizes.size() : 0;
     for (size_t d = 0; expandable && d < want.sizes.size(); ++d)
       expandable = want.sizes[d] == grad.sizes()[lead + d] || want.sizes[d] == 1;
-    TORCH_CHECK(expandable, "Function ", node.name(), " returned an invalid gradient at index ", i, " - got ",
+    TORCH_CHECK(expandable, "Function ", giver, " returned an invalid gradient at index ", i, " - got ",
                 grad.sizes(), " but expected shape compatible with ", at::IntArrayRef(want.sizes));
     c10::DimVector dims;
     for (size_t d = 0; d < lead; ++d) dims.push_back(static_cast<int64_t>(d));
@@ -176,15 +176,24 @@ Tensor fit(const Node& node, size_t i, Tensor grad) {
     if (!dims.empty()) grad = at::sum(grad, at::OptionalIntArrayRef(at::IntArrayRef(dims)), true, std::nullopt);
     if (lead > 0) grad = grad.view(want.sizes);
   }
-  if (grad.scalar_type() != want.dtype && want.dtype != at::ScalarType::Undefined) {
-    TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype), "Function ", node.name(),
+  if (grad.scalar_type() != want.dtype) {
+    TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype), "Function ", giver,
                 " returned an invalid gradient at index ", i, " - expected dtype ", want.dtype, " but got ",
                 grad.scalar_type());
     grad = grad.to(want.dtype);
   }
-  TORCH_CHECK(grad.device().type() == want.device.type(), "Function ", node.name(), " returned an invalid gradient at index ",
+  TORCH_CHECK(grad.device().type() == want.device.type(), "Function ", giver, " returned an invalid gradient at index ",
               i, " - expected device ", want.device, " but got ", grad.device());
   return grad;
+}
+Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
+  if (C10_UNLIKELY(edge.input_nr >= edge.function->num_inputs())) return grad;
+  const InputMetadata& want = edge.function->input_metadata(edge.input_nr);
+  if (C10_LIKELY(grad.scalar_type() == want.dtype && grad.device().type() == want.device.type() &&
+                 grad.sizes() == at::IntArrayRef(want.sizes)))
+    return grad;
+  if (want.dtype == at::ScalarType::Undefined) return grad;
+  return fit_slowly(node ? node->name() : std::string("backward"), i, want, std::move(grad));
 }
 
 void check_finite(const Node& node, const TensorVec& grads) {
@@ -276,8 +285,6 @@ void execute(Pass& pass) {
     slot->grads.clear();
     TensorVec out;
     bool run = slot->needed;
-    for (size_t i = 0; i < grads.size() && i < node->num_inputs(); ++i)
-      if (grads[i].defined()) grads[i] = fit(*node, i, std::move(grads[i]));
     if (selective && run) run = !capture(pass, node, grads);
     running_node = node;
     if (run) out = run_node(pass, *node, std::move(grads));
@@ -286,7 +293,8 @@ void execute(Pass& pass) {
       if (!edge.function) continue;
       Slot* next = pass.slots.find(edge.function.get());
       if (i < out.size() && out[i].defined() && next->needed)
-        add_into(next->grads, edge.input_nr, std::move(out[i]), edge.function->num_inputs(), pass.options.create_graph);
+        add_into(next->grads, edge.input_nr, fit(node, i, edge, std::move(out[i])), edge.function->num_inputs(),
+                 pass.options.create_graph);
       if (--next->waiting == 0) {
         ready.push_back(edge.function.get());
         std::push_heap(ready.begin(), ready.end(), LaterFirst());
@@ -301,7 +309,8 @@ void run_on_this_thread(Pass& pass, c10::ArrayRef<Edge> roots, TensorVec grads) 
   if (!pass.inputs.empty()) mark_needed(pass);
   for (size_t i = 0; i < roots.size(); ++i) {
     Slot* slot = pass.slots.find(roots[i].function.get());
-    add_into(slot->grads, roots[i].input_nr, std::move(grads[i]), roots[i].function->num_inputs(), pass.options.create_graph);
+    Tensor grad = grads[i].defined() ? fit(nullptr, i, roots[i], std::move(grads[i])) : Tensor();
+    add_into(slot->grads, roots[i].input_nr, std::move(grad), roots[i].function->num_inputs(), pass.options.create_graph);
   }
   execute(pass);
   for (size_t i = 0; i < pass.callbacks.size(); ++i) pass.callbacks[i]();

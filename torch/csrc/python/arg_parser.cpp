@@ -48,10 +48,12 @@ template <class F> bool is_list_of_all(PyObject* o, F&& fits) {
   return true;
 }
 
-// NumPy's names for arguments, accepted beside PyTorch's.
+// NumPy's names for arguments, accepted beside PyTorch's; and copy_'s `src`, which Python calls
+// `other`.
 const char* canonical_keyword(const char* name) {
-  static constexpr const char* table[][2] = {
-      {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"x1", "input"}, {"x2", "other"}};
+  static constexpr const char* table[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"},
+                                             {"x", "input"},  {"x1", "input"},
+                                             {"x2", "other"}, {"other", "src"}};
   for (const auto& row : table) {
     if (std::strcmp(row[0], name) == 0) return row[1];
   }

@@ -1,9 +1,11 @@
-// The tensor type's questions to autograd, answered by torch/csrc/autograd.
+// The tensor type's view of autograd: thin, except for the checks that PyTorch makes when a
+// gradient is assigned.
 #include <torch/csrc/python/autograd_bridge.h>
 
-#include <torch/csrc/autograd/variable.h>
-
 namespace torch::python {
+
+PyObject* (*node_object)(const c10::intrusive_ptr<autograd::Node>& node) = nullptr;
+
 namespace {
 
 void check_grad(const at::Tensor& tensor, const at::Tensor& grad) {
@@ -28,13 +30,24 @@ at::Tensor grad_of(const at::Tensor& tensor) {
 }
 
 void set_grad(const at::Tensor& tensor, const at::Tensor& grad) {
-  if (grad.defined()) check_grad(tensor, grad);
-  if (!grad.defined() && !autograd::meta_of(tensor)) return;
-  autograd::ensure_meta(tensor).grad = grad;
+  if (grad.defined()) {
+    check_grad(tensor, grad);
+    autograd::ensure_meta(tensor).grad = grad;
+  } else if (autograd::AutogradMeta* meta = autograd::meta_of(tensor)) {
+    meta->grad = at::Tensor();
+  }
 }
 
 void set_requires_grad(const at::Tensor& tensor, bool value) {
   autograd::set_requires_grad(tensor, value);
+}
+
+PyObject* grad_fn_object(const at::Tensor& tensor) {
+  const c10::intrusive_ptr<autograd::Node> node = autograd::grad_fn_of(tensor);
+  if (!node) return new_none();
+  TORCH_CHECK_NOT_IMPLEMENTED(node_object != nullptr, "the node ", node->name(),
+                              " has no Python object: torch.autograd is not initialised");
+  return node_object(node);
 }
 
 } // namespace torch::python

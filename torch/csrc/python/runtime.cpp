@@ -213,6 +213,13 @@ PyObject* py_increment_version(PyObject*, PyObject* what) {
   });
 }
 
+// Denormals are kept: results must not depend on which thread computed them.
+PyObject* py_set_flush_denormal(PyObject*, PyObject* mode) {
+  return guarded([&] { return new_bool(!as_bool(mode, "set_flush_denormal")); });
+}
+// Usage is not recorded, and nothing is ever being traced by torch.jit.
+PyObject* py_nothing(PyObject*, PyObject*) { return new_none(); }
+
 PyObject* py_show_config(PyObject*, PyObject*) {
   return guarded([] {
     return wrap(c10::str("Cresset built with:\n  - GCC ", __VERSION__,
@@ -259,6 +266,11 @@ PyMethodDef functions[] = {
     {"_get_float32_matmul_precision", py_get_precision, METH_NOARGS, nullptr},
     {"_set_float32_matmul_precision", py_set_precision, METH_O, nullptr},
     {"_increment_version", py_increment_version, METH_O, nullptr},
+    {"set_flush_denormal", py_set_flush_denormal, METH_O,
+     "set_flush_denormal(mode, /)\n\nAnswers whether the mode could be set: denormals are always "
+     "kept."},
+    {"_log_api_usage_once", py_nothing, METH_VARARGS, nullptr},
+    {"_get_tracing_state", py_nothing, METH_NOARGS, nullptr},
     {"_show_config", py_show_config, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

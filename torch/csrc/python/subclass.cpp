@@ -6,6 +6,8 @@
 #include <torch/csrc/python/autograd_bridge.h>
 #include <torch/csrc/python/torch_function.h>
 
+#include <ATen/ops/alias.h>
+
 namespace torch::python {
 namespace {
 
@@ -121,8 +123,8 @@ constexpr Param kAsParams[] = {{"self", P::Tensor, 0, 0, nullptr},
 PyObject* invoke_as_subclass(ArgValues& a) {
   PyTypeObject* type = tensor_class_of(a.object(1));
   const at::Tensor& self = a.tensor(0);
-  at::Tensor data = detached(self);
-  if (self.requires_grad()) set_requires_grad(data, true);
+  // Gradients flow through the change of class; without them a shallow copy does.
+  at::Tensor data = self.requires_grad() ? at::alias(self) : detached(self);
   return new_tensor_object(type, std::move(data));
 }
 const Signature kAsSignature[] = {{kAsParams, 2, 2, 0, invoke_as_subclass, "as_subclass(cls)"}};

@@ -67,11 +67,11 @@ template <int kTensors> PyObject* invoke(ArgValues& a) {
 constexpr Param kSelf = {"self", P::Tensor, 0, 0, nullptr};
 constexpr Param kCallable = {"callable", P::Object, 0, 0, nullptr};
 constexpr Param kApply[] = {kSelf, kCallable};
-constexpr Param kMap[] = {kSelf, {"tensor", P::Tensor, 0, 0, nullptr}, kCallable};
+constexpr Param kMap[] = {kSelf, {"other", P::Tensor, 0, 0, nullptr}, kCallable};
 constexpr Param kMap2[] = {
     kSelf, {"x", P::Tensor, 0, 0, nullptr}, {"y", P::Tensor, 0, 0, nullptr}, kCallable};
 const Signature kApplySignature[] = {{kApply, 2, 2, 0, invoke<1>, "apply_(callable)"}};
-const Signature kMapSignature[] = {{kMap, 3, 3, 0, invoke<2>, "map_(Tensor tensor, callable)"}};
+const Signature kMapSignature[] = {{kMap, 3, 3, 0, invoke<2>, "map_(Tensor other, callable)"}};
 const Signature kMap2Signature[] = {
     {kMap2, 4, 4, 0, invoke<3>, "map2_(Tensor x, Tensor y, callable)"}};
 const Function kApplyFunction = {"apply_", "torch.Tensor", kApplySignature, 1};
@@ -92,7 +92,7 @@ PyMethodDef tensor_apply_methods[] = {
     {"apply_", fast(entry<kApplyFunction>), METH_FASTCALL | METH_KEYWORDS,
      "apply_(callable)\n\nReplaces each element x by callable(x)."},
     {"map_", fast(entry<kMapFunction>), METH_FASTCALL | METH_KEYWORDS,
-     "map_(tensor, callable)\n\nReplaces each element x by callable(x, y), y from the tensor."},
+     "map_(other, callable)\n\nReplaces each element x by callable(x, y), y from other."},
     {"map2_", fast(entry<kMap2Function>), METH_FASTCALL | METH_KEYWORDS,
      "map2_(x, y, callable)\n\nReplaces each element s by callable(s, x, y)."},
     {nullptr, nullptr, 0, nullptr}};

@@ -67,10 +67,7 @@ PyObject* run_complex(PyObject* self) {
   return PyComplex_FromDoubles(z.real(), z.imag());
 }
 PyObject* run_retain_grad(PyObject* self) {
-  const at::Tensor& tensor = tensor_of(self);
-  TORCH_CHECK(tensor.requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
-  TORCH_CHECK_NOT_IMPLEMENTED(is_leaf(tensor),
-                              "retain_grad is not implemented for non-leaf tensors");
+  autograd::retain_grad(tensor_of(self));
   return new_none();
 }
 PyObject* run_fix_weakref(PyObject* self) {
@@ -99,6 +96,7 @@ constexpr Simple kUseCount = {"_use_count", run_use_count};
 constexpr Simple kGetDevice = {"get_device", run_get_device};
 constexpr Simple kUntypedStorage = {"untyped_storage", run_untyped_storage};
 constexpr Simple kNonzero = {"__nonzero__", run_bool};
+constexpr Simple kIsNonzero = {"is_nonzero", run_bool};
 constexpr Simple kComplexNumber = {"__complex__", run_complex};
 constexpr Simple kRetainGrad = {"retain_grad", run_retain_grad};
 constexpr Simple kFixWeakref = {"_fix_weakref", run_fix_weakref};
@@ -187,6 +185,19 @@ PyObject* py_requires_grad(PyObject* self, PyObject* const* args, Py_ssize_t n, 
   return call(kRequiresGrad, self, args, n, names);
 }
 
+constexpr Param kSetParams[] = {kSelf, {"tensor", P::Tensor, 0, 0, nullptr}};
+PyObject* invoke_is_set_to(ArgValues& a) {
+  const at::Tensor &self = a.tensor(0), &other = a.tensor(1);
+  return new_bool(self.is_alias_of(other) && self.storage_offset() == other.storage_offset() &&
+                  self.sizes() == other.sizes() && self.strides() == other.strides());
+}
+const Signature kSetSignature[] = {
+    {kSetParams, 2, 2, 0, invoke_is_set_to, "is_set_to(Tensor tensor)"}};
+const Function kIsSetTo = {"is_set_to", "torch.Tensor", kSetSignature, 1};
+PyObject* py_is_set_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return call(kIsSetTo, self, args, n, names);
+}
+
 template <class F> PyCFunction fast(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
@@ -202,6 +213,8 @@ PyMethodDef tensor_methods[] = {
     {"stride", fast(py_stride), kFast, "stride(dim=None)\n\nSteps between elements, in elements."},
     {"is_contiguous", fast(py_is_contiguous), kFast, "is_contiguous(*, memory_format)"},
     {"contiguous", fast(py_contiguous), kFast, "contiguous(*, memory_format)"},
+    {"is_set_to", fast(py_is_set_to), kFast,
+     "is_set_to(tensor)\n\nWhether both are the same view of the same memory."},
     {"requires_grad_", fast(py_requires_grad), kFast, "requires_grad_(requires_grad=True)"},
     CRESSET_SIMPLE(kDim),
     CRESSET_SIMPLE(kNdimension),
@@ -224,6 +237,7 @@ PyMethodDef tensor_methods[] = {
     CRESSET_SIMPLE(kGetDevice),
     CRESSET_SIMPLE(kUntypedStorage),
     CRESSET_SIMPLE(kNonzero),
+    CRESSET_SIMPLE(kIsNonzero),
     CRESSET_SIMPLE(kComplexNumber),
     CRESSET_SIMPLE(kRetainGrad),
     CRESSET_SIMPLE(kFixWeakref),

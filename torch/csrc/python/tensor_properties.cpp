@@ -78,9 +78,20 @@ int put_grad(PyObject* self, PyObject* value) {
   set_grad(tensor_of(self), tensor_of(value));
   return 0;
 }
-PyObject* get_none(PyObject*) { return new_none(); }
 PyObject* get_false(PyObject*) { return new_bool(false); }
-PyObject* get_output_nr(PyObject*) { return PyLong_FromLong(0); }
+PyObject* get_grad_fn(PyObject* self) { return grad_fn_object(tensor_of(self)); }
+PyObject* get_retains_grad(PyObject* self) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor_of(self));
+  return new_bool(meta && meta->retains_grad);
+}
+PyObject* get_output_nr(PyObject* self) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor_of(self));
+  return PyLong_FromUnsignedLong(meta ? meta->output_nr : 0);
+}
+PyObject* get_name(PyObject* self) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor_of(self));
+  return meta && !meta->name.empty() ? wrap(meta->name) : new_none();
+}
 PyObject* get_is_leaf(PyObject* self) { return new_bool(is_leaf(tensor_of(self))); }
 PyObject* get_version(PyObject* self) {
   const at::Tensor& tensor = tensor_of(self);
@@ -94,9 +105,7 @@ PyObject* get_base(PyObject* self) {
 PyObject* get_cdata(PyObject* self) {
   return PyLong_FromVoidPtr(tensor_of(self).unsafeGetTensorImpl());
 }
-PyObject* get_data(PyObject* self) {
-  return wrap(at::Tensor(tensor_of(self).unsafeGetTensorImpl()->shallow_copy()));
-}
+PyObject* get_data(PyObject* self) { return wrap(autograd::variable_data(tensor_of(self))); }
 int put_data(PyObject* self, PyObject* value) {
   if (!value || !is_tensor(value)) {
     raise_type_error(c10::str("Variable data has to be a tensor, but got ",
@@ -239,13 +248,13 @@ CRESSET_READ(_python_dispatch, get_python_dispatch);
 CRESSET_PROPERTY(requires_grad, get_requires_grad, put_requires_grad);
 CRESSET_PROPERTY(grad, get_grad, put_grad);
 CRESSET_PROPERTY(_grad, get_grad, put_grad);
-CRESSET_READ(grad_fn, get_none);
-CRESSET_READ(_grad_fn, get_none);
+CRESSET_READ(grad_fn, get_grad_fn);
+CRESSET_READ(_grad_fn, get_grad_fn);
 CRESSET_READ(is_leaf, get_is_leaf);
-CRESSET_READ(retains_grad, get_false);
+CRESSET_READ(retains_grad, get_retains_grad);
 CRESSET_READ(output_nr, get_output_nr);
 CRESSET_READ(volatile, get_false);
-CRESSET_READ(name, get_none);
+CRESSET_READ(name, get_name);
 CRESSET_READ(_version, get_version);
 CRESSET_READ(_base, get_base);
 CRESSET_READ(_cdata, get_cdata);

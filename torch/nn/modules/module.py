@@ -5,6 +5,10 @@ module_state.py, hooks in module_hooks.py."""
 import torch
 from torch.nn.modules import module_hooks
 from torch.nn.modules.module_hooks import HooksMixin
+from torch.nn.modules.module_hooks import global_backward_hooks as _global_backward_hooks
+from torch.nn.modules.module_hooks import global_backward_pre_hooks as _global_backward_pre_hooks
+from torch.nn.modules.module_hooks import global_forward_hooks as _global_forward_hooks
+from torch.nn.modules.module_hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from torch.nn.modules.module_state import StateMixin
 from torch.nn.parameter import Buffer, Parameter
 
@@ -57,18 +61,26 @@ class Module(HooksMixin, StateMixin):
 
     # ---- calling
     def _call_impl(self, *args, **kwargs):
-        if not self._has_hooks and not module_hooks.any_global_hooks:
-            return self.forward(*args, **kwargs)
-        return module_hooks.call_with_hooks(self, args, kwargs)
+        state = self.__dict__
+        if (
+            state["_forward_hooks"]
+            or state["_forward_pre_hooks"]
+            or state["_backward_hooks"]
+            or state["_backward_pre_hooks"]
+            or _global_forward_hooks
+            or _global_forward_pre_hooks
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+        ):
+            return module_hooks.call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
 
-    def __call__(self, *args, **kwargs):
+    def _wrapped_call_impl(self, *args, **kwargs):
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
-        if not self._has_hooks and not module_hooks.any_global_hooks:
-            return self.forward(*args, **kwargs)
-        return module_hooks.call_with_hooks(self, args, kwargs)
+        return self._call_impl(*args, **kwargs)
 
-    _wrapped_call_impl = __call__
+    __call__ = _wrapped_call_impl
 
     def compile(self, *args, **kwargs):
         """Runs calls of this module through torch.compile."""

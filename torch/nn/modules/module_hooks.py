@@ -1,11 +1,10 @@
-"""Hooks of modules, and the call that runs them. Modules without hooks never come here: `_has_hooks`
-is kept up to date by registration and removal."""
+"""Hooks of modules, and the call that runs them. A module without hooks never comes here."""
 
-import itertools
 import weakref
 from collections import OrderedDict
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 global_forward_hooks = OrderedDict()
 global_forward_hooks_always_called = OrderedDict()
@@ -16,79 +15,22 @@ global_backward_pre_hooks = OrderedDict()
 global_parameter_hooks = OrderedDict()
 global_buffer_hooks = OrderedDict()
 global_module_hooks = OrderedDict()
-# True when any hook above concerns calls.
-any_global_hooks = False
-
-_ids = itertools.count()
-_GLOBAL_CALL_HOOKS = (
-    global_forward_hooks,
-    global_forward_pre_hooks,
-    global_backward_hooks,
-    global_backward_pre_hooks,
-)
 
 
-def _refresh_global():
-    global any_global_hooks
-    any_global_hooks = any(_GLOBAL_CALL_HOOKS)
-
-
-class RemovableHandle:
-    """Removes a hook, once; also usable in a with statement."""
-
-    next_id = 0
-
-    def __init__(self, hooks_dict, *, extra_dict=None, after=None):
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extras = extra_dict if isinstance(extra_dict, (list, tuple)) else [extra_dict]
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extras if d is not None)
-        self._after = after
-
-    def remove(self):
-        """Takes the hook out."""
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-        if self._after is not None:
-            self._after()
-
-    def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, [ref() for ref in self.extra_dict_ref]
-
-    def __setstate__(self, state):
-        hooks, self.id, *extra = state
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(
-            weakref.ref(OrderedDict() if d is None else d) for d in (extra[0] if extra else ())
-        )
-        self._after = None
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
-
-
-def _register_global(hooks, hook, **extras):
-    handle = RemovableHandle(hooks, after=_refresh_global)
+def _register(hooks, hook):
+    handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
-    _refresh_global()
     return handle
 
 
 def register_module_forward_pre_hook(hook):
     """A hook before every module's forward."""
-    return _register_global(global_forward_pre_hooks, hook)
+    return _register(global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """A hook after every module's forward."""
-    handle = _register_global(global_forward_hooks, hook)
+    handle = _register(global_forward_hooks, hook)
     if with_kwargs:
         global_forward_hooks_with_kwargs[handle.id] = True
     if always_call:
@@ -98,7 +40,7 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
 def register_module_full_backward_hook(hook):
     """A hook when gradients with respect to any module's inputs are computed."""
-    return _register_global(global_backward_hooks, hook)
+    return _register(global_backward_hooks, hook)
 
 
 register_module_backward_hook = register_module_full_backward_hook
@@ -106,28 +48,22 @@ register_module_backward_hook = register_module_full_backward_hook
 
 def register_module_full_backward_pre_hook(hook):
     """A hook when gradients reach any module's outputs."""
-    return _register_global(global_backward_pre_hooks, hook)
-
-
-def _register_plain(hooks, hook):
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    return handle
+    return _register(global_backward_pre_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook):
     """A hook on every register_parameter."""
-    return _register_plain(global_parameter_hooks, hook)
+    return _register(global_parameter_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook):
     """A hook on every register_buffer."""
-    return _register_plain(global_buffer_hooks, hook)
+    return _register(global_buffer_hooks, hook)
 
 
 def register_module_module_registration_hook(hook):
     """A hook on every add_module."""
-    return _register_plain(global_module_hooks, hook)
+    return _register(global_module_hooks, hook)
 
 
 _HOOK_DICTS = (
@@ -142,12 +78,6 @@ _HOOK_DICTS = (
     "_state_dict_pre_hooks",
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
-)
-_CALL_HOOK_DICTS = (
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_pre_hooks",
 )
 
 
@@ -166,16 +96,6 @@ class HooksMixin:
             state.setdefault(name, OrderedDict())
         state.setdefault("_non_persistent_buffers_set", set())
         state.setdefault("_is_full_backward_hook", None)
-
-    @property
-    def _has_hooks(self):
-        state = self.__dict__
-        return bool(
-            state["_forward_hooks"]
-            or state["_forward_pre_hooks"]
-            or state["_backward_hooks"]
-            or state["_backward_pre_hooks"]
-        )
 
     def _add_hook(self, store, hook, prepend=False, extras=()):
         hooks = getattr(self, store)

@@ -17,7 +17,6 @@ struct TORCH_API Context {
   std::atomic<bool> deterministic_fill_uninitialized{true};
   std::atomic<Float32MatmulPrecision> float32_matmul_precision{Float32MatmulPrecision::Highest};
   std::atomic<bool> warn_always{false};
-  std::atomic<bool> flush_denormal{false};
 
   // Errors, or warns, that `operation` has no deterministic implementation when one is required.
   void alert_not_deterministic(const char* operation) const;

@@ -116,7 +116,9 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
     return out;
   }
   Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, format);
-  return out.copy_(self);
+  out.copy_(self);
+  out.unsafeGetTensorImpl()->set_version(0);
+  return out;
 }
 
 // ---- conversions ------------------------------------------------------------------------------
@@ -127,7 +129,9 @@ Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::option
                               layout ? *layout : Layout::Strided, " is not implemented");
   Tensor out = at::empty_like(self, dtype, std::nullopt, device, pin_memory,
                               memory_format ? *memory_format : MemoryFormat::Preserve);
-  return out.copy_(self, non_blocking);
+  out.copy_(self, non_blocking);
+  out.unsafeGetTensorImpl()->set_version(0);
+  return out;
 }
 
 namespace {

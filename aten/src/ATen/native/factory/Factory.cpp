@@ -30,6 +30,11 @@ Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype
   TORCH_CHECK(size.size() == rank, "required rank ", rank, " tensor to use ", *memory_format, " format");
   return detail::empty_strided(size, c10::channels_last_strides(size), type, device);
 }
+// Filling is part of making: a new tensor has not been written by its user.
+Tensor unwritten(Tensor t) {
+  t.unsafeGetTensorImpl()->set_version(0);
+  return t;
+}
 Device device_or(std::optional<Device> device, DeviceType type) { return device ? *device : Device(type); }
 }  // namespace
 
@@ -105,50 +110,50 @@ Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef strid
 }
 Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
                 std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value);
+  return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value));
 }
 Tensor new_zeros(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).zero_();
+  return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).zero_());
 }
 Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                 std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(1);
+  return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(1));
 }
 
 Tensor zeros(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt).zero_();
+  return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).zero_());
 }
 Tensor ones(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1);
+  return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1));
 }
 Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
   ScalarType type = dtype ? *dtype : value.type();
   if (!dtype && value.isFloatingPoint()) type = c10::get_default_dtype();
   if (!dtype && value.isComplex()) type = c10::get_default_complex_dtype();
-  return at::empty(size, type, layout, device, pin_memory, std::nullopt).fill_(value);
+  return unwritten(at::empty(size, type, layout, device, pin_memory, std::nullopt).fill_(value));
 }
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
                   std::optional<MemoryFormat> memory_format) {
-  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).zero_();
+  return unwritten(at::empty_like(self, dtype, layout, device, pin_memory, memory_format).zero_());
 }
 Tensor ones_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
                  std::optional<MemoryFormat> memory_format) {
-  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(1);
+  return unwritten(at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(1));
 }
 Tensor full_like(const Tensor& self, const Scalar& value, std::optional<ScalarType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
                  std::optional<MemoryFormat> memory_format) {
-  return at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(value);
+  return unwritten(at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(value));
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                      std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty(IntArrayRef(), dtype, layout, device, pin_memory, std::nullopt).fill_(s);
+  return unwritten(at::empty(IntArrayRef(), dtype, layout, device, pin_memory, std::nullopt).fill_(s));
 }
 
 }  // namespace at::native

@@ -56,8 +56,10 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
   TORCH_CHECK(!start.isComplex() && !end.isComplex() && !step.isComplex(), "arange is not implemented for complex numbers");
   const ScalarType type = dtype ? *dtype : all_integral(start, end, step) ? kLong : c10::get_default_dtype();
   // Counting in int64 is exact: fractional bounds are truncated before they are counted with.
-  if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()))
+  if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) && std::isfinite(end.toDouble())) {
+    TORCH_CHECK_VALUE(step.toLong() != 0, "step must be nonzero: ", step, " is 0 as an integer");
     return arange_start_step(start.toLong(), end.toLong(), step.toLong(), dtype, layout, device, pin_memory);
+  }
   const int64_t n = range_length(start, end, step);
   Tensor out = options_empty({n}, type, layout, device, pin_memory);
   fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag, int64_t i) {
@@ -138,8 +140,13 @@ template <class M>
 M position(M start, M end, int64_t i, int64_t steps) {
   if (steps == 1) return start;
   const M step = (end - start) / M(static_cast<double>(steps - 1));
-  return i < steps / 2 ? start + step * M(static_cast<double>(i))
-                       : end - step * M(static_cast<double>(steps - 1 - i));
+  const bool first_half = i < steps / 2;
+  const double count = static_cast<double>(first_half ? i : i + 1 - steps);
+  const M from = first_half ? start : end;
+  // Rounded once: in double the product of two floats is exact.
+  if constexpr (std::is_same_v<M, float>) return static_cast<float>(double(from) + double(step) * count);
+  else if constexpr (std::is_same_v<M, double>) return std::fma(step, count, from);
+  else return from + step * M(static_cast<typename M::value_type>(count));
 }
 template <class T, class M>
 T narrow_to(M v) {
@@ -220,6 +227,7 @@ Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optiona
   TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
   TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
   Tensor out = options_empty({n, m}, dtype, layout, device, pin_memory).zero_();
+  out.unsafeGetTensorImpl()->set_version(0);
   if (out.is_meta()) return out;
   dtype_switch<AllTypesAndBool>(out.scalar_type(), "eye_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -201,7 +201,7 @@ bool contains(const std::vector<int>& labels, int label) {
 }
 
 // Sums away labels that nothing else needs.
-void sum_unneeded(Term& term, const std::vector<int>& needed) {
+void sum_unneeded(Term& term, const std::vector<int>& needed, std::optional<ScalarType> dtype) {
   DimVector dims;
   std::vector<int> kept;
   for (size_t i = 0; i < term.labels.size(); ++i) {
@@ -209,7 +209,7 @@ void sum_unneeded(Term& term, const std::vector<int>& needed) {
     else dims.push_back(static_cast<int64_t>(i));
   }
   if (dims.empty()) return;
-  term.tensor = at::sum(term.tensor, at::OptionalIntArrayRef(IntArrayRef(dims)), false, term.tensor.scalar_type());
+  term.tensor = at::sum(term.tensor, at::OptionalIntArrayRef(IntArrayRef(dims)), false, dtype);
   term.labels = kept;
 }
 
@@ -335,7 +335,8 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
     std::vector<int> needed = output;
     for (size_t j = i + 1; j < terms.size(); ++j) needed.insert(needed.end(), terms[j].labels.begin(), terms[j].labels.end());
     if (i > 0) result = contract(std::move(result), terms[i], needed);
-    sum_unneeded(result, needed);
+    // A sum of one operand widens integers as sum does; products keep their dtype.
+    sum_unneeded(result, needed, terms.size() == 1 ? std::nullopt : std::optional<ScalarType>(result.tensor.scalar_type()));
   }
   // A label of size 1 in every operand met so far may still have to be widened.
   Tensor out = align(result, output);

@@ -1,14 +1,14 @@
 // max and min with the position of the first such element; a NaN counts as the extreme value. A
-// contiguous run is read twice while it is in the cache: once for the value, once until the value is
-// met. Accumulators are all positions, then all values, so that columns can be kept in registers.
+// contiguous run is read twice while it is in the cache: once for the value, once until the value
+// is met. Accumulators are all positions, then all values, so that columns can be kept in
+// registers.
 #include <ATen/native/reduce/Extremum.h>
 
 namespace at::native::reduce {
 namespace CRESSET_ISA {
 namespace {
 
-template <class T>
-C10_ALWAYS_INLINE bool any_lane(vec::Mask<T> m) {
+template <class T> C10_ALWAYS_INLINE bool any_lane(vec::Mask<T> m) {
   typedef long Words __attribute__((vector_size(vec::kVecBytes)));
   const Words words = (Words)m.m;
   long found = 0;
@@ -17,17 +17,20 @@ C10_ALWAYS_INLINE bool any_lane(vec::Mask<T> m) {
   return found != 0;
 }
 
-template <class Op, class T>
-struct Arg {
+template <class Op, class T> struct Arg {
   using F = Fold<Op, T>;
   using A = typename F::A;
 
   // True when b, which comes later, replaces a.
   C10_ALWAYS_INLINE static bool replaces(A b, A a) {
-    if constexpr (std::is_same_v<Op, MaxOp>) return b > a || (b != b && a == a);
-    else return b < a || (b != b && a == a);
+    if constexpr (std::is_same_v<Op, MaxOp>)
+      return b > a || (b != b && a == a);
+    else
+      return b < a || (b != b && a == a);
   }
-  C10_ALWAYS_INLINE static bool same(A x, A value) { return x == value || (x != x && value != value); }
+  C10_ALWAYS_INLINE static bool same(A x, A value) {
+    return x == value || (x != x && value != value);
+  }
 
   static int64_t find(const char* in, int64_t stride, int64_t n, A value) {
     int64_t i = 0;
@@ -114,26 +117,24 @@ struct Arg {
   }
 };
 
-template <class Op, class T>
-ReduceKernel arg_kernel(c10::ScalarType value) {
+template <class Op, class T> ReduceKernel arg_kernel(c10::ScalarType value) {
   using K = Arg<Op, T>;
-  return {&K::leaf, &K::combine, &K::finish, static_cast<int32_t>(8 + sizeof(typename K::A)), 2,
-          {value, c10::kLong}};
+  return {&K::leaf, &K::combine,        &K::finish, static_cast<int32_t>(8 + sizeof(typename K::A)),
+          2,        {value, c10::kLong}};
 }
-template <class Op, class... Ts>
-void fill_op(ReduceTable& table, ReduceOp op, Types<Ts...>) {
+template <class Op, class... Ts> void fill_op(ReduceTable& table, ReduceOp op, Types<Ts...>) {
   auto& row = table.kernel[static_cast<int>(op)];
   ((row[static_cast<int>(c10::scalar_type_of<Ts>)] =
         arg_kernel<Op, Ts>(c10::scalar_type_of<vec::opmath_t<Ts>>)),
    ...);
   row[static_cast<int>(c10::kBool)] = arg_kernel<Op, uint8_t>(c10::kByte);
 }
-}  // namespace
+} // namespace
 
 void fill_arg(ReduceTable& table) {
   fill_op<MaxOp>(table, ReduceOp::ArgMax, RealTypes{});
   fill_op<MinOp>(table, ReduceOp::ArgMin, RealTypes{});
 }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

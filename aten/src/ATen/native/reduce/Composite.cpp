@@ -30,14 +30,16 @@
 namespace at::native {
 namespace {
 std::optional<Scalar> correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-}  // namespace
+} // namespace
 
 Tensor max(const Tensor& self, const Tensor& other) { return at::maximum(self, other); }
 Tensor min(const Tensor& self, const Tensor& other) { return at::minimum(self, other); }
 
-Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+               std::optional<ScalarType> dtype) {
   TORCH_CHECK(self.is_floating_point() || self.is_complex(),
-              "nanmean(): expected input to have floating point or complex dtype but got ", self.scalar_type());
+              "nanmean(): expected input to have floating point or complex dtype but got ",
+              self.scalar_type());
   const Tensor count = at::sum(at::logical_not(at::isnan(self.detach())), dim, keepdim);
   return at::div(at::nansum(self, dim, keepdim, dtype), count);
 }
@@ -58,13 +60,15 @@ Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keep
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
   return at::_ops::std_mean_correction::call(self, std::nullopt, correction(unbiased), false);
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                    bool keepdim) {
   return at::_ops::std_mean_correction::call(self, dim, correction(unbiased), keepdim);
 }
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
   return at::_ops::var_mean_correction::call(self, std::nullopt, correction(unbiased), false);
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                    bool keepdim) {
   return at::_ops::var_mean_correction::call(self, dim, correction(unbiased), keepdim);
 }
 
@@ -75,21 +79,23 @@ Tensor norm(const Tensor& self, const Scalar& p) {
 Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
   return at::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, std::nullopt);
 }
-Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype) {
+Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
+            ScalarType dtype) {
   return at::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
 }
 Tensor norm_dtype(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   return at::linalg_vector_norm(self, p.value_or(Scalar(2)), std::nullopt, false, dtype);
 }
 Tensor frobenius_norm(const Tensor& self, IntArrayRef dim, bool keepdim) {
-  TORCH_CHECK(dim.size() <= 2, "Expected at most 2 dimensions, but got ", dim.size(), " dimensions instead.");
+  TORCH_CHECK(dim.size() <= 2, "Expected at most 2 dimensions, but got ", dim.size(),
+              " dimensions instead.");
   return at::linalg_vector_norm(self, 2, dim, keepdim, std::nullopt);
 }
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
   const Tensor difference = at::sub(self, other);
   TORCH_CHECK(difference.is_floating_point() || difference.is_complex(),
-              "norm(): input dtype should be either floating point or complex. Got ", difference.scalar_type(),
-              " instead.");
+              "norm(): input dtype should be either floating point or complex. Got ",
+              difference.scalar_type(), " instead.");
   return at::linalg_vector_norm(difference, p, std::nullopt, false, std::nullopt);
 }
 Tensor norm_except_dim(const Tensor& v, int64_t pow, int64_t dim) {
@@ -99,7 +105,8 @@ Tensor norm_except_dim(const Tensor& v, int64_t pow, int64_t dim) {
   DimVector others;
   for (int64_t i = 0; i < v.dim(); ++i)
     if (i != d) others.push_back(i);
-  if (others.empty()) return at::linalg_vector_norm(v.unsqueeze(0), pow, IntArrayRef{0}, false, std::nullopt);
+  if (others.empty())
+    return at::linalg_vector_norm(v.unsqueeze(0), pow, IntArrayRef{0}, false, std::nullopt);
   return at::linalg_vector_norm(v, pow, IntArrayRef(others), true, std::nullopt);
 }
 Tensor special_logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
@@ -113,8 +120,10 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
   DimVector dims;
   for (int64_t d = 0; fits && d < self.dim(); ++d) {
     const int64_t wanted = d < extra ? 1 : size[d - extra];
-    if (d < extra || (wanted == 1 && self.sizes()[d] != 1)) dims.push_back(d);
-    else fits = wanted == self.sizes()[d];
+    if (d < extra || (wanted == 1 && self.sizes()[d] != 1))
+      dims.push_back(d);
+    else
+      fits = wanted == self.sizes()[d];
   }
   TORCH_CHECK(fits, "size {", size, "} is not expandable to size {", self.sizes(), "}.");
   if (dims.empty()) return self;
@@ -155,11 +164,12 @@ bool same_elements(const Tensor& a, const Tensor& b) {
   });
   return same.load();
 }
-}  // namespace
+} // namespace
 
 bool equal_cpu(const Tensor& self, const Tensor& other) {
-  TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ",
-              self.device(), " and ", other.device());
+  TORCH_CHECK(self.device() == other.device(),
+              "Cannot compare two tensors on different devices. Got: ", self.device(), " and ",
+              other.device());
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
   const ScalarType common = c10::promoteTypes(self.scalar_type(), other.scalar_type());
@@ -173,4 +183,4 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
   return at::_ops::all::call(at::isclose(self, other, rtol, atol, equal_nan)).item<bool>();
 }
 
-}  // namespace at::native
+} // namespace at::native

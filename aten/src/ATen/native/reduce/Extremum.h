@@ -6,42 +6,41 @@ namespace at::native::reduce {
 namespace CRESSET_ISA {
 
 struct MaxOp {
-  template <class T>
-  using acc = vec::opmath_t<T>;
-  template <class A>
-  CRESSET_FN A identity() {
-    if constexpr (vm::is_floating_v<A>) return -c10::numeric_limits<A>::infinity();
-    else return c10::numeric_limits<A>::lowest();
+  template <class T> using acc = vec::opmath_t<T>;
+  template <class A> CRESSET_FN A identity() {
+    if constexpr (vm::is_floating_v<A>)
+      return -c10::numeric_limits<A>::infinity();
+    else
+      return c10::numeric_limits<A>::lowest();
   }
-  template <class V>
-  CRESSET_FN V map(V x, V) { return x; }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) {
-    if constexpr (vm::is_floating_v<vec::element_t<V>>) return vm::select((b > a) | (b != b), b, a);
-    else return vm::select(b > a, b, a);
+  template <class V> CRESSET_FN V map(V x, V) { return x; }
+  template <class V> CRESSET_FN V fold(V a, V b) {
+    if constexpr (vm::is_floating_v<vec::element_t<V>>)
+      return vm::select((b > a) | (b != b), b, a);
+    else
+      return vm::select(b > a, b, a);
   }
-  template <class V>
-  CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b > a, b, a); }
+  template <class V> CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b > a, b, a); }
 };
 
 struct MinOp : MaxOp {
-  template <class V>
-  CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b < a, b, a); }
-  template <class A>
-  CRESSET_FN A identity() {
-    if constexpr (vm::is_floating_v<A>) return c10::numeric_limits<A>::infinity();
-    else return c10::numeric_limits<A>::max();
+  template <class V> CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b < a, b, a); }
+  template <class A> CRESSET_FN A identity() {
+    if constexpr (vm::is_floating_v<A>)
+      return c10::numeric_limits<A>::infinity();
+    else
+      return c10::numeric_limits<A>::max();
   }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) {
-    if constexpr (vm::is_floating_v<vec::element_t<V>>) return vm::select((b < a) | (b != b), b, a);
-    else return vm::select(b < a, b, a);
+  template <class V> CRESSET_FN V fold(V a, V b) {
+    if constexpr (vm::is_floating_v<vec::element_t<V>>)
+      return vm::select((b < a) | (b != b), b, a);
+    else
+      return vm::select(b < a, b, a);
   }
 };
 
 // Two folds of one element type side by side: accumulators of the first, then of the second.
-template <class First, class Second>
-struct FoldPair {
+template <class First, class Second> struct FoldPair {
   using A = typename First::A;
   static void leaf(char* acc, const LeafArgs& a) {
     First::leaf(acc, a);
@@ -62,5 +61,5 @@ struct FoldPair {
   }
 };
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

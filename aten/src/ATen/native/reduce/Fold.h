@@ -1,17 +1,17 @@
 // Reductions whose accumulator is one number: map each element, fold the results. Three loops serve
-// all layouts: rows (a contiguous run per result, eight registers side by side), columns (results lie
-// side by side: eight rows are folded in a tree before they meet the accumulators, which stay in the
-// cache) and strided ones. Types without a register form of their accumulator use plain loops that
-// the compiler vectorises. Included by kernel files only.
+// all layouts: rows (a contiguous run per result, eight registers side by side), columns (results
+// lie side by side: eight rows are folded in a tree before they meet the accumulators, which stay
+// in the cache) and strided ones. Types without a register form of their accumulator use plain
+// loops that the compiler vectorises. Included by kernel files only.
 //
 // An operation is a struct with
 //   template <class T> using acc            accumulator type for elements of T
 //   template <class A> A identity()
 //   template <class V> V map(V x, V param)  on accumulator-typed scalars and registers
 //   template <class V> V fold(V a, V b)
-// and for complex elements folded as real numbers `template <class A> A map_complex(complex<A>, A)`.
-// An operation in which a NaN decides may add `template <class V> V fold_ordered(V a, V b)`, a cheaper
-// fold that is right when neither is NaN; rows use it and fall back when they meet a NaN.
+// and for complex elements folded as real numbers `template <class A> A map_complex(complex<A>,
+// A)`. An operation in which a NaN decides may add `template <class V> V fold_ordered(V a, V b)`, a
+// cheaper fold that is right when neither is NaN; rows use it and fall back when they meet a NaN.
 #pragma once
 
 #include <type_traits>
@@ -24,17 +24,15 @@
 namespace at::native::reduce {
 namespace CRESSET_ISA {
 
-template <class T>
-inline constexpr bool is_reduced_v = std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
+template <class T> inline constexpr bool is_reduced_v =
+    std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
 // Registers of A can be filled from memory that holds T.
-template <class T, class A>
-inline constexpr bool loads_as_v =
-    (std::is_same_v<T, A> && !c10::is_complex_v<T> && !std::is_same_v<T, bool>) ||
-    (is_reduced_v<T> && std::is_same_v<A, float>);
+template <class T, class A> inline constexpr bool
+    loads_as_v = (std::is_same_v<T, A> && !c10::is_complex_v<T> && !std::is_same_v<T, bool>) ||
+                 (is_reduced_v<T> && std::is_same_v<A, float>);
 
 // bool is read as a byte because foreign memory may hold any.
-template <class T, class A>
-C10_ALWAYS_INLINE A load_as(const char* p) {
+template <class T, class A> C10_ALWAYS_INLINE A load_as(const char* p) {
   if constexpr (std::is_same_v<T, bool>) {
     return static_cast<A>(*p != 0);
   } else if constexpr (std::is_same_v<T, A>) {
@@ -52,14 +50,12 @@ C10_ALWAYS_INLINE A load_as(const char* p) {
   }
 }
 
-template <class Op, class V, class = void>
-inline constexpr bool has_ordered_v = false;
-template <class Op, class V>
-inline constexpr bool has_ordered_v<Op, V, std::void_t<decltype(Op::template fold_ordered<V>(V(), V()))>> =
-    vm::is_floating_v<vec::element_t<V>>;
+template <class Op, class V, class = void> inline constexpr bool has_ordered_v = false;
+template <class Op, class V> inline constexpr bool
+    has_ordered_v<Op, V, std::void_t<decltype(Op::template fold_ordered<V>(V(), V()))>> =
+        vm::is_floating_v<vec::element_t<V>>;
 
-template <class Op, class T>
-struct Fold {
+template <class Op, class T> struct Fold {
   using A = typename Op::template acc<T>;
   static constexpr bool kVector = loads_as_v<T, A>;
   // Elements as the map sees them: complex numbers folded to real ones come whole.
@@ -84,7 +80,8 @@ struct Fold {
     for (; groups > 0; --groups, in += 8 * step) {
 #pragma GCC unroll 4
       for (int k = 0; k < 8; k += 2) {
-        const V x = Op::map(IO::load(in + k * step), p), y = Op::map(IO::load(in + (k + 1) * step), p);
+        const V x = Op::map(IO::load(in + k * step), p),
+                y = Op::map(IO::load(in + (k + 1) * step), p);
         const V both = x + y;
         nan = nan | (both != both);
         acc[k] = Op::fold_ordered(acc[k], x);
@@ -120,7 +117,8 @@ struct Fold {
 #pragma GCC unroll 8
         for (int k = 0; k < 8; ++k) acc[k] = Op::fold(acc[k], Op::map(IO::load(at + k * step), p));
       }
-      for (; i + lanes <= n; i += lanes, at += step) acc[0] = Op::fold(acc[0], Op::map(IO::load(at), p));
+      for (; i + lanes <= n; i += lanes, at += step)
+        acc[0] = Op::fold(acc[0], Op::map(IO::load(at), p));
 #pragma GCC unroll 4
       for (int h = 4; h > 0; h /= 2) {
 #pragma GCC unroll 4
@@ -128,11 +126,11 @@ struct Fold {
       }
       result = lanes_fold(acc[0]);
     }
-    for (; i < n; ++i) result = Op::fold(result, element(in + i * static_cast<int64_t>(sizeof(T)), param));
+    for (; i < n; ++i)
+      result = Op::fold(result, element(in + i * static_cast<int64_t>(sizeof(T)), param));
     return result;
   }
-  template <class V>
-  C10_ALWAYS_INLINE static A lanes_fold(V v) {
+  template <class V> C10_ALWAYS_INLINE static A lanes_fold(V v) {
     A lane[V::kLanes];
     __builtin_memcpy(lane, &v.v, sizeof(lane));
 #pragma GCC unroll 8
@@ -160,13 +158,14 @@ struct Fold {
     }
   }
   C10_ALWAYS_INLINE static A row(const char* in, int64_t n, A param) {
-    if constexpr (kVector) return row_vector(in, n, param);
-    else return row_plain(in, n, param);
+    if constexpr (kVector)
+      return row_vector(in, n, param);
+    else
+      return row_plain(in, n, param);
   }
 
   // ---- results side by side
-  template <class X, class Load>
-  C10_ALWAYS_INLINE static X eight(Load load) {
+  template <class X, class Load> C10_ALWAYS_INLINE static X eight(Load load) {
     return Op::fold(Op::fold(Op::fold(load(0), load(1)), Op::fold(load(2), load(3))),
                     Op::fold(Op::fold(load(4), load(5)), Op::fold(load(6), load(7))));
   }
@@ -223,7 +222,8 @@ struct Fold {
     A* acc = reinterpret_cast<A*>(out);
     const A param = static_cast<A>(a.param);
     if (a.stride == static_cast<int64_t>(sizeof(T))) {
-      for (int64_t i = 0; i < a.outputs; ++i) acc[i] = row(a.in + i * a.output_stride, a.count, param);
+      for (int64_t i = 0; i < a.outputs; ++i)
+        acc[i] = row(a.in + i * a.output_stride, a.count, param);
     } else if (a.outputs > 1 && a.output_stride == static_cast<int64_t>(sizeof(T))) {
       columns(acc, a);
     } else {
@@ -239,14 +239,16 @@ struct Fold {
 };
 
 // Enters Op for the element types Ts into the table; the values are the accumulators.
-template <class Op, class... Ts>
-void fill_fold(ReduceTable& table, ReduceOp op, Types<Ts...>) {
+template <class Op, class... Ts> void fill_fold(ReduceTable& table, ReduceOp op, Types<Ts...>) {
   ((table.kernel[static_cast<int>(op)][static_cast<int>(c10::scalar_type_of<Ts>)] =
-        ReduceKernel{&Fold<Op, Ts>::leaf, &Fold<Op, Ts>::combine, nullptr,
-                     static_cast<int32_t>(sizeof(typename Fold<Op, Ts>::A)), 1,
+        ReduceKernel{&Fold<Op, Ts>::leaf,
+                     &Fold<Op, Ts>::combine,
+                     nullptr,
+                     static_cast<int32_t>(sizeof(typename Fold<Op, Ts>::A)),
+                     1,
                      {c10::scalar_type_of<typename Fold<Op, Ts>::A>, c10::ScalarType::Undefined}}),
    ...);
 }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

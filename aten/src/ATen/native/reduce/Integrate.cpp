@@ -31,15 +31,18 @@ Tensor distances(const char* fn, const Tensor& y, const Tensor& x, int64_t dim) 
     while (points.dim() < y.dim()) points = points.unsqueeze(0);
     return at::sub(without_first(points, dim), without_last(points, dim));
   }
-  TORCH_CHECK(x.sizes()[0] == y.sizes()[dim], fn, ": There must be one `x` value for each sample point");
+  TORCH_CHECK(x.sizes()[0] == y.sizes()[dim], fn,
+              ": There must be one `x` value for each sample point");
   DimVector shape(y.dim(), 1);
   shape[dim] = x.sizes()[0] - 1;
   return at::sub(without_first(x, 0), without_last(x, 0)).view(shape);
 }
 
 void check_dx(const char* fn, const Tensor& y, const Scalar& dx) {
-  TORCH_CHECK(y.scalar_type() != kBool, fn, ": received a bool input for `y`, but bool is not supported");
-  TORCH_CHECK(!dx.isComplex() && !dx.isBoolean(), fn, ": Currently, we only support dx as a real number.");
+  TORCH_CHECK(y.scalar_type() != kBool, fn,
+              ": received a bool input for `y`, but bool is not supported");
+  TORCH_CHECK(!dx.isComplex() && !dx.isBoolean(), fn,
+              ": Currently, we only support dx as a real number.");
 }
 
 Tensor zeros_without(const Tensor& y, int64_t dim) {
@@ -48,7 +51,7 @@ Tensor zeros_without(const Tensor& y, int64_t dim) {
   return at::zeros(shape, y.options());
 }
 
-}  // namespace
+} // namespace
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = sample_dim(y, dim);
@@ -82,4 +85,4 @@ Tensor cumulative_trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   return at::mul(at::div(at::cumsum(pairs, d), Scalar(2.0)), dx);
 }
 
-}  // namespace at::native
+} // namespace at::native

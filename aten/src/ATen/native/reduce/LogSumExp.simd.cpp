@@ -1,35 +1,30 @@
-// log(sum(exp(x))) in one pass over memory: each block gives its maximum and the sum of exponentials
-// below it, and blocks are rescaled to the larger maximum when they meet. An infinite maximum is not
-// subtracted, so that infinities come out as the plain formula gives them.
+// log(sum(exp(x))) in one pass over memory: each block gives its maximum and the sum of
+// exponentials below it, and blocks are rescaled to the larger maximum when they meet. An infinite
+// maximum is not subtracted, so that infinities come out as the plain formula gives them.
 #include <ATen/native/reduce/Extremum.h>
 
 namespace at::native::reduce {
 namespace CRESSET_ISA {
 namespace {
 
-template <class A>
-C10_ALWAYS_INLINE A finite_or_zero(A x) { return x - x == A(0) ? x : A(0); }
+template <class A> C10_ALWAYS_INLINE A finite_or_zero(A x) { return x - x == A(0) ? x : A(0); }
 
 struct ExpSum {
-  template <class T>
-  using acc = vec::opmath_t<T>;
-  template <class A>
-  CRESSET_FN A identity() { return A(0); }
-  template <class V>
-  CRESSET_FN V map(V x, V shift) { return vm::exp(x - shift); }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) { return a + b; }
+  template <class T> using acc = vec::opmath_t<T>;
+  template <class A> CRESSET_FN A identity() { return A(0); }
+  template <class V> CRESSET_FN V map(V x, V shift) { return vm::exp(x - shift); }
+  template <class V> CRESSET_FN V fold(V a, V b) { return a + b; }
 };
 
-template <class T>
-struct LogSumExp {
+template <class T> struct LogSumExp {
   using Max = Fold<MaxOp, T>;
   using A = typename Max::A;
   static void leaf(char* acc, const LeafArgs& a) {
     A* top = reinterpret_cast<A*>(acc);
     A* sum = top + a.outputs;
     Max::leaf(acc, a);
-    if (a.stride != static_cast<int64_t>(sizeof(T)) && a.output_stride == static_cast<int64_t>(sizeof(T))) {
+    if (a.stride != static_cast<int64_t>(sizeof(T)) &&
+        a.output_stride == static_cast<int64_t>(sizeof(T))) {
       columns(top, sum, a);
       return;
     }
@@ -49,11 +44,15 @@ struct LogSumExp {
       const V shift = vec::select(m - m == V(A(0)), m, V(A(0)));
       V total(A(0));
       for (int64_t r = 0; r < a.count; ++r)
-        total = total + vm::exp(vec::VecIO<T>::load(a.in + r * a.stride + c * static_cast<int64_t>(sizeof(T))) - shift);
+        total =
+            total +
+            vm::exp(vec::VecIO<T>::load(a.in + r * a.stride + c * static_cast<int64_t>(sizeof(T))) -
+                    shift);
       total.store(sum + c);
     }
     for (; c < a.outputs; ++c)
-      sum[c] = Fold<ExpSum, T>::strided(a.in + c * a.output_stride, a.stride, a.count, finite_or_zero(top[c]));
+      sum[c] = Fold<ExpSum, T>::strided(a.in + c * a.output_stride, a.stride, a.count,
+                                        finite_or_zero(top[c]));
   }
   static void combine(char* a, const char* b, int64_t outputs) {
     A *top_a = reinterpret_cast<A*>(a), *sum_a = top_a + outputs;
@@ -61,7 +60,8 @@ struct LogSumExp {
     for (int64_t i = 0; i < outputs; ++i) {
       const A top = MaxOp::fold(top_a[i], top_b[i]);
       const A shift = finite_or_zero(top);
-      sum_a[i] = scaled(sum_a[i], finite_or_zero(top_a[i]) - shift) + scaled(sum_b[i], finite_or_zero(top_b[i]) - shift);
+      sum_a[i] = scaled(sum_a[i], finite_or_zero(top_a[i]) - shift) +
+                 scaled(sum_b[i], finite_or_zero(top_b[i]) - shift);
       top_a[i] = top;
     }
   }
@@ -71,21 +71,24 @@ struct LogSumExp {
   static void finish(char* const* value, const char* acc, int64_t outputs, const FinishArgs&) {
     const A* top = reinterpret_cast<const A*>(acc);
     A* out = reinterpret_cast<A*>(value[0]);
-    for (int64_t i = 0; i < outputs; ++i) out[i] = vm::log(top[outputs + i]) + finite_or_zero(top[i]);
+    for (int64_t i = 0; i < outputs; ++i)
+      out[i] = vm::log(top[outputs + i]) + finite_or_zero(top[i]);
   }
 };
 
-template <class... Ts>
-void fill_types(ReduceTable& table, Types<Ts...>) {
+template <class... Ts> void fill_types(ReduceTable& table, Types<Ts...>) {
   ((table.kernel[static_cast<int>(ReduceOp::LogSumExp)][static_cast<int>(c10::scalar_type_of<Ts>)] =
-        ReduceKernel{&LogSumExp<Ts>::leaf, &LogSumExp<Ts>::combine, &LogSumExp<Ts>::finish,
-                     2 * static_cast<int32_t>(sizeof(typename LogSumExp<Ts>::A)), 1,
+        ReduceKernel{&LogSumExp<Ts>::leaf,
+                     &LogSumExp<Ts>::combine,
+                     &LogSumExp<Ts>::finish,
+                     2 * static_cast<int32_t>(sizeof(typename LogSumExp<Ts>::A)),
+                     1,
                      {c10::scalar_type_of<typename LogSumExp<Ts>::A>, c10::ScalarType::Undefined}}),
    ...);
 }
-}  // namespace
+} // namespace
 
 void fill_logsumexp(ReduceTable& table) { fill_types(table, FloatingTypes{}); }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

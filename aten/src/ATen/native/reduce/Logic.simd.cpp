@@ -1,4 +1,5 @@
-// all, any, count_nonzero and the exclusive-or hash; also max and min of bool, which are any and all.
+// all, any, count_nonzero and the exclusive-or hash; also max and min of bool, which are any and
+// all.
 #include <ATen/native/reduce/Extremum.h>
 
 namespace at::native::reduce {
@@ -6,8 +7,7 @@ namespace CRESSET_ISA {
 namespace {
 
 // The accumulator sees 0 or 1 for every element type.
-template <class T>
-C10_ALWAYS_INLINE bool is_nonzero(const char* p) {
+template <class T> C10_ALWAYS_INLINE bool is_nonzero(const char* p) {
   if constexpr (c10::is_complex_v<T>) {
     using R = typename T::value_type;
     return is_nonzero<R>(p) || is_nonzero<R>(p + sizeof(R));
@@ -18,22 +18,18 @@ C10_ALWAYS_INLINE bool is_nonzero(const char* p) {
 
 struct AnyFold {
   static constexpr uint8_t kIdentity = 0;
-  template <class A>
-  CRESSET_FN A fold(A a, A b) { return a | b; }
+  template <class A> CRESSET_FN A fold(A a, A b) { return a | b; }
 };
 struct AllFold {
   static constexpr uint8_t kIdentity = 1;
-  template <class A>
-  CRESSET_FN A fold(A a, A b) { return a & b; }
+  template <class A> CRESSET_FN A fold(A a, A b) { return a & b; }
 };
 struct CountFold {
   static constexpr int64_t kIdentity = 0;
-  template <class A>
-  CRESSET_FN A fold(A a, A b) { return a + b; }
+  template <class A> CRESSET_FN A fold(A a, A b) { return a + b; }
 };
 
-template <class Op, class T>
-struct Logic {
+template <class Op, class T> struct Logic {
   using A = std::remove_const_t<decltype(Op::kIdentity)>;
   // Long runs stop at the first stretch that settles the answer.
   static constexpr int64_t kStretch = 1024;
@@ -58,12 +54,14 @@ struct Logic {
     for (int64_t r = 0; r < a.count; ++r) {
       const char* in = a.in + r * a.stride;
       for (int64_t c = 0; c < a.outputs; ++c)
-        acc[c] = Op::fold(acc[c], static_cast<A>(is_nonzero<T>(in + c * static_cast<int64_t>(sizeof(T)))));
+        acc[c] = Op::fold(acc[c],
+                          static_cast<A>(is_nonzero<T>(in + c * static_cast<int64_t>(sizeof(T)))));
     }
   }
   static void leaf(char* out, const LeafArgs& a) {
     A* acc = reinterpret_cast<A*>(out);
-    if (a.stride != static_cast<int64_t>(sizeof(T)) && a.output_stride == static_cast<int64_t>(sizeof(T))) {
+    if (a.stride != static_cast<int64_t>(sizeof(T)) &&
+        a.output_stride == static_cast<int64_t>(sizeof(T))) {
       columns(acc, a);
       return;
     }
@@ -87,12 +85,9 @@ struct Logic {
 
 // Every element as 64 bits: floating numbers as the bits of their double, integers sign-extended.
 struct XorSum {
-  template <class T>
-  using acc = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
-  template <class A>
-  CRESSET_FN A identity() { return A(0); }
-  template <class V>
-  CRESSET_FN V map(V x, V) { return x; }
+  template <class T> using acc = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  template <class A> CRESSET_FN A identity() { return A(0); }
+  template <class V> CRESSET_FN V map(V x, V) { return x; }
   CRESSET_FN int64_t fold(int64_t a, int64_t b) { return a ^ b; }
   CRESSET_FN double fold(double a, double b) {
     int64_t x, y;
@@ -102,8 +97,7 @@ struct XorSum {
     __builtin_memcpy(&a, &x, 8);
     return a;
   }
-  template <class T>
-  CRESSET_FN vec::Vec<T> fold(vec::Vec<T> a, vec::Vec<T> b) {
+  template <class T> CRESSET_FN vec::Vec<T> fold(vec::Vec<T> a, vec::Vec<T> b) {
     return vec::Vec<T>((typename vec::Vec<T>::Raw)(vec::as_int(a) ^ vec::as_int(b)).v);
   }
 };
@@ -111,12 +105,15 @@ struct XorSum {
 template <class Op, class... Ts>
 void fill_logic_op(ReduceTable& table, ReduceOp op, c10::ScalarType value, Types<Ts...>) {
   ((table.kernel[static_cast<int>(op)][static_cast<int>(c10::scalar_type_of<Ts>)] =
-        ReduceKernel{&Logic<Op, Ts>::leaf, &Logic<Op, Ts>::combine, nullptr,
-                     static_cast<int32_t>(sizeof(typename Logic<Op, Ts>::A)), 1,
+        ReduceKernel{&Logic<Op, Ts>::leaf,
+                     &Logic<Op, Ts>::combine,
+                     nullptr,
+                     static_cast<int32_t>(sizeof(typename Logic<Op, Ts>::A)),
+                     1,
                      {value, c10::ScalarType::Undefined}}),
    ...);
 }
-}  // namespace
+} // namespace
 
 void fill_logic(ReduceTable& table) {
   fill_logic_op<AllFold>(table, ReduceOp::All, c10::kByte, AllTypesAndBool{});
@@ -127,12 +124,12 @@ void fill_logic(ReduceTable& table) {
   table.kernel[static_cast<int>(ReduceOp::MinMax)][static_cast<int>(c10::kBool)] =
       FoldPair<Logic<AllFold, bool>, Logic<AnyFold, bool>>::kernel(c10::kByte);
   fill_fold<XorSum>(table, ReduceOp::XorSum,
-                    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, bool, c10::Half, c10::BFloat16, float,
-                          double>{});
+                    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, bool, c10::Half,
+                          c10::BFloat16, float, double>{});
   // The caller writes the 64 bits of the accumulator as they are.
   for (ReduceKernel& kernel : table.kernel[static_cast<int>(ReduceOp::XorSum)])
     if (kernel.leaf) kernel.value_dtype[0] = c10::kUInt64;
 }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

@@ -1,5 +1,5 @@
-// CPU kernels of the plain reductions: each picks the reduction of the table and says what happens to
-// its value.
+// CPU kernels of the plain reductions: each picks the reduction of the table and says what happens
+// to its value.
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/reduce/ReduceDims.h>
 
@@ -44,7 +44,8 @@ Tensor accumulable(const Tensor& self, ScalarType result) {
   return accumulates_as(self.scalar_type(), result) ? self : self.to(result);
 }
 
-void run_sum_like(ReduceOp op, const Tensor& self, DimMask mask, const Tensor& out, const char* name) {
+void run_sum_like(ReduceOp op, const Tensor& self, DimMask mask, const Tensor& out,
+                  const char* name) {
   if (C10_LIKELY(accumulates_as(self.scalar_type(), out.scalar_type()))) {
     run_reduce({kernel_for(op, self.scalar_type(), name)}, self, mask, out);
   } else {
@@ -53,13 +54,14 @@ void run_sum_like(ReduceOp op, const Tensor& self, DimMask mask, const Tensor& o
   }
 }
 
-template <class T>
-void divide_by_count(char* value, int64_t n, const FinishArgs& args) {
+template <class T> void divide_by_count(char* value, int64_t n, const FinishArgs& args) {
   T* v = reinterpret_cast<T*>(value);
   const auto count = static_cast<c10::real_type_t<T>>(args.count);
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (c10::is_complex_v<T>) v[i] = T(v[i].real_ / count, v[i].imag_ / count);
-    else v[i] = v[i] / count;
+    if constexpr (c10::is_complex_v<T>)
+      v[i] = T(v[i].real_ / count, v[i].imag_ / count);
+    else
+      v[i] = v[i] / count;
   }
 }
 
@@ -67,10 +69,18 @@ void run_mean(const Tensor& self, DimMask mask, const Tensor& out) {
   const Tensor input = accumulable(self, out.scalar_type());
   ReduceCall call{kernel_for(ReduceOp::Sum, input.scalar_type(), "mean_cpu")};
   switch (call.kernel->value_dtype[0]) {
-    case kFloat: call.post = &divide_by_count<float>; break;
-    case kDouble: call.post = &divide_by_count<double>; break;
-    case kComplexFloat: call.post = &divide_by_count<c10::complex<float>>; break;
-    default: call.post = &divide_by_count<c10::complex<double>>; break;
+  case kFloat:
+    call.post = &divide_by_count<float>;
+    break;
+  case kDouble:
+    call.post = &divide_by_count<double>;
+    break;
+  case kComplexFloat:
+    call.post = &divide_by_count<c10::complex<float>>;
+    break;
+  default:
+    call.post = &divide_by_count<c10::complex<double>>;
+    break;
   }
   run_reduce(call, input, mask, out);
 }
@@ -80,26 +90,26 @@ void run_arg(ReduceOp op, const Tensor& self, std::optional<int64_t> dim, const 
              const Tensor& indices, const char* name) {
   const ReduceKernel* kernel = kernel_for(op, self.scalar_type(), name);
   const Tensor outs[2] = {values, indices};
-  if (dim) run_reduce({kernel}, self, dim_mask(*dim, self.dim()), outs);
-  else run_reduce({kernel}, self.contiguous(), all_dims(self.dim()), outs);
+  if (dim)
+    run_reduce({kernel}, self, dim_mask(*dim, self.dim()), outs);
+  else
+    run_reduce({kernel}, self.contiguous(), all_dims(self.dim()), outs);
 }
 
 // ---- norms
-template <class T>
-void sqrt_values(char* value, int64_t n, const FinishArgs&) {
+template <class T> void sqrt_values(char* value, int64_t n, const FinishArgs&) {
   T* v = reinterpret_cast<T*>(value);
   for (int64_t i = 0; i < n; ++i) v[i] = std::sqrt(v[i]);
 }
-template <class T>
-void root_values(char* value, int64_t n, const FinishArgs& args) {
+template <class T> void root_values(char* value, int64_t n, const FinishArgs& args) {
   T* v = reinterpret_cast<T*>(value);
   for (int64_t i = 0; i < n; ++i) v[i] = std::pow(v[i], static_cast<T>(1 / args.param));
 }
 
 ReduceCall norm_call(double p, ScalarType input) {
-  const ReduceOp op = p == 0                ? ReduceOp::CountNonzero
-                      : p == 1              ? ReduceOp::AbsSum
-                      : p == 2              ? ReduceOp::SquareSum
+  const ReduceOp op = p == 0          ? ReduceOp::CountNonzero
+                      : p == 1        ? ReduceOp::AbsSum
+                      : p == 2        ? ReduceOp::SquareSum
                       : std::isinf(p) ? (p > 0 ? ReduceOp::AbsMax : ReduceOp::AbsMin)
                                       : ReduceOp::AbsPowSum;
   ReduceCall call{kernel_for(op, input, "norm_cpu"), p};
@@ -110,8 +120,8 @@ ReduceCall norm_call(double p, ScalarType input) {
 }
 
 // ---- variance
-void run_var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool root,
-             const Tensor& var, const Tensor& mean) {
+void run_var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
+             bool root, const Tensor& var, const Tensor& mean) {
   ReduceCall call{kernel_for(ReduceOp::Var, self.scalar_type(), "std_cpu")};
   call.param = correction ? correction->toDouble() : 1.0;
   if (root) call.post = &sqrt_values<double>;
@@ -119,16 +129,18 @@ void run_var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
   run_reduce(call, self, dims_mask(dim, self.dim()), outs);
 }
 
-}  // namespace
+} // namespace
 
 // ---- sums
 void sum_cpu(const Tensor& self, std::optional<ScalarType>, const Tensor& out) {
   run_sum_like(ReduceOp::Sum, self, all_dims(self.dim()), out, "sum_cpu");
 }
-void sum_dim_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>, const Tensor& out) {
+void sum_dim_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>,
+                 const Tensor& out) {
   run_sum_like(ReduceOp::Sum, self, dims_mask(dim, self.dim()), out, "sum_cpu");
 }
-void nansum_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>, const Tensor& out) {
+void nansum_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>,
+                const Tensor& out) {
   const DimMask mask = dims_mask(dim, self.dim());
   if (!self.is_floating_point()) {
     run_sum_like(ReduceOp::Sum, self, mask, out, "nansum_cpu");
@@ -142,13 +154,15 @@ void nansum_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional
 void mean_cpu(const Tensor& self, std::optional<ScalarType>, const Tensor& out) {
   run_mean(self, all_dims(self.dim()), out);
 }
-void mean_dim_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>, const Tensor& out) {
+void mean_dim_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, std::optional<ScalarType>,
+                  const Tensor& out) {
   run_mean(self, dims_mask(dim, self.dim()), out);
 }
 void prod_cpu(const Tensor& self, std::optional<ScalarType>, const Tensor& out) {
   run_sum_like(ReduceOp::Prod, self, all_dims(self.dim()), out, "prod_cpu");
 }
-void prod_dim_cpu(const Tensor& self, int64_t dim, bool, std::optional<ScalarType>, const Tensor& out) {
+void prod_dim_cpu(const Tensor& self, int64_t dim, bool, std::optional<ScalarType>,
+                  const Tensor& out) {
   run_sum_like(ReduceOp::Prod, self, dim_mask(dim, self.dim()), out, "prod_cpu");
 }
 void trace_cpu(const Tensor& self, const Tensor& out) {
@@ -161,29 +175,37 @@ void trace_cpu(const Tensor& self, const Tensor& out) {
 
 // ---- extremes
 void amax_cpu(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Max, self.scalar_type(), "max_values_cpu")}, self, dims_mask(dim, self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Max, self.scalar_type(), "max_values_cpu")}, self,
+             dims_mask(dim, self.dim()), out);
 }
 void amin_cpu(const Tensor& self, IntArrayRef dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Min, self.scalar_type(), "min_values_cpu")}, self, dims_mask(dim, self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Min, self.scalar_type(), "min_values_cpu")}, self,
+             dims_mask(dim, self.dim()), out);
 }
 void max_cpu(const Tensor& self, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Max, self.scalar_type(), "max_all")}, self, all_dims(self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Max, self.scalar_type(), "max_all")}, self, all_dims(self.dim()),
+             out);
 }
 void min_cpu(const Tensor& self, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Min, self.scalar_type(), "min_all")}, self, all_dims(self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Min, self.scalar_type(), "min_all")}, self, all_dims(self.dim()),
+             out);
 }
-void aminmax_cpu(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& min, const Tensor& max) {
+void aminmax_cpu(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& min,
+                 const Tensor& max) {
   const Tensor outs[2] = {min, max};
-  run_reduce({kernel_for(ReduceOp::MinMax, self.scalar_type(), "aminmax_cpu")}, self, dim_mask(dim, self.dim()), outs);
+  run_reduce({kernel_for(ReduceOp::MinMax, self.scalar_type(), "aminmax_cpu")}, self,
+             dim_mask(dim, self.dim()), outs);
 }
 std::tuple<Tensor, Tensor> _aminmax(const Tensor& self) { return at::aminmax(self); }
 std::tuple<Tensor, Tensor> _aminmax(const Tensor& self, int64_t dim, bool keepdim) {
   return at::aminmax(self, dim, keepdim);
 }
-void max_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void max_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                 const Tensor& indices) {
   run_arg(ReduceOp::ArgMax, self, dim, values, indices, "max_cpu");
 }
-void min_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void min_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                 const Tensor& indices) {
   run_arg(ReduceOp::ArgMin, self, dim, values, indices, "min_cpu");
 }
 void argmax_cpu(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
@@ -195,68 +217,82 @@ void argmin_cpu(const Tensor& self, std::optional<int64_t> dim, bool, const Tens
 
 // ---- truth
 void all_cpu(const Tensor& self, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self, all_dims(self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self,
+             all_dims(self.dim()), out);
 }
 void all_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self, dim_mask(dim, self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self,
+             dim_mask(dim, self.dim()), out);
 }
 void all_dims_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self, dims_mask(dim, self.dim(), false), out);
+  run_reduce({kernel_for(ReduceOp::All, self.scalar_type(), "and_kernel")}, self,
+             dims_mask(dim, self.dim(), false), out);
 }
 void any_cpu(const Tensor& self, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self, all_dims(self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self,
+             all_dims(self.dim()), out);
 }
 void any_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self, dim_mask(dim, self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self,
+             dim_mask(dim, self.dim()), out);
 }
 void any_dims_cpu(const Tensor& self, OptionalIntArrayRef dim, bool, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self, dims_mask(dim, self.dim(), false), out);
+  run_reduce({kernel_for(ReduceOp::Any, self.scalar_type(), "or_kernel")}, self,
+             dims_mask(dim, self.dim(), false), out);
 }
 Tensor _is_all_true(const Tensor& self) {
-  TORCH_CHECK(self.scalar_type() == kBool, "_is_all_true: expected a bool tensor, but got ", self.scalar_type());
+  TORCH_CHECK(self.scalar_type() == kBool, "_is_all_true: expected a bool tensor, but got ",
+              self.scalar_type());
   return at::_ops::all::call(self);
 }
 Tensor _is_any_true(const Tensor& self) {
-  TORCH_CHECK(self.scalar_type() == kBool, "_is_any_true: expected a bool tensor, but got ", self.scalar_type());
+  TORCH_CHECK(self.scalar_type() == kBool, "_is_any_true: expected a bool tensor, but got ",
+              self.scalar_type());
   return at::_ops::any::call(self);
 }
 Tensor count_nonzero(const Tensor& self, std::optional<int64_t> dim) {
-  return dim ? at::count_nonzero(self, IntArrayRef(&*dim, 1)) : at::count_nonzero(self, IntArrayRef());
+  return dim ? at::count_nonzero(self, IntArrayRef(&*dim, 1))
+             : at::count_nonzero(self, IntArrayRef());
 }
 void count_nonzero_cpu(const Tensor& self, IntArrayRef dim, const Tensor& out) {
   run_reduce({kernel_for(ReduceOp::CountNonzero, self.scalar_type(), "count_nonzero_cpu")}, self,
              dims_mask(dim, self.dim()), out);
 }
 void hash_tensor_cpu(const Tensor& self, IntArrayRef dim, bool, int64_t, const Tensor& out) {
-  run_reduce({kernel_for(ReduceOp::XorSum, self.scalar_type(), "xor_sum_cpu")}, self, dims_mask(dim, self.dim()), out);
+  run_reduce({kernel_for(ReduceOp::XorSum, self.scalar_type(), "xor_sum_cpu")}, self,
+             dims_mask(dim, self.dim()), out);
 }
 
 // ---- variance, norms, logsumexp
-void var_correction_cpu(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool,
-                        const Tensor& out) {
+void var_correction_cpu(const Tensor& self, OptionalIntArrayRef dim,
+                        const std::optional<Scalar>& correction, bool, const Tensor& out) {
   run_var(self, dim, correction, false, out, Tensor());
 }
-void std_correction_cpu(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool,
-                        const Tensor& out) {
+void std_correction_cpu(const Tensor& self, OptionalIntArrayRef dim,
+                        const std::optional<Scalar>& correction, bool, const Tensor& out) {
   run_var(self, dim, correction, true, out, Tensor());
 }
-void var_mean_correction_cpu(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
-                             bool, const Tensor& var, const Tensor& mean) {
+void var_mean_correction_cpu(const Tensor& self, OptionalIntArrayRef dim,
+                             const std::optional<Scalar>& correction, bool, const Tensor& var,
+                             const Tensor& mean) {
   run_var(self, dim, correction, false, var, mean);
 }
-void std_mean_correction_cpu(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
-                             bool, const Tensor& std, const Tensor& mean) {
+void std_mean_correction_cpu(const Tensor& self, OptionalIntArrayRef dim,
+                             const std::optional<Scalar>& correction, bool, const Tensor& std,
+                             const Tensor& mean) {
   run_var(self, dim, correction, true, std, mean);
 }
 
 void linalg_vector_norm_cpu(const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool,
                             std::optional<ScalarType> dtype, const Tensor& out) {
   const Tensor input = accumulable(self, dtype.value_or(self.scalar_type()));
-  run_reduce(norm_call(ord.toDouble(), input.scalar_type()), input, dims_mask(dim, self.dim()), out);
+  run_reduce(norm_call(ord.toDouble(), input.scalar_type()), input, dims_mask(dim, self.dim()),
+             out);
 }
 
 void logsumexp_cpu(const Tensor& self, IntArrayRef dim, bool keepdim, const Tensor& out) {
-  const Tensor input = c10::isIntegralType(self.scalar_type(), true) ? self.to(out.scalar_type()) : self;
+  const Tensor input =
+      c10::isIntegralType(self.scalar_type(), true) ? self.to(out.scalar_type()) : self;
   if (!input.is_complex()) {
     run_reduce({kernel_for(ReduceOp::LogSumExp, input.scalar_type(), "logsumexp_cpu")}, input,
                dims_mask(dim, self.dim()), out);
@@ -272,4 +308,4 @@ void logsumexp_cpu(const Tensor& self, IntArrayRef dim, bool keepdim, const Tens
   out.copy_(at::add(shifted, top).reshape(out.sizes()));
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -14,7 +14,8 @@ inline DimMask dim_mask(std::optional<int64_t> dim, int64_t ndim) {
   return dim ? dim_mask(*dim, ndim) : all_dims(ndim);
 }
 DimVector reduced_shape(IntArrayRef sizes, DimMask mask, bool keepdim);
-// For reductions without identity: errors when a result would have no element. `fn` starts the message.
+// For reductions without identity: errors when a result would have no element. `fn` starts the
+// message.
 void check_not_empty(const Tensor& self, OptionalIntArrayRef dims, const char* fn);
 
-}  // namespace at::native::reduce
+} // namespace at::native::reduce

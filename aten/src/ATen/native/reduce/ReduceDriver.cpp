@@ -1,13 +1,13 @@
 // Geometry, blocking and threads of reductions.
 //
 // Note [Fixed reduction tree]
-// Which elements meet in which order depends on the sizes and strides alone. The reduced elements of a
-// result are cut into blocks of fixed length; a kernel turns a block into accumulators (with several
-// lanes, so that rounding errors grow with the logarithm more than with the length), and blocks are
-// combined pairwise, neighbours first, like the digits of a binary counter. A result with many blocks
-// is cut once more into stretches of blocks, which threads take in any order; the partial results of
-// the stretches are combined by the same counter afterwards. The cuts never look at the number of
-// threads, so one thread and sixty-four give the same bits.
+// Which elements meet in which order depends on the sizes and strides alone. The reduced elements
+// of a result are cut into blocks of fixed length; a kernel turns a block into accumulators (with
+// several lanes, so that rounding errors grow with the logarithm more than with the length), and
+// blocks are combined pairwise, neighbours first, like the digits of a binary counter. A result
+// with many blocks is cut once more into stretches of blocks, which threads take in any order; the
+// partial results of the stretches are combined by the same counter afterwards. The cuts never look
+// at the number of threads, so one thread and sixty-four give the same bits.
 #include <ATen/native/reduce/ReduceDriver.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 namespace at::native::reduce {
 namespace {
 
-// Elements of one result in a block whose elements are neighbours, and rows in a block whose results
-// are neighbours.
+// Elements of one result in a block whose elements are neighbours, and rows in a block whose
+// results are neighbours.
 constexpr int64_t kRowBlock = 4096;
 constexpr int64_t kColumnBlock = 256;
 // Results side by side, so that their accumulators stay in the first-level cache.
@@ -35,14 +35,15 @@ constexpr int64_t kEnoughItems = 32;
 
 struct Dim {
   int64_t size;
-  int64_t stride;      // of the input, bytes
-  int64_t out_stride;  // elements; 0 for reduced dimensions
+  int64_t stride;     // of the input, bytes
+  int64_t out_stride; // elements; 0 for reduced dimensions
 };
 using Dims = c10::SmallVector<Dim, 6>;
 
 // Outermost first; dimensions that lie flush become one.
 void sort_and_merge(Dims& dims) {
-  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.stride > b.stride; });
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const Dim& a, const Dim& b) { return a.stride > b.stride; });
   size_t used = 0;
   for (size_t i = 1; i < dims.size(); ++i) {
     Dim& last = dims[used];
@@ -57,15 +58,15 @@ void sort_and_merge(Dims& dims) {
 }
 
 struct Plan {
-  Dims kept;      // without the tile dimension
-  Dims reduced;   // without the block dimension
+  Dims kept;    // without the tile dimension
+  Dims reduced; // without the block dimension
   Dim tile{1, 0, 1};
   Dim block{1, 0, 0};
   int64_t tile_size = 1, tiles = 1;
   int64_t block_size = 1, blocks_per_row = 1;
-  int64_t items = 1;   // tiles of all kept positions
-  int64_t blocks = 1;  // blocks of one result
-  int64_t count = 1;   // elements of one result
+  int64_t items = 1;  // tiles of all kept positions
+  int64_t blocks = 1; // blocks of one result
+  int64_t count = 1;  // elements of one result
 };
 
 Plan make_plan(const Tensor& self, DimMask mask, int64_t acc_bytes) {
@@ -100,11 +101,14 @@ Plan make_plan(const Tensor& self, DimMask mask, int64_t acc_bytes) {
   }
   const bool columns = plan.tile.size > 1 && plan.tile.stride < plan.block.stride;
   plan.block_size = std::min(plan.block.size, columns ? kColumnBlock : kRowBlock);
-  const int64_t wanted = columns ? kMaxTile : kTaskElements / 2 / std::max<int64_t>(plan.block_size, 1);
+  const int64_t wanted =
+      columns ? kMaxTile : kTaskElements / 2 / std::max<int64_t>(plan.block_size, 1);
   const int64_t fitting = std::max<int64_t>(kTileBytes / acc_bytes, 8);
-  plan.tile_size = std::clamp<int64_t>(std::min(wanted, fitting), 1, std::max<int64_t>(plan.tile.size, 1));
+  plan.tile_size =
+      std::clamp<int64_t>(std::min(wanted, fitting), 1, std::max<int64_t>(plan.tile.size, 1));
   plan.tiles = (plan.tile.size + plan.tile_size - 1) / plan.tile_size;
-  plan.blocks_per_row = plan.block_size == 0 ? 1 : (plan.block.size + plan.block_size - 1) / plan.block_size;
+  plan.blocks_per_row =
+      plan.block_size == 0 ? 1 : (plan.block.size + plan.block_size - 1) / plan.block_size;
   plan.items = plan.tiles;
   plan.blocks = plan.blocks_per_row;
   for (const Dim& d : plan.kept) plan.items *= d.size;
@@ -128,13 +132,15 @@ class Scratch {
 class Runner {
  public:
   Runner(const ReduceCall& call, const Tensor& self, const Plan& plan, ArrayRef<Tensor> outs)
-      : call_(call), kernel_(*call.kernel), in_(static_cast<const char*>(self.const_data_ptr())), plan_(plan) {
+      : call_(call), kernel_(*call.kernel), in_(static_cast<const char*>(self.const_data_ptr())),
+        plan_(plan) {
     for (size_t k = 0; k < outs.size(); ++k) {
       if (!outs[k].defined()) continue;
       out_[k] = static_cast<char*>(outs[k].mutable_data_ptr());
       out_dtype_[k] = outs[k].scalar_type();
       cast_[k] = cast_loop(out_dtype_[k], kernel_.value_dtype[k]);
-      TORCH_CHECK_NOT_IMPLEMENTED(cast_[k], "reduction: no conversion to ", out_dtype_[k], " on cpu");
+      TORCH_CHECK_NOT_IMPLEMENTED(cast_[k], "reduction: no conversion to ", out_dtype_[k],
+                                  " on cpu");
     }
     acc_stride_ = (plan.tile_size * kernel_.acc_bytes + 63) / 64 * 64;
   }
@@ -194,7 +200,9 @@ class Runner {
 
   // The binary counter: make(acc, i) gives the i-th of n accumulator sets; the result stands at
   // `stack`, which has room for levels(n) sets.
-  static int64_t levels(int64_t n) { return 66 - (n > 1 ? __builtin_clzll(static_cast<uint64_t>(n)) : 63); }
+  static int64_t levels(int64_t n) {
+    return 66 - (n > 1 ? __builtin_clzll(static_cast<uint64_t>(n)) : 63);
+  }
   template <class Make>
   void count_up(char* stack, int64_t n, int64_t outputs, const Make& make) const {
     int64_t top = 0;
@@ -220,8 +228,8 @@ class Runner {
 
   void run_stretches() const {
     const int64_t per_block = plan_.tile_size * std::max<int64_t>(plan_.block_size, 1);
-    const int64_t length = std::max<int64_t>({1, kTaskElements / per_block,
-                                              (plan_.blocks + kMaxStretches - 1) / kMaxStretches});
+    const int64_t length = std::max<int64_t>(
+        {1, kTaskElements / per_block, (plan_.blocks + kMaxStretches - 1) / kMaxStretches});
     const int64_t stretches = (plan_.blocks + length - 1) / length;
     std::unique_ptr<char[]> partial(new char[plan_.items * stretches * acc_stride_ + 64]);
     char* base = partial.get() + (64 - reinterpret_cast<uintptr_t>(partial.get()) % 64) % 64;
@@ -236,23 +244,26 @@ class Runner {
         std::memcpy(base + task * acc_stride_, stack.data(), p.outputs * kernel_.acc_bytes);
       }
     });
-    at::parallel_for(0, plan_.items, std::max<int64_t>(1, kTaskElements / (stretches * plan_.tile_size)),
+    at::parallel_for(0, plan_.items,
+                     std::max<int64_t>(1, kTaskElements / (stretches * plan_.tile_size)),
                      [&](int64_t b, int64_t e) {
-      for (int64_t item = b; item < e; ++item) {
-        const Place p = place(item);
-        Scratch stack(levels(stretches) * acc_stride_);
-        count_up(stack.data(), stretches, p.outputs, [&](char* acc, int64_t i) {
-          std::memcpy(acc, base + (item * stretches + i) * acc_stride_, p.outputs * kernel_.acc_bytes);
-        });
-        write(stack.data(), p);
-      }
-    });
+                       for (int64_t item = b; item < e; ++item) {
+                         const Place p = place(item);
+                         Scratch stack(levels(stretches) * acc_stride_);
+                         count_up(stack.data(), stretches, p.outputs, [&](char* acc, int64_t i) {
+                           std::memcpy(acc, base + (item * stretches + i) * acc_stride_,
+                                       p.outputs * kernel_.acc_bytes);
+                         });
+                         write(stack.data(), p);
+                       }
+                     });
   }
 
   // From accumulators to the outputs.
   void write(char* acc, const Place& p) const {
     const FinishArgs args{plan_.count, call_.param};
-    Scratch first(kernel_.finish ? p.outputs * 16 : 0), second(kernel_.values > 1 ? p.outputs * 16 : 0);
+    Scratch first(kernel_.finish ? p.outputs * 16 : 0),
+        second(kernel_.values > 1 ? p.outputs * 16 : 0);
     char* value[2] = {acc, second.data()};
     if (kernel_.finish) {
       value[0] = first.data();
@@ -263,7 +274,8 @@ class Runner {
       if (!out_[k]) continue;
       const int64_t size = c10::elementSize(out_dtype_[k]);
       char* const data[2] = {out_[k] + p.out * size, value[k]};
-      const int64_t strides[2] = {plan_.tile.out_stride * size, c10::elementSize(kernel_.value_dtype[k])};
+      const int64_t strides[2] = {plan_.tile.out_stride * size,
+                                  c10::elementSize(kernel_.value_dtype[k])};
       cast_[k](data, strides, p.outputs, nullptr);
     }
   }
@@ -278,7 +290,7 @@ class Runner {
   int64_t acc_stride_;
 };
 
-}  // namespace
+} // namespace
 
 void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs) {
   const int64_t all = self.dim() == 64 ? -1 : (int64_t(1) << self.dim()) - 1;
@@ -289,7 +301,8 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
     plan.count = plan.block.size = numel;
     plan.block.stride = self.itemsize();
     plan.block_size = std::min(numel, kRowBlock);
-    plan.blocks = plan.blocks_per_row = numel <= kRowBlock ? 1 : (numel + kRowBlock - 1) / kRowBlock;
+    plan.blocks = plan.blocks_per_row =
+        numel <= kRowBlock ? 1 : (numel + kRowBlock - 1) / kRowBlock;
     Runner runner(call, self, plan, outs);
     if (numel <= kTaskElements) {
       runner.run();
@@ -310,4 +323,4 @@ void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayR
   runner.run();
 }
 
-}  // namespace at::native::reduce
+} // namespace at::native::reduce

@@ -8,14 +8,17 @@ namespace at::native::reduce {
 const ReduceKernel* find_kernel(ReduceOp op, c10::ScalarType dtype) {
   static const ReduceTable* const table = [] {
     auto* t = new ReduceTable;
-#define CRESSET_FILL_ALL(isa) \
-  isa::fill_sum(*t), isa::fill_minmax(*t), isa::fill_arg(*t), isa::fill_logic(*t), \
+#define CRESSET_FILL_ALL(isa)                                                                      \
+  isa::fill_sum(*t), isa::fill_minmax(*t), isa::fill_arg(*t), isa::fill_logic(*t),                 \
       isa::fill_norm(*t), isa::fill_var(*t), isa::fill_logsumexp(*t)
 #if defined(CRESSET_HAVE_X86_ISA)
     const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) CRESSET_FILL_ALL(avx512);
-    else if (isa == Isa::Avx2) CRESSET_FILL_ALL(avx2);
-    else CRESSET_FILL_ALL(base);
+    if (isa == Isa::Avx512)
+      CRESSET_FILL_ALL(avx512);
+    else if (isa == Isa::Avx2)
+      CRESSET_FILL_ALL(avx2);
+    else
+      CRESSET_FILL_ALL(base);
 #else
     CRESSET_FILL_ALL(base);
 #endif
@@ -26,4 +29,4 @@ const ReduceKernel* find_kernel(ReduceOp op, c10::ScalarType dtype) {
   return kernel.leaf ? &kernel : nullptr;
 }
 
-}  // namespace at::native::reduce
+} // namespace at::native::reduce

@@ -1,8 +1,8 @@
 // The contract between the reduction driver, which is compiled once, and the reductions themselves,
 // which are compiled per operation, element type and instruction set. A reduction is three small
 // functions on arrays of accumulators; which elements they see and in which order is the driver's
-// decision, so that every reduction is fast for every layout and has the same bits on every number of
-// threads (Note [Fixed reduction tree] in ReduceDriver.cpp).
+// decision, so that every reduction is fast for every layout and has the same bits on every number
+// of threads (Note [Fixed reduction tree] in ReduceDriver.cpp).
 #pragma once
 #include <cstdint>
 
@@ -11,8 +11,25 @@
 namespace at::native::reduce {
 
 enum class ReduceOp : uint8_t {
-  Sum, NanSum, Prod, Max, Min, MinMax, ArgMax, ArgMin, All, Any, CountNonzero, XorSum,
-  AbsSum, SquareSum, AbsPowSum, AbsMax, AbsMin, Var, LogSumExp,
+  Sum,
+  NanSum,
+  Prod,
+  Max,
+  Min,
+  MinMax,
+  ArgMax,
+  ArgMin,
+  All,
+  Any,
+  CountNonzero,
+  XorSum,
+  AbsSum,
+  SquareSum,
+  AbsPowSum,
+  AbsMax,
+  AbsMin,
+  Var,
+  LogSumExp,
 };
 constexpr int kReduceOps = static_cast<int>(ReduceOp::LogSumExp) + 1;
 
@@ -23,12 +40,12 @@ struct LeafArgs {
   int64_t output_stride;
   int64_t count;
   int64_t stride;
-  int64_t index;  // position of the first element within the reduction, for arg-reductions
-  double param;   // the exponent of AbsPowSum
+  int64_t index; // position of the first element within the reduction, for arg-reductions
+  double param;  // the exponent of AbsPowSum
 };
 
 struct FinishArgs {
-  int64_t count;  // elements per result
+  int64_t count; // elements per result
   double param;
 };
 
@@ -37,13 +54,14 @@ using LeafFn = void (*)(char* acc, const LeafArgs& args);
 // a[i] = a[i] with b[i]; b covers later elements than a.
 using CombineFn = void (*)(char* a, const char* b, int64_t outputs);
 // Turns accumulators into values: value[k] receives `outputs` elements of value_dtype[k].
-using FinishFn = void (*)(char* const* value, const char* acc, int64_t outputs, const FinishArgs& args);
+using FinishFn = void (*)(char* const* value, const char* acc, int64_t outputs,
+                          const FinishArgs& args);
 
 struct ReduceKernel {
-  LeafFn leaf = nullptr;  // null: the operation is not defined for the type
+  LeafFn leaf = nullptr; // null: the operation is not defined for the type
   CombineFn combine = nullptr;
-  FinishFn finish = nullptr;  // null: the accumulators are the values
-  int32_t acc_bytes = 0;      // per result
+  FinishFn finish = nullptr; // null: the accumulators are the values
+  int32_t acc_bytes = 0;     // per result
   int32_t values = 1;
   c10::ScalarType value_dtype[2] = {c10::ScalarType::Undefined, c10::ScalarType::Undefined};
 };
@@ -55,15 +73,15 @@ struct ReduceTable {
 // The kernel of the best instruction set; null when the operation is not defined for the type.
 const ReduceKernel* find_kernel(ReduceOp op, c10::ScalarType dtype);
 
-#define CRESSET_REDUCE_FILLS(isa)      \
-  namespace isa {                      \
-  void fill_sum(ReduceTable& table);   \
-  void fill_minmax(ReduceTable& table); \
-  void fill_arg(ReduceTable& table);   \
-  void fill_logic(ReduceTable& table); \
-  void fill_norm(ReduceTable& table);  \
-  void fill_var(ReduceTable& table);   \
-  void fill_logsumexp(ReduceTable& table); \
+#define CRESSET_REDUCE_FILLS(isa)                                                                  \
+  namespace isa {                                                                                  \
+  void fill_sum(ReduceTable& table);                                                               \
+  void fill_minmax(ReduceTable& table);                                                            \
+  void fill_arg(ReduceTable& table);                                                               \
+  void fill_logic(ReduceTable& table);                                                             \
+  void fill_norm(ReduceTable& table);                                                              \
+  void fill_var(ReduceTable& table);                                                               \
+  void fill_logsumexp(ReduceTable& table);                                                         \
   }
 CRESSET_REDUCE_FILLS(base)
 #if defined(CRESSET_HAVE_X86_ISA)
@@ -72,4 +90,4 @@ CRESSET_REDUCE_FILLS(avx512)
 #endif
 #undef CRESSET_REDUCE_FILLS
 
-}  // namespace at::native::reduce
+} // namespace at::native::reduce

@@ -27,8 +27,10 @@ DimMask dims_mask(OptionalIntArrayRef dims, int64_t ndim, bool empty_is_all) {
 DimVector reduced_shape(IntArrayRef sizes, DimMask mask, bool keepdim) {
   DimVector shape;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (!(mask >> d & 1)) shape.push_back(sizes[d]);
-    else if (keepdim) shape.push_back(1);
+    if (!(mask >> d & 1))
+      shape.push_back(sizes[d]);
+    else if (keepdim)
+      shape.push_back(1);
   }
   return shape;
 }
@@ -51,7 +53,8 @@ bool is_countable(ScalarType t) { return c10::isIntegralType(t, true); }
 
 // The dtype of sum-like results: what was asked for, the out tensor's, or the input's with integers
 // widened to int64.
-ScalarType sum_dtype(const OutputBuilder& out, const Tensor& self, std::optional<ScalarType> dtype) {
+ScalarType sum_dtype(const OutputBuilder& out, const Tensor& self,
+                     std::optional<ScalarType> dtype) {
   if (dtype) return *dtype;
   if (out.is_out_variant()) return out.given(0).scalar_type();
   return is_countable(self.scalar_type()) ? kLong : self.scalar_type();
@@ -60,29 +63,44 @@ ScalarType sum_dtype(const OutputBuilder& out, const Tensor& self, std::optional
 // The C++ spelling in which these messages name types.
 const char* cpp_type_name(ScalarType t) {
   switch (t) {
-    case kByte: return "unsigned char";
-    case kChar: return "signed char";
-    case kShort: return "short int";
-    case kInt: return "int";
-    case kLong: return "long int";
-    case kHalf: return "c10::Half";
-    case kBFloat16: return "c10::BFloat16";
-    case kFloat: return "float";
-    case kDouble: return "double";
-    case kBool: return "bool";
-    case kComplexFloat: return "c10::complex<float>";
-    case kComplexDouble: return "c10::complex<double>";
-    default: return c10::toString(t);
+  case kByte:
+    return "unsigned char";
+  case kChar:
+    return "signed char";
+  case kShort:
+    return "short int";
+  case kInt:
+    return "int";
+  case kLong:
+    return "long int";
+  case kHalf:
+    return "c10::Half";
+  case kBFloat16:
+    return "c10::BFloat16";
+  case kFloat:
+    return "float";
+  case kDouble:
+    return "double";
+  case kBool:
+    return "bool";
+  case kComplexFloat:
+    return "c10::complex<float>";
+  case kComplexDouble:
+    return "c10::complex<double>";
+  default:
+    return c10::toString(t);
   }
 }
 
 void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
   if (!out.is_out_variant()) return;
-  TORCH_CHECK(out.given(i).scalar_type() == dtype, "Expected out tensor to have dtype ", cpp_type_name(dtype),
-              ", but got ", cpp_type_name(out.given(i).scalar_type()), " instead");
+  TORCH_CHECK(out.given(i).scalar_type() == dtype, "Expected out tensor to have dtype ",
+              cpp_type_name(dtype), ", but got ", cpp_type_name(out.given(i).scalar_type()),
+              " instead");
 }
 
-void set_reduced(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim, ScalarType dtype) {
+void set_reduced(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim,
+                 ScalarType dtype) {
   out.set(0, reduced_shape(self.sizes(), mask, keepdim), dtype);
 }
 
@@ -100,7 +118,8 @@ void set_mean(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim
   set_reduced(out, self, mask, keepdim, sum_dtype(out, self, dtype));
 }
 
-void set_extremum(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool keepdim, const char* fn) {
+void set_extremum(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool keepdim,
+                  const char* fn) {
   if (out.is_out_variant())
     TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(),
                 "Expected the dtype for input and out to match, but got ", self.scalar_type(),
@@ -115,7 +134,8 @@ void set_full_extremum(OutputBuilder& out, const Tensor& self, const char* fn) {
   out.set(0, {}, self.scalar_type());
 }
 
-void set_indexed(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdim, const char* fn) {
+void set_indexed(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdim,
+                 const char* fn) {
   TORCH_CHECK(!self.is_complex(), fn, ": does not support complex input");
   const DimMask mask = dim_mask(dim, self.dim());
   check_not_empty(self, IntArrayRef(&dim, 1), fn);
@@ -126,7 +146,8 @@ void set_indexed(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepd
   out.set(1, shape, kLong);
 }
 
-void set_arg(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim, const char* fn) {
+void set_arg(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
+             const char* fn) {
   TORCH_CHECK(!self.is_complex(), fn, ": does not support complex input");
   TORCH_CHECK(self.scalar_type() != kBool, fn, ": does not support bool input");
   const DimMask mask = dim_mask(dim, self.dim());
@@ -141,7 +162,8 @@ void set_truth(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdi
   ScalarType dtype = self.scalar_type() == kByte ? kByte : kBool;
   if (out.is_out_variant()) {
     dtype = out.given(0).scalar_type();
-    TORCH_CHECK(dtype == kBool || dtype == kByte, fn, " only supports bool tensor for result, got: ", dtype);
+    TORCH_CHECK(dtype == kBool || dtype == kByte, fn,
+                " only supports bool tensor for result, got: ", dtype);
   }
   set_reduced(out, self, mask, keepdim, dtype);
 }
@@ -153,18 +175,20 @@ void check_var_input(const Tensor& self, const char* fn) {
 
 void set_var(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
   check_var_input(self, "std and var");
-  set_reduced(out, self, dims_mask(dim, self.dim()), keepdim, c10::toRealValueType(self.scalar_type()));
+  set_reduced(out, self, dims_mask(dim, self.dim()), keepdim,
+              c10::toRealValueType(self.scalar_type()));
 }
 
-void set_var_mean(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, const char* fn) {
+void set_var_mean(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+                  const char* fn) {
   check_var_input(self, fn);
   const DimVector shape = reduced_shape(self.sizes(), dims_mask(dim, self.dim()), keepdim);
   out.set(0, shape, c10::toRealValueType(self.scalar_type()));
   out.set(1, shape, self.scalar_type());
 }
 
-}  // namespace
-}  // namespace at::native::reduce
+} // namespace
+} // namespace at::native::reduce
 
 namespace at::meta {
 
@@ -203,11 +227,12 @@ void meta_amax(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool kee
 void meta_amin(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool keepdim) {
   set_extremum(out, self, dim, keepdim, "amin()");
 }
-void meta_aminmax(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+void meta_aminmax(OutputBuilder& out, const Tensor& self, std::optional<int64_t> dim,
+                  bool keepdim) {
   const DimMask mask = dim_mask(dim, self.dim());
   if (dim) check_not_empty(self, IntArrayRef(&*dim, 1), "aminmax");
-  TORCH_CHECK(dim || self.numel() > 0,
-              "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  TORCH_CHECK(dim || self.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension "
+                                       "as the operation has no identity.");
   check_out_dtype(out, 0, self.scalar_type());
   check_out_dtype(out, 1, self.scalar_type());
   const DimVector shape = reduced_shape(self.sizes(), mask, keepdim);
@@ -229,14 +254,18 @@ void meta_argmin(OutputBuilder& out, const Tensor& self, std::optional<int64_t> 
   set_arg(out, self, dim, keepdim, "argmin()");
 }
 
-void meta_all(OutputBuilder& out, const Tensor& self) { set_truth(out, self, all_dims(self.dim()), false, "all"); }
+void meta_all(OutputBuilder& out, const Tensor& self) {
+  set_truth(out, self, all_dims(self.dim()), false, "all");
+}
 void meta_all_dim(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdim) {
   set_truth(out, self, dim_mask(dim, self.dim()), keepdim, "all");
 }
 void meta_all_dims(OutputBuilder& out, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
   set_truth(out, self, dims_mask(dim, self.dim(), false), keepdim, "all");
 }
-void meta_any(OutputBuilder& out, const Tensor& self) { set_truth(out, self, all_dims(self.dim()), false, "any"); }
+void meta_any(OutputBuilder& out, const Tensor& self) {
+  set_truth(out, self, all_dims(self.dim()), false, "any");
+}
 void meta_any_dim(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdim) {
   set_truth(out, self, dim_mask(dim, self.dim()), keepdim, "any");
 }
@@ -272,19 +301,24 @@ void meta_logsumexp(OutputBuilder& out, const Tensor& self, IntArrayRef dim, boo
   set_reduced(out, self, dims_mask(dim, self.dim()), keepdim, dtype);
 }
 
-void meta_linalg_vector_norm(OutputBuilder& out, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
-                             bool keepdim, std::optional<ScalarType> dtype) {
+void meta_linalg_vector_norm(OutputBuilder& out, const Tensor& self, const Scalar& ord,
+                             OptionalIntArrayRef dim, bool keepdim,
+                             std::optional<ScalarType> dtype) {
   const ScalarType input = self.scalar_type();
   TORCH_CHECK(c10::isFloatingType(input) || c10::isComplexType(input),
-              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", input);
-  TORCH_CHECK(!ord.isComplex(), "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+              input);
+  TORCH_CHECK(!ord.isComplex(),
+              "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   if (dtype) {
     TORCH_CHECK(c10::isFloatingType(*dtype) || c10::isComplexType(*dtype),
                 "linalg.vector_norm: dtype should be floating point or complex, but got ", *dtype);
-    TORCH_CHECK(c10::isComplexType(input) == c10::isComplexType(*dtype), "linalg.vector_norm: dtype should be ",
+    TORCH_CHECK(c10::isComplexType(input) == c10::isComplexType(*dtype),
+                "linalg.vector_norm: dtype should be ",
                 c10::isComplexType(input) ? "complex" : "real", " for ",
                 c10::isComplexType(input) ? "complex" : "real", " inputs, but got ", *dtype);
-    TORCH_CHECK(c10::promoteTypes(input, *dtype) == *dtype, "linalg.vector_norm: the dtype of the input (", input,
+    TORCH_CHECK(c10::promoteTypes(input, *dtype) == *dtype,
+                "linalg.vector_norm: the dtype of the input (", input,
                 ") should be convertible without narrowing to the specified dtype (", *dtype, ")");
   }
   const DimMask mask = dims_mask(dim, self.dim());
@@ -293,8 +327,8 @@ void meta_linalg_vector_norm(OutputBuilder& out, const Tensor& self, const Scala
     TORCH_CHECK(dim && !dim->empty(), "linalg.vector_norm cannot compute the ", ord,
                 " norm on an empty tensor because the operation does not have an identity");
     for (int64_t d = 0; d < self.dim(); ++d)
-      TORCH_CHECK(!(mask >> d & 1) || self.sizes()[d] != 0, "linalg.vector_norm cannot compute the ", ord,
-                  " norm on the dimension ", d,
+      TORCH_CHECK(!(mask >> d & 1) || self.sizes()[d] != 0,
+                  "linalg.vector_norm cannot compute the ", ord, " norm on the dimension ", d,
                   "because this dimension is empty and the operation does not have an identity");
   }
   const ScalarType result = c10::toRealValueType(dtype.value_or(input));
@@ -306,7 +340,8 @@ void meta_count_nonzero(OutputBuilder& out, const Tensor& self, IntArrayRef dim)
   set_reduced(out, self, dims_mask(dim, self.dim()), false, kLong);
 }
 
-void meta_hash_tensor(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool keepdim, int64_t mode) {
+void meta_hash_tensor(OutputBuilder& out, const Tensor& self, IntArrayRef dim, bool keepdim,
+                      int64_t mode) {
   TORCH_CHECK(mode == 0, "Unknown hash_tensor mode: ", mode);
   const DimMask mask = dims_mask(dim, self.dim());
   check_not_empty(self, dim, "hash_tensor");
@@ -318,4 +353,4 @@ void meta_trace(OutputBuilder& out, const Tensor& self) {
   out.set(0, {}, c10::isIntegralType(self.scalar_type(), true) ? kLong : self.scalar_type());
 }
 
-}  // namespace at::meta
+} // namespace at::meta

@@ -8,29 +8,35 @@
 
 namespace at::meta {
 
-void meta_renorm(OutputBuilder& out, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+void meta_renorm(OutputBuilder& out, const Tensor& self, const Scalar& p, int64_t dim,
+                 const Scalar& maxnorm) {
   TORCH_CHECK(!p.isComplex(), "renorm: p must be real-valued");
   TORCH_CHECK(p.toDouble() > 0.0, "renorm: non-positive-norm not supported");
   TORCH_CHECK(!maxnorm.isComplex(), "renorm: maxnorm must be real-valued");
-  TORCH_CHECK(maxnorm.toDouble() >= 0.0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm.toDouble());
-  TORCH_CHECK(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(), " dimensions");
+  TORCH_CHECK(maxnorm.toDouble() >= 0.0, "renorm: expected maxnorm to be >= 0 but got ",
+              maxnorm.toDouble());
+  TORCH_CHECK(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(),
+              " dimensions");
   native::wrap_dim(dim, self.dim());
   TORCH_CHECK(self.is_floating_point() || self.is_complex(),
-              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", self.scalar_type());
+              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+              self.scalar_type());
   out.set(0, self.sizes(), self.scalar_type());
 }
 
-}  // namespace at::meta
+} // namespace at::meta
 
 namespace at::native {
 
-void renorm_cpu(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm, const Tensor& out) {
+void renorm_cpu(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm,
+                const Tensor& out) {
   const int64_t d = wrap_dim(dim, self.dim());
   DimVector others;
   for (int64_t i = 0; i < self.dim(); ++i)
     if (i != d) others.push_back(i);
   // Norms and factors in double, so that a slice on the limit is not scaled by rounding.
-  const Tensor norm = at::linalg_vector_norm(self, p, IntArrayRef(others), true).to(kDouble).contiguous();
+  const Tensor norm =
+      at::linalg_vector_norm(self, p, IntArrayRef(others), true).to(kDouble).contiguous();
   const Tensor factor = at::detail::empty(norm.sizes(), kDouble);
   const double* n = norm.data_ptr<double>();
   double* f = factor.data_ptr<double>();
@@ -40,4 +46,4 @@ void renorm_cpu(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& 
   out.copy_(at::mul(self, factor.to(real)));
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,6 +1,7 @@
-// Running reductions along a dimension: cumsum, cumprod, logcumsumexp, cummax and cummin. The tensor is
-// seen as [outer, n, inner]; each (outer, inner) line is scanned in order in a wider accumulator, and
-// lines that lie side by side are carried together so that memory is read in its own order.
+// Running reductions along a dimension: cumsum, cumprod, logcumsumexp, cummax and cummin. The
+// tensor is seen as [outer, n, inner]; each (outer, inner) line is scanned in order in a wider
+// accumulator, and lines that lie side by side are carried together so that memory is read in its
+// own order.
 #include <ATen/native/reduce/Native.h>
 
 #include <algorithm>
@@ -18,28 +19,12 @@ constexpr int64_t kLineTile = 512;
 constexpr int64_t kScanGrain = 32768;
 
 // float and Half lines carry their running value in more bits than they store.
-template <class T>
-struct Carry {
-  using type = T;
-};
-template <>
-struct Carry<float> {
-  using type = double;
-};
-template <>
-struct Carry<c10::Half> {
-  using type = float;
-};
-template <>
-struct Carry<c10::BFloat16> {
-  using type = float;
-};
-template <>
-struct Carry<c10::complex<float>> {
-  using type = c10::complex<double>;
-};
-template <class T>
-using carry_t = typename Carry<T>::type;
+template <class T> struct Carry { using type = T; };
+template <> struct Carry<float> { using type = double; };
+template <> struct Carry<c10::Half> { using type = float; };
+template <> struct Carry<c10::BFloat16> { using type = float; };
+template <> struct Carry<c10::complex<float>> { using type = c10::complex<double>; };
+template <class T> using carry_t = typename Carry<T>::type;
 
 struct Lines {
   int64_t outer = 1, n = 1, inner = 1;
@@ -55,8 +40,7 @@ Lines lines_of(const Tensor& t, int64_t dim) {
 }
 
 // body(first element of a bundle of lines, lines in the bundle), in parallel.
-template <class F>
-void for_bundles(const Lines& l, const F& body) {
+template <class F> void for_bundles(const Lines& l, const F& body) {
   const int64_t tiles = (l.inner + kLineTile - 1) / kLineTile;
   const int64_t work = std::max<int64_t>(1, l.n * std::min(l.inner, kLineTile));
   const auto run = [&](int64_t b, int64_t e) {
@@ -100,8 +84,7 @@ void scan(const Tensor& in, const Tensor& out, int64_t dim, carry_t<T> start, co
 }
 
 // log(e^a + e^b). Equal infinities are returned as they are; NaN wins.
-template <class A>
-A log_add_exp(A a, A b) {
+template <class A> A log_add_exp(A a, A b) {
   if constexpr (c10::is_complex_v<A>) {
     using R = typename A::value_type;
     const bool a_first = a.real_ >= b.real_;
@@ -117,9 +100,9 @@ A log_add_exp(A a, A b) {
   }
 }
 
-template <class Better>
-void scan_extremum(const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim, const char* name,
-                   const Better& better) {
+template <class Better> void scan_extremum(const Tensor& self, const Tensor& values,
+                                           const Tensor& indices, int64_t dim, const char* name,
+                                           const Better& better) {
   const Lines l = lines_of(self, dim);
   const Tensor in = self.contiguous();
   int64_t* where = static_cast<int64_t*>(indices.mutable_data_ptr());
@@ -141,9 +124,11 @@ void scan_extremum(const Tensor& self, const Tensor& values, const Tensor& indic
   });
 }
 
-Tensor scan_input(const Tensor& self, const Tensor& out) { return self.to(out.scalar_type()).contiguous(); }
+Tensor scan_input(const Tensor& self, const Tensor& out) {
+  return self.to(out.scalar_type()).contiguous();
+}
 
-}  // namespace
+} // namespace
 
 void cumsum_cpu(const Tensor& self, int64_t dim, std::optional<ScalarType>, const Tensor& out) {
   const Tensor in = scan_input(self, out);
@@ -174,21 +159,23 @@ void logcumsumexp_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
 }
 
 void cummax_cpu(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
-  scan_extremum(self, values, indices, dim, "cummax_cpu", [](auto x, auto best) { return x >= best; });
+  scan_extremum(self, values, indices, dim, "cummax_cpu",
+                [](auto x, auto best) { return x >= best; });
 }
 void cummin_cpu(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices) {
-  scan_extremum(self, values, indices, dim, "cummin_cpu", [](auto x, auto best) { return x <= best; });
+  scan_extremum(self, values, indices, dim, "cummin_cpu",
+                [](auto x, auto best) { return x <= best; });
 }
 
 namespace {
 void check_scan_outputs(const Tensor& self, const Tensor& values, const Tensor& indices) {
-  TORCH_CHECK(values.sizes() == self.sizes() && indices.sizes() == self.sizes() && values.is_contiguous() &&
-                  indices.is_contiguous() && values.scalar_type() == self.scalar_type() &&
-                  indices.scalar_type() == kLong,
+  TORCH_CHECK(values.sizes() == self.sizes() && indices.sizes() == self.sizes() &&
+                  values.is_contiguous() && indices.is_contiguous() &&
+                  values.scalar_type() == self.scalar_type() && indices.scalar_type() == kLong,
               "values and indices must be contiguous tensors of size ", self.sizes(), " and dtype ",
               self.scalar_type(), " and Long");
 }
-}  // namespace
+} // namespace
 
 void cummax_helper_cpu(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
   check_scan_outputs(self, values, indices);
@@ -203,18 +190,21 @@ void cummin_helper_cpu(const Tensor& self, Tensor& values, Tensor& indices, int6
   indices.unsafeGetTensorImpl()->bump_version();
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 namespace {
-void set_scan(OutputBuilder& out, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+void set_scan(OutputBuilder& out, const Tensor& self, int64_t dim,
+              std::optional<ScalarType> dtype) {
   native::wrap_dim(dim, self.dim());
   ScalarType result = c10::isIntegralType(self.scalar_type(), true) ? kLong : self.scalar_type();
-  if (dtype) result = *dtype;
-  else if (out.is_out_variant() || out.is_inplace()) result = out.given(0).scalar_type();
+  if (dtype)
+    result = *dtype;
+  else if (out.is_out_variant() || out.is_inplace())
+    result = out.given(0).scalar_type();
   if (out.is_inplace())
-    TORCH_CHECK(result == self.scalar_type(), "Bad in-place call: input tensor dtype ", self.scalar_type(),
-                " and output tensor dtype ", result, " should match");
+    TORCH_CHECK(result == self.scalar_type(), "Bad in-place call: input tensor dtype ",
+                self.scalar_type(), " and output tensor dtype ", result, " should match");
   out.set(0, self.sizes(), result);
 }
 
@@ -226,19 +216,25 @@ void set_scan_extremum(OutputBuilder& out, const Tensor& self, int64_t dim) {
   out.set(0, self.sizes(), self.scalar_type());
   out.set(1, self.sizes(), kLong);
 }
-}  // namespace
+} // namespace
 
-void meta_cumsum(OutputBuilder& out, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+void meta_cumsum(OutputBuilder& out, const Tensor& self, int64_t dim,
+                 std::optional<ScalarType> dtype) {
   set_scan(out, self, dim, dtype);
 }
-void meta_cumprod(OutputBuilder& out, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+void meta_cumprod(OutputBuilder& out, const Tensor& self, int64_t dim,
+                  std::optional<ScalarType> dtype) {
   set_scan(out, self, dim, dtype);
 }
 void meta_logcumsumexp(OutputBuilder& out, const Tensor& self, int64_t dim) {
   native::wrap_dim(dim, self.dim());
   out.set(0, self.sizes(), self.scalar_type());
 }
-void meta_cummax(OutputBuilder& out, const Tensor& self, int64_t dim) { set_scan_extremum(out, self, dim); }
-void meta_cummin(OutputBuilder& out, const Tensor& self, int64_t dim) { set_scan_extremum(out, self, dim); }
+void meta_cummax(OutputBuilder& out, const Tensor& self, int64_t dim) {
+  set_scan_extremum(out, self, dim);
+}
+void meta_cummin(OutputBuilder& out, const Tensor& self, int64_t dim) {
+  set_scan_extremum(out, self, dim);
+}
 
-}  // namespace at::meta
+} // namespace at::meta

@@ -1,6 +1,6 @@
-// segment_reduce: a dimension is cut into segments, given by their lengths or by the offsets of their
-// borders, and each segment is reduced by itself. Borders are checked even when the caller asks for
-// the unsafe form: a border outside the data is an error, never a read outside the tensor.
+// segment_reduce: a dimension is cut into segments, given by their lengths or by the offsets of
+// their borders, and each segment is reduced by itself. Borders are checked even when the caller
+// asks for the unsafe form: a border outside the data is an error, never a read outside the tensor.
 #include <ATen/native/reduce/Native.h>
 
 #include <vector>
@@ -22,14 +22,15 @@ SegmentOp segment_op(std::string_view name) {
   if (name == "mean") return SegmentOp::Mean;
   if (name == "max" || name == "amax") return SegmentOp::Max;
   if (name == "min" || name == "amin") return SegmentOp::Min;
-  TORCH_CHECK(name == "prod", "reduce argument must be either sum, prod, mean, amax or amin, got ", name);
+  TORCH_CHECK(name == "prod", "reduce argument must be either sum, prod, mean, amax or amin, got ",
+              name);
   return SegmentOp::Prod;
 }
 
 struct Segments {
   int64_t outer = 1, count = 0, size = 0, inner = 1;
-  std::vector<int64_t> begin, end;  // [outer * count]
-  DimVector shape;                  // of the result
+  std::vector<int64_t> begin, end; // [outer * count]
+  DimVector shape;                 // of the result
 };
 
 std::vector<int64_t> integers(const Tensor& t, const char* name) {
@@ -41,15 +42,16 @@ std::vector<int64_t> integers(const Tensor& t, const char* name) {
 }
 
 void check_border_shape(const Tensor& data, const Tensor& borders, int64_t axis, const char* name) {
-  TORCH_CHECK(borders.dim() - 1 == axis, "segment_reduce(): Expected axis to be the last dimension of ", name,
-              " but got ", axis, ".");
+  TORCH_CHECK(borders.dim() - 1 == axis,
+              "segment_reduce(): Expected axis to be the last dimension of ", name, " but got ",
+              axis, ".");
   for (int64_t d = 0; d < axis; ++d)
-    TORCH_CHECK(borders.sizes()[d] == data.sizes()[d], "segment_reduce(): ", name, " has size ", borders.sizes(),
-                ", which does not match the data of size ", data.sizes());
+    TORCH_CHECK(borders.sizes()[d] == data.sizes()[d], "segment_reduce(): ", name, " has size ",
+                borders.sizes(), ", which does not match the data of size ", data.sizes());
 }
 
-Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths, const std::optional<Tensor>& offsets,
-                     int64_t axis, bool unsafe) {
+Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
+                     const std::optional<Tensor>& offsets, int64_t axis, bool unsafe) {
   TORCH_CHECK(lengths || offsets, "segment_reduce(): Either lengths or offsets must be defined.");
   Segments s;
   const Tensor& borders = lengths ? *lengths : *offsets;
@@ -60,8 +62,9 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths, c
   const int64_t width = borders.sizes()[axis];
   TORCH_CHECK(lengths || width > 0, "segment_reduce(): offsets must have at least one border");
   s.count = lengths ? width : width - 1;
-  const std::vector<int64_t> list = integers(
-      borders, lengths ? "_segment_reduce_lengths_cpu_kernel1" : "_segment_reduce_offsets_cpu_kernel1");
+  const std::vector<int64_t> list =
+      integers(borders, lengths ? "_segment_reduce_lengths_cpu_kernel1"
+                                : "_segment_reduce_offsets_cpu_kernel1");
   for (int64_t o = 0; o < s.outer; ++o) {
     int64_t at = 0;
     for (int64_t i = 0; i < s.count; ++i) {
@@ -87,28 +90,35 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths, c
   return s;
 }
 
-template <class A>
-A identity(SegmentOp op) {
+template <class A> A identity(SegmentOp op) {
   switch (op) {
-    case SegmentOp::Max: return -c10::numeric_limits<A>::infinity();
-    case SegmentOp::Min: return c10::numeric_limits<A>::infinity();
-    case SegmentOp::Prod: return A(1);
-    default: return A(0);
+  case SegmentOp::Max:
+    return -c10::numeric_limits<A>::infinity();
+  case SegmentOp::Min:
+    return c10::numeric_limits<A>::infinity();
+  case SegmentOp::Prod:
+    return A(1);
+  default:
+    return A(0);
   }
 }
 
-template <class A>
-A fold(SegmentOp op, A a, A x) {
+template <class A> A fold(SegmentOp op, A a, A x) {
   switch (op) {
-    case SegmentOp::Max: return x > a || x != x ? x : a;
-    case SegmentOp::Min: return x < a || x != x ? x : a;
-    case SegmentOp::Prod: return a * x;
-    default: return a + x;
+  case SegmentOp::Max:
+    return x > a || x != x ? x : a;
+  case SegmentOp::Min:
+    return x < a || x != x ? x : a;
+  case SegmentOp::Prod:
+    return a * x;
+  default:
+    return a + x;
   }
 }
 
-template <class T>
-void reduce_segments(const Segments& s, SegmentOp op, const std::optional<Scalar>& initial, const T* data, T* out) {
+template <class T> void reduce_segments(const Segments& s, SegmentOp op,
+                                        const std::optional<Scalar>& initial, const T* data,
+                                        T* out) {
   using A = vec::opmath_t<T>;
   const A start = initial ? initial->to<A>() : identity<A>(op);
   at::parallel_for(0, s.outer * s.count, 64, [&](int64_t b, int64_t e) {
@@ -120,8 +130,10 @@ void reduce_segments(const Segments& s, SegmentOp op, const std::optional<Scalar
         for (int64_t r = s.begin[i]; r < s.end[i]; ++r)
           acc = fold(op, acc, static_cast<A>(lines[r * s.inner + k]));
         if (op == SegmentOp::Mean) {
-          if (length > 0) acc = acc / static_cast<A>(length);
-          else if (!initial) acc = c10::numeric_limits<A>::quiet_NaN();
+          if (length > 0)
+            acc = acc / static_cast<A>(length);
+          else if (!initial)
+            acc = c10::numeric_limits<A>::quiet_NaN();
         }
         out[i * s.inner + k] = static_cast<T>(acc);
       }
@@ -130,9 +142,10 @@ void reduce_segments(const Segments& s, SegmentOp op, const std::optional<Scalar
 }
 
 // The gradient of one line of one segment.
-template <class T>
-void segment_gradient(SegmentOp op, const std::optional<Scalar>& initial, vec::opmath_t<T> grad,
-                      vec::opmath_t<T> output, const T* data, T* out, int64_t begin, int64_t end, int64_t step) {
+template <class T> void segment_gradient(SegmentOp op, const std::optional<Scalar>& initial,
+                                         vec::opmath_t<T> grad, vec::opmath_t<T> output,
+                                         const T* data, T* out, int64_t begin, int64_t end,
+                                         int64_t step) {
   using A = vec::opmath_t<T>;
   const auto value = [&](int64_t r) { return static_cast<A>(data[r * step]); };
   if (op == SegmentOp::Sum || op == SegmentOp::Mean) {
@@ -156,11 +169,13 @@ void segment_gradient(SegmentOp op, const std::optional<Scalar>& initial, vec::o
     out[r * step] = static_cast<T>(chosen(r) ? grad / static_cast<A>(ties) : A(0));
 }
 
-}  // namespace
+} // namespace
 
-Tensor segment_reduce_cpu(const Tensor& data, std::string_view reduce, const std::optional<Tensor>& lengths,
-                          const std::optional<Tensor>& indices, const std::optional<Tensor>& offsets, int64_t axis,
-                          bool unsafe, const std::optional<Scalar>& initial) {
+Tensor segment_reduce_cpu(const Tensor& data, std::string_view reduce,
+                          const std::optional<Tensor>& lengths,
+                          const std::optional<Tensor>& indices,
+                          const std::optional<Tensor>& offsets, int64_t axis, bool unsafe,
+                          const std::optional<Scalar>& initial) {
   TORCH_CHECK(!indices, "segment_reduce(): indices based reduction is not supported yet.");
   TORCH_CHECK(data.dim() > 0, "segment_reduce(): Expected a tensor with at least one dimension");
   const int64_t d = wrap_dim(axis, data.dim());
@@ -185,9 +200,10 @@ Tensor segment_reduce_backward_cpu(const Tensor& grad, const Tensor& output, con
   const SegmentOp op = segment_op(reduce);
   const Segments s = segments_of(data, lengths, offsets, d, true);
   TORCH_CHECK(grad.sizes() == IntArrayRef(s.shape) && output.sizes() == IntArrayRef(s.shape) &&
-                  grad.scalar_type() == data.scalar_type() && output.scalar_type() == data.scalar_type(),
-              "segment_reduce(): grad and output must have size ", IntArrayRef(s.shape), " and dtype ",
-              data.scalar_type());
+                  grad.scalar_type() == data.scalar_type() &&
+                  output.scalar_type() == data.scalar_type(),
+              "segment_reduce(): grad and output must have size ", IntArrayRef(s.shape),
+              " and dtype ", data.scalar_type());
   const Tensor g = grad.contiguous(), y = output.contiguous(), x = data.contiguous();
   const Tensor out = at::detail::empty(data.sizes(), data.scalar_type());
   out.zero_();
@@ -198,11 +214,11 @@ Tensor segment_reduce_backward_cpu(const Tensor& grad, const Tensor& output, con
     for (int64_t i = 0; i < s.outer * s.count; ++i) {
       const int64_t base = i / s.count * s.size * s.inner;
       for (int64_t k = 0; k < s.inner; ++k)
-        segment_gradient<T>(op, initial, gp[i * s.inner + k], yp[i * s.inner + k], xp + base + k, to + base + k,
-                            s.begin[i], s.end[i], s.inner);
+        segment_gradient<T>(op, initial, gp[i * s.inner + k], yp[i * s.inner + k], xp + base + k,
+                            to + base + k, s.begin[i], s.end[i], s.inner);
     }
   });
   return out;
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,7 +1,7 @@
 // Order statistics along a dimension: median, nanmedian, kthvalue and mode. Which of several equal
-// elements is reported is part of what people compare, so each operator has its own rule: the median
-// is the element that stands in the middle of a stable sort, kthvalue the one that Hoare's selection
-// leaves in place, the mode the last of its run.
+// elements is reported is part of what people compare, so each operator has its own rule: the
+// median is the element that stands in the middle of a stable sort, kthvalue the one that Hoare's
+// selection leaves in place, the mode the last of its run.
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/reduce/ReduceDims.h>
 
@@ -17,24 +17,16 @@
 namespace at::native {
 namespace {
 
-template <class T>
-bool is_nan(T x) {
-  return x != x;
-}
+template <class T> bool is_nan(T x) { return x != x; }
 // NaN is the largest number.
-template <class T>
-bool less(T a, T b) {
-  return a < b || (is_nan(b) && !is_nan(a));
-}
-template <class T>
-struct Picked {
+template <class T> bool less(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+template <class T> struct Picked {
   T value;
   int64_t index;
 };
 
 // The element at place k (from 0) of a stable sort of line[0..n).
-template <class T>
-Picked<T> stable_kth(const T* line, Picked<T>* work, int64_t n, int64_t k) {
+template <class T> Picked<T> stable_kth(const T* line, Picked<T>* work, int64_t n, int64_t k) {
   for (int64_t i = 0; i < n; ++i) work[i] = {line[i], i};
   std::nth_element(work, work + k, work + n, [](const Picked<T>& a, const Picked<T>& b) {
     return less(a.value, b.value) || (!less(b.value, a.value) && a.index < b.index);
@@ -43,8 +35,7 @@ Picked<T> stable_kth(const T* line, Picked<T>* work, int64_t n, int64_t k) {
 }
 
 // Hoare's selection with a median of three: place k of a[0..n) holds the k-th smallest.
-template <class T>
-Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, int64_t k) {
+template <class T> Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, int64_t k) {
   for (int64_t i = 0; i < n; ++i) a[i] = {line[i], i};
   const auto order = [&](int64_t lower, int64_t upper) {
     if (less(a[upper].value, a[lower].value)) std::swap(a[lower], a[upper]);
@@ -73,8 +64,7 @@ Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, int64_t k) {
   return a[k];
 }
 
-template <class T>
-Picked<T> median_of(const T* line, Picked<T>* work, int64_t n, bool ignore_nan) {
+template <class T> Picked<T> median_of(const T* line, Picked<T>* work, int64_t n, bool ignore_nan) {
   const int64_t nans = std::count_if(line, line + n, is_nan<T>);
   const int64_t valid = n - nans;
   // The first NaN follows the valid elements in a stable sort.
@@ -83,10 +73,10 @@ Picked<T> median_of(const T* line, Picked<T>* work, int64_t n, bool ignore_nan) 
 }
 
 // The most frequent value, the smallest of several.
-template <class T>
-Picked<T> mode_of(const T* line, Picked<T>* work, int64_t n) {
+template <class T> Picked<T> mode_of(const T* line, Picked<T>* work, int64_t n) {
   for (int64_t i = 0; i < n; ++i) work[i] = {line[i], i};
-  std::sort(work, work + n, [](const Picked<T>& a, const Picked<T>& b) { return less(a.value, b.value); });
+  std::sort(work, work + n,
+            [](const Picked<T>& a, const Picked<T>& b) { return less(a.value, b.value); });
   Picked<T> best = work[0];
   int64_t longest = 0;
   for (int64_t i = 0; i < n;) {
@@ -98,9 +88,11 @@ Picked<T> mode_of(const T* line, Picked<T>* work, int64_t n) {
   return best;
 }
 
-// pick(line, scratch, n) for every line of `self` along `dim`; the results in the order of the others.
-template <class T, class Pick>
-void pick_lines(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, const Pick& pick) {
+// pick(line, scratch, n) for every line of `self` along `dim`; the results in the order of the
+// others.
+template <class T, class Pick> void pick_lines(const Tensor& self, int64_t dim,
+                                               const Tensor& values, const Tensor& indices,
+                                               const Pick& pick) {
   const bool scalar = self.dim() == 0;
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t n = scalar ? 1 : self.sizes()[d];
@@ -110,21 +102,24 @@ void pick_lines(const Tensor& self, int64_t dim, const Tensor& values, const Ten
   // through a view of the same order.
   DimVector shape(lines.sizes());
   if (!scalar) shape.pop_back();
-  Tensor by_line = self.dim() <= 1 || d == self.dim() - 1 ? values : at::detail::empty(shape, values.scalar_type());
+  Tensor by_line = self.dim() <= 1 || d == self.dim() - 1
+                       ? values
+                       : at::detail::empty(shape, values.scalar_type());
   Tensor where = self.dim() <= 1 || d == self.dim() - 1 ? indices : at::detail::empty(shape, kLong);
   const T* from = static_cast<const T*>(lines.const_data_ptr());
   T* value = static_cast<T*>(by_line.mutable_data_ptr());
   int64_t* index = static_cast<int64_t*>(where.mutable_data_ptr());
   const int64_t count = by_line.numel();
   at::BlockingRegion region;
-  at::parallel_for(0, count, std::max<int64_t>(1, 8192 / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
-    std::unique_ptr<Picked<T>[]> work(new Picked<T>[n]);
-    for (int64_t i = b; i < e; ++i) {
-      const Picked<T> p = pick(from + i * n, work.get(), n);
-      value[i] = p.value;
-      index[i] = p.index;
-    }
-  });
+  at::parallel_for(0, count, std::max<int64_t>(1, 8192 / std::max<int64_t>(n, 1)),
+                   [&](int64_t b, int64_t e) {
+                     std::unique_ptr<Picked<T>[]> work(new Picked<T>[n]);
+                     for (int64_t i = b; i < e; ++i) {
+                       const Picked<T> p = pick(from + i * n, work.get(), n);
+                       value[i] = p.value;
+                       index[i] = p.index;
+                     }
+                   });
   if (by_line.is_same(values)) return;
   // by_line has the last dimension of self where d was; move it back to the end.
   DimVector order;
@@ -135,11 +130,13 @@ void pick_lines(const Tensor& self, int64_t dim, const Tensor& values, const Ten
   indices.view(by_line.permute(order).sizes()).copy_(where.permute(order));
 }
 
-void run_median(const Tensor& self, int64_t dim, bool ignore_nan, const Tensor& values, const Tensor& indices) {
+void run_median(const Tensor& self, int64_t dim, bool ignore_nan, const Tensor& values,
+                const Tensor& indices) {
   dtype_switch<RealTypes>(self.scalar_type(), "median_out", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    pick_lines<T>(self, dim, values, indices,
-                  [&](const T* line, Picked<T>* work, int64_t n) { return median_of(line, work, n, ignore_nan); });
+    pick_lines<T>(self, dim, values, indices, [&](const T* line, Picked<T>* work, int64_t n) {
+      return median_of(line, work, n, ignore_nan);
+    });
   });
 }
 
@@ -151,31 +148,38 @@ void run_full_median(const Tensor& self, bool ignore_nan, const Tensor& out) {
     const int64_t n = input.numel();
     if (n == 0) {
       // What a NaN turns into: the lowest value of signed integers, 0 of unsigned ones.
-      if constexpr (std::is_integral_v<T>) *result = c10::numeric_limits<T>::lowest();
-      else *result = T(c10::numeric_limits<float>::quiet_NaN());
+      if constexpr (std::is_integral_v<T>)
+        *result = c10::numeric_limits<T>::lowest();
+      else
+        *result = T(c10::numeric_limits<float>::quiet_NaN());
       return;
     }
     at::BlockingRegion region;
     std::unique_ptr<Picked<T>[]> work(new Picked<T>[n]);
-    *result = median_of(static_cast<const T*>(input.const_data_ptr()), work.get(), n, ignore_nan).value;
+    *result =
+        median_of(static_cast<const T*>(input.const_data_ptr()), work.get(), n, ignore_nan).value;
   });
 }
 
-}  // namespace
+} // namespace
 
 void median_cpu(const Tensor& self, const Tensor& out) { run_full_median(self, false, out); }
 void nanmedian_cpu(const Tensor& self, const Tensor& out) { run_full_median(self, true, out); }
-void median_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void median_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                    const Tensor& indices) {
   run_median(self, dim, false, values, indices);
 }
-void nanmedian_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void nanmedian_dim_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                       const Tensor& indices) {
   run_median(self, dim, true, values, indices);
 }
-void kthvalue_cpu(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void kthvalue_cpu(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values,
+                  const Tensor& indices) {
   dtype_switch<RealTypes>(self.scalar_type(), "kthvalue_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    pick_lines<T>(self, dim, values, indices,
-                  [&](const T* line, Picked<T>* work, int64_t n) { return hoare_kth(line, work, n, k - 1); });
+    pick_lines<T>(self, dim, values, indices, [&](const T* line, Picked<T>* work, int64_t n) {
+      return hoare_kth(line, work, n, k - 1);
+    });
   });
 }
 void mode_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
@@ -186,7 +190,7 @@ void mode_cpu(const Tensor& self, int64_t dim, bool, const Tensor& values, const
   });
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 namespace {
@@ -199,13 +203,14 @@ void set_picked(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdi
     TORCH_CHECK(out.given(1).scalar_type() == kLong,
                 "Expected tensor for argument #1 'indices' to have scalar type Long; but got ",
                 out.given(1).scalar_type(), " instead (while checking arguments for ", fn, ")");
-    TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(), "output values must be of same type as input");
+    TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(),
+                "output values must be of same type as input");
   }
   const DimVector shape = reduced_shape(self.sizes(), mask, keepdim);
   out.set(0, shape, self.scalar_type());
   out.set(1, shape, kLong);
 }
-}  // namespace
+} // namespace
 
 void meta_median(OutputBuilder& out, const Tensor& self) { out.set(0, {}, self.scalar_type()); }
 void meta_nanmedian(OutputBuilder& out, const Tensor& self) { out.set(0, {}, self.scalar_type()); }
@@ -226,4 +231,4 @@ void meta_mode(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdim
   set_picked(out, self, dim, keepdim, "mode()");
 }
 
-}  // namespace at::meta
+} // namespace at::meta

@@ -16,20 +16,23 @@
 namespace at::native {
 namespace {
 
+using softmax_loops::kBundle;
 using softmax_loops::SoftmaxKernel;
 using softmax_loops::SoftmaxTable;
 
 constexpr int64_t kSoftmaxGrain = 16384;
-constexpr int64_t kBundle = 64;
 
 const SoftmaxKernel& kernel_for(bool log, const Tensor& self, int64_t dim) {
   static const SoftmaxTable* const table = [] {
     auto* t = new SoftmaxTable;
 #if defined(CRESSET_HAVE_X86_ISA)
     const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) softmax_loops::avx512::fill(*t);
-    else if (isa == Isa::Avx2) softmax_loops::avx2::fill(*t);
-    else softmax_loops::base::fill(*t);
+    if (isa == Isa::Avx512)
+      softmax_loops::avx512::fill(*t);
+    else if (isa == Isa::Avx2)
+      softmax_loops::avx2::fill(*t);
+    else
+      softmax_loops::base::fill(*t);
 #else
     softmax_loops::base::fill(*t);
 #endif
@@ -37,7 +40,8 @@ const SoftmaxKernel& kernel_for(bool log, const Tensor& self, int64_t dim) {
   }();
   const SoftmaxKernel& kernel = table->kernel[log][static_cast<int>(self.scalar_type())];
   const bool last = self.dim() == 0 || wrap_dim(dim, self.dim()) == self.dim() - 1;
-  TORCH_CHECK_NOT_IMPLEMENTED(kernel.line, "\"", log ? "log_" : "", last ? "softmax_lastdim" : "softmax",
+  TORCH_CHECK_NOT_IMPLEMENTED(kernel.line, "\"", log ? "log_" : "",
+                              last ? "softmax_lastdim" : "softmax",
                               "_kernel_impl\" not implemented for '", self.scalar_type(), "'");
   return kernel;
 }
@@ -55,9 +59,9 @@ Shape shape_of(const Tensor& t, int64_t dim) {
   return s;
 }
 
-// line(offset) for every line, or bundle(offset, width) for lines side by side; offsets in elements.
-template <class Range>
-void for_lines(const Shape& s, const Range& range) {
+// line(offset) for every line, or bundle(offset, width) for lines side by side; offsets in
+// elements.
+template <class Range> void for_lines(const Shape& s, const Range& range) {
   const int64_t bundles = s.inner == 1 ? 1 : (s.inner + kBundle - 1) / kBundle;
   const int64_t work = std::max<int64_t>(1, s.n * std::min(s.inner, kBundle));
   const int64_t items = s.outer * bundles;
@@ -87,7 +91,8 @@ void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
         heap.reset(new char[s.n * kernel.scratch_size]);
         scratch = heap.get();
       }
-      for (int64_t i = b; i < e; ++i) kernel.line(in + i * s.n * size, to + i * s.n * size, s.n, scratch);
+      for (int64_t i = b; i < e; ++i)
+        kernel.line(in + i * s.n * size, to + i * s.n * size, s.n, scratch);
       return;
     }
     for (int64_t i = b; i < e; ++i) {
@@ -98,7 +103,8 @@ void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
   });
 }
 
-void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t dim, const Tensor& out) {
+void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t dim,
+              const Tensor& out) {
   const SoftmaxKernel& kernel = kernel_for(log, grad_output, dim);
   if (output.numel() == 0) return;
   const Tensor grad = grad_output.contiguous(), y = output.contiguous();
@@ -115,22 +121,27 @@ void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t
       } else {
         const int64_t first = i % bundles * kBundle;
         const int64_t at = (i / bundles * s.n * s.inner + first) * size;
-        kernel.bundle_backward(g + at, in + at, to + at, s.n, s.inner, std::min(kBundle, s.inner - first));
+        kernel.bundle_backward(g + at, in + at, to + at, s.n, s.inner,
+                               std::min(kBundle, s.inner - first));
       }
     }
   });
 }
 
-}  // namespace
+} // namespace
 
-void softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(false, self, dim, out); }
-void log_softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) { forward(true, self, dim, out); }
+void softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) {
+  forward(false, self, dim, out);
+}
+void log_softmax_cpu(const Tensor& self, int64_t dim, bool, const Tensor& out) {
+  forward(true, self, dim, out);
+}
 void softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType,
                           const Tensor& out) {
   backward(false, grad_output, output, dim, out);
 }
-void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType,
-                              const Tensor& out) {
+void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, int64_t dim,
+                              ScalarType, const Tensor& out) {
   backward(true, grad_output, output, dim, out);
 }
 
@@ -147,7 +158,7 @@ Tensor special_log_softmax(const Tensor& self, int64_t dim, std::optional<Scalar
   return at::log_softmax(self, dim, dtype);
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 namespace {
@@ -157,17 +168,18 @@ void set_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_
               "softmax with half to float conversion is not supported on CPU");
   out.set(0, self.sizes(), half_to_float ? kFloat : self.scalar_type());
 }
-void set_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+void set_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
+                  ScalarType input_dtype) {
   native::wrap_dim(dim, grad.dim());
-  TORCH_CHECK(grad.sizes() == output.sizes(), "softmax backward: grad_output has size ", grad.sizes(),
-              " but output has size ", output.sizes());
-  TORCH_CHECK(grad.scalar_type() == output.scalar_type(), "expected scalar type ", output.scalar_type(),
-              " but found ", grad.scalar_type());
-  TORCH_CHECK(grad.is_meta() || input_dtype == grad.scalar_type(), "expected scalar type ", grad.scalar_type(),
-              " but found ", input_dtype);
+  TORCH_CHECK(grad.sizes() == output.sizes(), "softmax backward: grad_output has size ",
+              grad.sizes(), " but output has size ", output.sizes());
+  TORCH_CHECK(grad.scalar_type() == output.scalar_type(), "expected scalar type ",
+              output.scalar_type(), " but found ", grad.scalar_type());
+  TORCH_CHECK(grad.is_meta() || input_dtype == grad.scalar_type(), "expected scalar type ",
+              grad.scalar_type(), " but found ", input_dtype);
   out.set(0, grad.sizes(), input_dtype);
 }
-}  // namespace
+} // namespace
 
 void meta__softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
   set_softmax(out, self, dim, half_to_float);
@@ -175,13 +187,13 @@ void meta__softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool hal
 void meta__log_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
   set_softmax(out, self, dim, half_to_float);
 }
-void meta_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
-                           ScalarType input_dtype) {
+void meta_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output,
+                           int64_t dim, ScalarType input_dtype) {
   set_backward(out, grad, output, dim, input_dtype);
 }
-void meta_log_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, int64_t dim,
-                               ScalarType input_dtype) {
+void meta_log_softmax_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output,
+                               int64_t dim, ScalarType input_dtype) {
   set_backward(out, grad, output, dim, input_dtype);
 }
 
-}  // namespace at::meta
+} // namespace at::meta

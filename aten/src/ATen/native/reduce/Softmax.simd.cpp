@@ -13,28 +13,21 @@ using reduce::CRESSET_ISA::load_as;
 using reduce::CRESSET_ISA::MaxOp;
 
 struct SumOp {
-  template <class T>
-  using acc = vec::opmath_t<T>;
-  template <class A>
-  CRESSET_FN A identity() { return A(0); }
-  template <class V>
-  CRESSET_FN V map(V x, V) { return x; }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) { return a + b; }
+  template <class T> using acc = vec::opmath_t<T>;
+  template <class A> CRESSET_FN A identity() { return A(0); }
+  template <class V> CRESSET_FN V map(V x, V) { return x; }
+  template <class V> CRESSET_FN V fold(V a, V b) { return a + b; }
 };
 struct ExpSumOp : SumOp {
-  template <class V>
-  CRESSET_FN V map(V x, V shift) { return vm::exp(x - shift); }
+  template <class V> CRESSET_FN V map(V x, V shift) { return vm::exp(x - shift); }
 };
 
-template <class T, class A>
-C10_ALWAYS_INLINE void store_as(char* p, A value) {
+template <class T, class A> C10_ALWAYS_INLINE void store_as(char* p, A value) {
   const T element = static_cast<T>(value);
   __builtin_memcpy(p, &element, sizeof(T));
 }
 
-template <class T, bool kLog>
-struct Softmax {
+template <class T, bool kLog> struct Softmax {
   using A = vec::opmath_t<T>;
   using V = vec::Vec<A>;
   using IO = vec::VecIO<T>;
@@ -46,8 +39,11 @@ struct Softmax {
   C10_ALWAYS_INLINE static void transform(const char* in, char* out, int64_t n, F f) {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes)
-      IO::store(out + i * kSize, f(vec::VecIO<From>::load(in + i * static_cast<int64_t>(sizeof(From)))));
-    for (; i < n; ++i) store_as<T>(out + i * kSize, f(load_as<From, A>(in + i * static_cast<int64_t>(sizeof(From)))));
+      IO::store(out + i * kSize,
+                f(vec::VecIO<From>::load(in + i * static_cast<int64_t>(sizeof(From)))));
+    for (; i < n; ++i)
+      store_as<T>(out + i * kSize,
+                  f(load_as<From, A>(in + i * static_cast<int64_t>(sizeof(From)))));
   }
 
   // Exponentials into scratch; their sum.
@@ -79,41 +75,68 @@ struct Softmax {
       const A shift = top + vm::log(Fold<ExpSumOp, T>::row(in, n, top));
       // Two subtractions keep the digits that top and a small logarithm would share.
       const A rest = shift - top;
-      transform<T>(in, out, n, [&](auto x) __attribute__((always_inline)) {
-        using X = decltype(x);
-        return (x - X(top)) - X(rest);
-      });
+      transform<T>(
+          in, out, n, [&](auto x) __attribute__((always_inline)) {
+            using X = decltype(x);
+            return (x - X(top)) - X(rest);
+          });
     } else {
       const A sum = exponentials(in, scratch, n, top);
-      transform<A>(scratch, out, n, [&](auto x) __attribute__((always_inline)) { return x / decltype(x)(sum); });
+      transform<A>(
+          scratch, out,
+          n, [&](auto x) __attribute__((always_inline)) { return x / decltype(x)(sum); });
     }
   }
 
-  template <class X, class Load, class Store>
-  C10_ALWAYS_INLINE static void column(int64_t n, Load load, Store store) {
-    X top = load(0);
-    for (int64_t i = 1; i < n; ++i) top = MaxOp::fold(top, X(load(i)));
-    X sum(A(0));
-    for (int64_t i = 0; i < n; ++i) sum = sum + vm::exp(load(i) - top);
+  // Registers of lines side by side, row after row, so that memory is read in its own order.
+  static constexpr int64_t kRegisters = kBundle / kLanes;
+  static void registers(const char* in, char* out, int64_t n, int64_t stride, int64_t count) {
+    V top[kRegisters], sum[kRegisters];
+    const auto place = [&](int64_t i, int64_t k) { return (i * stride + k * kLanes) * kSize; };
+    for (int64_t k = 0; k < count; ++k) top[k] = IO::load(in + place(0, k)), sum[k] = V(A(0));
+    for (int64_t i = 1; i < n; ++i) {
+      for (int64_t k = 0; k < count; ++k)
+        top[k] = MaxOp::fold(top[k], V(IO::load(in + place(i, k))));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < count; ++k) {
+        const V e = vm::exp(IO::load(in + place(i, k)) - top[k]);
+        sum[k] = sum[k] + e;
+        // Full-width types keep the exponential; Half and BFloat16 would round it.
+        if constexpr (!kLog && std::is_same_v<T, A>) e.store(out + place(i, k));
+      }
+    }
     if constexpr (kLog) {
-      const X rest = vm::log(sum);
-      for (int64_t i = 0; i < n; ++i) store(i, (load(i) - top) - rest);
-    } else {
-      for (int64_t i = 0; i < n; ++i) store(i, vm::exp(load(i) - top) / sum);
+      for (int64_t k = 0; k < count; ++k) sum[k] = vm::log(sum[k]);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < count; ++k) {
+        const char* from = in + place(i, k);
+        if constexpr (kLog)
+          IO::store(out + place(i, k), (IO::load(from) - top[k]) - sum[k]);
+        else if constexpr (std::is_same_v<T, A>)
+          (V::load(out + place(i, k)) / sum[k]).store(out + place(i, k));
+        else
+          IO::store(out + place(i, k), vm::exp(IO::load(from) - top[k]) / sum[k]);
+      }
+    }
+  }
+  static void one_line(const char* in, char* out, int64_t n, int64_t stride) {
+    const auto load = [&](int64_t i) { return load_as<T, A>(in + i * stride * kSize); };
+    A top = load(0), sum(0);
+    for (int64_t i = 1; i < n; ++i) top = MaxOp::fold(top, load(i));
+    for (int64_t i = 0; i < n; ++i) sum += vm::exp(load(i) - top);
+    const A rest = kLog ? vm::log(sum) : A(0);
+    for (int64_t i = 0; i < n; ++i) {
+      const A x = load(i) - top;
+      store_as<T>(out + i * stride * kSize, kLog ? x - rest : vm::exp(x) / sum);
     }
   }
   static void bundle(const char* in, char* out, int64_t n, int64_t stride, int64_t width) {
-    int64_t k = 0;
-    for (; k + kLanes <= width; k += kLanes) {
-      column<V>(
-          n, [&](int64_t i) { return V(IO::load(in + (i * stride + k) * kSize)); },
-          [&](int64_t i, V x) { IO::store(out + (i * stride + k) * kSize, x); });
-    }
-    for (; k < width; ++k) {
-      column<A>(
-          n, [&](int64_t i) { return load_as<T, A>(in + (i * stride + k) * kSize); },
-          [&](int64_t i, A x) { store_as<T>(out + (i * stride + k) * kSize, x); });
-    }
+    const int64_t count = width / kLanes;
+    if (count > 0) registers(in, out, n, stride, count);
+    for (int64_t k = count * kLanes; k < width; ++k)
+      one_line(in + k * kSize, out + k * kSize, n, stride);
   }
 
   // ---- backward: (grad - sum(grad * y)) * y, and grad - exp(y) * sum(grad)
@@ -122,8 +145,10 @@ struct Softmax {
     X sum(A(0));
     for (int64_t i = 0; i < n; ++i) sum = sum + (kLog ? grad(i) : grad(i) * output(i));
     for (int64_t i = 0; i < n; ++i) {
-      if constexpr (kLog) store(i, grad(i) - vm::exp(output(i)) * sum);
-      else store(i, (grad(i) - sum) * output(i));
+      if constexpr (kLog)
+        store(i, grad(i) - vm::exp(output(i)) * sum);
+      else
+        store(i, (grad(i) - sum) * output(i));
     }
   }
   static void line_backward(const char* grad, const char* output, char* out, int64_t n) {
@@ -143,16 +168,19 @@ struct Softmax {
     }
     const auto result = [&](auto g, auto y) __attribute__((always_inline)) {
       using X = decltype(g);
-      if constexpr (kLog) return g - vm::exp(y) * X(sum);
-      else return (g - X(sum)) * y;
+      if constexpr (kLog)
+        return g - vm::exp(y) * X(sum);
+      else
+        return (g - X(sum)) * y;
     };
     for (i = 0; i + kLanes <= n; i += kLanes)
       IO::store(out + i * kSize, result(IO::load(grad + i * kSize), IO::load(output + i * kSize)));
     for (; i < n; ++i)
-      store_as<T>(out + i * kSize, result(load_as<T, A>(grad + i * kSize), load_as<T, A>(output + i * kSize)));
+      store_as<T>(out + i * kSize,
+                  result(load_as<T, A>(grad + i * kSize), load_as<T, A>(output + i * kSize)));
   }
-  static void bundle_backward(const char* grad, const char* output, char* out, int64_t n, int64_t stride,
-                              int64_t width) {
+  static void bundle_backward(const char* grad, const char* output, char* out, int64_t n,
+                              int64_t stride, int64_t width) {
     int64_t k = 0;
     for (; k + kLanes <= width; k += kLanes) {
       const auto load = [&](const char* p) {
@@ -175,15 +203,14 @@ struct Softmax {
   }
 };
 
-template <class... Ts>
-void fill_types(SoftmaxTable& table, Types<Ts...>) {
+template <class... Ts> void fill_types(SoftmaxTable& table, Types<Ts...>) {
   ((table.kernel[0][static_cast<int>(c10::scalar_type_of<Ts>)] = Softmax<Ts, false>::kernel(),
     table.kernel[1][static_cast<int>(c10::scalar_type_of<Ts>)] = Softmax<Ts, true>::kernel()),
    ...);
 }
-}  // namespace
+} // namespace
 
 void fill(SoftmaxTable& table) { fill_types(table, FloatingTypes{}); }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::softmax_loops
+} // namespace CRESSET_ISA
+} // namespace at::native::softmax_loops

@@ -9,22 +9,24 @@ namespace at::native::softmax_loops {
 
 // One contiguous line of n elements. `scratch` holds n numbers of the accumulator's type.
 using LineFn = void (*)(const char* in, char* out, int64_t n, char* scratch);
-// `width` lines side by side: element i of line k is at (i * stride + k) elements.
+// Lines side by side that are computed together, at most.
+constexpr int64_t kBundle = 64;
+// `width` <= kBundle lines side by side: element i of line k is at (i * stride + k) elements.
 using BundleFn = void (*)(const char* in, char* out, int64_t n, int64_t stride, int64_t width);
 using LineBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n);
-using BundleBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n, int64_t stride,
-                                  int64_t width);
+using BundleBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n,
+                                  int64_t stride, int64_t width);
 
 struct SoftmaxKernel {
   LineFn line = nullptr;
   BundleFn bundle = nullptr;
   LineBackwardFn line_backward = nullptr;
   BundleBackwardFn bundle_backward = nullptr;
-  int32_t scratch_size = 0;  // bytes per element
+  int32_t scratch_size = 0; // bytes per element
 };
 
 struct SoftmaxTable {
-  SoftmaxKernel kernel[2][c10::NumScalarTypes];  // softmax, log_softmax
+  SoftmaxKernel kernel[2][c10::NumScalarTypes]; // softmax, log_softmax
 };
 
 namespace base {
@@ -39,4 +41,4 @@ void fill(SoftmaxTable& table);
 }
 #endif
 
-}  // namespace at::native::softmax_loops
+} // namespace at::native::softmax_loops

@@ -5,35 +5,29 @@ namespace at::native::reduce {
 namespace CRESSET_ISA {
 namespace {
 
-template <class T>
-struct SumAcc {
+template <class T> struct SumAcc {
   using type = std::conditional_t<std::is_integral_v<T>, int64_t, vec::opmath_t<T>>;
 };
 
 struct Sum {
-  template <class T>
-  using acc = typename SumAcc<T>::type;
-  template <class A>
-  CRESSET_FN A identity() { return A(0); }
-  template <class V>
-  CRESSET_FN V map(V x, V) { return x; }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) { return a + b; }
+  template <class T> using acc = typename SumAcc<T>::type;
+  template <class A> CRESSET_FN A identity() { return A(0); }
+  template <class V> CRESSET_FN V map(V x, V) { return x; }
+  template <class V> CRESSET_FN V fold(V a, V b) { return a + b; }
 };
 
 struct NanSum : Sum {
-  template <class V>
-  CRESSET_FN V map(V x, V) { return vm::select(x != x, V(vec::element_t<V>(0)), x); }
+  template <class V> CRESSET_FN V map(V x, V) {
+    return vm::select(x != x, V(vec::element_t<V>(0)), x);
+  }
 };
 
 struct Prod : Sum {
-  template <class A>
-  CRESSET_FN A identity() { return A(1); }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) { return a * b; }
+  template <class A> CRESSET_FN A identity() { return A(1); }
+  template <class V> CRESSET_FN V fold(V a, V b) { return a * b; }
 };
 
-}  // namespace
+} // namespace
 
 void fill_sum(ReduceTable& table) {
   fill_fold<Sum>(table, ReduceOp::Sum, AllTypesAndBool{});
@@ -41,5 +35,5 @@ void fill_sum(ReduceTable& table) {
   fill_fold<Prod>(table, ReduceOp::Prod, AllTypesAndBool{});
 }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

@@ -10,14 +10,10 @@ namespace CRESSET_ISA {
 namespace {
 
 struct PlainSum {
-  template <class T>
-  using acc = vec::opmath_t<T>;
-  template <class A>
-  CRESSET_FN A identity() { return A(0); }
-  template <class V>
-  CRESSET_FN V map(V x, V) { return x; }
-  template <class V>
-  CRESSET_FN V fold(V a, V b) { return a + b; }
+  template <class T> using acc = vec::opmath_t<T>;
+  template <class A> CRESSET_FN A identity() { return A(0); }
+  template <class V> CRESSET_FN V map(V x, V) { return x; }
+  template <class V> CRESSET_FN V fold(V a, V b) { return a + b; }
 };
 
 struct Moments {
@@ -44,8 +40,7 @@ C10_ALWAYS_INLINE void merge(Moments& a, const Moments& b) {
   a.count = count;
 }
 
-template <class T>
-struct Var {
+template <class T> struct Var {
   using A = vec::opmath_t<T>;
   using D = vec::Vec<double>;
 
@@ -54,8 +49,7 @@ struct Var {
     sum = sum + d;
     square = vm::fma(d, d, square);
   }
-  template <class F>
-  C10_ALWAYS_INLINE static void each(const char* p, F f) {
+  template <class F> C10_ALWAYS_INLINE static void each(const char* p, F f) {
     if constexpr (std::is_same_v<A, double>) {
       f(0, D::load(p));
     } else {
@@ -71,15 +65,20 @@ struct Var {
     int64_t i = 0;
     for (; i + 2 * lanes <= n; i += 2 * lanes) {
       const char* at = in + i * static_cast<int64_t>(sizeof(T));
-      each(at, [&](int k, D x) __attribute__((always_inline)) { add(x, p, sum[k], square[k]); });
-      each(at + lanes * sizeof(T), [&](int k, D x) __attribute__((always_inline)) { add(x, p, sum[2 + k], square[2 + k]); });
+      each(
+          at, [&](int k, D x) __attribute__((always_inline)) { add(x, p, sum[k], square[k]); });
+      each(
+          at + lanes * sizeof(T), [&](int k, D x) __attribute__((always_inline)) {
+            add(x, p, sum[2 + k], square[2 + k]);
+          });
     }
     const D s = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     const D q = (square[0] + square[1]) + (square[2] + square[3]);
     Deviations r;
     for (int k = 0; k < D::kLanes; ++k) r.sum += s.v[k], r.square += q.v[k];
     for (; i < n; ++i) {
-      const double d = static_cast<double>(load_as<T, A>(in + i * static_cast<int64_t>(sizeof(T)))) - pivot;
+      const double d =
+          static_cast<double>(load_as<T, A>(in + i * static_cast<int64_t>(sizeof(T)))) - pivot;
       r.sum += d;
       r.square += d * d;
     }
@@ -102,7 +101,8 @@ struct Var {
   static Moments one(const char* in, int64_t stride, int64_t n) {
     if (n == 0) return {};
     if (stride == static_cast<int64_t>(sizeof(T))) {
-      const double pivot = static_cast<double>(Fold<PlainSum, T>::row(in, n, A(0))) / static_cast<double>(n);
+      const double pivot =
+          static_cast<double>(Fold<PlainSum, T>::row(in, n, A(0))) / static_cast<double>(n);
       return moments(row(in, n, pivot), pivot, n);
     }
     double pivot = 0;
@@ -115,9 +115,13 @@ struct Var {
   static void column_vector(Moments* acc, const char* in, const LeafArgs& a) {
     constexpr int kParts = std::is_same_v<A, double> ? 1 : 2;
     D pivot[2], sum[2] = {D(0.0), D(0.0)}, square[2] = {D(0.0), D(0.0)};
-    each(in, [&](int k, D x) __attribute__((always_inline)) { pivot[k] = x; });
+    each(
+        in, [&](int k, D x) __attribute__((always_inline)) { pivot[k] = x; });
     for (int64_t r = 1; r < a.count; ++r)
-      each(in + r * a.stride, [&](int k, D x) __attribute__((always_inline)) { add(x, pivot[k], sum[k], square[k]); });
+      each(
+          in + r * a.stride, [&](int k, D x) __attribute__((always_inline)) {
+            add(x, pivot[k], sum[k], square[k]);
+          });
     for (int k = 0; k < kParts; ++k) {
       for (int j = 0; j < D::kLanes; ++j)
         acc[k * D::kLanes + j] = moments({sum[k].v[j], square[k].v[j]}, pivot[k].v[j], a.count);
@@ -136,8 +140,7 @@ struct Var {
   }
 };
 
-template <class R>
-struct Var<c10::complex<R>> {
+template <class R> struct Var<c10::complex<R>> {
   static void leaf(char* out, const LeafArgs& a) {
     Moments* acc = reinterpret_cast<Moments*>(out);
     for (int64_t c = 0; c < a.outputs; ++c) {
@@ -171,16 +174,21 @@ void finish(char* const* value, const char* acc, int64_t outputs, const FinishAr
   }
 }
 
-template <class... Ts>
-void fill_types(ReduceTable& table, Types<Ts...>) {
+template <class... Ts> void fill_types(ReduceTable& table, Types<Ts...>) {
   ((table.kernel[static_cast<int>(ReduceOp::Var)][static_cast<int>(c10::scalar_type_of<Ts>)] =
-        ReduceKernel{&Var<Ts>::leaf, &combine, &finish<c10::is_complex_v<Ts>>, sizeof(Moments), 2,
+        ReduceKernel{&Var<Ts>::leaf,
+                     &combine,
+                     &finish<c10::is_complex_v<Ts>>,
+                     sizeof(Moments),
+                     2,
                      {c10::kDouble, c10::is_complex_v<Ts> ? c10::kComplexDouble : c10::kDouble}}),
    ...);
 }
-}  // namespace
+} // namespace
 
-void fill_var(ReduceTable& table) { fill_types(table, Concat<FloatingTypes, AllComplexTypes>::type{}); }
+void fill_var(ReduceTable& table) {
+  fill_types(table, Concat<FloatingTypes, AllComplexTypes>::type{});
+}
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::reduce
+} // namespace CRESSET_ISA
+} // namespace at::native::reduce

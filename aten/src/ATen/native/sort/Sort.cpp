@@ -1,5 +1,5 @@
-// sort, argsort, msort and topk. Every row is turned into entries (SortKeys.h); sorting is always
-// stable, and of equal elements topk takes those that come first.
+// sort, argsort, msort and topk. Every row is turned into entries (SortKeys.h); rows are
+// shared between threads.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
@@ -85,6 +85,44 @@ void sort_rows(const Tensor& self, int64_t dim, bool descending, int64_t k, bool
   });
 }
 
+template <class Entry>
+Entry* sort_in_order(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  sort_entries(entries, scratch, n, bits);
+  return entries;
+}
+
+// Without a promise for equal elements. Where a row of moderate length has some, they stand as the
+// standard library's sort leaves them: programs that came from PyTorch see the order they are used to.
+template <class Entry>
+Entry* sort_freely(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  constexpr int64_t kStableAnyway = 16, kModerate = 16384;
+  if (n <= kStableAnyway || n > kModerate) return sort_in_order(entries, scratch, n, bits);
+  const std::unique_ptr<Entry[]> before(new Entry[static_cast<size_t>(n)]);
+  std::copy(entries, entries + n, before.get());
+  sort_entries(entries, scratch, n, bits);
+  bool ties = false;
+  for (int64_t i = 1; i < n && !ties; ++i) ties = key_of(entries[i - 1]) == key_of(entries[i]);
+  if (!ties) return entries;
+  std::copy(before.get(), before.get() + n, entries);
+  std::sort(entries, entries + n,
+            [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); });
+  return entries;
+}
+
+// The k entries with the lowest keys in front. Which of several equal ones is taken is not promised, and
+// follows from the algorithms of the standard library, as in PyTorch.
+template <class Entry>
+void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted) {
+  const auto before = [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); };
+  // A heap of k pays while k is a small part of the row.
+  if (k <= n / 64) {
+    std::partial_sort(entries, entries + k, entries + n, before);
+    return;
+  }
+  std::nth_element(entries, entries + k - 1, entries + n, before);
+  if (sorted) std::sort(entries, entries + k - 1, before);
+}
+
 }  // namespace
 }  // namespace native
 
@@ -119,43 +157,45 @@ void meta_topk(OutputBuilder& out, const Tensor& self, int64_t k, int64_t dim, b
 
 namespace native {
 
-void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
-              const Tensor& indices) {
+namespace {
+
+void sort_dtype(const Tensor& self, bool stable, int64_t dim, bool descending, const Tensor& values,
+                const Tensor& indices) {
   if (self.numel() == 0) return;
   const int64_t d = wrap_dim(dim, self.dim());
   dtype_switch<SortTypes>(self.scalar_type(), "sort_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t n = self.dim() == 0 ? 1 : self.size(d);
     sort_rows<T>(self, d, descending, n, true, values, indices,
-                 [](auto* entries, auto* scratch, int64_t count) {
-                   sort_entries(entries, scratch, count, key_bits<T>());
-                   return entries;
+                 [&](auto* entries, auto* scratch, int64_t count) {
+                   return stable ? sort_in_order(entries, scratch, count, key_bits<T>())
+                                 : sort_freely(entries, scratch, count, key_bits<T>());
                  });
   });
 }
 
+}  // namespace
+
+void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
+              const Tensor& indices) {
+  sort_dtype(self, false, dim, descending, values, indices);
+}
+
 void sort_stable_cpu(const Tensor& self, std::optional<bool> stable, int64_t dim, bool descending,
                      const Tensor& values, const Tensor& indices) {
-  static_cast<void>(stable);  // always stable
-  sort_cpu(self, dim, descending, values, indices);
+  sort_dtype(self, stable.value_or(false), dim, descending, values, indices);
 }
 
 void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
               const Tensor& values, const Tensor& indices) {
-  static_cast<void>(sorted);  // always sorted
   if (self.numel() == 0 || (k == 0 && self.dim() > 0)) return;
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t count = self.dim() == 0 ? 1 : k;
   dtype_switch<RealTypes>(self.scalar_type(), "topk_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     sort_rows<T>(self, d, largest, count, false, values, indices,
-                 [count](auto* entries, auto*, int64_t n) {
-                   if (count * 16 <= n) {
-                     std::partial_sort(entries, entries + count, entries + n);
-                   } else {
-                     if (count < n) std::nth_element(entries, entries + count - 1, entries + n);
-                     std::sort(entries, entries + count);
-                   }
+                 [count, sorted](auto* entries, auto*, int64_t n) {
+                   choose_first(entries, count, n, sorted);
                    return entries;
                  });
   });

@@ -15,21 +15,35 @@ constexpr int kDigitBits = 8;
 constexpr int kBuckets = 1 << kDigitBits;
 constexpr int64_t kRadixFrom = 512;
 
+// Digits in which keys differ, as shifts.
+template <class Entry>
+int varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
+  uint64_t any = 0, all = ~uint64_t(0);
+  for (int64_t i = 0; i < n; ++i) {
+    any |= key_of(entries[i]);
+    all &= key_of(entries[i]);
+  }
+  int count = 0;
+  for (int shift = 0; shift < bits; shift += kDigitBits)
+    if (((any ^ all) >> shift) & (kBuckets - 1)) shifts[count++] = shift;
+  return count;
+}
+
 template <class Entry>
 void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
-  const int digits = (bits + kDigitBits - 1) / kDigitBits;
+  int shifts[64 / kDigitBits];
+  const int digits = varying_digits(entries, n, bits, shifts);
   // All digits are counted in one reading.
   std::vector<int64_t> counts(static_cast<size_t>(digits) * kBuckets, 0);
   for (int64_t i = 0; i < n; ++i) {
-    uint64_t key = key_of(entries[i]);
-    for (int d = 0; d < digits; ++d, key >>= kDigitBits) ++counts[d * kBuckets + (key & (kBuckets - 1))];
+    const uint64_t key = key_of(entries[i]);
+    for (int d = 0; d < digits; ++d) ++counts[d * kBuckets + ((key >> shifts[d]) & (kBuckets - 1))];
   }
   Entry* from = entries;
   Entry* to = scratch;
   for (int d = 0; d < digits; ++d) {
     int64_t* count = counts.data() + d * kBuckets;
-    const int shift = d * kDigitBits;
-    if (count[(key_of(from[0]) >> shift) & (kBuckets - 1)] == n) continue;
+    const int shift = shifts[d];
     int64_t next = 0;
     for (int b = 0; b < kBuckets; ++b) {
       const int64_t own = count[b];

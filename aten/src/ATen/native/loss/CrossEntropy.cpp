@@ -1,0 +1,118 @@
+// nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class indices, for
+// class probabilities, and with label smoothing.
+#include <ATen/native/loss/LossUtil.h>
+#include <ATen/native/loss/Native.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/nll_loss2d.h>
+#include <ATen/ops/nll_loss2d_forward.h>
+#include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/nll_loss_nd.h>
+#include <ATen/ops/sum.h>
+
+namespace at::native {
+namespace {
+bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
+
+// The class weights, shaped to multiply `input`.
+Tensor along_classes(const Tensor& weight, const Tensor& input) {
+  DimVector shape(static_cast<size_t>(input.dim()), 1);
+  shape[input.dim() == 1 ? 0 : 1] = weight.size(0);
+  return weight.view(shape);
+}
+
+Tensor probability_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                        int64_t reduction, double smoothing) {
+  const int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  const int64_t classes = self.size(class_dim);
+  TORCH_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == classes),
+              "cross_entropy: weight tensor should be defined either for all ", classes,
+              " classes or no classes but got weight tensor of shape: ", has(weight) ? weight->sizes() : IntArrayRef());
+  const Tensor log_p = at::log_softmax(self, class_dim, self.scalar_type());
+  Tensor t = target;
+  if (smoothing > 0)
+    t = at::add(at::mul(t, 1 - smoothing), smoothing / static_cast<double>(classes));
+  Tensor product = at::mul(log_p, t);
+  if (has(weight)) product = at::mul(product, along_classes(*weight, self));
+  check_reduction(reduction);
+  if (reduction == kNoReduction) return at::neg(at::sum(product, IntArrayRef(&class_dim, 1)));
+  const Tensor total = at::neg(at::sum(product));
+  if (reduction == kSumReduction) return total;
+  return at::div(total, static_cast<double>(self.numel() / (classes > 0 ? classes : 1)));
+}
+
+// The part of label smoothing that is the same for every class: the mean loss over all classes.
+Tensor smooth_loss(const Tensor& log_p, const Tensor& target, const std::optional<Tensor>& weight,
+                   int64_t reduction, int64_t ignore_index) {
+  const int64_t class_dim = log_p.dim() == 1 ? 0 : 1;
+  const Tensor scaled = has(weight) ? at::mul(log_p, along_classes(*weight, log_p)) : log_p;
+  const Tensor ignored = at::eq(target, ignore_index);
+  const Tensor each = at::masked_fill(at::neg(at::sum(scaled, IntArrayRef(&class_dim, 1))), ignored, 0.0);
+  check_reduction(reduction);
+  if (reduction == kNoReduction) return each;
+  const Tensor total = at::sum(each);
+  if (reduction == kSumReduction) return total;
+  if (!has(weight)) return at::div(total, at::sum(at::eq(ignored, false)));
+  const Tensor classes = at::masked_fill(target, ignored, 0).flatten();
+  const Tensor weights = at::masked_fill(at::gather(*weight, 0, classes), ignored.flatten(), 0.0);
+  return at::div(total, at::sum(weights));
+}
+}  // namespace
+
+Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                int64_t ignore_index) {
+  return std::get<0>(at::nll_loss_forward(self, target, weight, reduction, ignore_index));
+}
+Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                  int64_t ignore_index) {
+  return std::get<0>(at::nll_loss2d_forward(self, target, weight, reduction, ignore_index));
+}
+
+Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
+                   int64_t ignore_index) {
+  TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
+  TORCH_CHECK_VALUE(self.dim() == 1 || (target.dim() > 0 && self.size(0) == target.size(0)),
+                    "Expected input batch_size (", self.size(0), ") to match target batch_size (",
+                    target.dim() > 0 ? target.size(0) : 0, ").");
+  if (self.dim() <= 2) return at::nll_loss(self, target, weight, reduction, ignore_index);
+  if (self.dim() == 4) return at::nll_loss2d(self, target, weight, reduction, ignore_index);
+  // Everything after the classes becomes one row of an image.
+  DimVector expected(self.sizes().begin(), self.sizes().end());
+  expected.erase(expected.begin() + 1);
+  TORCH_CHECK(target.sizes() == IntArrayRef(expected), "Expected target size ", IntArrayRef(expected), ", got ",
+              target.sizes());
+  int64_t inner = 1;
+  for (size_t d = 1; d < expected.size(); ++d) inner *= expected[d];
+  const int64_t n = self.size(0), c = self.size(1);
+  const Tensor loss = at::nll_loss2d(self.reshape({n, c, 1, inner}), target.reshape({n, 1, inner}), weight, reduction,
+                                     ignore_index);
+  return reduction == kNoReduction ? loss.view(expected) : loss;
+}
+
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                          int64_t reduction, int64_t ignore_index, double label_smoothing) {
+  TORCH_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ",
+              label_smoothing);
+  TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
+  if (self.sizes() == target.sizes()) {
+    TORCH_CHECK(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
+                target.scalar_type());
+    TORCH_CHECK(ignore_index < 0, "ignore_index is not supported for floating point target");
+    return probability_loss(self, target, weight, reduction, label_smoothing);
+  }
+  const int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  const Tensor log_p = at::log_softmax(self, class_dim, self.scalar_type());
+  const Tensor loss = at::nll_loss_nd(log_p, target, weight, reduction, ignore_index);
+  if (label_smoothing == 0) return loss;
+  const Tensor smooth = smooth_loss(log_p, target, weight, reduction, ignore_index);
+  const double share = label_smoothing / static_cast<double>(self.size(class_dim));
+  return at::add(at::mul(loss, 1 - label_smoothing), smooth, share);
+}
+}  // namespace at::native

@@ -1,0 +1,224 @@
+"""sort, argsort, msort, topk, searchsorted, bucketize and unique against NumPy and plain Python: all dtypes,
+NaN, ties, strides, empty and 0-dim tensors, the meta device, and the errors users see."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,
+          torch.float16, torch.bfloat16, torch.float32, torch.float64]
+LENGTHS = [1, 2, 7, 16, 17, 100, 600, 3000]
+
+
+def numbers(*shape, dtype=torch.float32, seed=0, high=50):
+    values = np.random.default_rng(seed).integers(0 if str(dtype).startswith("torch.u") else -high, high, shape)
+    return torch.from_numpy(values).to(dtype)
+
+
+def same(tensor, array):
+    array = np.asarray(array)
+    assert tuple(tensor.shape) == array.shape
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+# ---- sort -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES + [torch.bool])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sort_every_dtype(dtype, length):
+    t = numbers(length, dtype=dtype)
+    wide = t.to(torch.float64).numpy()
+    for descending in (False, True):
+        order = np.argsort(-wide if descending else wide, kind="stable")
+        values, indices = torch.sort(t, stable=True, descending=descending)
+        assert values.dtype == dtype
+        same(values.to(torch.float64), wide[order])
+        same(indices, order)
+        values, indices = torch.sort(t, descending=descending)
+        same(values.to(torch.float64), wide[order])
+        same(values.to(torch.float64), wide[indices.numpy()])
+        assert sorted(indices.tolist()) == list(range(length))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_sort_along_dims_and_layouts(dim):
+    base = numbers(4, 5, 6)
+    views = [base, base.permute(2, 0, 1).contiguous().permute(1, 2, 0), numbers(4, 5, 6, 2)[..., 0]]
+    for t in views:
+        values, indices = torch.sort(t, dim=dim, stable=True)
+        same(values, np.sort(t.numpy(), axis=dim))
+        same(indices, np.argsort(t.numpy(), axis=dim, kind="stable"))
+        same(torch.argsort(t, dim=dim, stable=True), indices.numpy())
+    assert torch.sort(base.transpose(0, 2)).values.stride() == (1, 6, 30)
+    assert torch.sort(numbers(4, 6)[:, ::2]).values.stride() == (3, 1)
+
+
+def test_sort_nan_zero_and_infinity():
+    nan, inf = math.nan, math.inf
+    t = torch.tensor([0.0, nan, -0.0, inf, -inf, nan, 0.0])
+    values, indices = torch.sort(t, stable=True)
+    assert indices.tolist() == [4, 0, 2, 6, 3, 1, 5]
+    assert torch.sort(t, stable=True, descending=True).indices.tolist() == [1, 5, 3, 0, 2, 6, 4]
+    big = torch.cat([t] * 200)
+    same(torch.sort(big, stable=True).indices, np.argsort(big.numpy(), kind="stable"))
+
+
+def test_sort_of_nothing_and_of_numbers():
+    assert torch.sort(torch.zeros(0, 3)).values.shape == (0, 3)
+    assert torch.sort(torch.zeros(3, 0)).indices.shape == (3, 0)
+    values, index = torch.sort(torch.tensor(2.0))
+    assert values.item() == 2 and index.item() == 0
+    same(torch.msort(numbers(5, 2)), np.sort(numbers(5, 2).numpy(), axis=0))
+
+
+def test_long_sort_is_stable_and_full_width():
+    rng = np.random.default_rng(0)
+    for array in (rng.integers(-2**62, 2**62, 30000), rng.standard_normal(30000), rng.integers(0, 9, 30000)):
+        t = torch.from_numpy(array)
+        values, indices = torch.sort(t)
+        same(values, np.sort(array))
+        same(indices, np.argsort(array, kind="stable"))
+
+
+def test_sort_out():
+    t = numbers(6)
+    out = (torch.empty(0), torch.empty(0, dtype=torch.int64))
+    torch.sort(t, out=out)
+    same(out[0], np.sort(t.numpy()))
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        torch.sort(t, out=(torch.empty(0, dtype=torch.int32), torch.empty(0, dtype=torch.int64)))
+
+
+# ---- topk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [1, 5, 100, 700])
+def test_topk(dtype, length):
+    t = numbers(2, length, dtype=dtype)
+    wide = t.to(torch.float64).numpy()
+    for k in {0, 1, 2, length // 2, length}:
+        if k > length:
+            continue
+        values, indices = torch.topk(t, k)
+        same(values.to(torch.float64), -np.sort(-wide, axis=1)[:, :k])
+        same(values.to(torch.float64), np.take_along_axis(wide, indices.numpy(), 1))
+        values, indices = torch.topk(t, k, largest=False)
+        same(values.to(torch.float64), np.sort(wide, axis=1)[:, :k])
+        values, indices = torch.topk(t, k, sorted=False)
+        same(values.to(torch.float64).sort(descending=True).values, -np.sort(-wide, axis=1)[:, :k])
+        values, indices = torch.topk(t.t(), k, 0)
+        same(values.to(torch.float64), -np.sort(-wide.T, axis=0)[:k])
+
+
+def test_topk_nan_and_numbers():
+    values, indices = torch.topk(torch.tensor([3.0, math.nan, 1.0]), 2)
+    assert indices.tolist() == [1, 0]
+    assert torch.topk(torch.tensor(4.0), 1).values.item() == 4
+
+
+# ---- search ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("right", [False, True])
+def test_searchsorted(dtype, right):
+    row = numbers(40, dtype=dtype).sort().values
+    values = numbers(3, 30, dtype=dtype, seed=1)
+    expected = np.searchsorted(row.double().numpy(), values.double().numpy(), side="right" if right else "left")
+    same(torch.searchsorted(row, values, right=right), expected)
+    same(torch.bucketize(values, row, right=right), expected)
+    found = torch.searchsorted(row, values.t(), side="right" if right else "left", out_int32=True)
+    assert found.dtype == torch.int32 and found.is_contiguous()
+    same(found, expected.T)
+
+
+def test_searchsorted_rows_sorter_and_numbers():
+    rows = numbers(3, 20).sort().values
+    values = numbers(3, 5, seed=2)
+    expected = [np.searchsorted(r, v) for r, v in zip(rows.numpy(), values.numpy())]
+    same(torch.searchsorted(rows, values), expected)
+    shuffled = numbers(20)
+    order = torch.argsort(shuffled)
+    same(torch.searchsorted(shuffled, values, sorter=order),
+         np.searchsorted(np.sort(shuffled.numpy()), values.numpy()))
+    assert torch.searchsorted(torch.tensor([1.0, 2.0, 3.0]), 2).item() == 1
+    assert torch.bucketize(2.5, torch.tensor([1, 2, 3])).item() == 2
+    assert torch.searchsorted(torch.tensor([1.0, 2.0, math.nan]), torch.tensor([2.0, math.nan, 9.0])).tolist() == [1, 3, 3]
+    assert torch.searchsorted(torch.zeros(0), torch.tensor([1.0])).tolist() == [0]
+
+
+# ---- unique ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES + [torch.bool])
+def test_unique(dtype):
+    t = numbers(20, 10, dtype=dtype, high=6)
+    values, inverse, counts = torch._unique2(t, True, True, True)
+    wide = t.to(torch.float64).numpy()
+    e_values, e_inverse, e_counts = np.unique(wide, return_inverse=True, return_counts=True)
+    same(values.to(torch.float64), e_values)
+    same(inverse, e_inverse.reshape(wide.shape))
+    same(counts, e_counts)
+    for dim in (0, 1):
+        small = t[:, :2] % 2 if dtype != torch.bool else t[:, :2]
+        small = small if dim == 0 else small.t()
+        rows, inverse, counts = torch.unique_dim(small, dim, True, True, True)
+        reference = small.to(torch.float64).numpy()
+        e_rows, e_inverse, e_counts = np.unique(reference, axis=dim, return_inverse=True, return_counts=True)
+        same(rows.to(torch.float64), e_rows)
+        same(inverse, e_inverse.reshape(-1))
+        same(counts, e_counts)
+
+
+def test_unique_consecutive():
+    t = torch.tensor([1, 1, 2, 2, 2, 1, 3])
+    values, inverse, counts = torch.unique_consecutive(t, return_inverse=True, return_counts=True)
+    assert values.tolist() == [1, 2, 1, 3]
+    assert inverse.tolist() == [0, 0, 1, 1, 1, 2, 3]
+    assert counts.tolist() == [2, 3, 1, 1]
+    rows = torch.tensor([[1, 2], [1, 2], [3, 4]])
+    assert torch.unique_consecutive(rows, dim=0).tolist() == [[1, 2], [3, 4]]
+    assert torch.unique_consecutive(rows.t(), dim=1).tolist() == [[1, 3], [2, 4]]
+
+
+def test_unique_nan_and_empty():
+    values, _, counts = torch._unique2(torch.tensor([3.0, math.nan, math.nan, -0.0, 0.0]), True, False, True)
+    assert values[:2].tolist() == [0.0, 3.0] and bool(values[2:].isnan().all()) and counts.tolist() == [2, 1, 1, 1]
+    assert torch._unique2(torch.zeros(0), True, True, True)[0].shape == (0,)
+    assert torch.unique_dim(torch.zeros(0, 3), 0)[0].shape == (0, 3)
+
+
+ERRORS = [
+    (lambda a: torch.sort(a, 5), IndexError, "Dimension out of range"),
+    (lambda a: torch.sort(a + 0j), RuntimeError, "does not support complex"),
+    (lambda a: torch.topk(a, 9), RuntimeError, "selected index k out of range"),
+    (lambda a: torch.topk(a, -1), RuntimeError, "selected index k out of range"),
+    (lambda a: torch.topk(a > 1, 1), RuntimeError, "does not support bool"),
+    (lambda a: torch.searchsorted(a, 2.0), RuntimeError, "can be a scalar only when"),
+    (lambda a: torch.searchsorted(a, torch.zeros(5)), RuntimeError, "boundaries tensor should be 1 dimension"),
+    (lambda a: torch.searchsorted(a[0], a[0], side="x"), RuntimeError, "side can only be"),
+    (lambda a: torch.searchsorted(a[0], a[0], right=True, side="left"), RuntimeError, "opposites"),
+    (lambda a: torch.searchsorted(a[0], a[0], sorter=torch.tensor([0, 1, 9])), RuntimeError, "out of range"),
+    (lambda a: torch.bucketize(a, a), RuntimeError, "boundaries tensor must be 1 dimension"),
+    (lambda a: torch._unique2(a + 0j), NotImplementedError, "not implemented for 'ComplexFloat'"),
+    (lambda a: torch.unique_dim(torch.zeros(0, 3), 1), RuntimeError, "0 sized dimensions"),
+]
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=range(len(ERRORS)))
+def test_errors(case):
+    call, error, phrase = case
+    with pytest.raises(error, match=phrase):
+        call(torch.arange(6.0).reshape(2, 3))
+
+
+def test_meta():
+    a = torch.zeros(4, 6).t()
+    for call in (lambda t: torch.sort(t)[0], lambda t: torch.topk(t, 2)[1], lambda t: torch.argsort(t),
+                 lambda t: torch.searchsorted(t, t)):
+        real, meta = call(a), call(a.to("meta"))
+        assert (meta.shape, meta.stride(), meta.dtype) == (real.shape, real.stride(), real.dtype)

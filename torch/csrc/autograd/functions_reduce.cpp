@@ -1,0 +1,240 @@
+// Gradients of reductions and scans. See functions.h.
+#include <algorithm>
+
+#include <ATen/ops/abs.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cumprod.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/logcumsumexp.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/prod.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/scatter_add.h>
+#include <ATen/ops/sgn.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/tril.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/functions.h>
+
+namespace torch::autograd::generated {
+
+namespace {
+c10::DimVector reduced_dims(size_t rank, const OptionalIntArrayRef& dims) {
+  c10::DimVector out;
+  if (!dims || dims->empty()) {
+    for (size_t d = 0; d < rank; ++d) out.push_back(static_cast<int64_t>(d));
+    return out;
+  }
+  const int64_t n = std::max<int64_t>(static_cast<int64_t>(rank), 1);
+  for (const int64_t d : *dims) out.push_back(d < 0 ? d + n : d);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+double count_of(IntArrayRef sizes, const OptionalIntArrayRef& dims) {
+  double count = 1;
+  for (const int64_t d : reduced_dims(sizes.size(), dims))
+    if (!sizes.empty()) count *= static_cast<double>(sizes[d]);
+  return count;
+}
+Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) {
+  const c10::DimVector list = reduced_dims(t.dim(), dims);
+  return t.dim() == 0 ? t : at::sum(t, OptionalIntArrayRef(IntArrayRef(list)), keepdim);
+}
+bool nonzero_everywhere(const Tensor& t) { return at::_ops::all::call(at::ne(t, 0)).item().toBool(); }
+}  // namespace
+
+Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+  if (keepdim || sizes.empty()) return grad;
+  if (!dims || dims->empty()) return grad;  // a scalar: broadcasts as it is
+  Tensor out = grad;
+  for (const int64_t d : reduced_dims(sizes.size(), dims)) out = out.unsqueeze(d);
+  return out;
+}
+Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+  return unreduce(grad, sizes, dims, keepdim).expand(sizes);
+}
+Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+  return (unreduce(grad, sizes, dims, keepdim) / count_of(sizes, dims)).expand(sizes);
+}
+
+// ---- products
+// The product of all other elements along `dim`, also where some are zero: what stands before times
+// what stands behind.
+namespace {
+Tensor product_of_others(const Tensor& x, int64_t dim) {
+  const int64_t n = x.size(dim);
+  const Tensor one = at::ones_like(x.narrow(dim, 0, 1));
+  const Tensor before = at::cumprod(at::cat({one, x.narrow(dim, 0, n - 1)}, dim), dim);
+  const Tensor reversed = at::flip(x.narrow(dim, 1, n - 1), {dim});
+  const Tensor behind = at::flip(at::cumprod(at::cat({one, reversed}, dim), dim), {dim});
+  return before * behind;
+}
+}  // namespace
+
+Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  if (self.dim() == 0) return grad.clone();
+  if (self.numel() == 0) return at::zeros_like(self);
+  if (nonzero_everywhere(self)) return grad * cj(result / self);
+  return grad * cj(product_of_others(self.reshape({-1}), 0)).reshape(self.sizes());
+}
+Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim) {
+  if (self.dim() == 0) return grad.clone();
+  if (self.numel() == 0) return at::zeros_like(self);
+  const Tensor g = keepdim ? grad : grad.unsqueeze(dim);
+  if (nonzero_everywhere(self)) return g * cj((keepdim ? result : result.unsqueeze(dim)) / self);
+  return g * cj(product_of_others(self, dim));
+}
+
+// ---- extrema
+Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims, bool keepdim) {
+  const Tensor mask = at::eq(self, unreduce(result, self.sizes(), dims, keepdim)).to(grad.scalar_type());
+  const Tensor count = sum_over(mask, dims, true);
+  return mask * (unreduce(grad, self.sizes(), dims, keepdim) / count);
+}
+
+Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min, const Tensor& max,
+                    std::optional<int64_t> dim, bool keepdim) {
+  const int64_t one = dim.value_or(0);
+  const OptionalIntArrayRef dims = dim ? OptionalIntArrayRef(IntArrayRef(&one, 1)) : OptionalIntArrayRef();
+  Tensor out;
+  if (gmin.defined()) out = extremum_grad(gmin, self, min, dims, keepdim);
+  if (gmax.defined()) {
+    const Tensor part = extremum_grad(gmax, self, max, dims, keepdim);
+    out = out.defined() ? out + part : part;
+  }
+  return out;
+}
+
+Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef sizes, int64_t dim) {
+  if (sizes.empty()) return grad;
+  return at::scatter_add(at::zeros(sizes, grad.options()), dim, indices, grad);
+}
+
+// ---- variance
+Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction, bool keepdim) {
+  const double divisor = std::max(0.0, count_of(self.sizes(), dims) - (correction ? correction->toDouble() : 1.0));
+  const c10::DimVector list = reduced_dims(self.dim(), dims);
+  const Tensor mean = self.dim() == 0 ? self : at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true);
+  return unreduce(grad, self.sizes(), dims, keepdim) * (self - mean) * (2.0 / divisor);
+}
+Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims,
+                const std::optional<Scalar>& correction, bool keepdim) {
+  const Tensor of_var = zero_where(grad / (result * 2), at::eq(result, 0));
+  return var_grad(of_var, self, dims, correction, keepdim);
+}
+Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self, const OptionalIntArrayRef& dims,
+                     const std::optional<Scalar>& correction, bool keepdim) {
+  Tensor out;
+  if (gvar.defined()) out = var_grad(gvar, self, dims, correction, keepdim);
+  if (!gmean.defined()) return out;
+  const Tensor part = mean_grad(gmean, self.sizes(), dims, keepdim);
+  return out.defined() ? out + part : part;
+}
+Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std, const OptionalIntArrayRef& dims,
+                     const std::optional<Scalar>& correction, bool keepdim) {
+  Tensor out;
+  if (gstd.defined()) out = std_grad(gstd, self, std, dims, correction, keepdim);
+  if (!gmean.defined()) return out;
+  const Tensor part = mean_grad(gmean, self.sizes(), dims, keepdim);
+  return out.defined() ? out + part : part;
+}
+
+// ---- sums of exponentials
+// An infinite result has infinite inputs: their weights are taken as zero, not as inf - inf.
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim) {
+  const OptionalIntArrayRef over(dims);
+  const Tensor total = unreduce(result, self.sizes(), over, keepdim);
+  const Tensor weights = at::exp(self - total);
+  const Tensor g = unreduce(grad, self.sizes(), over, keepdim);
+  if (self.is_complex()) return g * cj(weights);
+  return g * zero_where(weights, at::logical_and(at::isinf(total), at::lt(total, 0)));
+}
+
+Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.dim() == 0) return grad;
+  if (grad.is_complex()) return at::conj(at::exp(self)) * reversed_cumsum(grad * at::exp(-cj(result)), dim);
+  // Positive and negative gradients apart, each as the logarithm of a sum: nothing overflows.
+  auto scan = [&](const Tensor& part) {
+    const Tensor terms = at::log(part) - result;
+    return at::exp(at::flip(at::logcumsumexp(at::flip(terms, {dim}), dim), {dim}) + self);
+  };
+  const Tensor zero = at::zeros_like(grad);
+  return scan(at::where(at::gt(grad, 0), grad, zero)) - scan(at::where(at::lt(grad, 0), -grad, zero));
+}
+
+Tensor softmax_output_grad(const Tensor& gg, const Tensor& grad, const Tensor& output, int64_t dim) {
+  const Tensor first = at::sum(grad * output, {dim}, true);
+  const Tensor second = at::sum(gg * output, {dim}, true);
+  return gg * grad - gg * first - grad * second;
+}
+Tensor log_softmax_grad_grad(const Tensor& gg, const Tensor& output, int64_t dim) {
+  return gg - at::sum(gg * at::exp(output), {dim}, true);
+}
+
+// ---- norms
+Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const OptionalIntArrayRef& dims, bool keepdim) {
+  const double p = ord.toDouble();
+  const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
+  const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
+  if (p == 0) return at::zeros_like(self);
+  if (p == 1) return at::sgn(self) * g;
+  if (p == 2) return zero_where(self * (g / norm), at::eq(norm, 0));
+  const Tensor length = at::abs(self);
+  if (p == __builtin_inf() || p == -__builtin_inf()) {
+    const Tensor mask = at::eq(length, norm).to(norm.scalar_type());
+    return at::sgn(self) * (mask * (g / sum_over(mask, dims, true)));
+  }
+  if (p < 1) {
+    const Tensor slope = zero_where(at::sgn(self) * at::pow(length, p - 1), at::eq(self, 0));
+    return slope * g * at::pow(norm, 1 - p);
+  }
+  if (p < 2) {
+    const Tensor slope = zero_where(at::sgn(self) * at::pow(length, p - 1) * g, at::eq(self, 0));
+    return slope * zero_where(at::pow(norm, 1 - p), at::eq(norm, 0));
+  }
+  return self * at::pow(length, p - 2) * zero_where(g / at::pow(norm, p - 1), at::eq(norm, 0));
+}
+
+// ---- scans
+Tensor reversed_cumsum(const Tensor& grad, int64_t dim) {
+  if (grad.dim() == 0) return grad;
+  return at::flip(at::cumsum(at::flip(grad, {dim}), dim), {dim});
+}
+
+// d y_j / d x_i is the product of x_0..x_j without x_i. Without zeros that is y_j / x_i; with zeros
+// each position i is worked out apart: x_i is replaced by one and the products taken again.
+Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.dim() == 0) return grad.clone();
+  if (self.numel() == 0) return grad;
+  if (nonzero_everywhere(self)) return reversed_cumsum(grad * cj(result), dim) / cj(self);
+  const int64_t n = self.size(dim);
+  Tensors parts;
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor one = at::ones_like(self.narrow(dim, 0, 1));
+    Tensor head = i == 0 ? one : at::prod(self.narrow(dim, 0, i), dim, true);
+    Tensor tail = at::cat({one, self.narrow(dim, i + 1, n - i - 1)}, dim);
+    const Tensor products = at::cumprod(tail, dim) * head;
+    parts.push_back(at::sum(grad.narrow(dim, i, n - i) * cj(products), {dim}, true));
+  }
+  return at::cat(parts, dim);
+}
+
+Tensor trace_grad(const Tensor& grad, IntArrayRef sizes) { return at::eye(sizes[0], sizes[1], grad.options()) * grad; }
+
+}  // namespace torch::autograd::generated

@@ -1,0 +1,269 @@
+// Gradients of shape and index operators and of matrix products. See functions.h.
+#include <algorithm>
+
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_fill.h>
+#include <ATen/ops/index_put.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/put.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/scatter.h>
+#include <ATen/ops/scatter_add.h>
+#include <ATen/ops/scatter_reduce.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/take.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/functions.h>
+
+namespace torch::autograd::generated {
+
+Tensor permute_grad(const Tensor& grad, IntArrayRef dims) {
+  c10::DimVector inverse(dims.size(), 0);
+  const int64_t n = static_cast<int64_t>(dims.size());
+  for (int64_t i = 0; i < n; ++i) inverse[dims[i] < 0 ? dims[i] + n : dims[i]] = i;
+  return grad.permute(inverse);
+}
+
+// The elements of the view are added to where they lie in a buffer as large as what the base spans;
+// the base is read from it. Where the base itself repeats memory, each of its elements has an equal
+// share.
+Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides, int64_t base_offset, IntArrayRef sizes,
+                       IntArrayRef strides, std::optional<int64_t> offset) {
+  auto span = [](IntArrayRef size, IntArrayRef stride) {
+    int64_t last = 0;
+    for (size_t d = 0; d < size.size(); ++d) {
+      if (size[d] == 0) return int64_t(0);
+      last += (size[d] - 1) * stride[d];
+    }
+    return last + 1;
+  };
+  const int64_t view_offset = offset.value_or(base_offset);
+  const int64_t first = std::min(view_offset, base_offset);
+  const int64_t length = std::max(view_offset - first + span(sizes, strides), base_offset - first + span(base_sizes, base_strides));
+  if (length == 0 || grad.numel() == 0) return at::zeros(base_sizes, grad.options());
+  const at::TensorOptions integers = at::TensorOptions(at::kLong).device(grad.device());
+  // The position in the buffer of each element of a geometry.
+  auto positions = [&](IntArrayRef size, IntArrayRef stride, int64_t start) {
+    Tensor at_ = at::zeros(size, integers) + start;
+    for (size_t d = 0; d < size.size(); ++d) {
+      c10::DimVector shape(size.size(), 1);
+      shape[d] = size[d];
+      Tensor steps = at::zeros({size[d]}, integers);
+      for (int64_t k = 0; k < size[d]; ++k) steps.select(0, k).fill_(k * stride[d]);
+      at_ = at_ + steps.view(shape);
+    }
+    return at_.reshape({-1});
+  };
+  const Tensor view_at = positions(sizes, strides, view_offset - first);
+  const Tensor base_at = positions(base_sizes, base_strides, base_offset - first);
+  const Tensor buffer = at::index_add(at::zeros({length}, grad.options()), 0, view_at, grad.reshape({-1}));
+  const Tensor shares = at::index_add(at::zeros({length}, integers), 0, base_at, at::ones_like(base_at));
+  const Tensor picked = at::index_select(buffer, 0, base_at) / at::index_select(shares, 0, base_at);
+  return picked.reshape(base_sizes);
+}
+
+// ---- joining and splitting
+Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t dim) {
+  c10::DimVector part(sizes);
+  const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
+  part.erase(part.begin() + at_);
+  Tensors all;
+  for (const Tensor& g : grads) all.push_back(g.defined() ? g : at::zeros(part, options));
+  return at::stack(all, dim);
+}
+Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, IntArrayRef parts, int64_t dim) {
+  const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
+  Tensors all;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    c10::DimVector part(sizes);
+    part[at_] = parts[i];
+    all.push_back(grads[i].defined() ? grads[i] : at::zeros(part, options));
+  }
+  return at::cat(all, dim);
+}
+Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t size, int64_t dim) {
+  const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
+  c10::DimVector parts(grads.size(), size);
+  const int64_t before = size * static_cast<int64_t>(grads.size() - 1);
+  parts.back() = sizes[at_] - before;
+  return split_sizes_grad(grads, sizes, options, parts, dim);
+}
+
+// An empty one-dimensional tensor may be joined with anything; it has no part in the result.
+Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, int64_t dim) {
+  const int64_t at_ = dim < 0 ? dim + grad.dim() : dim;
+  Tensors out;
+  int64_t start = 0;
+  for (const c10::DimVector& size : sizes) {
+    if (size.size() == 1 && size[0] == 0 && grad.dim() != 1) {
+      out.push_back(at::zeros({0}, grad.options()));
+      continue;
+    }
+    out.push_back(grad.narrow(at_, start, size[at_]));
+    start += size[at_];
+  }
+  return out;
+}
+Tensors stack_grad(const Tensor& grad, int64_t dim) {
+  Tensors out;
+  const int64_t n = grad.size(dim);
+  for (int64_t i = 0; i < n; ++i) out.push_back(grad.select(dim, i));
+  return out;
+}
+Tensors block_diag_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes) {
+  Tensors out;
+  int64_t row = 0, column = 0;
+  for (const c10::DimVector& size : sizes) {
+    const int64_t rows = size.size() == 2 ? size[0] : 1;
+    const int64_t columns = size.empty() ? 1 : size.back();
+    out.push_back(grad.narrow(0, row, rows).narrow(1, column, columns).reshape(size));
+    row += rows;
+    column += columns;
+  }
+  return out;
+}
+
+Tensor roll_grad(const Tensor& grad, IntArrayRef shifts, IntArrayRef dims) {
+  c10::DimVector back;
+  for (const int64_t s : shifts) back.push_back(-s);
+  return at::roll(grad, back, dims);
+}
+
+// Each repeated dimension is seen as (repeats, size) and summed over the first.
+Tensor repeat_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef repeats) {
+  const size_t lead = repeats.size() - sizes.size();
+  c10::DimVector shape, dims;
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    if (repeats[d] == 0) return at::zeros(sizes, grad.options());
+    dims.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(repeats[d]);
+    if (d >= lead) shape.push_back(sizes[d - lead]);
+  }
+  if (dims.empty()) return grad;
+  return at::sum(grad.reshape(shape), OptionalIntArrayRef(IntArrayRef(dims)));
+}
+
+Tensor pad_grad(const Tensor& grad, IntArrayRef pad) {
+  c10::DimVector back;
+  for (const int64_t p : pad) back.push_back(-p);
+  return at::constant_pad_nd(grad, back, 0);
+}
+
+// ---- indexing
+Tensor zeros_of(IntArrayRef sizes, const Tensor& like) { return at::zeros(sizes, like.options()); }
+
+Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& indices) {
+  return at::index_put(zeros_of(sizes, grad), indices, grad, true);
+}
+Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate) {
+  return accumulate ? grad : at::index_put(grad, indices, zeros_of({}, grad), false);
+}
+Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes) {
+  int64_t n = 1;
+  for (const int64_t s : sizes) n *= s;
+  const Tensor taken = at::masked_select(grad, mask);
+  const Tensor rest = zeros_of({n - taken.numel()}, grad);
+  return at::cat({taken, rest}, 0).reshape(sizes);
+}
+Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index) {
+  return at::put(zeros_of(sizes, grad), index, grad, true);
+}
+Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim, IntArrayRef sizes) {
+  const Tensor picked = at::index_select(grad, dim, index);
+  return sizes.size() == static_cast<size_t>(picked.dim()) ? picked : picked.reshape(sizes);
+}
+
+// ---- reductions into positions
+Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                                std::string_view reduce, bool include_self, const Tensor& result) {
+  Tensor out;
+  if (reduce == "sum") {
+    out = grad;
+  } else if (reduce == "mean") {
+    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad), dim, index, at::ones_like(src));
+    out = grad / at::masked_fill(count, at::eq(count, 0), 1);
+  } else if (reduce == "prod") {
+    // The product of the parts alone; self is the other factor.
+    const Tensor parts = at::scatter_reduce(at::ones_like(self), dim, index, src, "prod", true);
+    out = grad * parts;
+  } else {
+    const Tensor mine = at::eq(self, result).to(grad.scalar_type());
+    const Tensor theirs = at::eq(src, at::gather(result, dim, index)).to(grad.scalar_type());
+    const Tensor base = include_self ? mine : at::scatter(mine, dim, index, 0);
+    const Tensor count = at::scatter_add(base, dim, index, theirs);
+    out = base * (grad / at::masked_fill(count, at::eq(count, 0), 1));
+  }
+  return include_self ? out : at::scatter(out, dim, index, 0);
+}
+
+Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                               std::string_view reduce, bool include_self, const Tensor& result) {
+  if (reduce == "sum") return at::gather(grad, dim, index);
+  if (reduce == "mean") {
+    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad), dim, index, at::ones_like(src));
+    return at::gather(grad / at::masked_fill(count, at::eq(count, 0), 1), dim, index);
+  }
+  if (reduce == "prod") {
+    // result / src where src is not zero. A single zero at a position has the product of the others;
+    // two or more leave nothing.
+    const Tensor zero = at::eq(src, 0);
+    const Tensor filled = at::masked_fill(src, zero, 1);
+    const Tensor start = include_self ? self : at::scatter(self, dim, index, 1);
+    const Tensor others = at::scatter_reduce(start, dim, index, filled, "prod", true);
+    const Tensor zeros = at::gather(at::scatter_add(at::zeros_like(self), dim, index, zero.to(self.scalar_type())), dim, index);
+    const Tensor single = at::gather(others, dim, index);
+    const Tensor usual = at::gather(result, dim, index) / filled;
+    const Tensor slope = at::where(zero, at::where(at::eq(zeros, 1), single, 0), usual);
+    return at::gather(grad, dim, index) * slope;
+  }
+  const Tensor mine = at::eq(self, result).to(grad.scalar_type());
+  const Tensor theirs = at::eq(src, at::gather(result, dim, index)).to(grad.scalar_type());
+  const Tensor base = include_self ? mine : at::scatter(mine, dim, index, 0);
+  const Tensor count = at::scatter_add(base, dim, index, theirs);
+  return theirs * at::gather(grad / at::masked_fill(count, at::eq(count, 0), 1), dim, index);
+}
+
+Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                         std::string_view reduce, bool include_self, const Tensor& result, bool of_self) {
+  // The same as scatter_reduce with the index repeated over the other dimensions.
+  const int64_t rank = source.dim();
+  const int64_t at_ = dim < 0 ? dim + rank : dim;
+  c10::DimVector shape(static_cast<size_t>(rank), 1);
+  if (rank > 0) shape[at_] = index.numel();
+  const Tensor wide = index.reshape(shape).expand(source.sizes());
+  const std::string_view name = reduce;
+  return of_self ? scatter_reduce_self_grad(grad, self, dim, wide, source, name, include_self, result)
+                 : scatter_reduce_src_grad(grad, self, dim, wide, source, name, include_self, result);
+}
+
+// ---- matrix products
+Tensor matrix_H(const Tensor& t) { return cj(t).transpose(-2, -1); }
+
+std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, std::array<bool, 3> mask) {
+  std::tuple<Tensor, Tensor, Tensor> out;
+  const bool vector_weight = weight.dim() == 1;
+  const Tensor w = vector_weight ? weight.unsqueeze(0) : weight;
+  const Tensor g = (vector_weight ? grad.unsqueeze(-1) : grad).reshape({-1, w.size(0)});
+  if (mask[0]) std::get<0>(out) = at::mm(g, cj(w)).reshape(input.sizes());
+  if (mask[1]) {
+    const Tensor gw = at::mm(g.transpose(0, 1), cj(input.reshape({-1, w.size(1)})));
+    std::get<1>(out) = vector_weight ? gw.squeeze(0) : gw;
+  }
+  if (mask[2]) std::get<2>(out) = vector_weight ? at::sum(g) : at::sum(g, {0}, false);
+  return out;
+}
+
+}  // namespace torch::autograd::generated

@@ -1,0 +1,472 @@
+"""The losses of torch.nn.functional, a file of their own because they are many. Each turns the word of
+the reduction into the operator's number, honours the two older flags, and calls the operator."""
+
+import math
+import warnings
+
+import torch
+from torch import _C
+from torch.nn._reduction import get_enum, legacy_get_string
+from torch.overrides import handle_torch_function, has_torch_function_variadic
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "linear_cross_entropy",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
+
+
+def _number(size_average, reduce, reduction):
+    """The operator's reduction; the older flags win where they are given."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    return get_enum(reduction)
+
+
+def _warn_sizes(input, target):
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size "
+            f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _weighted(loss, weight, reduction, input):
+    """Reduces weight * loss; a mean is divided by the sum of the weights."""
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    loss = loss * weight
+    number = get_enum(reduction)
+    if number == 0:
+        return loss
+    return loss.sum() if number == 2 else loss.sum() / weight.sum()
+
+
+# ---- regression
+# ----------------------------------------------------------------------------------------------
+
+
+def mse_loss(
+    input, target, size_average=None, reduce=None, reduction="mean", weight=None
+):  # fmt: skip
+    """The squared difference."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            mse_loss, (input, target, weight), input, target, size_average=size_average,
+            reduce=reduce, reduction=reduction, weight=weight,
+        )  # fmt: skip
+    _warn_sizes(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    if weight is not None:
+        return _weighted(_C._nn.mse_loss(input, target, 0), weight, reduction, input)
+    return _C._nn.mse_loss(input, target, get_enum(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """The absolute difference."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            l1_loss, (input, target, weight), input, target, size_average=size_average,
+            reduce=reduce, reduction=reduction, weight=weight,
+        )  # fmt: skip
+    _warn_sizes(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    if weight is not None:
+        return _weighted(_C._nn.l1_loss(input, target, 0), weight, reduction, input)
+    return _C._nn.l1_loss(input, target, get_enum(reduction))
+
+
+def smooth_l1_loss(
+    input, target, size_average=None, reduce=None, reduction="mean", beta=1.0
+):  # fmt: skip
+    """The absolute difference, squared below beta."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            smooth_l1_loss, (input, target), input, target, size_average=size_average,
+            reduce=reduce, reduction=reduction, beta=beta,
+        )  # fmt: skip
+    _warn_sizes(input, target)
+    number = _number(size_average, reduce, reduction)
+    if beta == 0:
+        return _C._nn.l1_loss(input, target, number)
+    return _C._nn.smooth_l1_loss(input, target, number, beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Half the squared difference, linear above delta."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            huber_loss, (input, target, weight), input, target, reduction=reduction, delta=delta,
+            weight=weight,
+        )  # fmt: skip
+    _warn_sizes(input, target)
+    if weight is None:
+        return _C._nn.huber_loss(input, target, get_enum(reduction), delta)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    loss = _C._nn.huber_loss(input, target, 0, delta) * weight
+    number = get_enum(reduction)
+    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
+    reduction="mean",
+):  # fmt: skip
+    """The negative log-likelihood of a Poisson distribution with mean exp(input), or input."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            poisson_nll_loss, (input, target), input, target, log_input=log_input, full=full,
+            size_average=size_average, eps=eps, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    return torch.poisson_nll_loss(input, target, log_input, full, eps, number)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """The negative log-likelihood of a normal distribution with mean input and variance var."""
+    if has_torch_function_variadic(input, target, var):
+        return handle_torch_function(
+            gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps,
+            reduction=reduction,
+        )  # fmt: skip
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = torch.full_like(input, var)
+    elif torch.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif not (
+            var.ndim == input.ndim
+            and sum(a != b for a, b in zip(input.size(), var.size())) == 1
+            and 1 in var.size()
+        ):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    # The floor only guards the division: no gradient flows through it.
+    with torch.no_grad():
+        floor = var.clone().clamp_(min=eps)
+    var = var + (floor - var.detach())
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+# ---- classification
+# ------------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+    reduction="mean", label_smoothing=0.0,
+):  # fmt: skip
+    """nll_loss of log_softmax, for class numbers or class probabilities."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            cross_entropy, (input, target, weight), input, target, weight=weight,
+            size_average=size_average, ignore_index=ignore_index, reduce=reduce,
+            reduction=reduction, label_smoothing=label_smoothing,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    return _C._nn.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
+
+
+def linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
+    ignore_index=None, label_smoothing=0.0, options=None,
+):  # fmt: skip
+    """cross_entropy of a linear map: linear_weight is (classes, ..., features)."""
+    tensors = (input, linear_weight, target, linear_bias, weight)
+    if has_torch_function_variadic(*tensors):
+        return handle_torch_function(
+            linear_cross_entropy, tensors, input, linear_weight, target, linear_bias=linear_bias,
+            weight=weight, reduction=reduction, ignore_index=ignore_index,
+            label_smoothing=label_smoothing, options=options,
+        )  # fmt: skip
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+        )
+    shape, features = tuple(linear_weight.size()), linear_weight.size(-1)
+    if input.size(-1) != features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.size(-1)} and {features}, respectively"
+        )
+    if input.dim() == 1 and len(shape) > 2:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {shape} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.size())}"
+        )
+    if linear_bias is not None and tuple(linear_bias.size()) != shape[:-1]:
+        raise RuntimeError(
+            f"expected linear_bias shape {shape[:-1]}, got {tuple(linear_bias.size())}"
+        )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
+    logits = logits.reshape(input.size()[:-1] + linear_weight.size()[:-1])
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits, target, weight, ignore_index=ignored, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+    reduction="mean",
+):  # fmt: skip
+    """The negative log-likelihood of the target classes, from log-probabilities."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            nll_loss, (input, target, weight), input, target, weight=weight,
+            size_average=size_average, ignore_index=ignore_index, reduce=reduce,
+            reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    return _C._nn.nll_loss_nd(input, target, weight, number, ignore_index)
+
+
+def binary_cross_entropy(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):  # fmt: skip
+    """The cross entropy of probabilities and targets between 0 and 1."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            binary_cross_entropy, (input, target, weight), input, target, weight=weight,
+            size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size "
+            f"({input.size()}) is deprecated. Please ensure they have the same size."
+        )
+    return _C._nn.binary_cross_entropy(input, target, weight, number)
+
+
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+    pos_weight=None,
+):  # fmt: skip
+    """binary_cross_entropy of sigmoid(input), exact for large inputs."""
+    if has_torch_function_variadic(input, target, weight, pos_weight):
+        return handle_torch_function(
+            binary_cross_entropy_with_logits, (input, target, weight, pos_weight), input, target,
+            weight=weight, size_average=size_average, reduce=reduce, reduction=reduction,
+            pos_weight=pos_weight,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(
+            f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+        )
+    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def kl_div(
+    input, target, size_average=None, reduce=None, reduction="mean", log_target=False
+):  # fmt: skip
+    """The Kullback-Leibler divergence; input holds log-probabilities."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            kl_div, (input, target), input, target, size_average=size_average, reduce=reduce,
+            reduction=reduction, log_target=log_target,
+        )  # fmt: skip
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    elif reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
+            stacklevel=2,
+        )
+    batchmean = reduction == "batchmean"
+    loss = torch.kl_div(input, target, 2 if batchmean else get_enum(reduction), log_target=log_target)
+    return loss / input.size()[0] if batchmean and input.dim() != 0 else loss
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target * input)) for targets 1 and -1."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            soft_margin_loss, (input, target), input, target, size_average=size_average,
+            reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    return _C._nn.soft_margin_loss(input, target, _number(size_average, reduce, reduction))
+
+
+def multilabel_soft_margin_loss(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):  # fmt: skip
+    """The mean over classes of the cross entropy of sigmoid(input) and the target."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            multilabel_soft_margin_loss, (input, target, weight), input, target, weight=weight,
+            size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    log_sigmoid = torch.nn.functional.logsigmoid
+    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)
+    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """The hinge loss between every target class and every other class."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            multilabel_margin_loss, (input, target), input, target, size_average=size_average,
+            reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    return _C._nn.multilabel_margin_loss(input, target, _number(size_average, reduce, reduction))
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
+    reduction="mean",
+):  # fmt: skip
+    """The hinge loss between the target class and every other class."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(
+            multi_margin_loss, (input, target, weight), input, target, p=p, margin=margin,
+            weight=weight, size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    if p != 1 and p != 2:
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    return _C._nn.multi_margin_loss(input, target, p, margin, weight, number)
+
+
+# ---- embeddings
+# ----------------------------------------------------------------------------------------------
+
+
+def hinge_embedding_loss(
+    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
+):  # fmt: skip
+    """input where the target is 1, max(0, margin - input) where it is -1."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(
+            hinge_embedding_loss, (input, target), input, target, margin=margin,
+            size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    return torch.hinge_embedding_loss(input, target, margin, number)
+
+
+def margin_ranking_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):  # fmt: skip
+    """max(0, -target * (input1 - input2) + margin)."""
+    if has_torch_function_variadic(input1, input2, target):
+        return handle_torch_function(
+            margin_ranking_loss, (input1, input2, target), input1, input2, target, margin=margin,
+            size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    if input1.dim() != input2.dim() or input1.dim() != target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return torch.margin_ranking_loss(input1, input2, target, margin, number)
+
+
+def cosine_embedding_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):  # fmt: skip
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    if has_torch_function_variadic(input1, input2, target):
+        return handle_torch_function(
+            cosine_embedding_loss, (input1, input2, target), input1, input2, target,
+            margin=margin, size_average=size_average, reduce=reduce, reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    return torch.cosine_embedding_loss(input1, input2, target, margin, number)
+
+
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
+    reduce=None, reduction="mean",
+):  # fmt: skip
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    if has_torch_function_variadic(anchor, positive, negative):
+        return handle_torch_function(
+            triplet_margin_loss, (anchor, positive, negative), anchor, positive, negative,
+            margin=margin, p=p, eps=eps, swap=swap, size_average=size_average, reduce=reduce,
+            reduction=reduction,
+        )  # fmt: skip
+    number = _number(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
+    reduction="mean",
+):  # fmt: skip
+    """triplet_margin_loss with a distance of one's own."""
+    if has_torch_function_variadic(anchor, positive, negative):
+        return handle_torch_function(
+            triplet_margin_with_distance_loss, (anchor, positive, negative), anchor, positive,
+            negative, distance_function=distance_function, margin=margin, swap=swap,
+            reduction=reduction,
+        )  # fmt: skip
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if distance_function is None:
+        distance_function = torch.nn.functional.pairwise_distance
+    ranks = (anchor.ndim, positive.ndim, negative.ndim)
+    if len(set(ranks)) != 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {ranks[0]}D, positive {ranks[1]}D, and negative "
+            f"{ranks[2]}D inputs"
+        )
+    near = distance_function(anchor, positive)
+    far = distance_function(anchor, negative)
+    if swap:
+        far = torch.minimum(far, distance_function(positive, negative))
+    loss = torch.clamp_min(margin + near - far, 0)
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
