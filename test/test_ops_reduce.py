@@ -493,6 +493,21 @@ def test_trapezoid_and_renorm():
     close(scaled.norm(2, 1), np.minimum(np.linalg.norm(exact(y), axis=1), 0.5), scale=4)
 
 
+def test_diff_and_gradient():
+    y = sample((4, 9))
+    for n, dim in itertools.product(range(4), (0, 1)):
+        close(torch.diff(y, n, dim), np.diff(exact(y), n, dim), scale=8)
+    assert torch.diff(torch.tensor([True, False, False])).tolist() == [True, False]
+    close(torch.diff(y, prepend=y[:, :2]), np.diff(exact(y), prepend=exact(y)[:, :2]), scale=4)
+    x = torch.tensor([0.0, 1.0, 3.0, 4.0])
+    for order in (1, 2):
+        rows, columns = torch.gradient(y, spacing=(x, torch.arange(9.0) * 2), edge_order=order)
+        close(rows, np.gradient(exact(y), exact(x), axis=0, edge_order=order), scale=8)
+        close(columns, np.gradient(exact(y), 2.0, axis=1, edge_order=order), scale=8)
+        (result,) = torch.gradient(y, spacing=0.5, dim=1, edge_order=order)
+        close(result, np.gradient(exact(y), 0.5, axis=1, edge_order=order), scale=8)
+
+
 # ---- meta --------------------
 
 META = {
@@ -608,6 +623,8 @@ ERRORS = {
         RuntimeError,
         "one `x` value for each sample point",
     ),
+    "diff_scalar": (lambda t: torch.diff(t.sum()), RuntimeError, "at least one-dimensional"),
+    "gradient_short": (lambda t: torch.gradient(t[:1]), RuntimeError, "at least edge_order\\+1"),
     "renorm": (
         lambda t: torch.renorm(t, 0, 0, 1.0),
         RuntimeError,

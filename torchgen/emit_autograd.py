@@ -318,9 +318,11 @@ def _shard(ops: list[Op], derivatives: Derivatives, bases: set[str]) -> str:
         kernels.append(_kernel(op, d))
     text = "".join(_node(d) for d in nodes.values())
     called = {m for m in _CALLED.findall(text) if m in bases} | {"clone", "zeros_like"}
+    header = "second_order" if "t_order(" in text or "d_order(" in text else "functions"
     includes = "".join(f"#include <ATen/ops/{base}.h>\n" for base in sorted(called))
+    includes += f"#include <torch/csrc/autograd/{header}.h>\n"
     return (
-        f"{BANNER}#define CRESSET_KERNEL_TU\n#include <torch/csrc/autograd/functions.h>\n{includes}\n"
+        f"{BANNER}#define CRESSET_KERNEL_TU\n{includes}\n"
         f"namespace {_NAMESPACE} {{\nnamespace {{\n{text}}}  // namespace\n\n{''.join(kernels)}"
         f"}}  // namespace {_NAMESPACE}\n"
     )

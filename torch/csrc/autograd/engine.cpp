@@ -19,6 +19,7 @@ struct Slot {
   Node* node = nullptr;
   uint32_t waiting = 0;
   bool needed = true;
+  bool wanted = false;  // one of the pass's inputs
   bool filled = false;
   TensorVec grads;
 };
@@ -129,7 +130,7 @@ void mark_needed(Pass& pass) {
   std::sort(order.begin(), order.end(),
             [](const Slot* a, const Slot* b) { return a->node->topological_nr() < b->node->topological_nr(); });
   for (const Edge& input : pass.inputs)
-    if (Slot* slot = pass.slots.find(input.function.get())) slot->needed = true;
+    if (Slot* slot = pass.slots.find(input.function.get())) slot->needed = slot->wanted = true;
   for (Slot* slot : order) {
     if (slot->needed) continue;
     for (const Edge& edge : slot->node->next_edges()) {
@@ -207,19 +208,10 @@ void check_finite(const Node& node, const TensorVec& grads) {
   }
 }
 
-void run_hooks(std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs) {
-  // A hook may remove itself while it runs.
-  const std::vector<std::shared_ptr<NodeHook>> list = hooks;
-  for (const auto& hook : list) hook->call(inputs, outputs);
-}
-
 TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
-  while (grads.size() < node.num_inputs()) grads.push_back(Tensor());
-  TensorVec none;
   NodeHooks* hooks = node.hooks();
   if (C10_UNLIKELY(hooks != nullptr)) {
-    run_hooks(hooks->tensor_pre, grads, none);
-    run_hooks(hooks->retain_grad, grads, none);
+    TensorVec none;
     run_hooks(hooks->pre, grads, none);
   }
   TensorVec entering;
@@ -244,26 +236,17 @@ struct LaterFirst {
   bool operator()(const Node* a, const Node* b) const { return a->sequence_nr() < b->sequence_nr(); }
 };
 
-// Captures what arrives at the wanted inputs; true when the node itself need not run.
-bool capture(Pass& pass, Node* node, TensorVec& grads) {
-  bool only_captured = !pass.options.accumulate;
+// Captures what arrives at a wanted input. Answers whether the node must run besides: a leaf's
+// accumulator when gradients are accumulated, another node when it leads to other inputs.
+bool capture(Pass& pass, Node* node, const TensorVec& grads) {
   for (size_t i = 0; i < pass.inputs.size(); ++i) {
-    if (pass.inputs[i].function.get() != node) continue;
     const uint32_t at = pass.inputs[i].input_nr;
-    if (node->hooks()) {
-      TensorVec none;
-      run_hooks(node->hooks()->tensor_pre, grads, none);
-    }
-    if (at < grads.size()) pass.captured[i] = grads[at];
+    if (pass.inputs[i].function.get() == node && at < grads.size()) pass.captured[i] = grads[at];
   }
-  if (only_captured) {
-    // A leaf's accumulator is not run; an inner node goes on only towards other inputs.
-    if (dynamic_cast<AccumulateGrad*>(node)) return true;
-    for (const Edge& edge : node->next_edges()) {
-      const Slot* next = edge.function ? pass.slots.find(edge.function.get()) : nullptr;
-      if (next && next->needed) return false;
-    }
-    return true;
+  if (dynamic_cast<AccumulateGrad*>(node)) return pass.options.accumulate;
+  for (const Edge& edge : node->next_edges()) {
+    const Slot* next = edge.function ? pass.slots.find(edge.function.get()) : nullptr;
+    if (next && next->needed) return true;
   }
   return false;
 }
@@ -285,8 +268,12 @@ void execute(Pass& pass) {
     slot->grads.clear();
     TensorVec out;
     bool run = slot->needed;
-    if (selective && run) run = !capture(pass, node, grads);
     running_node = node;
+    if (run) {
+      while (grads.size() < node->num_inputs()) grads.push_back(Tensor());
+      node->run_tensor_hooks(grads);
+      if (selective && slot->wanted) run = capture(pass, node, grads);
+    }
     if (run) out = run_node(pass, *node, std::move(grads));
     for (size_t i = 0; i < node->num_outputs(); ++i) {
       const Edge& edge = node->next_edge(i);
@@ -321,6 +308,7 @@ void run_on_this_thread(Pass& pass, c10::ArrayRef<Edge> roots, TensorVec grads) 
 // A pass inside a pass runs on the same stack. Past a depth that a stack surely bears it continues on
 // a new thread, whose fresh stack carries the next levels while this one waits.
 constexpr int kDepthPerThread = 48;
+ThreadHooks thread_hooks;
 
 TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef<Edge> inputs,
                        const BackwardOptions& options) {
@@ -333,21 +321,27 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
     return std::move(pass.captured);
   }
   std::exception_ptr error;
+  void* carried = nullptr;
   const int level = depth;
   const c10::AutogradState state = c10::tls_autograd_state;
   const c10::LocalDispatchKeySet keys = c10::tls_dispatch_keys;
-  at::BlockingRegion unlocked;
-  std::thread deeper([&] {
-    depth = level;
-    c10::tls_autograd_state = state;
-    c10::tls_dispatch_keys = keys;
-    try {
-      run_on_this_thread(pass, roots, std::move(grads));
-    } catch (...) {
-      error = std::current_exception();
-    }
-  });
-  deeper.join();
+  {
+    at::BlockingRegion unlocked;
+    std::thread deeper([&] {
+      void* held = thread_hooks.enter ? thread_hooks.enter() : nullptr;
+      depth = level;
+      c10::tls_autograd_state = state;
+      c10::tls_dispatch_keys = keys;
+      try {
+        run_on_this_thread(pass, roots, std::move(grads));
+      } catch (...) {
+        error = std::current_exception();
+      }
+      if (thread_hooks.leave) carried = thread_hooks.leave(held);
+    });
+    deeper.join();
+  }
+  if (carried) thread_hooks.resume(carried);
   if (error) std::rethrow_exception(error);
   return std::move(pass.captured);
 }

@@ -27,6 +27,16 @@ TORCH_API Node* current_node();
 // How deep backward passes are nested on this thread (a pass started inside a node's apply).
 TORCH_API int backward_depth();
 
+// What surrounds work on a thread that the engine starts; set by the Python layer, whose lock the
+// work needs. `leave` gets what `enter` gave and answers an error to carry over, or null; `resume`
+// raises it again on the thread that waited.
+struct ThreadHooks {
+  void* (*enter)() = nullptr;
+  void* (*leave)(void* held) = nullptr;
+  void (*resume)(void* carried) = nullptr;
+};
+TORCH_API extern ThreadHooks thread_hooks;
+
 // ---- the C++ front end --------------------------------------------------------------------------
 TORCH_API void backward(at::TensorList tensors, at::TensorList grads = {}, std::optional<bool> retain_graph = std::nullopt,
                         bool create_graph = false, at::TensorList inputs = {});

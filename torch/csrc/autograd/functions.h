@@ -146,4 +146,15 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
 Tensor matrix_H(const Tensor& t);  // of the last two dimensions
 std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, std::array<bool, 3> mask);
 
+
+// ---- activations and losses
+Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+                      bool is_result, const Tensor& self_or_result);
+Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm);
+Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, int64_t reduction);
+Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target, const OptionalTensor& weight,
+                            const OptionalTensor& pos_weight, int64_t reduction);
+Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, const OptionalTensor& pos_weight,
+                                   int64_t reduction);
+
 }  // namespace torch::autograd::generated

@@ -78,9 +78,24 @@ Node::Node() : sequence_nr_(next_sequence_nr++) {
   if (C10_UNLIKELY(anomaly_mode().enabled && make_anomaly_record != nullptr)) anomaly_ = make_anomaly_record();
 }
 
-Node::~Node() {
-  if (pyobj != nullptr && release_pyobj != nullptr) release_pyobj(pyobj);
+Node::~Node() { Node::release_resources(); }
+
+void Node::release_resources() {
+  if (void* object = std::exchange(pyobj, nullptr); object != nullptr && release_pyobj != nullptr) release_pyobj(object);
   for (Edge& edge : next_edges_) release_node(std::move(edge.function));
+}
+
+void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs) {
+  if (hooks.empty()) return;
+  const std::vector<std::shared_ptr<NodeHook>> list = hooks;
+  for (const auto& hook : list) hook->call(inputs, outputs);
+}
+
+void Node::run_tensor_hooks(TensorVec& grads) {
+  if (C10_LIKELY(!hooks_)) return;
+  TensorVec none;
+  run_hooks(hooks_->tensor_pre, grads, none);
+  run_hooks(hooks_->retain_grad, grads, none);
 }
 
 void Node::add_next_edge(Edge edge) {

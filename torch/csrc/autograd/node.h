@@ -67,6 +67,8 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
   virtual std::string name() const = 0;  // "MulBackward0"
   // Frees what was saved for the backward pass. A second run then raises.
   virtual void release_variables() {}
+  // Runs the hooks of the tensors whose gradients enter the node, before these are captured or used.
+  virtual void run_tensor_hooks(TensorVec& grads);
 
   // ---- edges
   size_t num_outputs() const { return next_edges_.size(); }
@@ -95,6 +97,8 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
   static void (*release_pyobj)(void* pyobj);
 
  protected:
+  // The last owner went while weak references remain: a leaf's accumulator must let go of the leaf.
+  void release_resources() override;
   c10::SmallVector<Edge, 2> next_edges_;
 
  private:
@@ -108,6 +112,9 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
 // Drops a reference to a node without recursing into what it alone keeps alive. See
 // Note [Freeing graphs] in node.cpp.
 TORCH_API void release_node(c10::intrusive_ptr<Node> node);
+
+// Calls the hooks of a list, of which each may remove itself meanwhile.
+TORCH_API void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs);
 
 // ---- anomaly mode
 struct AnomalyMode {

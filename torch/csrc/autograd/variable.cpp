@@ -1,11 +1,13 @@
 // Autograd metadata of tensors. See variable.h.
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/parallel/Parallel.h>
 #include <torch/csrc/autograd/view_nodes.h>
 
 namespace torch::autograd {
@@ -169,6 +171,7 @@ uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
     explicit Adapter(std::shared_ptr<TensorHook> h) : hook(std::move(h)) {}
     void call(TensorVec& inputs, TensorVec&) override {
       const Tensor& grad = inputs[input_index];
+      if (!grad.defined()) return;
       if (Tensor replaced = hook->call(grad); replaced.defined()) inputs[input_index] = replaced;
     }
     std::shared_ptr<TensorHook> hook;
@@ -184,16 +187,22 @@ uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
 void remove_hook(const Tensor& t, uint64_t id) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
-  auto drop = [id](auto& list) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (list[i]->id != id) continue;
-      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
+  auto drop = [](auto& list, auto&& matches) {
+    list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& hook) { return matches(*hook); }), list.end());
   };
-  drop(meta->hooks);
-  drop(meta->post_accumulate);
-  if (meta->grad_fn && meta->grad_fn->hooks()) drop(meta->grad_fn->hooks()->tensor_pre);
+  drop(meta->hooks, [&](const TensorHook& hook) { return hook.id == id; });
+  drop(meta->post_accumulate, [&](const TensorHook& hook) { return hook.id == id; });
+  if (!meta->grad_fn || !meta->grad_fn->hooks()) return;
+  const int index = static_cast<int>(meta->output_nr);
+  drop(meta->grad_fn->hooks()->tensor_pre,
+       [&](const NodeHook& hook) { return hook.id == id && hook.input_index == index; });
+}
+
+void clear_hooks(const Tensor& t) {
+  const AutogradMeta* meta = meta_of(t);
+  if (!meta) return;
+  const std::vector<std::shared_ptr<TensorHook>> list = meta->hooks;
+  for (const auto& hook : list) remove_hook(t, hook->id);
 }
 
 void retain_grad(const Tensor& t) {
@@ -228,22 +237,53 @@ AccumulateGrad::AccumulateGrad(Tensor variable) : variable_(std::move(variable))
   set_sequence_nr(UINT64_MAX);
 }
 
+void AccumulateGrad::run_tensor_hooks(TensorVec& grads) {
+  const AutogradMeta* meta = meta_of(variable_);
+  if (!meta || meta->hooks.empty() || !grads[0].defined()) return;
+  const std::vector<std::shared_ptr<TensorHook>> list = meta->hooks;
+  for (const auto& hook : list) {
+    if (Tensor replaced = hook->call(grads[0]); replaced.defined()) grads[0] = std::move(replaced);
+  }
+}
+
 TensorVec AccumulateGrad::apply(TensorVec grads) {
   Tensor grad = std::move(grads[0]);
   if (!grad.defined() || !variable_.requires_grad()) return {};
-  AutogradMeta& meta = ensure_meta(variable_);
-  for (size_t i = 0; i < meta.hooks.size(); ++i) {
-    if (Tensor replaced = meta.hooks[i]->call(grad); replaced.defined()) grad = replaced;
-  }
   accumulate_grad(variable_, std::move(grad), c10::tls_autograd_state.grad_mode);
-  for (size_t i = 0; i < meta.post_accumulate.size(); ++i) meta.post_accumulate[i]->call(variable_);
+  const AutogradMeta* meta = meta_of(variable_);
+  if (C10_UNLIKELY(meta && !meta->post_accumulate.empty())) {
+    const std::vector<std::shared_ptr<TensorHook>> list = meta->post_accumulate;
+    for (const auto& hook : list) hook->call(variable_);
+  }
   return {};
 }
 
+namespace {
+// Two passes on two threads may end at one leaf. Whoever has to wait lets other threads run Python.
+class AccumulationLock {
+ public:
+  AccumulationLock() {
+    if (C10_LIKELY(mutex().try_lock())) return;
+    at::BlockingRegion waiting;
+    mutex().lock();
+  }
+  ~AccumulationLock() { mutex().unlock(); }
+  AccumulationLock(const AccumulationLock&) = delete;
+  AccumulationLock& operator=(const AccumulationLock&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+};
+}  // namespace
+
 void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
+  const AccumulationLock lock;
   AutogradMeta& meta = ensure_meta(leaf);
   if (meta.grad.defined()) {
-    if (create_graph || meta.grad.requires_grad()) {
+    if (create_graph) {
       meta.grad = at::add(meta.grad, grad);
     } else {
       at::_ops::add__Tensor::call(meta.grad, grad, 1);
@@ -256,17 +296,18 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied otherwise.
   const bool same_order = grad.strides() == leaf.strides() || (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
-  if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() && !grad.is_view()) {
-    meta.grad = detach(grad);
+  if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() && !grad.is_view() &&
+      grad.storage().use_count() == 1) {
+    meta.grad = grad.requires_grad() ? detach(grad) : std::move(grad);
     return;
   }
   if (leaf.is_non_overlapping_and_dense()) {
-    meta.grad = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided, grad.device(), std::nullopt);
-    meta.grad.copy_(grad);
+    Tensor copy = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided, grad.device(), std::nullopt);
+    copy.copy_(grad);
+    meta.grad = std::move(copy);
   } else {
     meta.grad = grad.clone(at::MemoryFormat::Contiguous);
   }
-  meta.grad = detach(meta.grad);
 }
 
 }  // namespace torch::autograd

@@ -68,6 +68,8 @@ TORCH_API Tensor variable_data(const Tensor& t);
 // ---- hooks
 TORCH_API uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook);
 TORCH_API void remove_hook(const Tensor& t, uint64_t id);
+// All hooks on the gradient of the tensor in its present state.
+TORCH_API void clear_hooks(const Tensor& t);
 TORCH_API void retain_grad(const Tensor& t);
 
 // Adds a gradient into leaf.grad by PyTorch's layout rules.
@@ -78,7 +80,14 @@ class TORCH_API AccumulateGrad final : public Node {
   explicit AccumulateGrad(Tensor variable);
   TensorVec apply(TensorVec grads) override;
   std::string name() const override { return "AccumulateGrad"; }
+  void run_tensor_hooks(TensorVec& grads) override;
   const Tensor& variable() const { return variable_; }
+
+ protected:
+  void release_resources() override {
+    variable_.reset();
+    Node::release_resources();
+  }
 
  private:
   Tensor variable_;

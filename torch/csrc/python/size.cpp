@@ -124,8 +124,45 @@ PyObject* fill(PyObject* tuple, c10::IntArrayRef values) {
 
 } // namespace
 
+// Programs meet few shapes and read them often. Sizes are immutable, so the last object made for a
+// shape is given again: a direct-mapped table of shapes of up to four dimensions, used under the GIL.
+namespace {
+struct CachedSize {
+  size_t ndim = 0;
+  int64_t sizes[4];
+  PyObject* object = nullptr;
+};
+constexpr size_t kCachedSizes = 128;
+CachedSize cached_sizes[kCachedSizes];
+
+CachedSize& cache_slot(c10::IntArrayRef sizes) {
+  uint64_t hash = sizes.size();
+  for (int64_t s : sizes) hash = (hash ^ static_cast<uint64_t>(s)) * 0x9E3779B97F4A7C15ull;
+  return cached_sizes[hash >> 57];
+}
+
+bool holds(const CachedSize& slot, c10::IntArrayRef sizes) {
+  if (slot.object == nullptr || slot.ndim != sizes.size()) return false;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (slot.sizes[i] != sizes[i]) return false;
+  return true;
+}
+} // namespace
+
 PyObject* make_size(c10::IntArrayRef sizes) {
-  return fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
+  if (sizes.size() > 4)
+    return fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
+  CachedSize& slot = cache_slot(sizes);
+  if (!holds(slot, sizes)) {
+    PyObject* fresh = fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
+    if (!fresh) return nullptr;
+    Py_XDECREF(slot.object);
+    slot.object = fresh;
+    slot.ndim = sizes.size();
+    for (size_t i = 0; i < sizes.size(); ++i) slot.sizes[i] = sizes[i];
+  }
+  Py_INCREF(slot.object);
+  return slot.object;
 }
 
 PyObject* make_int_tuple(c10::IntArrayRef values) {

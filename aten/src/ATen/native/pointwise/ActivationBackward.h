@@ -108,10 +108,8 @@ struct ShrinkBackward {
 };
 struct GeluBackward {
   template <class V> CRESSET_FN V apply(V grad, V x) {
-    const V half(0.5), one(1.0);
-    const V cdf = half * (one + vm::erf(x * V(c10::frac_sqrt_2<double>)));
-    const V pdf = vm::exp(-half * x * x) * V(0.39894228040143267794); // 1 / sqrt(2 pi)
-    return grad * (cdf + x * pdf);
+    const V pdf = vm::exp(V(-0.5) * x * x) * V(0.39894228040143267794); // 1 / sqrt(2 pi)
+    return grad * (detail::normal_cdf(x) + x * pdf);
   }
 };
 struct GeluTanhBackward {
