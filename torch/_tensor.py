@@ -208,21 +208,6 @@ class Tensor(_C.TensorBase):
 
     # ---- autograd
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Computes the gradient of this tensor with respect to the graph's leaves and adds it to
-        their .grad."""
-        if _has_torch_function(self):
-            return _override(
-                Tensor.backward,
-                (self,),
-                self,
-                gradient=gradient,
-                retain_graph=retain_graph,
-                create_graph=create_graph,
-                inputs=inputs,
-            )
-        torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
     def register_hook(self, hook):
         """Registers a function that is called with this tensor's gradient and may replace it."""
         if _has_torch_function(self):
@@ -235,8 +220,6 @@ class Tensor(_C.TensorBase):
 
         if self._backward_hooks is None:
             self._backward_hooks = OrderedDict()
-            if self.grad_fn is not None:
-                self._register_hook_dict()
         handle = RemovableHandle(self._backward_hooks)
         self._backward_hooks[handle.id] = hook
         return handle

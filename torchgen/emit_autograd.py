@@ -149,7 +149,7 @@ def _formula_block(d: Derivative, formula: Formula, layout: _Layout) -> str:
 def _gradient_names(d: Derivative) -> str:
     text = " ".join(f.text for f in d.formulas)
     lines = []
-    if re.search(r"\bgrad\b", text):
+    if re.search(r"\bgrad\b", text) and d.op.schema.arg("grad") is None:
         lines.append("  const Tensor& grad = grads[0];\n")
     names = output_names(d.op.schema)
     for k, i in enumerate(d.differentiable_outputs):

@@ -61,13 +61,28 @@ bool is_channels_last_strides(IntArrayRef sizes, IntArrayRef strides) {
 }
 
 namespace {
-// Dimensions from the innermost (smallest stride) outwards.
+// Dimensions from the innermost outwards. Row-major order is kept unless two non-zero strides ask for
+// another; equal strides put the smaller dimension inside.
 DimVector order_by_stride(IntArrayRef sizes, IntArrayRef strides) {
-  DimVector order;
-  for (int64_t i = static_cast<int64_t>(sizes.size()) - 1; i >= 0; --i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return strides[a] < strides[b];
-  });
+  const int64_t n = static_cast<int64_t>(sizes.size());
+  DimVector order(n);
+  for (int64_t i = 0; i < n; ++i) order[i] = n - 1 - i;
+  auto lies_outside = [&](int64_t a, int64_t b) {
+    if (strides[a] == 0 || strides[b] == 0) return 0;
+    if (strides[a] != strides[b]) return strides[a] > strides[b] ? 1 : -1;
+    return sizes[a] > sizes[b] ? 1 : 0;
+  };
+  for (int64_t i = 1; i < n; ++i) {
+    int64_t at = i;
+    for (int64_t j = i - 1; j >= 0; --j) {
+      const int decision = lies_outside(order[j], order[at]);
+      if (decision < 0) break;
+      if (decision > 0) {
+        std::swap(order[j], order[at]);
+        at = j;
+      }
+    }
+  }
   return order;
 }
 }  // namespace

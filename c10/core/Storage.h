@@ -8,7 +8,8 @@ namespace c10 {
 class C10_API StorageImpl final : public intrusive_ptr_target {
  public:
   StorageImpl(size_t nbytes, DataPtr data, Allocator* allocator, bool resizable)
-      : data_(std::move(data)), nbytes_(nbytes), allocator_(allocator), resizable_(resizable) {}
+      : data_(std::move(data)), nbytes_(nbytes), widest_(nbytes), allocator_(allocator),
+        resizable_(resizable) {}
   ~StorageImpl() override;
 
   static void* operator new(size_t size);
@@ -25,10 +26,12 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   DataPtr set_data(DataPtr data, size_t nbytes) {
     std::swap(data_, data);
     nbytes_ = nbytes;
+    widest_ = nbytes;
     return data;
   }
   // Grows or shrinks through the storage's own allocator and keeps the common prefix. Nothing
-  // changes when the allocation fails.
+  // changes when the allocation fails. Zero gives the memory back; any other size keeps a block as
+  // long as the longest so far, because views made earlier still reach that far.
   void resize(size_t nbytes);
 
   // The Python object that stands for this storage, borrowed; owned by the Python layer.
@@ -38,6 +41,7 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   void release_resources() override;
   DataPtr data_;
   size_t nbytes_;
+  size_t widest_; // bytes that a view made earlier may reach
   Allocator* allocator_;
   bool resizable_;
 };

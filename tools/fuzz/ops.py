@@ -85,7 +85,7 @@ class Child:
         else:
             kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
         index, _, counts, text = self.log.read()
-        self.counts.update(zip(("returned", "raised", "interrupted"), counts))
+        self.counts.update(dict(zip(("returned", "raised", "interrupted"), counts)))
         return kind, index, text
 
     def noise(self) -> str:

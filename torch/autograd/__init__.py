@@ -1,5 +1,13 @@
-"""Automatic differentiation: the modes that switch the recording of gradients."""
+"""Automatic differentiation: backward passes, gradients as values, custom functions and the modes that
+switch recording on and off.
+"""
 
+import importlib
+
+from torch import _C
+from torch.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from torch.autograd.backward_pass import backward, grad
+from torch.autograd.function import Function, NestedIOFunction
 from torch.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -7,11 +15,49 @@ from torch.autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from torch.autograd.variable import Variable
 
 __all__ = [
+    "Function",
+    "NestedIOFunction",
+    "Variable",
+    "backward",
+    "detect_anomaly",
     "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
+    "variable",
 ]
+
+# Names that need more than the core, loaded by their first use: the package is part of `import torch`.
+_LAZY = {
+    "gradcheck": "torch.autograd.gradcheck",
+    "gradgradcheck": "torch.autograd.gradcheck",
+}
+_SUBMODULES = ("forward_ad", "functional", "graph", "profiler")
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    if name in _SUBMODULES and importlib.util.find_spec(f"torch.autograd.{name}"):
+        return importlib.import_module(f"torch.autograd.{name}")
+    raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")
+
+
+def _is_checkpoint_valid():
+    """Whether a re-entrant checkpoint may run now."""
+    return _C._ImperativeEngine().is_checkpoint_valid()
+
+
+def variable(*args, **kwargs):
+    """Removed long ago; use torch.tensor."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")

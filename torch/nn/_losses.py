@@ -14,6 +14,7 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "gaussian_nll_loss",
     "hinge_embedding_loss",
     "huber_loss",
@@ -373,6 +374,22 @@ def multi_margin_loss(
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
     return _C._nn.multi_margin_loss(input, target, p, margin, weight, number)
+
+
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+    zero_infinity=False,
+):  # fmt: skip
+    """The negative log-likelihood of label sequences under all their alignments to the frames."""
+    tensors = (log_probs, targets, input_lengths, target_lengths)
+    if has_torch_function_variadic(*tensors):
+        return handle_torch_function(
+            ctc_loss, tensors, log_probs, targets, input_lengths, target_lengths, blank=blank,
+            reduction=reduction, zero_infinity=zero_infinity,
+        )  # fmt: skip
+    return torch.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, get_enum(reduction), zero_infinity
+    )
 
 
 # ---- embeddings

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include <ATen/iter/TensorIterator.h>
@@ -68,7 +69,10 @@ class SlotMap {
   std::vector<Slot> slots_;
 };
 
+std::atomic<int64_t> next_pass_id{0};
+
 struct Pass {
+  int64_t id = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   SlotMap slots;
   BackwardOptions options;
   std::vector<std::function<void()>> callbacks;
@@ -351,6 +355,12 @@ void queue_callback(std::function<void()> callback) {
   current_pass->callbacks.push_back(std::move(callback));
 }
 Node* current_node() { return running_node; }
+int64_t current_pass_id() { return current_pass ? current_pass->id : -1; }
+bool will_compute(const Edge& edge) {
+  TORCH_CHECK(current_pass != nullptr, "will_compute can only be asked during a backward pass");
+  const Slot* slot = current_pass->slots.find(edge.function.get());
+  return slot != nullptr && slot->needed;
+}
 int backward_depth() { return depth; }
 
 // ---- the C++ front end --------------------------------------------------------------------------

@@ -24,6 +24,10 @@ TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10
 TORCH_API void queue_callback(std::function<void()> callback);
 // The node being run on this thread, or null.
 TORCH_API Node* current_node();
+// A number that tells the backward pass in progress on this thread from others; -1 outside of one.
+TORCH_API int64_t current_pass_id();
+// Whether the pass in progress computes what arrives at `edge`. Error outside of a pass.
+TORCH_API bool will_compute(const Edge& edge);
 // How deep backward passes are nested on this thread (a pass started inside a node's apply).
 TORCH_API int backward_depth();
 

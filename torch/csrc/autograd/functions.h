@@ -83,7 +83,6 @@ Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const Option
 Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
-Tensor rrelu_grad(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training);
 
 // ---- reductions
 // The gradient of a reduction seen with the reduced dimensions back in place (of size 1).

@@ -191,9 +191,4 @@ Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> 
   return keep_where(slope, at::logical_and(at::ge(self, *eps), at::le(self, 1 - *eps)));
 }
 
-Tensor rrelu_grad(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training) {
-  if (training) return grad * noise;
-  return at::where(at::gt(self, 0), grad, grad * ((lower.toDouble() + upper.toDouble()) / 2));
-}
-
 }  // namespace torch::autograd::generated

@@ -7,33 +7,48 @@ SavedTensorHooks::~SavedTensorHooks() = default;
 std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
 
 SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
-  if (!t.defined()) {
-    was_undefined_ = true;
-    return;
-  }
+  if (!t.defined()) return;
+  was_undefined_ = false;
   version_ = t.unsafeGetTensorImpl()->version();
   requires_grad_ = t.requires_grad();
-  is_output_ = is_output && !is_leaf(t);
-  if (is_output_) output_nr_ = meta_of(t)->output_nr;
+  is_output_ = is_output;
+  if (is_output && meta_of(t)) output_nr_ = meta_of(t)->output_nr;
   if (C10_UNLIKELY(current_saved_tensor_hooks != nullptr)) {
     if (std::shared_ptr<SavedTensorHooks> hooks = current_saved_tensor_hooks()) {
-      hooks_ = std::move(hooks);
-      packed_ = hooks_->pack(is_output ? detach(t) : t);
+      packed_ = std::make_unique<Packed>();
+      packed_->value = hooks->pack(is_output ? detach(t) : t);
+      packed_->hooks = std::move(hooks);
+      if (!is_output) packed_->edge = gradient_edge(t);
       return;
     }
   }
   // An output is kept without its history, which is the node that saves it: the graph must not own
   // itself.
   data_ = is_output ? detach(t) : t;
-  is_output_ = is_output;
 }
-SavedVariable::~SavedVariable() = default;
+SavedVariable::~SavedVariable() {
+  if (packed_) release_node(std::move(packed_->edge.function));
+}
 
 void SavedVariable::reset() {
   data_.reset();
+  if (packed_) release_node(std::move(packed_->edge.function));
   packed_.reset();
-  hooks_.reset();
   released_ = true;
+}
+
+Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const {
+  Tensor out = detach(plain);
+  AutogradMeta& meta = ensure_meta(out);
+  if (dynamic_cast<AccumulateGrad*>(edge.function.get())) {
+    meta.requires_grad = true;
+    meta.grad_accumulator = c10::weak_intrusive_ptr<Node>(edge.function);
+  } else {
+    meta.grad_fn = edge.function;
+    meta.output_nr = edge.input_nr;
+  }
+  out.unsafeGetTensorImpl()->set_autograd_key(true);
+  return out;
 }
 
 Tensor SavedVariable::unpack(Node* owner) const {
@@ -42,26 +57,17 @@ Tensor SavedVariable::unpack(Node* owner) const {
               "have already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
               "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you "
               "need to access saved tensors after calling backward.");
-  if (hooks_) {
-    Tensor out = hooks_->unpack(packed_);
-    if (requires_grad_ && !out.requires_grad() && is_output_ && owner) {
-      out = detach(out);
-      AutogradMeta& meta = ensure_meta(out);
-      meta.grad_fn = c10::intrusive_ptr<Node>::unsafe_retain(owner);
-      meta.output_nr = output_nr_;
-      out.unsafeGetTensorImpl()->set_autograd_key(true);
-    }
-    return out;
+  const bool own_output = is_output_ && owner != nullptr;
+  if (packed_) {
+    const Tensor out = packed_->hooks->unpack(packed_->value);
+    if (!requires_grad_) return out;
+    if (own_output) return with_history(out, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
+    return packed_->edge.is_valid() ? with_history(out, packed_->edge) : out;
   }
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
   if (C10_UNLIKELY(now != version_)) throw_modified(now, owner);
-  if (!is_output_ || !requires_grad_ || owner == nullptr) return data_;
-  Tensor out = detach(data_);
-  AutogradMeta& meta = ensure_meta(out);
-  meta.grad_fn = c10::intrusive_ptr<Node>::unsafe_retain(owner);
-  meta.output_nr = output_nr_;
-  out.unsafeGetTensorImpl()->set_autograd_key(true);
-  return out;
+  if (!own_output || !requires_grad_) return data_;
+  return with_history(data_, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
 }
 
 void SavedVariable::throw_modified(uint32_t now, Node* owner) const {

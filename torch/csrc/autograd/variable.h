@@ -120,13 +120,19 @@ class TORCH_API SavedVariable {
 
  private:
   [[noreturn]] void throw_modified(uint32_t now, Node* owner) const;
+  Tensor with_history(const Tensor& plain, const Edge& edge) const;
+  // What hooks gave for the tensor, and the edge that it had: hooks see and give data only.
+  struct Packed {
+    std::shared_ptr<SavedTensorHooks> hooks;
+    std::shared_ptr<void> value;
+    Edge edge;
+  };
   Tensor data_;
-  std::shared_ptr<SavedTensorHooks> hooks_;
-  std::shared_ptr<void> packed_;
+  std::unique_ptr<Packed> packed_;
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
-  bool was_undefined_ = false;
+  bool was_undefined_ = true;
   bool released_ = false;
   bool requires_grad_ = false;
 };

@@ -2,9 +2,9 @@
 // gradient is assigned.
 #include <torch/csrc/python/autograd_bridge.h>
 
-namespace torch::python {
+#include <torch/csrc/python/autograd_node.h>
 
-PyObject* (*node_object)(const c10::intrusive_ptr<autograd::Node>& node) = nullptr;
+namespace torch::python {
 
 namespace {
 
@@ -43,11 +43,11 @@ void set_requires_grad(const at::Tensor& tensor, bool value) {
 }
 
 PyObject* grad_fn_object(const at::Tensor& tensor) {
-  const c10::intrusive_ptr<autograd::Node> node = autograd::grad_fn_of(tensor);
-  if (!node) return new_none();
-  TORCH_CHECK_NOT_IMPLEMENTED(node_object != nullptr, "the node ", node->name(),
-                              " has no Python object: torch.autograd is not initialised");
-  return node_object(node);
+  return wrap_node(autograd::grad_fn_of(tensor));
+}
+
+void forget_accumulator(const at::Tensor& tensor) {
+  if (autograd::AutogradMeta* meta = autograd::meta_of(tensor)) meta->grad_accumulator = {};
 }
 
 } // namespace torch::python

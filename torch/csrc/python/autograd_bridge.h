@@ -1,6 +1,5 @@
 // What the tensor type asks of autograd. The tensor's Python properties go through these functions
-// only; the Python side of the engine (nodes, hooks, custom functions) plugs in through the
-// pointers below.
+// only.
 #pragma once
 #include <torch/csrc/python/support.h>
 
@@ -10,10 +9,6 @@
 
 namespace torch::python {
 
-// The Python object of a node, a new reference or nullptr with the error set. Set when the autograd
-// part of torch._C is initialised.
-extern PyObject* (*node_object)(const c10::intrusive_ptr<autograd::Node>& node);
-
 bool is_leaf(const at::Tensor& tensor);
 // The accumulated gradient, undefined when there is none.
 at::Tensor grad_of(const at::Tensor& tensor);
@@ -21,6 +16,8 @@ at::Tensor grad_of(const at::Tensor& tensor);
 void set_grad(const at::Tensor& tensor, const at::Tensor& grad);
 // requires_grad of a leaf; throws for tensors that cannot have gradients and for non-leaves.
 void set_requires_grad(const at::Tensor& tensor, bool value);
+// A graph built from now on accumulates by the tensor's new shape and dtype.
+void forget_accumulator(const at::Tensor& tensor);
 // What `tensor.grad_fn` shows: None for leaves. A new reference; throws.
 PyObject* grad_fn_object(const at::Tensor& tensor);
 

@@ -30,7 +30,6 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 int context_traverse(PyObject* py, visitproc visit, void* arg) {
   FunctionContext* self = as_context(py);
-  Py_VISIT(Py_TYPE(py));
   Py_VISIT(self->dict);
   Py_VISIT(self->needs_input_grad);
   Py_VISIT(self->to_save);
@@ -51,7 +50,6 @@ int context_clear(PyObject* py) {
 }
 void context_dealloc(PyObject* py) {
   FunctionContext* self = as_context(py);
-  PyTypeObject* type = Py_TYPE(py);
   PyObject_GC_UnTrack(py);
   if (self->weakrefs) PyObject_ClearWeakRefs(py);
   context_clear(py);
@@ -59,8 +57,8 @@ void context_dealloc(PyObject* py) {
   using Flags = std::vector<bool>;
   self->saved.~Saved();
   self->is_tensor_input.~Flags();
-  type->tp_free(py);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  // For instances of Python subclasses CPython releases the class itself.
+  Py_TYPE(py)->tp_free(py);
 }
 
 // ---- attributes

@@ -183,7 +183,12 @@ struct PyTensorBuffer {
 int export_buffer(PyObject* self, Py_buffer* view, int flags) {
   auto* exporter = reinterpret_cast<PyTensorBuffer*>(self);
   static char nothing;
-  void* data = exporter->tensor.data_ptr();
+  void* data = exporter->tensor.unsafeGetTensorImpl()->data();
+  if (data == nullptr && exporter->bytes > 0) {
+    PyErr_SetString(PyExc_BufferError, "the tensor has no memory");
+    view->obj = nullptr;
+    return -1;
+  }
   return PyBuffer_FillInfo(view, self, data ? data : &nothing, exporter->bytes, 0, flags);
 }
 

@@ -2,6 +2,11 @@
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
 #include <torch/csrc/python/arg_parser.h>
+#include <torch/csrc/python/autograd_anomaly.h>
+#include <torch/csrc/python/autograd_engine.h>
+#include <torch/csrc/python/autograd_function.h>
+#include <torch/csrc/python/autograd_node.h>
+#include <torch/csrc/python/autograd_saved.h>
 #include <torch/csrc/python/bind_tables.h>
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/dispatch.h>
@@ -100,7 +105,9 @@ bool init_all(PyObject* m) {
   return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&
          init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
-         init_interop(m) && init_runtime(m) && init_dispatch(m) && add_operators(m);
+         init_interop(m) && init_runtime(m) && init_dispatch(m) &&
+         init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
+         init_autograd_anomaly(m) && init_autograd_saved(m) && add_operators(m);
 }
 
 } // namespace

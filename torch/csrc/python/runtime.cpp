@@ -6,6 +6,7 @@
 
 #include <ATen/core/Context.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/TensorImpl.h>
 
 #include <cstring>
@@ -234,6 +235,20 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
 
 using State = c10::AutogradState;
 using Settings = at::Context;
+// For tests: _set_alloc_failure(k, persist=False), see c10/core/CPUAllocator.h.
+PyObject* py_set_alloc_failure(PyObject*, PyObject* args) {
+  return guarded([&] {
+    long long k = 0;
+    int persist = 0;
+    if (!PyArg_ParseTuple(args, "L|p:_set_alloc_failure", &k, &persist)) throw python_error();
+    c10::set_alloc_failure(k, persist != 0);
+    return new_none();
+  });
+}
+PyObject* py_count_allocations(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(c10::cpu_allocator_stats().total_allocations);
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", get_flag<&State::grad_mode>, METH_NOARGS, nullptr},
     {"_set_grad_enabled", set_flag<&State::grad_mode>, METH_O, nullptr},
@@ -269,6 +284,8 @@ PyMethodDef functions[] = {
     {"set_flush_denormal", py_set_flush_denormal, METH_O,
      "set_flush_denormal(mode, /)\n\nAnswers whether the mode could be set: denormals are always "
      "kept."},
+    {"_set_alloc_failure", py_set_alloc_failure, METH_VARARGS, nullptr},
+    {"_count_allocations", py_count_allocations, METH_NOARGS, nullptr},
     {"_log_api_usage_once", py_nothing, METH_VARARGS, nullptr},
     {"_get_tracing_state", py_nothing, METH_NOARGS, nullptr},
     {"_show_config", py_show_config, METH_NOARGS, nullptr},

@@ -16,7 +16,7 @@ bool readable(const at::Tensor& tensor) {
                                           c10::DispatchKey::FuncTorchBatched};
   const uint64_t keys = tensor.key_set().raw() | c10::tls_dispatch_keys.included;
   return tensor.is_cpu() && tensor.layout() == c10::Layout::Strided && !(keys & kBlocking.raw()) &&
-         tensor.data_ptr() != nullptr;
+         tensor.unsafeGetTensorImpl()->data() != nullptr;
 }
 
 template <class T> T load(const char* p) {

@@ -2,6 +2,7 @@
 // object per tensor] in tensor.h, garbage collection, and the type objects themselves.
 #include <torch/csrc/python/tensor.h>
 
+#include <torch/csrc/python/autograd_engine.h>
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/subclass.h>
@@ -330,7 +331,7 @@ bool init_tensor(PyObject* module) {
   fill_base_type();
   if (!add_type(module, &TensorBaseType)) return false;
   if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods) ||
-      !add_methods(tensor_apply_methods))
+      !add_methods(tensor_apply_methods) || !add_methods(tensor_autograd_methods))
     return false;
   // Python 2's names, which programs still use.
   static constexpr const char* kOldNames[][2] = {{"__div__", "__truediv__"},

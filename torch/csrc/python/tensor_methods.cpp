@@ -38,7 +38,7 @@ PyObject* run_element_size(PyObject* self) {
 PyObject* run_data_ptr(PyObject* self) {
   // Null is 0, also for tensors without elements.
   return PyLong_FromUnsignedLongLong(
-      reinterpret_cast<unsigned long long>(tensor_of(self).data_ptr()));
+      reinterpret_cast<unsigned long long>(tensor_of(self).unsafeGetTensorImpl()->data()));
 }
 PyObject* run_item(PyObject* self) { return wrap(item_of(tensor_of(self))); }
 PyObject* run_tolist(PyObject* self) { return tensor_to_list(tensor_of(self)); }

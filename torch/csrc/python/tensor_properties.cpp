@@ -4,6 +4,7 @@
 
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/autograd_bridge.h>
+#include <torch/csrc/python/autograd_hooks.h>
 #include <torch/csrc/python/torch_function.h>
 
 namespace torch::python {
@@ -120,24 +121,33 @@ int put_data(PyObject* self, PyObject* value) {
   const bool requires_grad = impl->requires_grad();
   impl->copy_metadata_from(*from.unsafeGetTensorImpl());
   impl->set_autograd_key(requires_grad);
+  forget_accumulator(to);
   return 0;
 }
 
-// Hooks are kept as Python sees them; the engine reads them from the object.
+// The dictionaries of hooks are kept as Python sees them; the engine calls what they hold.
 template <PyObject* PyTensor::*kSlot> PyObject* get_hooks(PyObject* self) {
   PyObject* hooks = reinterpret_cast<PyTensor*>(self)->*kSlot;
   if (!hooks) return new_none();
   Py_INCREF(hooks);
   return hooks;
 }
-template <PyObject* PyTensor::*kSlot> int put_hooks(PyObject* self, PyObject* value) {
-  auto* object = reinterpret_cast<PyTensor*>(self);
+int put_hooks(PyObject* self, PyObject* value, PyObject*& slot,
+              void (*install)(const at::Tensor&, PyObject*)) {
   PyObject* fresh = value == Py_None ? nullptr : value;
+  install(tensor_of(self), fresh);
   Py_XINCREF(fresh);
-  PyObject* old = object->*kSlot;
-  object->*kSlot = fresh;
+  PyObject* old = slot;
+  slot = fresh;
   Py_XDECREF(old);
   return 0;
+}
+int put_backward_hooks(PyObject* self, PyObject* value) {
+  return put_hooks(self, value, reinterpret_cast<PyTensor*>(self)->backward_hooks, set_tensor_hooks);
+}
+int put_post_accumulate_hooks(PyObject* self, PyObject* value) {
+  return put_hooks(self, value, reinterpret_cast<PyTensor*>(self)->post_accumulate_grad_hooks,
+                   set_post_accumulate_hooks);
 }
 
 // ---- views
@@ -259,10 +269,9 @@ CRESSET_READ(_version, get_version);
 CRESSET_READ(_base, get_base);
 CRESSET_READ(_cdata, get_cdata);
 CRESSET_PROPERTY(data, get_data, put_data);
-CRESSET_PROPERTY(_backward_hooks, get_hooks<&PyTensor::backward_hooks>,
-                 put_hooks<&PyTensor::backward_hooks>);
+CRESSET_PROPERTY(_backward_hooks, get_hooks<&PyTensor::backward_hooks>, put_backward_hooks);
 CRESSET_PROPERTY(_post_accumulate_grad_hooks, get_hooks<&PyTensor::post_accumulate_grad_hooks>,
-                 put_hooks<&PyTensor::post_accumulate_grad_hooks>);
+                 put_post_accumulate_hooks);
 CRESSET_READ(T, get_T);
 CRESSET_READ(mT, get_mT);
 CRESSET_READ(H, get_H);

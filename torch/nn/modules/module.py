@@ -20,6 +20,23 @@ def _addindent(text, spaces):
     return "\n".join([first, *(" " * spaces + line for line in rest)])
 
 
+def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None):
+    """The arguments of Module.to as (device, dtype, non_blocking, memory_format)."""
+    positional = []
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            device, dtype = arg.device, arg.dtype
+        elif isinstance(arg, torch.dtype):
+            dtype = arg
+        elif isinstance(arg, bool):
+            positional.append(arg)
+        elif arg is not None:
+            device = torch.device(arg)
+    if positional:
+        non_blocking = positional[0]
+    return None if device is None else torch.device(device), dtype, non_blocking, memory_format
+
+
 def _forward_unimplemented(self, *input):
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
@@ -445,7 +462,7 @@ class Module(HooksMixin, StateMixin):
     def to(self, *args, **kwargs):
         """Moves or casts parameters and buffers in place: to(device), to(dtype), to(tensor),
         to(memory_format=...). A dtype applies to floating point and complex values only."""
-        device, dtype, non_blocking, format = torch._C._nn._parse_to(*args, **kwargs)
+        device, dtype, non_blocking, format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "

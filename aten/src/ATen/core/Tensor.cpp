@@ -78,6 +78,12 @@ void Tensor::throw_dtype(ScalarType wanted) const {
   throw c10::Error(c10::str("expected scalar type ", wanted, " but found ", scalar_type()));
 }
 
+void Tensor::throw_no_data() const {
+  throw c10::Error(c10::str("Cannot access the data of a tensor of shape ", sizes(), " on ", device(),
+                            ": it has no memory. Expected all tensors to be on the same device, with "
+                            "storages that were not resized to zero"));
+}
+
 void append(std::string& out, const Tensor& tensor) {
   if (!tensor.defined()) {
     out += "undefined";

@@ -131,14 +131,20 @@ class TORCH_API Tensor {
   const Storage& storage() const { return impl_->storage(); }
   bool has_storage() const { return impl_->has_storage(); }
   bool is_alias_of(const Tensor& o) const { return has_storage() && storage() == o.storage(); }
-  void* data_ptr() const { return impl_->data(); }
-  void* mutable_data_ptr() const { return impl_->data(); }
-  const void* const_data_ptr() const { return impl_->data(); }
+  // Never null where there are elements: Error for meta tensors and freed storages, so that a kernel
+  // handed one by mistake raises instead of reading address zero.
+  void* data_ptr() const {
+    void* data = impl_->data();
+    if (C10_UNLIKELY(data == nullptr && impl_->numel() != 0)) throw_no_data();
+    return data;
+  }
+  void* mutable_data_ptr() const { return data_ptr(); }
+  const void* const_data_ptr() const { return data_ptr(); }
   // The data as T; Error when the dtype is another.
   template <class T>
   T* data_ptr() const {
     if (C10_UNLIKELY(scalar_type() != c10::scalar_type_of<T>)) throw_dtype(c10::scalar_type_of<T>);
-    return static_cast<T*>(impl_->data());
+    return static_cast<T*>(data_ptr());
   }
   template <class T>
   const T* const_data_ptr() const { return data_ptr<T>(); }
@@ -186,6 +192,7 @@ class TORCH_API Tensor {
   }
   [[noreturn]] void throw_dim(int64_t d) const;
   [[noreturn]] void throw_dtype(ScalarType wanted) const;
+  [[noreturn]] void throw_no_data() const;
   c10::intrusive_ptr<TensorImpl> impl_;
 };
 

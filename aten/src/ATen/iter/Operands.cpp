@@ -7,7 +7,7 @@ namespace at {
 namespace {
 // The bytes a tensor can touch, [first, last).
 std::pair<const char*, const char*> extent(const Tensor& t) {
-  const char* first = static_cast<const char*>(t.data_ptr());
+  const char* first = static_cast<const char*>(t.unsafeGetTensorImpl()->data());
   const char* last = first;
   for (int64_t i = 0; i < t.dim(); ++i) {
     const int64_t reach = (t.sizes()[i] - 1) * t.strides()[i] * t.itemsize();
@@ -20,10 +20,11 @@ enum class Overlap { None, Full, Partial, TooHard };
 
 Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return Overlap::Full;
-  if (a.numel() == 0 || b.numel() == 0 || a.data_ptr() == nullptr) return Overlap::None;
+  const void* const start = a.unsafeGetTensorImpl()->data(); // null on meta, where nothing overlaps
+  if (a.numel() == 0 || b.numel() == 0 || start == nullptr) return Overlap::None;
   if (!a.is_alias_of(b)) return Overlap::None;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) {
-    if (a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides())
+    if (start == b.unsafeGetTensorImpl()->data() && a.sizes() == b.sizes() && a.strides() == b.strides())
       return Overlap::Full;
     return Overlap::TooHard;
   }

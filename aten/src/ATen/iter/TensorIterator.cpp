@@ -13,6 +13,12 @@ void TensorIterator::add(void* data, DimVector strides, ScalarType dtype, Scalar
                          bool is_output) {
   TORCH_INTERNAL_ASSERT(operands_.size() < kMaxOperands);
   const bool cast = dtype != compute;
+  if (cast) {
+    const native::Loop1d loop = is_output ? cast_loop(dtype, compute) : cast_loop(compute, dtype);
+    TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"copy_\" not implemented from '",
+                                is_output ? compute : dtype, "' to '", is_output ? dtype : compute,
+                                "' on cpu");
+  }
   needs_cast_ |= cast;
   operands_.push_back({static_cast<char*>(data), std::move(strides), dtype, compute, is_output, cast});
 }

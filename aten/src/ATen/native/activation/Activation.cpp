@@ -1,6 +1,6 @@
-// Activations that choose their functor at run time (gelu's approximation, gradients from the input or
-// the result), work on parts of their input (glu), or are made of others. Those that are one functor
-// stand in native_functions.yaml alone.
+// Activations that choose their functor at run time (gelu's approximation, gradients from the input
+// or the result), work on parts of their input (glu), or are made of others. Those that are one
+// functor stand in native_functions.yaml alone.
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
@@ -17,6 +17,7 @@
 #include <ATen/ops/erf.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/hardtanh.h>
+#include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid_forward.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mul.h>
@@ -33,14 +34,12 @@ using iter::Promote;
 
 #ifdef CRESSET_HAVE_X86_ISA
 #define CRESSET_ACTIVATION_TABLE(Name)                                                             \
-  constexpr const LoopTable* tables_##Name[3] = {&base::activation_##Name,                         \
-                                                 &avx2::activation_##Name,                         \
-                                                 &avx512::activation_##Name};
+  constexpr const LoopTable* tables_##Name[3] = {                                                  \
+      &base::activation_##Name, &avx2::activation_##Name, &avx512::activation_##Name};
 #else
 #define CRESSET_ACTIVATION_TABLE(Name)                                                             \
-  constexpr const LoopTable* tables_##Name[3] = {&base::activation_##Name,                         \
-                                                 &base::activation_##Name,                         \
-                                                 &base::activation_##Name};
+  constexpr const LoopTable* tables_##Name[3] = {                                                  \
+      &base::activation_##Name, &base::activation_##Name, &base::activation_##Name};
 #endif
 CRESSET_FORALL_ACTIVATION_TABLES(CRESSET_ACTIVATION_TABLE)
 #undef CRESSET_ACTIVATION_TABLE
@@ -55,7 +54,8 @@ constexpr PointwiseSpec kGeluBackward = spec("gelu_backward", tables_GeluBackwar
 constexpr PointwiseSpec kGeluTanhBackward = spec("gelu_backward", tables_GeluTanhBackward, 2);
 constexpr PointwiseSpec kEluBackward = spec("elu_backward", tables_EluBackward, 2, 3);
 constexpr PointwiseSpec kEluFromResult = spec("elu_backward", tables_EluBackwardFromResult, 2, 3);
-constexpr PointwiseSpec kLeakyBackward = spec("leaky_relu_backward", tables_LeakyReluBackward, 2, 1);
+constexpr PointwiseSpec kLeakyBackward =
+    spec("leaky_relu_backward", tables_LeakyReluBackward, 2, 1);
 constexpr PointwiseSpec kLogSigmoid = spec("log_sigmoid", tables_LogSigmoid, 1);
 constexpr PointwiseSpec kLogSigmoidBackward =
     spec("log_sigmoid_backward", tables_LogSigmoidBackward, 2);
@@ -67,7 +67,8 @@ constexpr PointwiseSpec kPreluInput = spec("prelu_backward", tables_PreluInput, 
 
 // Into `out` when there is one.
 Tensor run(Tensor* out, const PointwiseSpec& s, Operands operands, Params params = {}) {
-  return out ? iter::pointwise_out(s, *out, operands, params) : iter::pointwise(s, operands, params);
+  return out ? iter::pointwise_out(s, *out, operands, params)
+             : iter::pointwise(s, operands, params);
 }
 
 bool use_tanh(std::string_view approximate) {
@@ -78,10 +79,11 @@ bool use_tanh(std::string_view approximate) {
 
 Tensor elu_gradient(Tensor* out, const Tensor& grad, const Scalar& alpha, const Scalar& scale,
                     const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
-  TORCH_CHECK(!is_result || alpha.toDouble() >= 0,
-              "In-place elu backward calculation is triggered with a negative slope which is not "
-              "supported. This is caused by calling in-place forward function with a negative slope, "
-              "please call out-of-place version instead.");
+  TORCH_CHECK(
+      !is_result || alpha.toDouble() >= 0,
+      "In-place elu backward calculation is triggered with a negative slope which is not "
+      "supported. This is caused by calling in-place forward function with a negative slope, "
+      "please call out-of-place version instead.");
   return run(out, is_result ? kEluFromResult : kEluBackward, {grad, self_or_result},
              {&alpha, &scale, &input_scale});
 }
@@ -95,7 +97,8 @@ Tensor leaky_gradient(Tensor* out, const Tensor& grad, const Tensor& self, const
   return run(out, kLeakyBackward, {grad, self}, {&slope});
 }
 
-Tensor logit_gradient(Tensor* out, const Tensor& grad, const Tensor& self, std::optional<double> eps) {
+Tensor logit_gradient(Tensor* out, const Tensor& grad, const Tensor& self,
+                      std::optional<double> eps) {
   const Scalar value = eps ? *eps : -1.0;
   return run(out, kLogitBackward, {grad, self}, {&value});
 }
@@ -122,9 +125,10 @@ Scalar celu_input_scale(const Scalar& alpha) {
   TORCH_CHECK(alpha.toDouble() != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
   return 1.0 / alpha.toDouble();
 }
-}  // namespace
+} // namespace
 
-// ---- checks ---------------------------------------------------------------------------------------
+// ---- checks
+// ---------------------------------------------------------------------------------------
 void relu_check(const Tensor& self) {
   TORCH_CHECK(self.scalar_type() != kBool, "Boolean inputs not supported for relu");
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "clamp is not supported for complex types");
@@ -137,14 +141,16 @@ void hardtanh_check(const Tensor& self, const Scalar& min_val, const Scalar& max
               "cannot do hardtanh on an unsigned type with negative limits");
 }
 void softshrink_check(const Tensor& self, const Scalar& lambd) {
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"softshrink_check\" not implemented for '",
-                              self.scalar_type(), "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point(),
+                              "\"softshrink_check\" not implemented for '", self.scalar_type(),
+                              "'");
   const double value = lambd.toDouble();
   TORCH_CHECK(value >= 0, "lambda must be in range [0, largest ", self.scalar_type(),
               "] for input dtype ", self.scalar_type(), ", but found ", value);
 }
 
-// ---- functors chosen at run time ------------------------------------------------------------------
+// ---- functors chosen at run time
+// ------------------------------------------------------------------
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   return run(nullptr, use_tanh(approximate) ? kGeluTanh : kGelu, {self});
 }
@@ -155,10 +161,11 @@ Tensor& gelu_out(const Tensor& self, std::string_view approximate, Tensor& out) 
   return iter::pointwise_out(use_tanh(approximate) ? kGeluTanh : kGelu, out, {self});
 }
 Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, std::string_view approximate) {
-  return run(nullptr, use_tanh(approximate) ? kGeluTanhBackward : kGeluBackward, {grad_output, self});
+  return run(nullptr, use_tanh(approximate) ? kGeluTanhBackward : kGeluBackward,
+             {grad_output, self});
 }
-Tensor& gelu_backward_out(const Tensor& grad_output, const Tensor& self, std::string_view approximate,
-                          Tensor& grad_input) {
+Tensor& gelu_backward_out(const Tensor& grad_output, const Tensor& self,
+                          std::string_view approximate, Tensor& grad_input) {
   run(&grad_input, use_tanh(approximate) ? kGeluTanhBackward : kGeluBackward, {grad_output, self});
   return grad_input;
 }
@@ -174,8 +181,8 @@ Tensor& elu_backward_out(const Tensor& grad_output, const Scalar& alpha, const S
   return grad_input;
 }
 
-Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, const Scalar& negative_slope,
-                           bool self_is_result) {
+Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self,
+                           const Scalar& negative_slope, bool self_is_result) {
   return leaky_gradient(nullptr, grad_output, self, negative_slope, self_is_result);
 }
 Tensor& leaky_relu_backward_out(const Tensor& grad_output, const Tensor& self,
@@ -197,10 +204,12 @@ Tensor& logit_backward_out(const Tensor& grad_output, const Tensor& self, std::o
 // The gradient is one exponential of the input itself, so the buffer that the schema has room for
 // stays empty.
 std::tuple<Tensor, Tensor> log_sigmoid_forward(const Tensor& self) {
-  return {run(nullptr, kLogSigmoid, {self}), at::detail::empty({0}, self.scalar_type(), self.device())};
+  return {run(nullptr, kLogSigmoid, {self}),
+          at::detail::empty({0}, self.scalar_type(), self.device())};
 }
 Tensor log_sigmoid(const Tensor& self) { return std::get<0>(at::log_sigmoid_forward(self)); }
-Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self, const Tensor& /*buffer*/) {
+Tensor log_sigmoid_backward(const Tensor& grad_output, const Tensor& self,
+                            const Tensor& /*buffer*/) {
   return run(nullptr, kLogSigmoidBackward, {grad_output, self});
 }
 Tensor& log_sigmoid_backward_out(const Tensor& grad_output, const Tensor& self,
@@ -209,13 +218,15 @@ Tensor& log_sigmoid_backward_out(const Tensor& grad_output, const Tensor& self,
   return grad_input;
 }
 
-// ---- glu ------------------------------------------------------------------------------------------
+// ---- glu
+// ------------------------------------------------------------------------------------------
 void glu_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
   const Halves h = halves_of(self, dim);
   Tensor target = out;
   iter::pointwise_out(kGlu, target, {half(self, h, 0), half(self, h, 1)});
 }
-void glu_backward_cpu(const Tensor& grad_output, const Tensor& self, int64_t dim, const Tensor& out) {
+void glu_backward_cpu(const Tensor& grad_output, const Tensor& self, int64_t dim,
+                      const Tensor& out) {
   const Halves h = halves_of(self, dim);
   const Tensor x = half(self, h, 0), gate = half(self, h, 1);
   Tensor to_x = half(out, h, 0), to_gate = half(out, h, 1);
@@ -229,22 +240,29 @@ Tensor glu_jvp(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim
   return at::add(at::mul(half(dx, h, 0), s), at::mul(at::mul(glu, at::rsub(s, 1)), half(dx, h, 1)));
 }
 
-// ---- prelu ----------------------------------------------------------------------------------------
+// ---- prelu
+// ----------------------------------------------------------------------------------------
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  TORCH_CHECK(self.scalar_type() == weight.scalar_type(), "prelu: Type promoting not supported. Got ",
-              self.scalar_type(), " and ", weight.scalar_type());
+  TORCH_CHECK(self.scalar_type() == weight.scalar_type(),
+              "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",
+              weight.scalar_type());
   const int64_t count = weight.numel();
   if (count != 1) {
     TORCH_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
     const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-    TORCH_CHECK(channels == count, "Mismatch of parameter numbers and input channel size. Found "
-                                   "parameter numbers = ", count, " and channel size = ", channels, ".");
+    TORCH_CHECK(channels == count,
+                "Mismatch of parameter numbers and input channel size. Found "
+                "parameter numbers = ",
+                count, " and channel size = ", channels, ".");
   }
-  TORCH_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ",
-              weight.dim());
+  TORCH_CHECK(
+      weight.dim() <= 1,
+      "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   DimVector shape(static_cast<size_t>(self.dim()), 1);
-  if (self.dim() > 1) shape[1] = count;
-  else if (self.dim() == 1) shape[0] = count;
+  if (self.dim() > 1)
+    shape[1] = count;
+  else if (self.dim() == 1)
+    shape[0] = count;
   return at::_prelu_kernel(self, weight.reshape(shape));
 }
 std::tuple<Tensor, Tensor> _prelu_kernel_backward(const Tensor& grad_output, const Tensor& self,
@@ -253,7 +271,8 @@ std::tuple<Tensor, Tensor> _prelu_kernel_backward(const Tensor& grad_output, con
           run(nullptr, kPreluSlope, {grad_output, self})};
 }
 
-// ---- made of others -------------------------------------------------------------------------------
+// ---- made of others
+// -------------------------------------------------------------------------------
 Tensor relu6(const Tensor& self) { return at::hardtanh(self, 0, 6); }
 Tensor celu(const Tensor& self, const Scalar& alpha) {
   return at::elu(self, alpha, 1.0, celu_input_scale(alpha));
@@ -271,6 +290,15 @@ Tensor infinitely_differentiable_gelu_backward(const Tensor& grad, const Tensor&
   return at::mul(grad, at::add(cdf, at::mul(self, pdf)));
 }
 
+// The slopes that the forward drew, or their mean.
+Tensor rrelu_with_noise_backward(const Tensor& grad_output, const Tensor& self, const Tensor& noise,
+                                 const Scalar& lower, const Scalar& upper, bool training,
+                                 bool self_is_result) {
+  if (training && upper.toDouble() - lower.toDouble() > 1e-6) return at::mul(grad_output, noise);
+  const double slope = (lower.toDouble() + upper.toDouble()) / 2;
+  return at::leaky_relu_backward(grad_output, self, slope, self_is_result);
+}
+
 // softmax with zeros instead of NaN where everything along `dim` is masked with -inf.
 Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor result = at::softmax(self, dim, dtype);
@@ -278,7 +306,7 @@ Tensor _safe_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> 
   return at::masked_fill(result, at::all(at::eq(self, lowest), dim, true), 0.0);
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 void meta_glu(OutputBuilder& out, const Tensor& self, int64_t dim) {
@@ -292,4 +320,4 @@ void meta_glu_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const 
   native::halves_of(self, dim);
   out.set(0, self.sizes(), self.scalar_type());
 }
-}  // namespace at::meta
+} // namespace at::meta

@@ -21,61 +21,68 @@ namespace at::native {
 namespace {
 bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
 
-void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask,
-                     bool is_causal) {
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                     const std::optional<Tensor>& mask, bool is_causal) {
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
-              "Expected query, key, and value to have the same dtype, but got query.dtype: ", q.scalar_type(),
-              " key.dtype: ", k.scalar_type(), " and value.dtype: ", v.scalar_type(), " instead.");
+              "Expected query, key, and value to have the same dtype, but got query.dtype: ",
+              q.scalar_type(), " key.dtype: ", k.scalar_type(),
+              " and value.dtype: ", v.scalar_type(), " instead.");
   TORCH_CHECK(q.device() == k.device() && q.device() == v.device(),
-              "Expected query, key, and value to have the same device type, but got query.device: ", q.device(),
-              " key.device: ", k.device(), " and value.device: ", v.device(), " instead.");
-  TORCH_CHECK(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2,
-              "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", q.dim(),
-              " key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
+              "Expected query, key, and value to have the same device type, but got query.device: ",
+              q.device(), " key.device: ", k.device(), " and value.device: ", v.device(),
+              " instead.");
+  TORCH_CHECK(
+      q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2,
+      "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ",
+      q.dim(), " key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
   if (!has(mask)) return;
   const ScalarType type = mask->scalar_type();
   TORCH_CHECK(type == kBool || type == q.scalar_type() || type == kFloat,
-              "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", type,
-              " and  query.dtype: ", q.scalar_type(), " instead.");
-  TORCH_CHECK(!is_causal, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+              "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+              "attn_mask.dtype: ",
+              type, " and  query.dtype: ", q.scalar_type(), " instead.");
+  TORCH_CHECK(
+      !is_causal,
+      "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
 }
 
 // True when the blocked kernel computes exactly this call.
-bool use_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask, double dropout_p,
-                bool gqa) {
+bool use_blocks(const Tensor& q, const Tensor& k, const Tensor& v,
+                const std::optional<Tensor>& mask, double dropout_p, bool gqa) {
   if (!q.is_cpu() || !q.is_floating_point() || dropout_p != 0) return false;
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
   if (has(mask) && (mask->dim() > 4 || mask->requires_grad())) return false;
   const bool heads = gqa ? k.size(1) > 0 && q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1);
-  return heads && q.size(1) > 0 && k.size(1) == v.size(1) && q.size(0) == k.size(0) && q.size(0) == v.size(0) &&
-         k.size(2) == v.size(2) && q.size(3) == k.size(3);
+  return heads && q.size(1) > 0 && k.size(1) == v.size(1) && q.size(0) == k.size(0) &&
+         q.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
 }
 
 // Keys and values repeated so that every query head has its own.
 Tensor for_each_query_head(const Tensor& t, const Tensor& q) {
   const int64_t wanted = q.size(-3), present = t.size(-3);
   TORCH_CHECK(present > 0 && wanted % present == 0,
-              "Number of heads in key and value must divide the number of heads in query, got ", present, " and ",
-              wanted);
+              "Number of heads in key and value must divide the number of heads in query, got ",
+              present, " and ", wanted);
   return wanted == present ? t : at::repeat_interleave(t, wanted / present, -3);
 }
-}  // namespace
+} // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const std::optional<Tensor>& attn_mask, double dropout_p, bool is_causal,
-                                    std::optional<double> scale, bool enable_gqa) {
+                                    const std::optional<Tensor>& attn_mask, double dropout_p,
+                                    bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
   if (use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa))
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask,
-                                                                       scale));
-  return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal,
-                                                            std::nullopt, scale, enable_gqa));
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, is_causal, attn_mask, scale));
+  return std::get<0>(at::_scaled_dot_product_attention_math(
+      query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
 }
 
-std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
-    const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask,
-    double dropout_p, bool is_causal, const std::optional<Tensor>& dropout_mask, std::optional<double> scale,
-    bool enable_gqa) {
+std::tuple<Tensor, Tensor>
+_scaled_dot_product_attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const std::optional<Tensor>& attn_mask, double dropout_p,
+                                   bool is_causal, const std::optional<Tensor>& dropout_mask,
+                                   std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
   const ScalarType dtype = query.scalar_type();
   // Half types would round the scores; they are computed in float.
@@ -88,20 +95,24 @@ std::tuple<Tensor, Tensor> _scaled_dot_product_attention_math(
   Tensor scores = at::matmul(at::mul(q, factor), k.transpose(-2, -1));
   const Scalar lowest = -std::numeric_limits<double>::infinity();
   if (is_causal) {
-    const Tensor visible = at::tril(at::ones({query.size(-2), key.size(-2)}, TensorOptions(kBool).device(query.device())));
+    const Tensor visible = at::tril(
+        at::ones({query.size(-2), key.size(-2)}, TensorOptions(kBool).device(query.device())));
     scores = at::masked_fill(scores, at::logical_not(visible), lowest);
   } else if (has(attn_mask)) {
-    scores = attn_mask->scalar_type() == kBool ? at::masked_fill(scores, at::logical_not(*attn_mask), lowest)
-                                               : at::add(scores, *attn_mask);
+    scores = attn_mask->scalar_type() == kBool
+                 ? at::masked_fill(scores, at::logical_not(*attn_mask), lowest)
+                 : at::add(scores, *attn_mask);
   }
   Tensor weights = at::_safe_softmax(scores, -1);
   if (dropout_p > 0) {
-    TORCH_CHECK(!has(dropout_mask) || dropout_p < 1, "dropout_mask needs a dropout probability below 1, got ", dropout_p);
+    TORCH_CHECK(!has(dropout_mask) || dropout_p < 1,
+                "dropout_mask needs a dropout probability below 1, got ", dropout_p);
     weights = has(dropout_mask)
-                  ? at::mul(at::masked_fill(weights, at::logical_not(*dropout_mask), 0.0), 1.0 / (1.0 - dropout_p))
+                  ? at::mul(at::masked_fill(weights, at::logical_not(*dropout_mask), 0.0),
+                            1.0 / (1.0 - dropout_p))
                   : at::dropout(weights, dropout_p, true);
   }
   TORCH_CHECK(dropout_p >= 0, "dropout probability has to be between 0 and 1, but got ", dropout_p);
   return {at::matmul(weights, v).to(dtype), weights.to(dtype)};
 }
-}  // namespace at::native
+} // namespace at::native

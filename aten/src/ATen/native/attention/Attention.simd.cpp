@@ -1,4 +1,5 @@
-// The loops of AttentionKernel.h: three passes over a row of scores that lies in the first-level cache.
+// The loops of AttentionKernel.h: three passes over a row of scores that lies in the first-level
+// cache.
 #include <cmath>
 #include <limits>
 
@@ -10,8 +11,7 @@ namespace CRESSET_ISA {
 namespace {
 using vec::Vec;
 
-template <class A>
-A lanes_sum(Vec<A> v) {
+template <class A> A lanes_sum(Vec<A> v) {
   A lane[Vec<A>::kLanes];
   v.store(lane);
   for (int step = Vec<A>::kLanes / 2; step > 0; step /= 2)
@@ -19,9 +19,9 @@ A lanes_sum(Vec<A> v) {
   return lane[0];
 }
 
-// The largest element, with the bias added to all on the way. NaN is passed over: it shows in the sum.
-template <class A>
-A largest(A* x, int64_t n, const A* bias) {
+// The largest element, with the bias added to all on the way. NaN is passed over: it shows in the
+// sum.
+template <class A> A largest(A* x, int64_t n, const A* bias) {
   using V = Vec<A>;
   constexpr A kLowest = -std::numeric_limits<A>::infinity();
   V top(kLowest), other(kLowest);
@@ -63,7 +63,8 @@ double softmax(void* scores, int64_t n, const void* bias, double* top, double* s
   V a(A(0)), b(A(0));
   int64_t i = 0;
   for (; i + 2 * V::kLanes <= n; i += 2 * V::kLanes) {
-    const V e = vm::exp(V::load(x + i) - V(shift)), f = vm::exp(V::load(x + i + V::kLanes) - V(shift));
+    const V e = vm::exp(V::load(x + i) - V(shift)),
+            f = vm::exp(V::load(x + i + V::kLanes) - V(shift));
     e.store(x + i);
     f.store(x + i + V::kLanes);
     a = a + e;
@@ -85,8 +86,7 @@ double softmax(void* scores, int64_t n, const void* bias, double* top, double* s
   return factor;
 }
 
-template <class A>
-void scale(void* xp, int64_t n, double factor) {
+template <class A> void scale(void* xp, int64_t n, double factor) {
   using V = Vec<A>;
   A* x = static_cast<A*>(xp);
   const A f = static_cast<A>(factor);
@@ -94,9 +94,9 @@ void scale(void* xp, int64_t n, double factor) {
   for (; i + V::kLanes <= n; i += V::kLanes) (V::load(x + i) * V(f)).store(x + i);
   for (; i < n; ++i) x[i] *= f;
 }
-}  // namespace
+} // namespace
 
 const RowTable row_table = {{&softmax<float>, &scale<float>}, {&softmax<double>, &scale<double>}};
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::attention_loops
+} // namespace CRESSET_ISA
+} // namespace at::native::attention_loops

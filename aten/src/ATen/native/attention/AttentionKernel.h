@@ -6,9 +6,9 @@ namespace at::native::attention_loops {
 
 struct RowLoops {
   // One row of scores, n of them: adds `bias` (n values, or null), replaces each score by
-  // exp(score - top) where *top is the largest score so far, adds them to *sum and returns the factor
-  // exp(old top - new top) by which everything gathered before has to be multiplied; *sum has been.
-  // A row in which nothing is above -inf has the top -inf and gathers zeros.
+  // exp(score - top) where *top is the largest score so far, adds them to *sum and returns the
+  // factor exp(old top - new top) by which everything gathered before has to be multiplied; *sum
+  // has been. A row in which nothing is above -inf has the top -inf and gathers zeros.
   double (*softmax)(void* scores, int64_t n, const void* bias, double* top, double* sum);
   // x *= factor
   void (*scale)(void* x, int64_t n, double factor);
@@ -26,4 +26,4 @@ namespace avx512 {
 extern const RowTable row_table;
 }
 
-}  // namespace at::native::attention_loops
+} // namespace at::native::attention_loops

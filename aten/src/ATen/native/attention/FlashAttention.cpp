@@ -1,7 +1,7 @@
-// Attention in blocks: a block of queries meets the keys a block at a time, keeping for each query the
-// largest score and the sum of exponentials so far, so that the matrix of scores is never in memory as a
-// whole. Tasks are blocks of queries of one head; within a task everything has a fixed order. Half types
-// are computed in float.
+// Attention in blocks: a block of queries meets the keys a block at a time, keeping for each query
+// the largest score and the sum of exponentials so far, so that the matrix of scores is never in
+// memory as a whole. Tasks are blocks of queries of one head; within a task everything has a fixed
+// order. Half types are computed in float.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -44,16 +44,22 @@ bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined();
 
 void check_flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p) {
   TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4,
-              "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
-  TORCH_CHECK(dropout_p == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+              "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of "
+              "{B, H, T, K}");
+  TORCH_CHECK(dropout_p == 0,
+              "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
               "scaled_dot_product_attention_flash_attention: Q/K/V should have the same data type");
-  TORCH_CHECK(q.is_floating_point(), "scaled_dot_product_attention_flash_attention: Expected data type in FP32, FP64, "
-                                     "BF16, FP16, but got ", q.scalar_type(), " instead.");
-  TORCH_CHECK(q.size(3) == k.size(3), "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
-  TORCH_CHECK(q.size(0) == k.size(0) && q.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2) &&
-                  k.size(1) > 0 && q.size(1) % k.size(1) == 0,
-              "scaled_dot_product_attention_flash_attention: Expected matching batches, heads and lengths, got ",
+  TORCH_CHECK(q.is_floating_point(),
+              "scaled_dot_product_attention_flash_attention: Expected data type in FP32, FP64, "
+              "BF16, FP16, but got ",
+              q.scalar_type(), " instead.");
+  TORCH_CHECK(q.size(3) == k.size(3),
+              "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
+  TORCH_CHECK(q.size(0) == k.size(0) && q.size(0) == v.size(0) && k.size(1) == v.size(1) &&
+                  k.size(2) == v.size(2) && k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+              "scaled_dot_product_attention_flash_attention: Expected matching batches, heads and "
+              "lengths, got ",
               q.sizes(), ", ", k.sizes(), " and ", v.sizes());
 }
 
@@ -80,10 +86,9 @@ Tensor additive_mask(const Tensor& mask, ScalarType compute, IntArrayRef sizes) 
   return bias.expand(sizes);
 }
 
-template <class A>
-struct Flash {
-  Flash(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const Tensor& out, const Tensor& lse,
-        double scale, bool causal)
+template <class A> struct Flash {
+  Flash(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const Tensor& out,
+        const Tensor& lse, double scale, bool causal)
       : q(q), k(k), v(v), bias(bias), out(out), lse(lse), scale(scale), causal(causal),
         rows(std::is_same_v<A, float> ? row_table().f32 : row_table().f64) {}
 
@@ -96,7 +101,8 @@ struct Flash {
       const size_t scores = static_cast<size_t>(kQueryBlock * kKeyBlock);
       gemm::Scratch memory((scores + static_cast<size_t>(kQueryBlock * v.size(3))) * sizeof(A));
       A* room = reinterpret_cast<A*>(memory.get());
-      for (int64_t t = begin; t < end; ++t) task(t / blocks, t % blocks * kQueryBlock, room, room + scores);
+      for (int64_t t = begin; t < end; ++t)
+        task(t / blocks, t % blocks * kQueryBlock, room, room + scores);
     });
   }
 
@@ -113,25 +119,27 @@ struct Flash {
     const int64_t keys = causal ? std::min(k.size(2), first + m) : k.size(2);
     for (int64_t j = 0; j < keys; j += kKeyBlock) {
       const int64_t n = std::min(kKeyBlock, keys - j);
-      gemm::gemm<A>(m, n, q.size(3), static_cast<A>(scale), qp, q.stride(2), q.stride(3), kp + j * k.stride(2),
-                    k.stride(3), k.stride(2), A(0), scores, n, 1);
+      gemm::gemm<A>(m, n, q.size(3), static_cast<A>(scale), qp, q.stride(2), q.stride(3),
+                    kp + j * k.stride(2), k.stride(3), k.stride(2), A(0), scores, n, 1);
       for (int64_t r = 0; r < m; ++r) {
         A* row = scores + r * n;
         if (causal)
           for (int64_t c = std::max<int64_t>(0, first + r + 1 - j); c < n; ++c)
             row[c] = -std::numeric_limits<A>::infinity();
-        const A* added = bias.defined() ? at(bias, b, h) + (first + r) * bias.stride(2) + j : nullptr;
+        const A* added =
+            bias.defined() ? at(bias, b, h) + (first + r) * bias.stride(2) + j : nullptr;
         const double factor = rows.softmax(row, n, added, &top[r], &total[r]);
         if (factor != 1) rows.scale(sums + r * width, width, factor);
       }
-      gemm::gemm<A>(m, width, n, A(1), scores, n, 1, vp + j * v.stride(2), v.stride(2), v.stride(3), A(1), sums, width,
-                    1);
+      gemm::gemm<A>(m, width, n, A(1), scores, n, 1, vp + j * v.stride(2), v.stride(2), v.stride(3),
+                    A(1), sums, width, 1);
     }
     A* op = const_cast<A*>(at(out, b, h)) + first * out.stride(2);
     A* lp = static_cast<A*>(lse.mutable_data_ptr()) + index * q.size(2) + first;
     for (int64_t r = 0; r < m; ++r) {
       const double inverse = total[r] == 0 ? 0.0 : 1.0 / total[r];
-      for (int64_t c = 0; c < width; ++c) op[r * out.stride(2) + c * out.stride(3)] = sums[r * width + c] * static_cast<A>(inverse);
+      for (int64_t c = 0; c < width; ++c)
+        op[r * out.stride(2) + c * out.stride(3)] = sums[r * width + c] * static_cast<A>(inverse);
       lp[r] = static_cast<A>(top[r] + std::log(total[r]));
     }
   }
@@ -156,22 +164,26 @@ DimVector output_strides(const Tensor& q, IntArrayRef sizes) {
   }
   return strides;
 }
-}  // namespace
+} // namespace
 
-std::tuple<Tensor, Tensor> flash_attention_meta(const Tensor& query, const Tensor& key, const Tensor& value,
-                                                double dropout_p, bool /*is_causal*/,
+std::tuple<Tensor, Tensor> flash_attention_meta(const Tensor& query, const Tensor& key,
+                                                const Tensor& value, double dropout_p,
+                                                bool /*is_causal*/,
                                                 const std::optional<Tensor>& /*attn_mask*/,
                                                 std::optional<double> /*scale*/) {
   check_flash(query, key, value, dropout_p);
   const int64_t sizes[] = {query.size(0), query.size(1), query.size(2), value.size(3)};
   const ScalarType compute = query.scalar_type() == kDouble ? kDouble : kFloat;
-  return {at::detail::empty_strided(sizes, output_strides(query, sizes), query.scalar_type(), query.device()),
+  return {at::detail::empty_strided(sizes, output_strides(query, sizes), query.scalar_type(),
+                                    query.device()),
           at::detail::empty(IntArrayRef(sizes, 3), compute, query.device())};
 }
 
-std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor& key, const Tensor& value,
-                                               double dropout_p, bool is_causal,
-                                               const std::optional<Tensor>& attn_mask, std::optional<double> scale) {
+std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor& key,
+                                               const Tensor& value, double dropout_p,
+                                               bool is_causal,
+                                               const std::optional<Tensor>& attn_mask,
+                                               std::optional<double> scale) {
   check_flash(query, key, value, dropout_p);
   const ScalarType dtype = query.scalar_type(), compute = dtype == kDouble ? kDouble : kFloat;
   const Tensor q = query.to(compute), k = key.to(compute), v = value.to(compute);
@@ -181,17 +193,19 @@ std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor
   const Tensor out = at::detail::empty_strided(sizes, output_strides(query, sizes), compute);
   const Tensor lse = at::detail::empty(IntArrayRef(sizes, 3), compute);
   const double factor = scale_of(query, scale);
-  if (compute == kDouble) Flash<double>(q, k, v, bias, out, lse, factor, is_causal).run();
-  else Flash<float>(q, k, v, bias, out, lse, factor, is_causal).run();
+  if (compute == kDouble)
+    Flash<double>(q, k, v, bias, out, lse, factor, is_causal).run();
+  else
+    Flash<float>(q, k, v, bias, out, lse, factor, is_causal).run();
   return {out.to(dtype), lse};
 }
 
 // The probabilities are computed again from the saved logarithms of their sums.
-std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& grad_out, const Tensor& query,
-                                                            const Tensor& key, const Tensor& value, const Tensor& out,
-                                                            const Tensor& logsumexp, double dropout_p, bool is_causal,
-                                                            const std::optional<Tensor>& attn_mask,
-                                                            std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor>
+flash_attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key,
+                         const Tensor& value, const Tensor& out, const Tensor& logsumexp,
+                         double dropout_p, bool is_causal, const std::optional<Tensor>& attn_mask,
+                         std::optional<double> scale) {
   check_flash(query, key, value, dropout_p);
   const ScalarType dtype = query.scalar_type(), compute = dtype == kDouble ? kDouble : kFloat;
   const Tensor q = query.to(compute), g = grad_out.to(compute);
@@ -200,12 +214,16 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& grad_o
   const auto spread = [&](const Tensor& t) {
     const Tensor c = t.to(compute);
     if (group == 1) return c;
-    return c.unsqueeze(2).expand({c.size(0), c.size(1), group, c.size(2), c.size(3)}).reshape({c.size(0), q.size(1), c.size(2), c.size(3)});
+    return c.unsqueeze(2)
+        .expand({c.size(0), c.size(1), group, c.size(2), c.size(3)})
+        .reshape({c.size(0), q.size(1), c.size(2), c.size(3)});
   };
   const auto gather = [&](const Tensor& t, const Tensor& like) {
     if (group == 1) return t.to(dtype);
     const int64_t dim = 2;
-    return at::sum(t.reshape({like.size(0), like.size(1), group, like.size(2), like.size(3)}), IntArrayRef(&dim, 1)).to(dtype);
+    return at::sum(t.reshape({like.size(0), like.size(1), group, like.size(2), like.size(3)}),
+                   IntArrayRef(&dim, 1))
+        .to(dtype);
   };
   const Tensor k = spread(key), v = spread(value);
   const double factor = scale_of(query, scale);
@@ -216,12 +234,15 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& grad_o
   }
   Tensor p = at::exp(at::sub(scores, logsumexp.to(compute).unsqueeze(-1)));
   // Rows without any key have the logarithm -inf.
-  p = at::masked_fill(p, at::eq(logsumexp, -std::numeric_limits<double>::infinity()).unsqueeze(-1), 0.0);
+  p = at::masked_fill(p, at::eq(logsumexp, -std::numeric_limits<double>::infinity()).unsqueeze(-1),
+                      0.0);
   if (is_causal) p = at::tril(p);
   const int64_t last = -1;
   const Tensor row = at::sum(at::mul(g, out.to(compute)), IntArrayRef(&last, 1), true);
-  const Tensor to_scores = at::mul(at::mul(p, at::sub(at::matmul(g, v.transpose(-2, -1)), row)), factor);
-  return {at::matmul(to_scores, k).to(dtype), gather(at::matmul(to_scores.transpose(-2, -1), q), key),
+  const Tensor to_scores =
+      at::mul(at::mul(p, at::sub(at::matmul(g, v.transpose(-2, -1)), row)), factor);
+  return {at::matmul(to_scores, k).to(dtype),
+          gather(at::matmul(to_scores.transpose(-2, -1), q), key),
           gather(at::matmul(p.transpose(-2, -1), g), value)};
 }
-}  // namespace at::native
+} // namespace at::native

@@ -7,6 +7,7 @@
 #include <ATen/native/factory/Native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
 namespace {
@@ -248,17 +249,27 @@ std::pair<int64_t, int64_t> triangle_row(int64_t i, int64_t col, int64_t offset,
   return lower ? std::make_pair(int64_t(0), clamp(i + offset + 1)) : std::make_pair(clamp(i + offset), col);
 }
 
+// The size of the triangle. Rows are empty, then grow by one each, then are full (the upper triangle is
+// what the lower one leaves), so no loop over the rows is needed.
+int64_t triangle_count(int64_t row, int64_t col, int64_t offset, bool lower) {
+  int64_t whole = 0;
+  TORCH_CHECK(!c10::mul_overflows(row, col, &whole), "a triangle of ", row, " x ", col, " is too large");
+  if (row == 0 || col == 0) return 0;
+  if (!lower) return whole - triangle_count(row, col, offset - 1, true);
+  using Wide = __int128;  // col - offset may pass 2^63
+  const Wide first = std::max<int64_t>(0, -offset);  // the first row that is not empty
+  if (first >= row) return 0;
+  const Wide full = std::max(first, std::min(Wide(row), Wide(col) - offset - 1));  // the first full row
+  return static_cast<int64_t>((full - first) * (2 * Wide(offset) + first + full + 1) / 2 + (row - full) * col);
+}
+
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<ScalarType> dtype,
                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(row >= 0, "row must be non-negative, got", row);
   TORCH_CHECK(col >= 0, "col must be non-negative, got", col);
   TORCH_CHECK(!layout || *layout == Layout::Strided, "only support layout=torch.strided, got ", *layout);
   TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset, " is too large");
-  int64_t count = 0;
-  for (int64_t i = 0; i < row; ++i) {
-    const auto [first, last] = triangle_row(i, col, offset, lower);
-    count += last - first;
-  }
+  const int64_t count = triangle_count(row, col, offset, lower);
   Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
   if (out.is_meta()) return out;
   dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices", [&](auto tag) {

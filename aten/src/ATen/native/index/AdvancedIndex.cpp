@@ -18,8 +18,8 @@ bool is_mask(const Tensor& t) { return t.scalar_type() == kBool || t.scalar_type
 
 using Slots = c10::SmallVector<Tensor, 8>;
 
-// One slot per dimension of self: an index tensor or nothing. Masks are replaced by the coordinates of
-// their true elements.
+// One slot per dimension of self: an index tensor or nothing. Masks are replaced by the coordinates
+// of their true elements.
 Slots expand_masks(const Tensor& self, OptionalTensorList indices) {
   Slots slots;
   for (const std::optional<Tensor>& given : indices) {
@@ -31,9 +31,10 @@ Slots expand_masks(const Tensor& self, OptionalTensorList indices) {
     const ScalarType dtype = t.scalar_type();
     TORCH_CHECK_INDEX(dtype == kLong || dtype == kInt || is_mask(t),
                       "tensors used as indices must be long, int, byte or bool tensors");
-    TORCH_CHECK_INDEX(t.device() == self.device() || t.is_cpu(),
-                      "indices should be either on cpu or on the same device as the indexed tensor (",
-                      self.device(), ")");
+    TORCH_CHECK_INDEX(
+        t.device() == self.device() || t.is_cpu(),
+        "indices should be either on cpu or on the same device as the indexed tensor (",
+        self.device(), ")");
     if (!is_mask(t)) {
       slots.push_back(t);
       continue;
@@ -71,8 +72,9 @@ bool broadcast_into(DimVector& shape, IntArrayRef other) {
     if (!shapes.empty()) shapes += ", ";
     append(shapes, t.sizes());
   }
-  TORCH_CHECK_INDEX(false, "shape mismatch: indexing tensors could not be broadcast together with "
-                           "shapes ",
+  TORCH_CHECK_INDEX(false,
+                    "shape mismatch: indexing tensors could not be broadcast together with "
+                    "shapes ",
                     shapes);
 }
 
@@ -86,9 +88,8 @@ DimVector indexed_first(const Slots& slots, int64_t ndim) {
   return order;
 }
 
-template <class I>
-void add_offsets(const I* index, int64_t n, int64_t size, int64_t dim, int64_t stride, bool first,
-                 int64_t* out) {
+template <class I> void add_offsets(const I* index, int64_t n, int64_t size, int64_t dim,
+                                    int64_t stride, bool first, int64_t* out) {
   parallel_for(0, n, 32768, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t v = index[i];
@@ -99,7 +100,7 @@ void add_offsets(const I* index, int64_t n, int64_t size, int64_t dim, int64_t s
   });
 }
 
-}  // namespace
+} // namespace
 
 void check_mask_shape(const Tensor& self, const Tensor& mask, int64_t dim) {
   TORCH_CHECK_INDEX(dim + mask.dim() <= self.dim(), "too many indices for tensor of dimension ",
@@ -129,11 +130,14 @@ AdvancedIndex::AdvancedIndex(const Tensor& given, OptionalTensorList given_indic
   for (size_t i = 0; i < slots.size(); ++i) {
     if (!slots[i].defined()) continue;
     const int64_t at = static_cast<int64_t>(i);
-    if (last < 0) first = at;
-    else adjacent = adjacent && at == last + 1;
+    if (last < 0)
+      first = at;
+    else
+      adjacent = adjacent && at == last + 1;
     last = at;
     indices.push_back(slots[i]);
-    if (!broadcast_into(shape, slots[i].sizes())) throw_index_shapes({indices.data(), indices.size()});
+    if (!broadcast_into(shape, slots[i].sizes()))
+      throw_index_shapes({indices.data(), indices.size()});
   }
   if (adjacent) {
     self = given;
@@ -170,8 +174,8 @@ DimVector AdvancedIndex::result_strides(IntArrayRef sizes) const {
   for (int64_t d = first + index_dims; d < ndim; ++d)
     strides[d] = self.stride(d - index_dims + static_cast<int64_t>(indices.size()));
   operands.push_back(detail::view_of(self, sizes, strides, self.storage_offset()));
-  // Where the result has size 1 a stride still takes part in the order: the one that the index tensor
-  // has there once it is shaped like the result.
+  // Where the result has size 1 a stride still takes part in the order: the one that the index
+  // tensor has there once it is shaped like the result.
   DimVector padded(static_cast<size_t>(ndim), 1);
   for (int64_t d = 0; d < index_dims; ++d) padded[first + d] = shape[d];
   for (const Tensor& t : indices) {
@@ -198,9 +202,11 @@ void AdvancedIndex::offsets(Offsets& out) const {
     const int64_t size = self.size(dim), stride = self.stride(dim) * itemsize;
     // Messages number the indexed dimensions, as PyTorch's do.
     if (t.scalar_type() == kLong)
-      add_offsets(t.data_ptr<int64_t>(), n, size, static_cast<int64_t>(k), stride, k == 0, out.data());
+      add_offsets(t.data_ptr<int64_t>(), n, size, static_cast<int64_t>(k), stride, k == 0,
+                  out.data());
     else
-      add_offsets(t.data_ptr<int32_t>(), n, size, static_cast<int64_t>(k), stride, k == 0, out.data());
+      add_offsets(t.data_ptr<int32_t>(), n, size, static_cast<int64_t>(k), stride, k == 0,
+                  out.data());
   }
 }
 
@@ -214,7 +220,8 @@ RowWalk AdvancedIndex::walk(const Tensor& linear, const Offsets& offsets,
   for (int64_t d = 0; d < first; ++d)
     w.before.add(self.size(d), self.stride(d) * itemsize, strides[d] * itemsize);
   for (int64_t d = first + indexed; d < self.dim(); ++d)
-    w.after.add(self.size(d), self.stride(d) * itemsize, strides[d - indexed + index_dims] * itemsize);
+    w.after.add(self.size(d), self.stride(d) * itemsize,
+                strides[d - indexed + index_dims] * itemsize);
   w.count = static_cast<int64_t>(offsets.size());
   w.offsets = offsets.data();
   w.itemsize = itemsize;
@@ -242,4 +249,4 @@ RowWalk AdvancedIndex::walk(const Tensor& linear, const Offsets& offsets,
   return w;
 }
 
-}  // namespace at::native
+} // namespace at::native

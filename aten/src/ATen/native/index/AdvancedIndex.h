@@ -1,6 +1,6 @@
 // What self[indices] means: masks become positions, index tensors are broadcast together, and the
-// result's shape and strides follow. Shared by index, index_put and their gradients' relatives; reads
-// index values only to expand masks and to compute offsets.
+// result's shape and strides follow. Shared by index, index_put and their gradients' relatives;
+// reads index values only to expand masks and to compute offsets.
 #pragma once
 #include <ATen/native/index/IndexUtil.h>
 
@@ -9,10 +9,10 @@ namespace at::native {
 struct AdvancedIndex {
   // self, with the indexed dimensions next to each other (in front when they were not).
   Tensor self;
-  int64_t first = 0;  // the first indexed dimension
+  int64_t first = 0; // the first indexed dimension
   // One int64 or int32 tensor per indexed dimension.
   c10::SmallVector<Tensor, 4> indices;
-  DimVector shape;  // of the index tensors together
+  DimVector shape; // of the index tensors together
 
   // Errors (IndexError) for wrong dtypes, masks of another shape, too many indices, shapes that do
   // not broadcast. Masks need real data.
@@ -35,4 +35,4 @@ const Tensor* full_mask(const Tensor& self, OptionalTensorList indices);
 // Checks that a mask fits dimensions of self from `dim` on.
 void check_mask_shape(const Tensor& self, const Tensor& mask, int64_t dim);
 
-}  // namespace at::native
+} // namespace at::native

@@ -52,4 +52,4 @@ Tensor value_selecting_reduction_backward(const Tensor& grad, int64_t dim, const
   return at::scatter(zeros, dim, indices.unsqueeze(dim), grad.unsqueeze(dim));
 }
 
-}  // namespace at::native
+} // namespace at::native

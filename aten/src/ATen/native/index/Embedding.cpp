@@ -19,13 +19,14 @@ namespace at::native {
 namespace {
 
 void check_index_type(const Tensor& indices, const char* name) {
-  TORCH_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt,
-              "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-              "Long, Int; but got torch.", indices.scalar_type(),
-              "Tensor instead (while checking arguments for ", name, ")");
+  TORCH_CHECK(
+      indices.scalar_type() == kLong || indices.scalar_type() == kInt,
+      "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+      "Long, Int; but got torch.",
+      indices.scalar_type(), "Tensor instead (while checking arguments for ", name, ")");
 }
 
-}  // namespace
+} // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
                  bool scale_grad_by_freq, bool sparse) {
@@ -58,8 +59,8 @@ std::vector<int64_t> frequencies(const int64_t* index, int64_t n, int64_t rows) 
 
 // The positions that carry a gradient, with the row each goes to.
 struct Lookups {
-  Offsets to;    // bytes into the result
-  Offsets from;  // bytes into the gradient
+  Offsets to;   // bytes into the result
+  Offsets from; // bytes into the gradient
   int64_t count = 0;
 
   Lookups(const int64_t* index, int64_t n, int64_t rows, int64_t padding, int64_t row_bytes) {
@@ -75,8 +76,7 @@ struct Lookups {
   }
 };
 
-template <class T>
-void scale_rows(T* data, int64_t width, const std::vector<int64_t>& counts) {
+template <class T> void scale_rows(T* data, int64_t width, const std::vector<int64_t>& counts) {
   using C = typename Computed<T>::type;
   for (size_t r = 0; r < counts.size(); ++r) {
     if (counts[r] < 2) continue;
@@ -91,7 +91,7 @@ void scale_rows(T* data, int64_t width, const std::vector<int64_t>& counts) {
   }
 }
 
-}  // namespace
+} // namespace
 
 Tensor embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& indices,
                                     int64_t num_weights, int64_t padding_idx,
@@ -116,7 +116,8 @@ Tensor embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& ind
   walk.offsets = lookups.to.data();
   walk.linear_offsets = lookups.from.data();
   walk.itemsize = grad.itemsize();
-  run_ordered(walk, bytes_of(result), bytes_of(grad), add_loops(grad.scalar_type(), "embedding_backward"));
+  run_ordered(walk, bytes_of(result), bytes_of(grad),
+              add_loops(grad.scalar_type(), "embedding_backward"));
   if (!scale_grad_by_freq) return result;
   // All lookups of a row have the same weight, so the sum can be divided.
   const std::vector<int64_t> counts = frequencies(index, n, num_weights);
@@ -139,21 +140,24 @@ Tensor embedding_dense_backward_meta(const Tensor& grad_output, const Tensor& in
 
 namespace {
 
-template <class T>
-double row_norm(const T* row, int64_t n, int64_t stride, double p) {
+template <class T> double row_norm(const T* row, int64_t n, int64_t stride, double p) {
   double sum = 0, largest = 0;
   for (int64_t j = 0; j < n; ++j) {
     const double v = std::abs(static_cast<double>(load_computed(row[j * stride])));
-    if (p == 2) sum += v * v;
-    else if (p == 1) sum += v;
-    else if (std::isinf(p)) largest = std::max(largest, v);
-    else sum += p == 0 ? (v != 0) : std::pow(v, p);
+    if (p == 2)
+      sum += v * v;
+    else if (p == 1)
+      sum += v;
+    else if (std::isinf(p))
+      largest = std::max(largest, v);
+    else
+      sum += p == 0 ? (v != 0) : std::pow(v, p);
   }
   if (std::isinf(p)) return largest;
   return p == 2 ? std::sqrt(sum) : p == 1 || p == 0 ? sum : std::pow(sum, 1 / p);
 }
 
-}  // namespace
+} // namespace
 
 Tensor& embedding_renorm_cpu_(Tensor& self, const Tensor& indices, double max_norm,
                               double norm_type) {
@@ -217,4 +221,4 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   return at::scatter(at::zeros(shape, self.options()), -1, self.unsqueeze(-1), Scalar(1));
 }
 
-}  // namespace at::native
+} // namespace at::native

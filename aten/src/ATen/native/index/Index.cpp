@@ -74,7 +74,7 @@ void put_values(const AdvancedIndex& plan, const Tensor& values, bool accumulate
   run_ordered(walk, bytes_of(plan.self), bytes_of(fitted), loops);
 }
 
-}  // namespace
+} // namespace
 
 Tensor index_cpu(const Tensor& self, OptionalTensorList indices) {
   if (const Tensor* mask = full_mask(self, indices)) return masked_select_cpu(self, *mask);
@@ -96,7 +96,7 @@ Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
 
 Tensor& index_put_impl_cpu_(Tensor& self, OptionalTensorList indices, const Tensor& values,
                             bool accumulate, bool unsafe) {
-  static_cast<void>(unsafe);  // indices are always checked
+  static_cast<void>(unsafe); // indices are always checked
   check_put(self, values, indices);
   const Tensor* mask = accumulate || values.dim() != 0 ? nullptr : full_mask(self, indices);
   if (mask != nullptr) return masked_fill_same_dtype_(self, *mask, values);
@@ -160,15 +160,17 @@ std::vector<std::optional<Tensor>> clamped(const Tensor& self, OptionalTensorLis
       out.emplace_back();
       continue;
     }
-    TORCH_CHECK_INDEX(static_cast<int64_t>(d) < self.dim(), "too many indices for tensor of "
-                      "dimension ", self.dim(), " (got ", indices.size(), ")");
+    TORCH_CHECK_INDEX(static_cast<int64_t>(d) < self.dim(),
+                      "too many indices for tensor of "
+                      "dimension ",
+                      self.dim(), " (got ", indices.size(), ")");
     const int64_t size = self.size(static_cast<int64_t>(d));
     out.emplace_back(at::clamp(*indices[d], Scalar(-size), Scalar(size - 1)));
   }
   return out;
 }
 
-}  // namespace
+} // namespace
 
 Tensor _unsafe_masked_index(const Tensor& self, const Tensor& mask, OptionalTensorList indices,
                             const Scalar& fill) {
@@ -192,4 +194,4 @@ Tensor _unsafe_masked_index_put_accumulate(const Tensor& self, const Tensor& mas
   return at::index_put(self, safe, at::masked_fill(values, at::logical_not(mask), 0), true);
 }
 
-}  // namespace at::native
+} // namespace at::native

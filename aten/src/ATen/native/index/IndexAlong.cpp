@@ -15,9 +15,7 @@ namespace at {
 namespace native {
 namespace {
 
-bool is_index_dtype(const Tensor& t) {
-  return t.scalar_type() == kLong || t.scalar_type() == kInt;
-}
+bool is_index_dtype(const Tensor& t) { return t.scalar_type() == kLong || t.scalar_type() == kInt; }
 
 // "3 4": the sizes without one dimension, as PyTorch prints slices.
 std::string slice_text(const Tensor& t, int64_t dim) {
@@ -52,10 +50,9 @@ void check_copy_shapes(const Tensor& self, int64_t dim, const Tensor& index, con
               "slice shape: ",
               own, " at dimension ", dim, " and source slice shape: ", other, " at dimension ", dim,
               ".");
-  TORCH_CHECK_INDEX(source.dim() == 0 || count == source.size(dim),
-                    "index_copy_(): Number of indices (", count,
-                    ") should be equal to source.size(dim) (",
-                    source.dim() == 0 ? 1 : source.size(dim), ")");
+  TORCH_CHECK_INDEX(
+      source.dim() == 0 || count == source.size(dim), "index_copy_(): Number of indices (", count,
+      ") should be equal to source.size(dim) (", source.dim() == 0 ? 1 : source.size(dim), ")");
 }
 
 [[noreturn]] void throw_copy_range(int64_t index, int64_t dim, int64_t size) {
@@ -63,8 +60,8 @@ void check_copy_shapes(const Tensor& self, int64_t dim, const Tensor& index, con
                     " with size ", size);
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -76,8 +73,10 @@ void meta_index_select(OutputBuilder& out, const Tensor& self, int64_t dim, cons
               " value(s)");
   TORCH_CHECK(native::is_index_dtype(index),
               "index_select(): Expected dtype int32 or int64 for index");
-  TORCH_CHECK(self.device() == index.device(), "Expected all tensors to be on the same device, but "
-              "got self on ", self.device(), " and index on ", index.device());
+  TORCH_CHECK(self.device() == index.device(),
+              "Expected all tensors to be on the same device, but "
+              "got self on ",
+              self.device(), " and index on ", index.device());
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[d] = index.numel();
   TORCH_CHECK(sizes.empty() || index.numel() == 0 || self.size(d) > 0,
@@ -105,11 +104,13 @@ void meta_index_copy(OutputBuilder& out, const Tensor& self, int64_t dim, const 
     assert_no_overlap(target, index);
     assert_no_overlap(target, source);
   }
-  if (out.is_inplace()) out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
-  else out.set_on(0, self.sizes(), self.scalar_type(), self.device());
+  if (out.is_inplace())
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
+  else
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device());
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -144,8 +145,10 @@ namespace {
 void check_fill(const Tensor& self, const Tensor& index) {
   TORCH_CHECK_INDEX(index.scalar_type() == kLong, "index_fill_(): Expected dtype int64 for index.");
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
-  TORCH_CHECK(self.device() == index.device(), "Expected all tensors to be on the same device, but "
-              "got self on ", self.device(), " and index on ", index.device());
+  TORCH_CHECK(self.device() == index.device(),
+              "Expected all tensors to be on the same device, but "
+              "got self on ",
+              self.device(), " and index on ", index.device());
   assert_no_internal_overlap(self);
   assert_no_overlap(self, index);
 }
@@ -156,11 +159,13 @@ void check_fill_value(const Tensor& self, const Scalar& value) {
 }
 
 void check_zero_dim(const Tensor& value) {
-  TORCH_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got "
-              "tensor with ", value.dim(), " dimension(s).");
+  TORCH_CHECK(value.dim() == 0,
+              "index_fill_ only supports a 0-dimensional value tensor, but got "
+              "tensor with ",
+              value.dim(), " dimension(s).");
 }
 
-}  // namespace
+} // namespace
 
 Tensor& index_fill_scalar_cpu_(Tensor& self, int64_t dim, const Tensor& index,
                                const Scalar& value) {
@@ -210,5 +215,5 @@ Tensor index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index,
   return at::_ops::index_fill__int_Tensor::call(result, dim, index, value);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -1,5 +1,5 @@
-// index_add and index_reduce: slices of the source are combined, in the order of the indices, into the
-// slices of self that the indices name.
+// index_add and index_reduce: slices of the source are combined, in the order of the indices, into
+// the slices of self that the indices name.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -15,8 +15,9 @@ namespace {
 
 void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& source) {
-  TORCH_CHECK_INDEX(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ",
-                    index.dim(), " with type: ", index.scalar_type(), " and size: ", index.sizes());
+  TORCH_CHECK_INDEX(index.dim() <= 1, name,
+                    "(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                    " with type: ", index.scalar_type(), " and size: ", index.sizes());
   TORCH_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, name,
               "(): Expected dtype int32/int64 for index but got: ", index.scalar_type());
   TORCH_CHECK(self.scalar_type() == source.scalar_type(), name, "(): self (", self.scalar_type(),
@@ -31,8 +32,10 @@ void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, cons
   bool fits = self.dim() == source.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d)
     fits = d == dim || self.size(d) == source.size(d);
-  TORCH_CHECK(fits, "source tensor shape must match self tensor shape, excluding the specified "
-              "dimension. Got self.shape = ", self.sizes(), " source.shape = ", source.sizes());
+  TORCH_CHECK(fits,
+              "source tensor shape must match self tensor shape, excluding the specified "
+              "dimension. Got self.shape = ",
+              self.sizes(), " source.shape = ", source.sizes());
   TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
               "Expected all tensors to be on the same device, but got self on ", self.device(),
               ", index on ", index.device(), " and source on ", source.device());
@@ -46,8 +49,10 @@ void set_like_self(OutputBuilder& out, const Tensor& self, const Tensor& index,
     assert_no_overlap(target, index);
     assert_no_overlap(target, source);
   }
-  if (out.is_inplace()) out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
-  else out.set_on(0, self.sizes(), self.scalar_type(), self.device());
+  if (out.is_inplace())
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
+  else
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device());
 }
 
 // The walk of a checked call.
@@ -71,8 +76,8 @@ struct Along {
   }
 };
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -94,7 +99,7 @@ void meta_index_reduce(OutputBuilder& out, const Tensor& self, int64_t dim, cons
   native::set_like_self(out, self, index, source);
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -106,8 +111,10 @@ void index_add_cpu(const Tensor& self, int64_t dim, const Tensor& index, const T
     using T = typename decltype(tag)::type;
     using C = typename Computed<T>::type;
     const C factor = alpha.to<C>();
-    if (factor == C(1)) along.run(combine_loops<T, AddOp>());
-    else along.run(combine_loops<T, AddOp, true>(), &factor);
+    if (factor == C(1))
+      along.run(combine_loops<T, AddOp>());
+    else
+      along.run(combine_loops<T, AddOp, true>(), &factor);
   });
 }
 
@@ -141,5 +148,5 @@ void index_reduce_cpu(const Tensor& self, int64_t dim, const Tensor& index, cons
   divide_by_counts(along.target, counts);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

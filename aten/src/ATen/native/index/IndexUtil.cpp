@@ -64,10 +64,9 @@ RowWalk walk_along(const Tensor& indexed, const Tensor& linear, int64_t dim) {
 
 RowLoops add_loops(ScalarType dtype, const char* name) {
   RowLoops loops{};
-  dtype_switch<AllTypesAndBool>(dtype, name, [&](auto tag) {
-    loops = combine_loops<typename decltype(tag)::type, AddOp>();
-  });
+  dtype_switch<AllTypesAndBool>(
+      dtype, name, [&](auto tag) { loops = combine_loops<typename decltype(tag)::type, AddOp>(); });
   return loops;
 }
 
-}  // namespace at::native
+} // namespace at::native

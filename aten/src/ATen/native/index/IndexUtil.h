@@ -1,5 +1,5 @@
-// Small pieces that the indexing operators share: index tensors in one form, offsets from indices, and
-// the walk along one dimension.
+// Small pieces that the indexing operators share: index tensors in one form, offsets from indices,
+// and the walk along one dimension.
 #pragma once
 #include <ATen/native/index/RowWalk.h>
 
@@ -7,8 +7,8 @@
 
 namespace at::native {
 
-// A list of numbers that are all about to be written: short ones without allocation, long ones without
-// being filled first.
+// A list of numbers that are all about to be written: short ones without allocation, long ones
+// without being filled first.
 class Offsets {
  public:
   // Contents are not kept.
@@ -45,9 +45,11 @@ bool surely_disjoint(const Tensor& t);
 
 // Error handed to check_indices.
 using OutOfRange = void (*)(int64_t index, int64_t dim, int64_t size);
-[[noreturn]] void throw_index_out_of_bounds(int64_t index, int64_t dim, int64_t size);    // IndexError
-[[noreturn]] void throw_runtime_out_of_bounds(int64_t index, int64_t dim, int64_t size);  // RuntimeError
-[[noreturn]] void throw_out_of_range_in_self(int64_t index, int64_t dim, int64_t size);   // IndexError
+[[noreturn]] void throw_index_out_of_bounds(int64_t index, int64_t dim, int64_t size); // IndexError
+[[noreturn]] void throw_runtime_out_of_bounds(int64_t index, int64_t dim,
+                                              int64_t size); // RuntimeError
+[[noreturn]] void throw_out_of_range_in_self(int64_t index, int64_t dim,
+                                             int64_t size); // IndexError
 
 // offsets[i] = index[i] * stride for n indices, all checked against `size`. wrap: negative indices
 // count from the end. The lowest bad position is reported.
@@ -60,4 +62,4 @@ RowWalk walk_along(const Tensor& indexed, const Tensor& linear, int64_t dim);
 
 inline char* bytes_of(const Tensor& t) { return static_cast<char*>(t.data_ptr()); }
 
-}  // namespace at::native
+} // namespace at::native

@@ -25,9 +25,9 @@ void check_isin(ScalarType elements, ScalarType tests) {
   check_dtype(tests);
 }
 
-template <class T>
-void find(const T* elements, int64_t n, const std::vector<typename Computed<T>::type>& tests,
-          bool invert, bool* out) {
+template <class T> void find(const T* elements, int64_t n,
+                             const std::vector<typename Computed<T>::type>& tests, bool invert,
+                             bool* out) {
   using C = typename Computed<T>::type;
   const bool scan = tests.size() <= 16;
   parallel_for(0, n, scan ? 16384 : 4096, [&](int64_t begin, int64_t end) {
@@ -46,8 +46,8 @@ void find(const T* elements, int64_t n, const std::vector<typename Computed<T>::
   });
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -59,7 +59,7 @@ void meta_isin(OutputBuilder& out, const Tensor& elements, const Tensor& test_el
   out.set_on(0, elements.sizes(), kBool, elements.device());
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -95,5 +95,5 @@ Tensor isin_scalar_tensor(const Scalar& element, const Tensor& test_elements, bo
   return at::isin(detail::wrapped_number(element), test_elements, assume_unique, invert);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -12,7 +12,8 @@
 namespace at::native {
 namespace {
 
-// Written for the vectoriser: every element is stored, chosen between its old value and the new one.
+// Written for the vectoriser: every element is stored, chosen between its old value and the new
+// one.
 template <class U>
 __attribute__((optimize("O3"))) void fill_dense(U* to, const uint8_t* mask, int64_t n, U value) {
   for (int64_t i = 0; i < n; ++i) to[i] = mask[i] ? value : to[i];
@@ -45,7 +46,7 @@ __attribute__((optimize("O3"))) void to_true(const T* from, uint8_t* to, int64_t
   }
 }
 
-}  // namespace
+} // namespace
 
 Tensor& masked_fill_same_dtype_(Tensor& self, const Tensor& mask, const Tensor& value) {
   const void* data = value.data_ptr();
@@ -55,7 +56,8 @@ Tensor& masked_fill_same_dtype_(Tensor& self, const Tensor& mask, const Tensor& 
   iter.build();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using U = typename decltype(tag)::type;
-    iter.for_each([data](char* const* d, const int64_t* s, int64_t n) { fill_row<U>(d, s, n, data); });
+    iter.for_each(
+        [data](char* const* d, const int64_t* s, int64_t n) { fill_row<U>(d, s, n, data); });
   });
   self.unsafeGetTensorImpl()->bump_version();
   return self;
@@ -95,10 +97,11 @@ Tensor true_bytes(const Tensor& t) {
   dtype_switch<AllTypesAndFloat8>(t.scalar_type(), "nonzero_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(source.data_ptr());
-    parallel_for(0, source.numel(), TrueCounts::kGrain,
-                 [=](int64_t begin, int64_t end) { to_true(from + begin, to + begin, end - begin); });
+    parallel_for(0, source.numel(), TrueCounts::kGrain, [=](int64_t begin, int64_t end) {
+      to_true(from + begin, to + begin, end - begin);
+    });
   });
   return result;
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -16,8 +16,8 @@ int64_t count_true(const uint8_t* mask, int64_t n);
 // write its part of a compacted result on its own.
 struct TrueCounts {
   static constexpr int64_t kGrain = 32768;
-  int64_t chunk;                // elements per chunk
-  std::vector<int64_t> before;  // one per chunk, then the total
+  int64_t chunk;               // elements per chunk
+  std::vector<int64_t> before; // one per chunk, then the total
   int64_t total() const { return before.back(); }
   TrueCounts(const uint8_t* mask, int64_t n);
 };
@@ -25,4 +25,4 @@ struct TrueCounts {
 // t != 0 as contiguous bytes; the tensor itself where it is a contiguous bool tensor.
 Tensor true_bytes(const Tensor& t);
 
-}  // namespace at::native
+} // namespace at::native

@@ -33,8 +33,10 @@ Tensor expanded_copy(const Tensor& self, const Tensor& mask) {
 }
 
 void check_same_device(const Tensor& self, const Tensor& mask) {
-  TORCH_CHECK(self.device() == mask.device(), "expected self and mask to be on the same device, but "
-              "got mask on ", mask.device(), " and self on ", self.device());
+  TORCH_CHECK(self.device() == mask.device(),
+              "expected self and mask to be on the same device, but "
+              "got mask on ",
+              mask.device(), " and self on ", self.device());
 }
 
 void check_fill_mask(const Tensor& self, const Tensor& mask) {
@@ -45,8 +47,10 @@ void check_fill_mask(const Tensor& self, const Tensor& mask) {
 }
 
 void check_fill_value(const Tensor& value) {
-  TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got "
-              "tensor with ", value.dim(), " dimension(s).");
+  TORCH_CHECK(value.dim() == 0,
+              "masked_fill_ only supports a 0-dimensional value tensor, but got "
+              "tensor with ",
+              value.dim(), " dimension(s).");
 }
 
 void warn_expanded(const Tensor& self) {
@@ -59,7 +63,7 @@ void warn_expanded(const Tensor& self) {
   }
 }
 
-}  // namespace
+} // namespace
 
 Tensor& masked_fill_scalar_cpu_(Tensor& self, const Tensor& mask, const Scalar& value) {
   check_fill_mask(self, mask);
@@ -124,15 +128,17 @@ const uint8_t* mask_bytes(const Tensor& mask) {
 
 void check_select(const Tensor& self, const Tensor& mask) {
   TORCH_CHECK(mask.scalar_type() == kBool, "masked_select: expected BoolTensor for mask");
-  TORCH_CHECK(self.device() == mask.device(), "Expected all tensors to be on the same device, but "
-              "got self on ", self.device(), " and mask on ", mask.device());
+  TORCH_CHECK(self.device() == mask.device(),
+              "Expected all tensors to be on the same device, but "
+              "got self on ",
+              self.device(), " and mask on ", mask.device());
 }
 
 Tensor in_shape(const Tensor& t, IntArrayRef shape) {
   return (t.sizes() == shape ? t : t.expand(shape)).contiguous();
 }
 
-}  // namespace
+} // namespace
 
 Tensor masked_select_cpu(const Tensor& self, const Tensor& mask) {
   check_select(self, mask);
@@ -148,7 +154,8 @@ Tensor masked_select_cpu(const Tensor& self, const Tensor& mask) {
     const U* source = reinterpret_cast<const U*>(bytes_of(from));
     U* to = reinterpret_cast<U*>(bytes_of(result));
     parallel_for(0, n, TrueCounts::kGrain, [&](int64_t begin, int64_t end) {
-      pack(source, bytes, begin, end, to + counts.before[static_cast<size_t>(begin / counts.chunk)]);
+      pack(source, bytes, begin, end,
+           to + counts.before[static_cast<size_t>(begin / counts.chunk)]);
     });
   });
   return result;
@@ -171,15 +178,17 @@ namespace {
 void check_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   check_same_device(self, mask);
   check_same_device(self, source);
-  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter: expected self and source "
-              "to have same dtypes but got ", self.scalar_type(), " and ", source.scalar_type());
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(),
+              "masked_scatter: expected self and source "
+              "to have same dtypes but got ",
+              self.scalar_type(), " and ", source.scalar_type());
   TORCH_CHECK(mask.scalar_type() == kBool,
               "masked_scatter_ only supports boolean masks, but got mask with dtype ",
               mask.scalar_type());
   assert_no_internal_overlap(self);
 }
 
-}  // namespace
+} // namespace
 
 Tensor& masked_scatter_cpu_(Tensor& self, const Tensor& mask, const Tensor& source) {
   check_scatter(self, mask, source);
@@ -202,8 +211,10 @@ Tensor& masked_scatter_cpu_(Tensor& self, const Tensor& mask, const Tensor& sour
       unpack(to, bytes, begin, end, values + done);
     });
   });
-  if (direct) self.unsafeGetTensorImpl()->bump_version();
-  else self.copy_(target);
+  if (direct)
+    self.unsafeGetTensorImpl()->bump_version();
+  else
+    self.copy_(target);
   return self;
 }
 
@@ -219,4 +230,4 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& sour
   return at::_ops::masked_scatter_::call(result, mask, source);
 }
 
-}  // namespace at::native
+} // namespace at::native

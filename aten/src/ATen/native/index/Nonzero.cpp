@@ -1,6 +1,6 @@
-// nonzero and its relatives. Two passes: count the true elements of each chunk, then let every chunk
-// write its coordinates. A result's columns are contiguous (strides (1, n)), as PyTorch's are, so that
-// the coordinate vectors of indexing by mask are ready-made.
+// nonzero and its relatives. Two passes: count the true elements of each chunk, then let every
+// chunk write its coordinates. A result's columns are contiguous (strides (1, n)), as PyTorch's
+// are, so that the coordinate vectors of indexing by mask are ready-made.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -48,7 +48,7 @@ void write_coordinates(const uint8_t* mask, IntArrayRef sizes, int64_t begin, in
   }
 }
 
-}  // namespace
+} // namespace
 
 Tensor nonzero_cpu(const Tensor& self) {
   const Tensor truth = true_bytes(self);
@@ -81,7 +81,7 @@ Tensor static_result(const Tensor& self, int64_t size) {
   return detail::empty({size, self.dim()}, kLong, self.device());
 }
 
-}  // namespace
+} // namespace
 
 Tensor nonzero_static_cpu(const Tensor& self, int64_t size, int64_t fill_value) {
   Tensor result = static_result(self, size);
@@ -107,4 +107,4 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
 
 Tensor argwhere(const Tensor& self) { return at::nonzero(self); }
 
-}  // namespace at::native
+} // namespace at::native

@@ -29,12 +29,14 @@ Tensor reduction_identity(Reduction kind, ScalarType dtype) {
     return detail::scalar_tensor(low ? -infinity : infinity, dtype);
   }
   Tensor result = detail::empty({}, dtype);
-  dtype_switch<IntegralTypesAndBool>(dtype, low ? "scatter_gather_tensor_cpu_reduce_amax"
-                                                : "scatter_gather_tensor_cpu_reduce_amin",
-                                     [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    *result.data_ptr<T>() = low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-  });
+  dtype_switch<IntegralTypesAndBool>(
+      dtype,
+      low ? "scatter_gather_tensor_cpu_reduce_amax" : "scatter_gather_tensor_cpu_reduce_amin",
+      [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        *result.data_ptr<T>() =
+            low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+      });
   return result;
 }
 
@@ -50,17 +52,15 @@ RowLoops reduction_loops(Reduction kind, ScalarType dtype, const char* name) {
   TORCH_CHECK_NOT_IMPLEMENTED(kind != Reduction::Mean || dtype != kBool, "\"", name,
                               "\" not implemented for 'Bool'");
   if (kind != Reduction::Prod) return add_loops(dtype, name);
-  dtype_switch<AllTypesAndBool>(dtype, name, [&](auto tag) {
-    loops = combine_loops<typename decltype(tag)::type, MulOp>();
-  });
+  dtype_switch<AllTypesAndBool>(
+      dtype, name, [&](auto tag) { loops = combine_loops<typename decltype(tag)::type, MulOp>(); });
   return loops;
 }
 
 namespace {
 
 // Quotient rounded down, for integers; count >= 1.
-template <class T>
-T divide_by_count(T value, int64_t count) {
+template <class T> T divide_by_count(T value, int64_t count) {
   using C = typename Computed<T>::type;
   if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_signed_v<T>) {
@@ -78,24 +78,24 @@ T divide_by_count(T value, int64_t count) {
   }
 }
 
-}  // namespace
+} // namespace
 
 void divide_by_counts(const Tensor& self, const Tensor& counts) {
   TensorIterator iter(self.sizes());
   iter.add_output(self);
   iter.add_input(counts);
   iter.build();
-  dtype_switch<AllTypes>(self.scalar_type(), "scatter_gather_tensor_cpu_reduce_mean",
-                         [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    iter.for_each([](char* const* data, const int64_t* strides, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        T& value = *reinterpret_cast<T*>(data[0] + i * strides[0]);
-        const int64_t count = *reinterpret_cast<const int64_t*>(data[1] + i * strides[1]);
-        if (count > 1) value = divide_by_count(value, count);
-      }
-    });
-  });
+  dtype_switch<AllTypes>(
+      self.scalar_type(), "scatter_gather_tensor_cpu_reduce_mean", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        iter.for_each([](char* const* data, const int64_t* strides, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            T& value = *reinterpret_cast<T*>(data[0] + i * strides[0]);
+            const int64_t count = *reinterpret_cast<const int64_t*>(data[1] + i * strides[1]);
+            if (count > 1) value = divide_by_count(value, count);
+          }
+        });
+      });
 }
 
-}  // namespace at::native
+} // namespace at::native

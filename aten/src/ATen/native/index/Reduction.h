@@ -17,4 +17,4 @@ RowLoops reduction_loops(Reduction kind, ScalarType dtype, const char* name);
 // self /= max(counts, 1) element by element, rounding integers down. counts (int64) broadcasts.
 void divide_by_counts(const Tensor& self, const Tensor& counts);
 
-}  // namespace at::native
+} // namespace at::native

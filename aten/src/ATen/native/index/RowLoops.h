@@ -9,64 +9,48 @@
 namespace at::native {
 
 // The type in which elements of T are combined.
-template <class T>
-struct Computed {
-  using type = T;
-};
-template <>
-struct Computed<c10::Half> {
-  using type = float;
-};
-template <>
-struct Computed<c10::BFloat16> {
-  using type = float;
-};
-template <>
-struct Computed<c10::complex<c10::Half>> {
-  using type = c10::complex<float>;
-};
+template <class T> struct Computed { using type = T; };
+template <> struct Computed<c10::Half> { using type = float; };
+template <> struct Computed<c10::BFloat16> { using type = float; };
+template <> struct Computed<c10::complex<c10::Half>> { using type = c10::complex<float>; };
 
-template <class T>
-inline typename Computed<T>::type load_computed(const T& v) {
+template <class T> inline typename Computed<T>::type load_computed(const T& v) {
   return static_cast<typename Computed<T>::type>(v);
 }
 
-template <class T>
-inline bool is_nan_value(const T& v) {
-  if constexpr (std::is_integral_v<T>) return false;
-  else return v != v;
+template <class T> inline bool is_nan_value(const T& v) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return v != v;
 }
 
 // ---- combinations; NaN wins in Max and Min. Unsigned arithmetic keeps integer overflow defined.
 struct AddOp {
-  template <class C>
-  static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>) return a || b;
+  template <class C> static C apply(C a, C b) {
+    if constexpr (std::is_same_v<C, bool>)
+      return a || b;
     else if constexpr (std::is_integral_v<C>)
       return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else return a + b;
+    else
+      return a + b;
   }
 };
 struct MulOp {
-  template <class C>
-  static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>) return a && b;
+  template <class C> static C apply(C a, C b) {
+    if constexpr (std::is_same_v<C, bool>)
+      return a && b;
     else if constexpr (std::is_integral_v<C>)
       return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    else return a * b;
+    else
+      return a * b;
   }
 };
 struct MaxOp {
-  template <class C>
-  static C apply(C a, C b) {
-    return is_nan_value(a) || a > b ? a : b;
-  }
+  template <class C> static C apply(C a, C b) { return is_nan_value(a) || a > b ? a : b; }
 };
 struct MinOp {
-  template <class C>
-  static C apply(C a, C b) {
-    return is_nan_value(a) || a < b ? a : b;
-  }
+  template <class C> static C apply(C a, C b) { return is_nan_value(a) || a < b ? a : b; }
 };
 
 // ---- moving
@@ -84,14 +68,16 @@ void move_row(char* indexed, char* linear, int64_t n, int64_t si, int64_t sl, co
     *reinterpret_cast<U*>(to + i * st) = *reinterpret_cast<const U*>(from + i * sf);
 }
 
-template <class U, bool kStore>
-void move_points(char* indexed, const int64_t* offsets, char* linear, const int64_t* linear_offsets,
-                 int64_t stride, int64_t n, const void*) {
+template <class U, bool kStore> void move_points(char* indexed, const int64_t* offsets,
+                                                 char* linear, const int64_t* linear_offsets,
+                                                 int64_t stride, int64_t n, const void*) {
   const auto move = [&](int64_t i, char* l) {
     U* a = reinterpret_cast<U*>(indexed + offsets[i]);
     U* b = reinterpret_cast<U*>(l);
-    if constexpr (kStore) *a = *b;
-    else *b = *a;
+    if constexpr (kStore)
+      *a = *b;
+    else
+      *b = *a;
   };
   if (linear_offsets != nullptr) {
     for (int64_t i = 0; i < n; ++i) move(i, linear + linear_offsets[i]);
@@ -103,8 +89,7 @@ void move_points(char* indexed, const int64_t* offsets, char* linear, const int6
 }
 
 // kStore: from the linear to the indexed side.
-template <bool kStore>
-RowLoops move_loops(int64_t itemsize) {
+template <bool kStore> RowLoops move_loops(int64_t itemsize) {
   RowLoops loops{};
   itemsize_switch(itemsize, [&](auto tag) {
     using U = typename decltype(tag)::type;
@@ -146,12 +131,11 @@ void combine_points(char* indexed, const int64_t* offsets, char* linear,
   }
 }
 
-template <class T, class Op, bool kScaled = false>
-constexpr RowLoops combine_loops() {
+template <class T, class Op, bool kScaled = false> constexpr RowLoops combine_loops() {
   return RowLoops{combine_row<T, Op, kScaled>, combine_points<T, Op, kScaled>};
 }
 
 // Addition for every dtype (index_put with accumulate, put, embedding).
 RowLoops add_loops(ScalarType dtype, const char* name);
 
-}  // namespace at::native
+} // namespace at::native

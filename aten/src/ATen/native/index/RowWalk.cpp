@@ -1,6 +1,6 @@
 // See RowWalk.h. Threads: independent positions are cut by position. Ordered writes are cut by the
-// outer dimensions where there are enough of them, else by destination: each part picks, in order, the
-// positions whose offset lies in its range, so no two threads ever write the same slice.
+// outer dimensions where there are enough of them, else by destination: each part picks, in order,
+// the positions whose offset lies in its range, so no two threads ever write the same slice.
 #define CRESSET_KERNEL_TU
 #include <ATen/native/index/RowWalk.h>
 
@@ -146,7 +146,7 @@ void run_by_destination(const RowWalk& w, char* indexed, char* linear, int parts
   });
 }
 
-}  // namespace
+} // namespace
 
 void run_independent(const RowWalk& w, char* indexed, char* linear, const RowLoops& loops,
                      const void* context) {
@@ -176,7 +176,8 @@ void run_ordered(const RowWalk& w, char* indexed, char* linear, const RowLoops& 
     return;
   }
   const BlockingRegion region;
-  // Every part looks at all offsets, which for short slices costs as much as a quarter of the writes.
+  // Every part looks at all offsets, which for short slices costs as much as a quarter of the
+  // writes.
   const bool worth_picking = slice_bytes >= 64 || threads >= 8;
   if (w.before.numel >= 4 * threads) {
     const int64_t grain = std::max<int64_t>(1, kGrainBytes / (w.count * slice_bytes));
@@ -190,4 +191,4 @@ void run_ordered(const RowWalk& w, char* indexed, char* linear, const RowLoops& 
   }
 }
 
-}  // namespace at::native
+} // namespace at::native

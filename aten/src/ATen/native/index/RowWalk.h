@@ -17,8 +17,8 @@ struct WalkDims {
   void add(int64_t size, int64_t indexed_stride, int64_t linear_stride);
 };
 
-// The shape of a transfer: [before][count][after]. Position i lies at offsets[i] on the indexed side
-// and at i * linear_stride (or linear_offsets[i] where that is given) on the linear side.
+// The shape of a transfer: [before][count][after]. Position i lies at offsets[i] on the indexed
+// side and at i * linear_stride (or linear_offsets[i] where that is given) on the linear side.
 struct RowWalk {
   WalkDims before;
   WalkDims after;
@@ -36,9 +36,8 @@ struct RowLoops {
   void (*row)(char* indexed, char* linear, int64_t n, int64_t indexed_stride, int64_t linear_stride,
               const void* context);
   // n slices of one element each. linear_offsets may be null (then linear_stride counts).
-  void (*points)(char* indexed, const int64_t* offsets, char* linear,
-                 const int64_t* linear_offsets, int64_t linear_stride, int64_t n,
-                 const void* context);
+  void (*points)(char* indexed, const int64_t* offsets, char* linear, const int64_t* linear_offsets,
+                 int64_t linear_stride, int64_t n, const void* context);
 };
 
 // For loops that write the linear side: positions are independent of each other.
@@ -49,4 +48,4 @@ void run_independent(const RowWalk& walk, char* indexed, char* linear, const Row
 void run_ordered(const RowWalk& walk, char* indexed, char* linear, const RowLoops& loops,
                  const void* context = nullptr);
 
-}  // namespace at::native
+} // namespace at::native

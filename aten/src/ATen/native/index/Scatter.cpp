@@ -1,5 +1,5 @@
-// gather and the scatter operators: shapes and messages here, the walk in ScatterWalk.cpp. Indices are
-// checked before the first element is written.
+// gather and the scatter operators: shapes and messages here, the walk in ScatterWalk.cpp. Indices
+// are checked before the first element is written.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -21,13 +21,16 @@ int64_t size_of(const Tensor& t, int64_t d) { return t.dim() == 0 ? 1 : t.size(d
 
 void check_index_dtype(const char* name, const Tensor& index) {
   // torch.tensor([]) has no elements and a floating dtype; it is let through.
-  const bool fits = index.numel() == 0 || index.scalar_type() == kLong || index.scalar_type() == kInt;
+  const bool fits =
+      index.numel() == 0 || index.scalar_type() == kLong || index.scalar_type() == kInt;
   TORCH_CHECK(fits, name, "(): Expected dtype int32/int64 for index");
 }
 
 void check_same_device(const Tensor& self, const Tensor& other) {
-  TORCH_CHECK(self.device() == other.device(), "Expected all tensors to be on the same device, but "
-              "found at least two devices, ", self.device(), " and ", other.device(), "!");
+  TORCH_CHECK(self.device() == other.device(),
+              "Expected all tensors to be on the same device, but "
+              "found at least two devices, ",
+              self.device(), " and ", other.device(), "!");
 }
 
 // The index fits into self (apart from dim) and into src.
@@ -45,8 +48,7 @@ void check_scatter_shapes(const Tensor& self, int64_t dim, const Tensor& index, 
   }
   TORCH_CHECK(rank_of(*src) == rank_of(index),
               "Index tensor must have the same number of dimensions as src tensor");
-  for (int64_t d = 0; d < rank_of(*src); ++d)
-    fits = fits && size_of(index, d) <= size_of(*src, d);
+  for (int64_t d = 0; d < rank_of(*src); ++d) fits = fits && size_of(index, d) <= size_of(*src, d);
   TORCH_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(),
               " apart from dimension ", dim, " and to be no larger size than src ", src->sizes());
 }
@@ -73,8 +75,10 @@ void meta_scatter(OutputBuilder& out, const Tensor& self, int64_t dim, const Ten
     assert_no_overlap(target, index);
     if (src != nullptr) assert_no_overlap(target, *src);
   }
-  if (out.is_inplace()) out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
-  else out.set_on(0, self.sizes(), self.scalar_type(), self.device());
+  if (out.is_inplace())
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
+  else
+    out.set_on(0, self.sizes(), self.scalar_type(), self.device());
 }
 
 void check_old_reduce(std::string_view reduce) {
@@ -82,8 +86,8 @@ void check_old_reduce(std::string_view reduce) {
               "reduce argument must be either add or multiply.");
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -148,18 +152,20 @@ void meta_scatter_reduce(OutputBuilder& out, const Tensor& self, int64_t dim, co
   native::meta_scatter(out, self, dim, index, &src);
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 namespace {
 
 // ---- loops
-template <class U, bool kToSelf>
-void move_loop(char* self, const int64_t* index, char* other, int64_t n, int64_t ss, int64_t si,
-               int64_t so, int64_t sd, const void*) {
+template <class U, bool kToSelf> void move_loop(char* self, const int64_t* index, char* other,
+                                                int64_t n, int64_t ss, int64_t si, int64_t so,
+                                                int64_t sd, const void*) {
   const auto move = [](char* a, char* b) {
-    if constexpr (kToSelf) *reinterpret_cast<U*>(a) = *reinterpret_cast<const U*>(b);
-    else *reinterpret_cast<U*>(b) = *reinterpret_cast<const U*>(a);
+    if constexpr (kToSelf)
+      *reinterpret_cast<U*>(a) = *reinterpret_cast<const U*>(b);
+    else
+      *reinterpret_cast<U*>(b) = *reinterpret_cast<const U*>(a);
   };
   if (si == 1 && so == static_cast<int64_t>(sizeof(U))) {
     for (int64_t k = 0; k < n; ++k)
@@ -169,9 +175,9 @@ void move_loop(char* self, const int64_t* index, char* other, int64_t n, int64_t
   for (int64_t k = 0; k < n; ++k) move(self + k * ss + index[k * si] * sd, other + k * so);
 }
 
-template <class T, class Op>
-void combine_loop(char* self, const int64_t* index, char* other, int64_t n, int64_t ss, int64_t si,
-                  int64_t so, int64_t sd, const void*) {
+template <class T, class Op> void combine_loop(char* self, const int64_t* index, char* other,
+                                               int64_t n, int64_t ss, int64_t si, int64_t so,
+                                               int64_t sd, const void*) {
   if (si == 0) {
     combine_row<T, Op, false>(self + index[0] * sd, other, n, ss, so, nullptr);
     return;
@@ -187,39 +193,38 @@ void count_loop(char* self, const int64_t* index, char*, int64_t n, int64_t ss, 
   for (int64_t k = 0; k < n; ++k) ++*reinterpret_cast<int64_t*>(self + k * ss + index[k * si] * sd);
 }
 
-template <bool kToSelf>
-ScatterLoop move_loop_of(int64_t itemsize) {
+template <bool kToSelf> ScatterLoop move_loop_of(int64_t itemsize) {
   ScatterLoop loop = nullptr;
-  itemsize_switch(itemsize, [&](auto tag) {
-    loop = move_loop<typename decltype(tag)::type, kToSelf>;
-  });
+  itemsize_switch(itemsize,
+                  [&](auto tag) { loop = move_loop<typename decltype(tag)::type, kToSelf>; });
   return loop;
 }
 
 ScatterLoop combine_loop_of(Reduction kind, ScalarType dtype) {
   ScatterLoop loop = nullptr;
   switch (kind) {
-    case Reduction::Max:
-    case Reduction::Min:
-      dtype_switch<RealTypesAndBool>(dtype, kind == Reduction::Max
-                                                ? "scatter_gather_tensor_cpu_reduce_amax"
-                                                : "scatter_gather_tensor_cpu_reduce_amin",
-                                     [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        loop = kind == Reduction::Max ? combine_loop<T, MaxOp> : combine_loop<T, MinOp>;
-      });
-      return loop;
-    case Reduction::Prod:
-      dtype_switch<AllTypesAndBool>(dtype, "scatter_gather_tensor_cpu_reduce_multiply_",
-                                    [&](auto tag) {
-        loop = combine_loop<typename decltype(tag)::type, MulOp>;
-      });
-      return loop;
-    case Reduction::Mean:
-      TORCH_CHECK_NOT_IMPLEMENTED(dtype != kBool, "\"scatter_gather_tensor_cpu_reduce_mean\" not "
-                                                  "implemented for 'Bool'");
-      break;
-    case Reduction::Sum: break;
+  case Reduction::Max:
+  case Reduction::Min:
+    dtype_switch<RealTypesAndBool>(dtype,
+                                   kind == Reduction::Max ? "scatter_gather_tensor_cpu_reduce_amax"
+                                                          : "scatter_gather_tensor_cpu_reduce_amin",
+                                   [&](auto tag) {
+                                     using T = typename decltype(tag)::type;
+                                     loop = kind == Reduction::Max ? combine_loop<T, MaxOp>
+                                                                   : combine_loop<T, MinOp>;
+                                   });
+    return loop;
+  case Reduction::Prod:
+    dtype_switch<AllTypesAndBool>(
+        dtype, "scatter_gather_tensor_cpu_reduce_multiply_",
+        [&](auto tag) { loop = combine_loop<typename decltype(tag)::type, MulOp>; });
+    return loop;
+  case Reduction::Mean:
+    TORCH_CHECK_NOT_IMPLEMENTED(dtype != kBool, "\"scatter_gather_tensor_cpu_reduce_mean\" not "
+                                                "implemented for 'Bool'");
+    break;
+  case Reduction::Sum:
+    break;
   }
   dtype_switch<AllTypesAndBool>(dtype, "scatter_add_cpu_kernel", [&](auto tag) {
     loop = combine_loop<typename decltype(tag)::type, AddOp>;
@@ -229,8 +234,8 @@ ScatterLoop combine_loop_of(Reduction kind, ScalarType dtype) {
 
 // One value seen at every position of the index.
 Tensor spread_value(const Tensor& value, const Tensor& index) {
-  return detail::view_of(value, index.sizes(),
-                         DimVector(static_cast<size_t>(index.dim()), 0), value.storage_offset());
+  return detail::view_of(value, index.sizes(), DimVector(static_cast<size_t>(index.dim()), 0),
+                         value.storage_offset());
 }
 
 void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
@@ -245,7 +250,7 @@ Reduction old_reduction(std::string_view reduce) {
   return reduce == "add" ? Reduction::Sum : Reduction::Prod;
 }
 
-}  // namespace
+} // namespace
 
 void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad,
                 const Tensor& out) {
@@ -308,5 +313,5 @@ void scatter_reduce_cpu(const Tensor& self, int64_t dim, const Tensor& index, co
   divide_by_counts(out, counts);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -14,11 +14,9 @@ constexpr int64_t kGrainElements = 16384;
 }
 
 ScatterWalk::ScatterWalk(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& other)
-    : index_(index.scalar_type() == kLong ? index : index.to(kLong)),
-      self_data_(bytes_of(self)),
+    : index_(index.scalar_type() == kLong ? index : index.to(kLong)), self_data_(bytes_of(self)),
       other_data_(bytes_of(other)),
-      index_data_(index_.numel() > 0 ? index_.data_ptr<int64_t>() : nullptr),
-      dim_(dim),
+      index_data_(index_.numel() > 0 ? index_.data_ptr<int64_t>() : nullptr), dim_(dim),
       dim_size_(self.dim() == 0 ? 1 : self.size(dim)),
       dim_stride_((self.dim() == 0 ? 1 : self.stride(dim)) * self.itemsize()) {
   const int64_t itemsize = self.itemsize();
@@ -146,9 +144,8 @@ void ScatterWalk::run_independent(ScatterLoop loop, const void* context) const {
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (numel_ / sizes_[cut]));
-  parallel_for(0, sizes_[cut], grain, [&](int64_t begin, int64_t end) {
-    run_box(cut, begin, end, loop, context);
-  });
+  parallel_for(0, sizes_[cut], grain,
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
 }
 
 void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
@@ -162,9 +159,8 @@ void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(narrowest, kGrainElements / (numel_ / sizes_[cut]));
-  parallel_for(0, sizes_[cut], grain, [&](int64_t begin, int64_t end) {
-    run_box(cut, begin, end, loop, context);
-  });
+  parallel_for(0, sizes_[cut], grain,
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
 }
 
-}  // namespace at::native
+} // namespace at::native

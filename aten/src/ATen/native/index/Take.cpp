@@ -1,5 +1,5 @@
-// Indexing by the position in row-major order: take, put, and take_along_dim, which is a gather with
-// broadcasting.
+// Indexing by the position in row-major order: take, put, and take_along_dim, which is a gather
+// with broadcasting.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -60,11 +60,14 @@ void check_put(const Tensor& self, const Tensor& index, const Tensor& source) {
               self.scalar_type(), " and source.dtype = ", source.scalar_type());
   TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
               "put_(): self, index and source expected to be in the same device, but got "
-              "self.device = ", self.device(), ", index.device = ", index.device(),
+              "self.device = ",
+              self.device(), ", index.device = ", index.device(),
               ", and source.device = ", source.device());
-  TORCH_CHECK_INDEX(source.numel() == index.numel(),
-                    "put_(): Expected source and index to have the same number of elements, but got "
-                    "source.numel() = ", source.numel(), ", index.numel() = ", index.numel());
+  TORCH_CHECK_INDEX(
+      source.numel() == index.numel(),
+      "put_(): Expected source and index to have the same number of elements, but got "
+      "source.numel() = ",
+      source.numel(), ", index.numel() = ", index.numel());
   TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
                     "put_(): Tried to put elements into an empty tensor");
   assert_no_internal_overlap(self);
@@ -72,8 +75,8 @@ void check_put(const Tensor& self, const Tensor& index, const Tensor& source) {
   assert_no_overlap(self, source);
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -82,9 +85,10 @@ void meta_take(OutputBuilder& out, const Tensor& self, const Tensor& index) {
               index.scalar_type());
   TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
                     "take(): tried to take from an empty tensor");
-  TORCH_CHECK(self.device() == index.device(), "take(): self and index expected to be in the same "
-              "device, but got self.device = ", self.device(), " and index.device = ",
-              index.device());
+  TORCH_CHECK(self.device() == index.device(),
+              "take(): self and index expected to be in the same "
+              "device, but got self.device = ",
+              self.device(), " and index.device = ", index.device());
   const Tensor& target = out.given(0);
   if (target.defined()) {
     TORCH_CHECK(target.scalar_type() == self.scalar_type(),
@@ -97,7 +101,7 @@ void meta_take(OutputBuilder& out, const Tensor& self, const Tensor& index) {
   out.set_on(0, index.sizes(), self.scalar_type(), self.device());
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -152,10 +156,11 @@ struct AlongDim {
 AlongDim along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   check_along(indices);
   if (!dim) return {self.reshape({-1}), indices.reshape({-1}), 0};
-  TORCH_CHECK(self.dim() == indices.dim(),
-              "torch.take_along_dim(): input and indices should have the same number of dimensions, "
-              "but got ", self.dim(), " dimensions for input, and ", indices.dim(),
-              " dimensions for indices");
+  TORCH_CHECK(
+      self.dim() == indices.dim(),
+      "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+      "but got ",
+      self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
   const int64_t d = wrap_dim(*dim, self.dim());
   if (self.dim() == 0) return {self, indices, d};
   DimVector self_sizes(self.sizes()), index_sizes(indices.sizes());
@@ -170,7 +175,7 @@ AlongDim along_dim(const Tensor& self, const Tensor& indices, std::optional<int6
   return {self.expand(shape), broadcast_indices, d};
 }
 
-}  // namespace
+} // namespace
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   const AlongDim a = along_dim(self, indices, dim);
@@ -183,5 +188,5 @@ Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optio
   return at::gather_out(out, a.self, a.dim, a.indices);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -11,15 +11,16 @@
 namespace at::native {
 namespace {
 
-// A copy with self's own strides where these have no overlap (as_strided needs the same layout), else
-// a dense one.
+// A copy with self's own strides where these have no overlap (as_strided needs the same layout),
+// else a dense one.
 Tensor copy_keeping_strides(const Tensor& self) {
   const IntArrayRef sizes = self.sizes(), strides = self.strides();
   // Strictly nested strides: sorted by stride, each one spans all before it.
   DimVector order;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (sizes[d] != 1) order.push_back(d);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
   int64_t span = 1;
   for (int64_t d : order) {
     if (strides[d] < span) return self.clone();
@@ -32,12 +33,14 @@ Tensor copy_keeping_strides(const Tensor& self) {
 }
 
 void put_part(const Tensor& part, const Tensor& src) {
-  TORCH_CHECK(part.sizes() == src.sizes(), "expected src to have a size equal to the slice of self. "
-              "src size = ", src.sizes(), ", slice size = ", part.sizes());
+  TORCH_CHECK(part.sizes() == src.sizes(),
+              "expected src to have a size equal to the slice of self. "
+              "src size = ",
+              src.sizes(), ", slice size = ", part.sizes());
   part.copy_(src);
 }
 
-}  // namespace
+} // namespace
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   Tensor result = copy_keeping_strides(self);
@@ -61,8 +64,8 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
 
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
                           IntArrayRef stride, std::optional<int64_t> storage_offset) {
-  // The copy has the bytes of self's whole storage from its own offset on, so that the numbers mean the
-  // same elements.
+  // The copy has the bytes of self's whole storage from its own offset on, so that the numbers mean
+  // the same elements.
   const int64_t offset = self.storage_offset();
   const int64_t bytes = self.has_storage() ? static_cast<int64_t>(self.storage()->nbytes()) : 0;
   const int64_t elements = bytes / std::max<int64_t>(self.itemsize(), 1);
@@ -74,4 +77,4 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef siz
   return result;
 }
 
-}  // namespace at::native
+} // namespace at::native

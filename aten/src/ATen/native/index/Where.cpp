@@ -1,5 +1,5 @@
-// where: a choice between two operands, by element size after promotion. Numbers are converted once,
-// so that where(mask, x, 0.0) runs without casts.
+// where: a choice between two operands, by element size after promotion. Numbers are converted
+// once, so that where(mask, x, 0.0) runs without casts.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -12,10 +12,10 @@ namespace at {
 namespace native {
 namespace {
 
-// The dense loops exist for each operand running along or standing still; the vectoriser takes them.
-template <class U, bool kMoveA, bool kMoveB>
-__attribute__((optimize("O3"))) void choose_dense(U* to, const uint8_t* condition, const U* a,
-                                                  const U* b, int64_t n) {
+// The dense loops exist for each operand running along or standing still; the vectoriser takes
+// them.
+template <class U, bool kMoveA, bool kMoveB> __attribute__((optimize("O3"))) void
+choose_dense(U* to, const uint8_t* condition, const U* a, const U* b, int64_t n) {
   const U a0 = *a, b0 = *b;
   for (int64_t i = 0; i < n; ++i) {
     const U x = kMoveA ? a[i] : a0;
@@ -24,8 +24,7 @@ __attribute__((optimize("O3"))) void choose_dense(U* to, const uint8_t* conditio
   }
 }
 
-template <class U>
-void choose_row(char* const* data, const int64_t* strides, int64_t n) {
+template <class U> void choose_row(char* const* data, const int64_t* strides, int64_t n) {
   constexpr int64_t size = sizeof(U);
   const uint8_t* condition = reinterpret_cast<const uint8_t*>(data[1]);
   const bool dense = strides[0] == size && strides[1] == 1 && n > 0 &&
@@ -35,14 +34,19 @@ void choose_row(char* const* data, const int64_t* strides, int64_t n) {
     U* to = reinterpret_cast<U*>(data[0]);
     const U* a = reinterpret_cast<const U*>(data[2]);
     const U* b = reinterpret_cast<const U*>(data[3]);
-    if (strides[2] != 0 && strides[3] != 0) choose_dense<U, true, true>(to, condition, a, b, n);
-    else if (strides[2] != 0) choose_dense<U, true, false>(to, condition, a, b, n);
-    else if (strides[3] != 0) choose_dense<U, false, true>(to, condition, a, b, n);
-    else choose_dense<U, false, false>(to, condition, a, b, n);
+    if (strides[2] != 0 && strides[3] != 0)
+      choose_dense<U, true, true>(to, condition, a, b, n);
+    else if (strides[2] != 0)
+      choose_dense<U, true, false>(to, condition, a, b, n);
+    else if (strides[3] != 0)
+      choose_dense<U, false, true>(to, condition, a, b, n);
+    else
+      choose_dense<U, false, false>(to, condition, a, b, n);
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
-    const char* from = condition[i * strides[1]] ? data[2] + i * strides[2] : data[3] + i * strides[3];
+    const char* from =
+        condition[i * strides[1]] ? data[2] + i * strides[2] : data[3] + i * strides[3];
     *reinterpret_cast<U*>(data[0] + i * strides[0]) = *reinterpret_cast<const U*>(from);
   }
 }
@@ -57,8 +61,8 @@ Tensor converted_number(const Tensor& t, ScalarType dtype) {
   return t.dim() == 0 && t.scalar_type() != dtype ? t.to(dtype) : t;
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -66,7 +70,8 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
                 const Tensor& other) {
   const ScalarType kind = condition.scalar_type();
   TORCH_CHECK(kind == kBool || kind == kByte,
-              "where expected condition to be a boolean tensor, but got a tensor with dtype ", kind);
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+              kind);
   if (kind == kByte)
     TORCH_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will "
                     "be removed in a future version of PyTorch. Use a boolean condition instead.");
@@ -90,7 +95,7 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
              IntArrayRef(pointwise_output_strides(shape, ArrayRef<const Tensor*>(operands, 3))));
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -127,5 +132,5 @@ std::vector<Tensor> where_positions(const Tensor& condition) {
   return at::nonzero_numpy(condition);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

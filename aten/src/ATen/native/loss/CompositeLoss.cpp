@@ -31,7 +31,7 @@ Tensor distance(const Tensor& a, const Tensor& b, double p, double eps) {
   const int64_t last = -1;
   return at::linalg_vector_norm(at::add(at::sub(a, b), eps), p, IntArrayRef(&last, 1));
 }
-}  // namespace
+} // namespace
 
 Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return apply_reduction(at::abs(at::sub(self, target)), reduction);
@@ -44,8 +44,8 @@ Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool 
   return apply_reduction(loss, reduction);
 }
 
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
-                        int64_t reduction) {
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
+                        double eps, int64_t reduction) {
   Tensor loss = log_input ? at::sub(at::exp(input), at::mul(target, input))
                           : at::sub(input, at::mul(target, at::log(at::add(input, eps))));
   if (full) {
@@ -57,46 +57,58 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
   return apply_reduction(loss, reduction);
 }
 
-Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin, int64_t reduction) {
+Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin,
+                            int64_t reduction) {
   const Tensor outside = at::clamp_min(at::rsub(self, margin), 0);
-  const Tensor loss = at::add(at::where(at::eq(target, 1), 0.0, outside), at::where(at::eq(target, -1), 0.0, self));
+  const Tensor loss =
+      at::add(at::where(at::eq(target, 1), 0.0, outside), at::where(at::eq(target, -1), 0.0, self));
   return apply_reduction(loss, reduction);
 }
 
-Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
-                           int64_t reduction) {
-  TORCH_CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
-              "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
-              input1.sizes(), ", input2: ", input2.sizes(), ", target: ", target.sizes());
-  const Tensor loss = at::clamp_min(at::add(at::mul(at::neg(target), at::sub(input1, input2)), margin), 0);
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                           double margin, int64_t reduction) {
+  TORCH_CHECK(
+      input1.dim() == input2.dim() && input1.dim() == target.dim(),
+      "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
+      input1.sizes(), ", input2: ", input2.sizes(), ", target: ", target.sizes());
+  const Tensor loss =
+      at::clamp_min(at::add(at::mul(at::neg(target), at::sub(input1, input2)), margin), 0);
   return apply_reduction(loss, reduction);
 }
 
-Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
-                             int64_t reduction) {
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                             double margin, int64_t reduction) {
   constexpr double kEps = 1e-12;
   TORCH_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
-  const char* ranks = target.dim() == 1 ? "1D target tensor expects 2D input tensors, but found inputs with sizes "
-                                        : "0D target tensor expects 1D input tensors, but found inputs with sizes ";
-  TORCH_CHECK(input1.dim() == target.dim() + 1 && input2.dim() == target.dim() + 1, ranks, input1.sizes(), " and ",
-              input2.sizes(), ".");
+  const char* ranks =
+      target.dim() == 1 ? "1D target tensor expects 2D input tensors, but found inputs with sizes "
+                        : "0D target tensor expects 1D input tensors, but found inputs with sizes ";
+  TORCH_CHECK(input1.dim() == target.dim() + 1 && input2.dim() == target.dim() + 1, ranks,
+              input1.sizes(), " and ", input2.sizes(), ".");
   const int64_t dim = target.dim();
-  const auto total = [&](const Tensor& a, const Tensor& b) { return at::sum(at::mul(a, b), IntArrayRef(&dim, 1)); };
-  const Tensor squares = at::mul(at::add(total(input1, input1), kEps), at::add(total(input2, input2), kEps));
+  const auto total = [&](const Tensor& a, const Tensor& b) {
+    return at::sum(at::mul(a, b), IntArrayRef(&dim, 1));
+  };
+  const Tensor squares =
+      at::mul(at::add(total(input1, input1), kEps), at::add(total(input2, input2), kEps));
   const Tensor cosine = at::div(total(input1, input2), at::sqrt(squares));
   const Tensor positive = at::where(at::eq(target, 1), at::rsub(cosine, 1), 0.0);
-  const Tensor negative = at::where(at::eq(target, -1), at::clamp_min(at::sub(cosine, margin), 0), 0.0);
+  const Tensor negative =
+      at::where(at::eq(target, -1), at::clamp_min(at::sub(cosine, margin), 0), 0.0);
   return apply_reduction(at::add(positive, negative), reduction);
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
-                           double p, double eps, bool swap, int64_t reduction) {
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           double margin, double p, double eps, bool swap, int64_t reduction) {
   TORCH_CHECK(anchor.dim() == positive.dim() && positive.dim() == negative.dim(),
-              "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-              "anchor ", anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");
+              "The anchor, positive, and negative tensors are expected to have the same number of "
+              "dimensions, but got: "
+              "anchor ",
+              anchor.dim(), "D, positive ", positive.dim(), "D, and negative ", negative.dim(),
+              "D inputs");
   const Tensor near = distance(anchor, positive, p, eps);
   Tensor far = distance(anchor, negative, p, eps);
   if (swap) far = at::minimum(far, distance(positive, negative, p, eps));
   return apply_reduction(at::clamp_min(at::add(at::sub(near, far), margin), 0), reduction);
 }
-}  // namespace at::native
+} // namespace at::native

@@ -1,5 +1,5 @@
-// nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class indices, for
-// class probabilities, and with label smoothing.
+// nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class
+// indices, for class probabilities, and with label smoothing.
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/add.h>
@@ -28,13 +28,14 @@ Tensor along_classes(const Tensor& weight, const Tensor& input) {
   return weight.view(shape);
 }
 
-Tensor probability_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                        int64_t reduction, double smoothing) {
+Tensor probability_loss(const Tensor& self, const Tensor& target,
+                        const std::optional<Tensor>& weight, int64_t reduction, double smoothing) {
   const int64_t class_dim = self.dim() == 1 ? 0 : 1;
   const int64_t classes = self.size(class_dim);
   TORCH_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == classes),
               "cross_entropy: weight tensor should be defined either for all ", classes,
-              " classes or no classes but got weight tensor of shape: ", has(weight) ? weight->sizes() : IntArrayRef());
+              " classes or no classes but got weight tensor of shape: ",
+              has(weight) ? weight->sizes() : IntArrayRef());
   const Tensor log_p = at::log_softmax(self, class_dim, self.scalar_type());
   Tensor t = target;
   if (smoothing > 0)
@@ -54,7 +55,8 @@ Tensor smooth_loss(const Tensor& log_p, const Tensor& target, const std::optiona
   const int64_t class_dim = log_p.dim() == 1 ? 0 : 1;
   const Tensor scaled = has(weight) ? at::mul(log_p, along_classes(*weight, log_p)) : log_p;
   const Tensor ignored = at::eq(target, ignore_index);
-  const Tensor each = at::masked_fill(at::neg(at::sum(scaled, IntArrayRef(&class_dim, 1))), ignored, 0.0);
+  const Tensor each =
+      at::masked_fill(at::neg(at::sum(scaled, IntArrayRef(&class_dim, 1))), ignored, 0.0);
   check_reduction(reduction);
   if (reduction == kNoReduction) return each;
   const Tensor total = at::sum(each);
@@ -64,19 +66,19 @@ Tensor smooth_loss(const Tensor& log_p, const Tensor& target, const std::optiona
   const Tensor weights = at::masked_fill(at::gather(*weight, 0, classes), ignored.flatten(), 0.0);
   return at::div(total, at::sum(weights));
 }
-}  // namespace
+} // namespace
 
-Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                int64_t ignore_index) {
+Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                int64_t reduction, int64_t ignore_index) {
   return std::get<0>(at::nll_loss_forward(self, target, weight, reduction, ignore_index));
 }
-Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                  int64_t ignore_index) {
+Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                  int64_t reduction, int64_t ignore_index) {
   return std::get<0>(at::nll_loss2d_forward(self, target, weight, reduction, ignore_index));
 }
 
-Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                   int64_t ignore_index) {
+Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                   int64_t reduction, int64_t ignore_index) {
   TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
   TORCH_CHECK_VALUE(self.dim() == 1 || (target.dim() > 0 && self.size(0) == target.size(0)),
                     "Expected input batch_size (", self.size(0), ") to match target batch_size (",
@@ -86,23 +88,25 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional
   // Everything after the classes becomes one row of an image.
   DimVector expected(self.sizes().begin(), self.sizes().end());
   expected.erase(expected.begin() + 1);
-  TORCH_CHECK(target.sizes() == IntArrayRef(expected), "Expected target size ", IntArrayRef(expected), ", got ",
-              target.sizes());
+  TORCH_CHECK(target.sizes() == IntArrayRef(expected), "Expected target size ",
+              IntArrayRef(expected), ", got ", target.sizes());
   int64_t inner = 1;
   for (size_t d = 1; d < expected.size(); ++d) inner *= expected[d];
   const int64_t n = self.size(0), c = self.size(1);
-  const Tensor loss = at::nll_loss2d(self.reshape({n, c, 1, inner}), target.reshape({n, 1, inner}), weight, reduction,
-                                     ignore_index);
+  const Tensor loss = at::nll_loss2d(self.reshape({n, c, 1, inner}), target.reshape({n, 1, inner}),
+                                     weight, reduction, ignore_index);
   return reduction == kNoReduction ? loss.view(expected) : loss;
 }
 
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                          int64_t reduction, int64_t ignore_index, double label_smoothing) {
-  TORCH_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ",
-              label_smoothing);
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
+                          const std::optional<Tensor>& weight, int64_t reduction,
+                          int64_t ignore_index, double label_smoothing) {
+  TORCH_CHECK(label_smoothing >= 0 && label_smoothing <= 1,
+              "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   TORCH_CHECK_VALUE(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
   if (self.sizes() == target.sizes()) {
-    TORCH_CHECK(target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
+    TORCH_CHECK(target.is_floating_point(),
+                "Expected floating point type for target with class probabilities, got ",
                 target.scalar_type());
     TORCH_CHECK(ignore_index < 0, "ignore_index is not supported for floating point target");
     return probability_loss(self, target, weight, reduction, label_smoothing);
@@ -115,4 +119,4 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::o
   const double share = label_smoothing / static_cast<double>(self.size(class_dim));
   return at::add(at::mul(loss, 1 - label_smoothing), smooth, share);
 }
-}  // namespace at::native
+} // namespace at::native

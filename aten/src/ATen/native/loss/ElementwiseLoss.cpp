@@ -1,5 +1,5 @@
-// Losses of one input and one target element each, followed by the reduction. The gradient of a mean is
-// the gradient of the sum with the factor 1/n, which goes into the elementwise loop.
+// Losses of one input and one target element each, followed by the reduction. The gradient of a
+// mean is the gradient of the sum with the factor 1/n, which goes into the elementwise loop.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/Pointwise.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -34,7 +34,8 @@ constexpr PointwiseSpec spec(const char* name, const LoopTable* const* tables, u
 constexpr PointwiseSpec kMse = spec("mse", tables_Mse, 2);
 constexpr PointwiseSpec kMseBackward = spec("mse_backward", tables_MseBackward, 3, 1);
 constexpr PointwiseSpec kSmoothL1 = spec("smooth_l1", tables_SmoothL1, 2, 1);
-constexpr PointwiseSpec kSmoothL1Backward = spec("smooth_l1_backward", tables_SmoothL1Backward, 3, 2);
+constexpr PointwiseSpec kSmoothL1Backward =
+    spec("smooth_l1_backward", tables_SmoothL1Backward, 3, 2);
 constexpr PointwiseSpec kHuber = spec("huber", tables_Huber, 2, 1);
 constexpr PointwiseSpec kHuberBackward = spec("huber_backward", tables_HuberBackward, 3, 2);
 constexpr PointwiseSpec kSoftMargin = spec("soft_margin", tables_SoftMargin, 2);
@@ -71,12 +72,13 @@ bool all_probabilities(const Tensor& input) {
   return good;
 }
 void check_bce(const Tensor& self, const Tensor& target) {
-  TORCH_CHECK(self.scalar_type() == target.scalar_type(), "Found dtype ", target.scalar_type(), " but expected ",
-              self.scalar_type());
-  TORCH_CHECK(self.sizes() == target.sizes(), "binary_cross_entropy: expected target to have the shape of the input, ",
+  TORCH_CHECK(self.scalar_type() == target.scalar_type(), "Found dtype ", target.scalar_type(),
+              " but expected ", self.scalar_type());
+  TORCH_CHECK(self.sizes() == target.sizes(),
+              "binary_cross_entropy: expected target to have the shape of the input, ",
               self.sizes(), ", but got ", target.sizes());
 }
-}  // namespace
+} // namespace
 
 void check_reduction(int64_t reduction) {
   TORCH_CHECK(reduction >= kNoReduction && reduction <= kSumReduction,
@@ -92,7 +94,8 @@ Tensor apply_reduction(const Tensor& loss, int64_t reduction) {
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return apply_reduction(iter::pointwise(kMse, {self, target}), reduction);
 }
-Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction) {
+Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                         int64_t reduction) {
   const Scalar norm = 2 * reduction_factor(reduction, self);
   return iter::pointwise(kMseBackward, {grad_output, self, target}, {&norm});
 }
@@ -102,8 +105,8 @@ Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reductio
   const Scalar value = beta;
   return apply_reduction(iter::pointwise(kSmoothL1, {self, target}, {&value}), reduction);
 }
-Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
-                               double beta) {
+Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                               int64_t reduction, double beta) {
   const Scalar value = beta, norm = reduction_factor(reduction, self);
   return iter::pointwise(kSmoothL1Backward, {grad_output, self, target}, {&value, &norm});
 }
@@ -113,8 +116,8 @@ Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, d
   const Scalar value = delta;
   return apply_reduction(iter::pointwise(kHuber, {self, target}, {&value}), reduction);
 }
-Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
-                           double delta) {
+Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                           int64_t reduction, double delta) {
   const Scalar value = delta, norm = reduction_factor(reduction, self);
   return iter::pointwise(kHuberBackward, {grad_output, self, target}, {&value, &norm});
 }
@@ -122,35 +125,39 @@ Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const 
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return apply_reduction(iter::pointwise(kSoftMargin, {self, target}), reduction);
 }
-Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                 int64_t reduction) {
+Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
+                                 const Tensor& target, int64_t reduction) {
   const Scalar norm = reduction_factor(reduction, self);
   return iter::pointwise(kSoftMarginBackward, {grad_output, self, target}, {&norm});
 }
 
-Tensor binary_cross_entropy_meta(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                                 int64_t reduction) {
+Tensor binary_cross_entropy_meta(const Tensor& self, const Tensor& target,
+                                 const std::optional<Tensor>& weight, int64_t reduction) {
   check_bce(self, target);
   return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
 }
-Tensor binary_cross_entropy_cpu(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                                int64_t reduction) {
+Tensor binary_cross_entropy_cpu(const Tensor& self, const Tensor& target,
+                                const std::optional<Tensor>& weight, int64_t reduction) {
   check_bce(self, target);
   TORCH_CHECK(all_probabilities(self), "all elements of input should be between 0 and 1");
   return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
 }
-Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                     const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self,
+                                     const Tensor& target, const std::optional<Tensor>& weight,
+                                     int64_t reduction) {
   Tensor grad = iter::pointwise(kBceBackward, {grad_output, self, target});
   if (has(weight)) grad = at::mul(grad, *weight);
   const double factor = reduction_factor(reduction, self);
   return reduction == kMeanReduction ? at::mul(grad, factor) : grad;
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                                        const std::optional<Tensor>& pos_weight, int64_t reduction) {
-  const Tensor loss = has(pos_weight) ? iter::pointwise(kBceLogitsWeighted, {self, target, *pos_weight})
-                                      : iter::pointwise(kBceLogits, {self, target});
+Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
+                                        const std::optional<Tensor>& weight,
+                                        const std::optional<Tensor>& pos_weight,
+                                        int64_t reduction) {
+  const Tensor loss = has(pos_weight)
+                          ? iter::pointwise(kBceLogitsWeighted, {self, target, *pos_weight})
+                          : iter::pointwise(kBceLogits, {self, target});
   return weighted(loss, weight, reduction);
 }
-}  // namespace at::native
+} // namespace at::native

@@ -1,5 +1,6 @@
-// The elementwise losses and their gradients as functors, and their loop tables. Arguments: input x,
-// target t; gradients take the incoming gradient first and end with `norm`, the factor of the reduction.
+// The elementwise losses and their gradients as functors, and their loop tables. Arguments: input
+// x, target t; gradients take the incoming gradient first and end with `norm`, the factor of the
+// reduction.
 #include <ATen/iter/Loops.h>
 #include <ATen/native/loss/LossTables.h>
 #include <ATen/native/pointwise/ActivationBackward.h>
@@ -81,16 +82,15 @@ struct BceLogitsWeighted {
   }
 };
 
-}  // namespace CRESSET_ISA
-}  // namespace fn
+} // namespace CRESSET_ISA
+} // namespace fn
 
 namespace CRESSET_ISA {
 namespace {
-template <class F, int kInputs, int kParams>
-constexpr LoopTable loss_table() {
+template <class F, int kInputs, int kParams> constexpr LoopTable loss_table() {
   return make_loop_table<F, kInputs, kParams, OutKind::Same>(types::floating{});
 }
-}  // namespace
+} // namespace
 const LoopTable loss_Mse = loss_table<fn::Mse, 2, 0>();
 const LoopTable loss_MseBackward = loss_table<fn::MseBackward, 3, 1>();
 const LoopTable loss_SmoothL1 = loss_table<fn::SmoothL1, 2, 1>();
@@ -103,5 +103,5 @@ const LoopTable loss_Bce = loss_table<fn::Bce, 2, 0>();
 const LoopTable loss_BceBackward = loss_table<fn::BceBackward, 3, 0>();
 const LoopTable loss_BceLogits = loss_table<fn::BceLogits, 2, 0>();
 const LoopTable loss_BceLogitsWeighted = loss_table<fn::BceLogitsWeighted, 3, 0>();
-}  // namespace CRESSET_ISA
-}  // namespace at::native
+} // namespace CRESSET_ISA
+} // namespace at::native

@@ -3,8 +3,9 @@
 #include <ATen/iter/LoopTable.h>
 
 #define CRESSET_FORALL_LOSS_TABLES(X)                                                              \
-  X(Mse) X(MseBackward) X(SmoothL1) X(SmoothL1Backward) X(Huber) X(HuberBackward) X(SoftMargin)    \
-  X(SoftMarginBackward) X(Bce) X(BceBackward) X(BceLogits) X(BceLogitsWeighted)
+  X(Mse)                                                                                           \
+  X(MseBackward) X(SmoothL1) X(SmoothL1Backward) X(Huber) X(HuberBackward) X(SoftMargin)           \
+      X(SoftMarginBackward) X(Bce) X(BceBackward) X(BceLogits) X(BceLogitsWeighted)
 
 #define CRESSET_DECLARE_LOSS(Name) extern const LoopTable loss_##Name;
 namespace at::native::base {

@@ -11,4 +11,4 @@ enum Reduction : int64_t { kNoReduction = 0, kMeanReduction = 1, kSumReduction =
 Tensor apply_reduction(const Tensor& loss, int64_t reduction);
 void check_reduction(int64_t reduction);
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,6 +1,6 @@
 // Margin losses over classes: multi_margin_loss (one target class for each sample) and
-// multilabel_margin_loss (a list of target classes that ends with -1). Written as plain loops over the
-// classes of one sample; a vector is a batch of one.
+// multilabel_margin_loss (a list of target classes that ends with -1). Written as plain loops over
+// the classes of one sample; a vector is a batch of one.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/loss/LossUtil.h>
@@ -16,7 +16,8 @@ struct Batch {
 };
 Batch batch_of(const Tensor& self) {
   const bool good = self.dim() <= 2 && (self.dim() < 1 || self.size(-1) > 0);
-  TORCH_CHECK(good, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", self.sizes());
+  TORCH_CHECK(good, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+              self.sizes());
   if (self.dim() == 0) return {1, 1};
   return self.dim() == 1 ? Batch{1, self.size(0)} : Batch{self.size(0), self.size(1)};
 }
@@ -29,13 +30,16 @@ struct MultiMargin {
       : batch(batch_of(self)), p(power.toLong()), margin(distance.toDouble()) {
     TORCH_CHECK(power.toDouble() == 1 || power.toDouble() == 2, "only p == 1 and p == 2 supported");
     TORCH_CHECK(target.dim() <= 1 && target.numel() == batch.samples,
-                "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-                "size). Expected target size [", batch.samples, "], but got ", target.sizes(), ". Input has shape ",
-                self.sizes(), ".");
+                "multi_margin_loss: target tensor should be 1-D with size equal to the number of "
+                "input samples (batch "
+                "size). Expected target size [",
+                batch.samples, "], but got ", target.sizes(), ". Input has shape ", self.sizes(),
+                ".");
     TORCH_CHECK(!has(weight) || (weight->dim() <= 1 && weight->numel() == batch.classes),
                 "inconsistent weight size, expected ", batch.classes, " but got ",
                 has(weight) ? weight->sizes() : IntArrayRef());
-    TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ", target.scalar_type());
+    TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ",
+                target.scalar_type());
     x = self.contiguous();
     classes = target.contiguous();
     if (has(weight)) w = weight->to(kDouble).contiguous();
@@ -45,16 +49,19 @@ struct MultiMargin {
     TORCH_CHECK(t >= 0 && t < batch.classes, "target out of range");
     return t;
   }
-  double weight(int64_t c) const { return w.defined() ? static_cast<const double*>(w.const_data_ptr())[c] : 1.0; }
+  double weight(int64_t c) const {
+    return w.defined() ? static_cast<const double*>(w.const_data_ptr())[c] : 1.0;
+  }
   Batch batch;
   int64_t p;
   double margin;
   Tensor x, classes, w;
 };
-}  // namespace
+} // namespace
 
-Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
-                             const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Scalar& p,
+                             const Scalar& margin, const std::optional<Tensor>& weight,
+                             int64_t reduction) {
   const MultiMargin m(self, target, p, margin, weight);
   const Batch batch = m.batch;
   DimVector sizes;
@@ -77,22 +84,25 @@ Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Sca
   return apply_reduction(loss, reduction);
 }
 
-Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                      const Scalar& p, const Scalar& margin, const std::optional<Tensor>& weight,
-                                      int64_t reduction) {
+Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& self,
+                                      const Tensor& target, const Scalar& p, const Scalar& margin,
+                                      const std::optional<Tensor>& weight, int64_t reduction) {
   check_reduction(reduction);
   const MultiMargin m(self, target, p, margin, weight);
   const Batch batch = m.batch;
   const Tensor grad = at::detail::empty(self.sizes(), self.scalar_type());
   const Tensor incoming = grad_output.to(kDouble).contiguous();
   TORCH_CHECK(incoming.numel() == (reduction == kNoReduction ? batch.samples : 1),
-              "multi_margin_loss_backward: grad_output of shape ", grad_output.sizes(), " does not fit the loss");
+              "multi_margin_loss_backward: grad_output of shape ", grad_output.sizes(),
+              " does not fit the loss");
   dtype_switch<FloatingTypes>(self.scalar_type(), "multi_margin_loss_backward", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = static_cast<const T*>(m.x.const_data_ptr());
     T* out = static_cast<T*>(grad.mutable_data_ptr());
     const double* g = static_cast<const double*>(incoming.const_data_ptr());
-    const double norm = 1.0 / static_cast<double>(batch.classes * (reduction == kMeanReduction ? batch.samples : 1));
+    const double norm =
+        1.0 /
+        static_cast<double>(batch.classes * (reduction == kMeanReduction ? batch.samples : 1));
     for (int64_t n = 0; n < batch.samples; ++n, x += batch.classes, out += batch.classes) {
       const int64_t t = m.target(n);
       const double scale = norm * m.weight(t) * g[reduction == kNoReduction ? n : 0];
@@ -109,13 +119,15 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
   return grad;
 }
 
-// ---- several target classes -----------------------------------------------------------------------
+// ---- several target classes
+// -----------------------------------------------------------------------
 namespace {
 void check_multilabel(const Tensor& self, const Tensor& target) {
   batch_of(self);
   TORCH_CHECK(self.sizes() == target.sizes() || (self.dim() == 0 && target.numel() == 1),
               "inconsistent target size: ", target.sizes(), " for input of size: ", self.sizes());
-  TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ", target.scalar_type());
+  TORCH_CHECK(target.scalar_type() == kLong, "expected scalar type Long but found ",
+              target.scalar_type());
 }
 // The targets of a row: how many precede the first -1. Every one is checked.
 int64_t target_count(const int64_t* t, int64_t classes) {
@@ -126,14 +138,14 @@ int64_t target_count(const int64_t* t, int64_t classes) {
   }
   return count < 0 ? classes : count;
 }
-}  // namespace
+} // namespace
 
 Tensor multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return std::get<0>(at::multilabel_margin_loss_forward(self, target, reduction));
 }
 
-std::tuple<Tensor, Tensor> multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target,
-                                                              int64_t reduction) {
+std::tuple<Tensor, Tensor>
+multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target, int64_t reduction) {
   check_multilabel(self, target);
   const Batch batch = batch_of(self);
   const Tensor x = self.contiguous(), t = target.contiguous();
@@ -142,61 +154,70 @@ std::tuple<Tensor, Tensor> multilabel_margin_loss_forward_cpu(const Tensor& self
   DimVector sizes;
   if (self.dim() == 2) sizes.push_back(batch.samples);
   const Tensor loss = at::detail::empty(sizes, self.scalar_type());
-  dtype_switch<FloatingTypes>(self.scalar_type(), "multilabel_margin_loss_forward_out_frame", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* xp = static_cast<const T*>(x.const_data_ptr());
-    const int64_t* tp = static_cast<const int64_t*>(t.const_data_ptr());
-    T* mark = static_cast<T*>(is_target.mutable_data_ptr());
-    T* out = static_cast<T*>(loss.mutable_data_ptr());
-    const T one = static_cast<T>(1.0f);
-    for (int64_t n = 0; n < batch.samples; ++n, xp += batch.classes, tp += batch.classes, mark += batch.classes) {
-      const int64_t count = target_count(tp, batch.classes);
-      for (int64_t i = 0; i < count; ++i) mark[tp[i]] = one;
-      double sum = 0;
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t c = 0; c < batch.classes; ++c) {
-          const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
-          if (mark[c] != one && z > 0) sum += z;
+  dtype_switch<FloatingTypes>(
+      self.scalar_type(), "multilabel_margin_loss_forward_out_frame", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T* xp = static_cast<const T*>(x.const_data_ptr());
+        const int64_t* tp = static_cast<const int64_t*>(t.const_data_ptr());
+        T* mark = static_cast<T*>(is_target.mutable_data_ptr());
+        T* out = static_cast<T*>(loss.mutable_data_ptr());
+        const T one = static_cast<T>(1.0f);
+        for (int64_t n = 0; n < batch.samples;
+             ++n, xp += batch.classes, tp += batch.classes, mark += batch.classes) {
+          const int64_t count = target_count(tp, batch.classes);
+          for (int64_t i = 0; i < count; ++i) mark[tp[i]] = one;
+          double sum = 0;
+          for (int64_t i = 0; i < count; ++i)
+            for (int64_t c = 0; c < batch.classes; ++c) {
+              const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
+              if (mark[c] != one && z > 0) sum += z;
+            }
+          out[n] = static_cast<T>(sum / static_cast<double>(batch.classes));
         }
-      out[n] = static_cast<T>(sum / static_cast<double>(batch.classes));
-    }
-  });
+      });
   return {apply_reduction(loss, reduction), is_target};
 }
 
-Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                                           int64_t reduction, const Tensor& is_target) {
+Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& self,
+                                           const Tensor& target, int64_t reduction,
+                                           const Tensor& is_target) {
   check_multilabel(self, target);
   check_reduction(reduction);
-  TORCH_CHECK(is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes());
+  TORCH_CHECK(is_target.sizes() == target.sizes(),
+              "inconsistent is_target size: ", is_target.sizes());
   const Batch batch = batch_of(self);
-  const Tensor x = self.contiguous(), t = target.contiguous(), marks = is_target.to(self.scalar_type()).contiguous();
+  const Tensor x = self.contiguous(), t = target.contiguous(),
+               marks = is_target.to(self.scalar_type()).contiguous();
   const Tensor grad = at::detail::empty(self.sizes(), kDouble);
   grad.zero_();
   const Tensor incoming = grad_output.to(kDouble).contiguous();
   TORCH_CHECK(incoming.numel() == (reduction == kNoReduction ? batch.samples : 1),
-              "multilabel_margin_loss_backward: grad_output of shape ", grad_output.sizes(), " does not fit the loss");
-  dtype_switch<FloatingTypes>(self.scalar_type(), "multilabel_margin_loss_backward_out_frame", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* xp = static_cast<const T*>(x.const_data_ptr());
-    const T* mark = static_cast<const T*>(marks.const_data_ptr());
-    const int64_t* tp = static_cast<const int64_t*>(t.const_data_ptr());
-    const double* g = static_cast<const double*>(incoming.const_data_ptr());
-    double* out = static_cast<double*>(grad.mutable_data_ptr());
-    const double norm = 1.0 / static_cast<double>(batch.classes * (reduction == kMeanReduction ? batch.samples : 1));
-    for (int64_t n = 0; n < batch.samples;
-         ++n, xp += batch.classes, tp += batch.classes, mark += batch.classes, out += batch.classes) {
-      const double scale = norm * g[reduction == kNoReduction ? n : 0];
-      const int64_t count = target_count(tp, batch.classes);
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t c = 0; c < batch.classes; ++c) {
-          const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
-          if (static_cast<double>(mark[c]) != 0 || z <= 0) continue;
-          out[tp[i]] -= scale;
-          out[c] += scale;
+              "multilabel_margin_loss_backward: grad_output of shape ", grad_output.sizes(),
+              " does not fit the loss");
+  dtype_switch<FloatingTypes>(
+      self.scalar_type(), "multilabel_margin_loss_backward_out_frame", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T* xp = static_cast<const T*>(x.const_data_ptr());
+        const T* mark = static_cast<const T*>(marks.const_data_ptr());
+        const int64_t* tp = static_cast<const int64_t*>(t.const_data_ptr());
+        const double* g = static_cast<const double*>(incoming.const_data_ptr());
+        double* out = static_cast<double*>(grad.mutable_data_ptr());
+        const double norm =
+            1.0 /
+            static_cast<double>(batch.classes * (reduction == kMeanReduction ? batch.samples : 1));
+        for (int64_t n = 0; n < batch.samples; ++n, xp += batch.classes, tp += batch.classes,
+                     mark += batch.classes, out += batch.classes) {
+          const double scale = norm * g[reduction == kNoReduction ? n : 0];
+          const int64_t count = target_count(tp, batch.classes);
+          for (int64_t i = 0; i < count; ++i)
+            for (int64_t c = 0; c < batch.classes; ++c) {
+              const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
+              if (static_cast<double>(mark[c]) != 0 || z <= 0) continue;
+              out[tp[i]] -= scale;
+              out[c] += scale;
+            }
         }
-    }
-  });
+      });
   return grad.to(self.scalar_type());
 }
-}  // namespace at::native
+} // namespace at::native

@@ -1,6 +1,6 @@
-// The negative log-likelihood of target classes, for a batch (nll_loss) and for images (nll_loss2d): one
-// walk over (sample, row, column) with the input's own strides. Sums are taken per chunk in double
-// precision and the chunks in order.
+// The negative log-likelihood of target classes, for a batch (nll_loss) and for images
+// (nll_loss2d): one walk over (sample, row, column) with the input's own strides. Sums are taken
+// per chunk in double precision and the chunks in order.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/loss/LossUtil.h>
@@ -16,28 +16,36 @@ bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined();
 void check_weight(const std::optional<Tensor>& weight, int64_t classes) {
   TORCH_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == classes),
               "weight tensor should be defined either for all ", classes,
-              " classes or no classes but got weight tensor of shape: ", has(weight) ? weight->sizes() : IntArrayRef());
+              " classes or no classes but got weight tensor of shape: ",
+              has(weight) ? weight->sizes() : IntArrayRef());
 }
 void check_target_type(const Tensor& target) {
   TORCH_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte,
               "expected target dtype to be Long or Byte, but got ", target.scalar_type());
 }
-void check_nll(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
+void check_nll(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+               int64_t reduction) {
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   TORCH_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
   const bool single = self.dim() == 1 && target.dim() == 0;
-  TORCH_CHECK(single || (self.dim() == 1 ? target.size(0) == 1 : target.dim() == 1 && self.size(0) == target.size(0)),
+  TORCH_CHECK(single || (self.dim() == 1 ? target.size(0) == 1
+                                         : target.dim() == 1 && self.size(0) == target.size(0)),
               "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
   check_target_type(target);
   check_weight(weight, self.size(-1));
   check_reduction(reduction);
 }
-void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
-  TORCH_CHECK(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
-              target.dim());
-  TORCH_CHECK(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ",
+void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                 int64_t reduction) {
+  TORCH_CHECK(
+      target.dim() == 3,
+      "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
+      target.dim());
+  TORCH_CHECK(self.dim() == 4,
+              "only batches of spatial inputs supported (4D tensors), but got input of dimension: ",
               self.dim());
-  TORCH_CHECK(self.size(0) == target.size(0) && self.size(2) == target.size(1) && self.size(3) == target.size(2),
+  TORCH_CHECK(self.size(0) == target.size(0) && self.size(2) == target.size(1) &&
+                  self.size(3) == target.size(2),
               "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes());
   check_target_type(target);
   check_weight(weight, self.size(1));
@@ -56,7 +64,8 @@ struct Walk {
 };
 Walk walk_of(const Tensor& t) {
   if (t.dim() == 4)
-    return {t.size(0), t.size(1), t.size(2), t.size(3), t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
+    return {t.size(0),   t.size(1),   t.size(2),   t.size(3),
+            t.stride(0), t.stride(1), t.stride(2), t.stride(3)};
   if (t.dim() == 2) return {t.size(0), t.size(1), 1, 1, t.stride(0), t.stride(1), 0, 0};
   return {1, t.size(0), 1, 1, 0, t.stride(0), 0, 0};
 }
@@ -77,8 +86,8 @@ struct Sums {
   double loss, weight;
 };
 
-void forward(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-             int64_t ignore, const Tensor& output, const Tensor& total_weight) {
+void forward(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+             int64_t reduction, int64_t ignore, const Tensor& output, const Tensor& total_weight) {
   const Walk walk = walk_of(self);
   const Target classes(target);
   const Tensor w = has(weight) ? weight->to(self.scalar_type()).contiguous() : Tensor();
@@ -92,8 +101,11 @@ void forward(const Tensor& self, const Tensor& target, const std::optional<Tenso
       at::parallel_for(0, walk.count(), kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t c = classes(i, ignore, walk.classes);
-          if (c < 0) out[i] = static_cast<T>(0.0f);
-          else out[i] = static_cast<T>(-x[walk.offset(i) + c * walk.class_stride] * (wp ? wp[c] : static_cast<T>(1.0f)));
+          if (c < 0)
+            out[i] = static_cast<T>(0.0f);
+          else
+            out[i] = static_cast<T>(-x[walk.offset(i) + c * walk.class_stride] *
+                                    (wp ? wp[c] : static_cast<T>(1.0f)));
         }
       });
       *total = static_cast<T>(0.0f);
@@ -111,24 +123,28 @@ void forward(const Tensor& self, const Tensor& target, const std::optional<Tenso
           }
           return s;
         },
-        [](Sums a, Sums b) { return Sums{a.loss + b.loss, a.weight + b.weight}; });
+        [](Sums a, Sums b) {
+          return Sums{a.loss + b.loss, a.weight + b.weight};
+        });
     *out = static_cast<T>(reduction == kMeanReduction ? sums.loss / sums.weight : sums.loss);
     *total = static_cast<T>(sums.weight);
   });
 }
 
-void backward(const Tensor& grad_output, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-              int64_t reduction, int64_t ignore, const Tensor& total_weight, const Tensor& grad_input) {
+void backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
+              const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore,
+              const Tensor& total_weight, const Tensor& grad_input) {
   const Walk walk = walk_of(grad_input);
   const Target classes(target);
   const ScalarType dtype = self.scalar_type();
   const Tensor w = has(weight) ? weight->to(dtype).contiguous() : Tensor();
   const Tensor grad = grad_output.to(dtype).contiguous();
   const int64_t expected = reduction == kNoReduction ? walk.count() : 1;
-  TORCH_CHECK(grad.numel() == expected, "Expected a single element grad_output tensor or one for each target, but got: ",
+  TORCH_CHECK(grad.numel() == expected,
+              "Expected a single element grad_output tensor or one for each target, but got: ",
               grad_output.sizes());
-  TORCH_CHECK(total_weight.numel() == 1, "expected total_weight to be a  single element tensor, got: ",
-              total_weight.sizes());
+  TORCH_CHECK(total_weight.numel() == 1,
+              "expected total_weight to be a  single element tensor, got: ", total_weight.sizes());
   const double total = total_weight.reshape({}).to(kDouble).item<double>();
   grad_input.zero_();
   dtype_switch<FloatingTypes>(dtype, "nll_loss_backward_out_frame", [&](auto tag) {
@@ -142,58 +158,68 @@ void backward(const Tensor& grad_output, const Tensor& self, const Tensor& targe
         const int64_t c = classes(i, ignore, walk.classes);
         if (c < 0) continue;
         const double value = static_cast<double>(g[reduction == kNoReduction ? i : 0]) * factor;
-        out[walk.offset(i) + c * walk.class_stride] = static_cast<T>(-value * (wp ? static_cast<double>(wp[c]) : 1.0));
+        out[walk.offset(i) + c * walk.class_stride] =
+            static_cast<T>(-value * (wp ? static_cast<double>(wp[c]) : 1.0));
       }
     });
   });
 }
-}  // namespace
+} // namespace
 
-void nll_loss_forward_cpu(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                          int64_t reduction, int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
+void nll_loss_forward_cpu(const Tensor& self, const Tensor& target,
+                          const std::optional<Tensor>& weight, int64_t reduction,
+                          int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   forward(self, target, weight, reduction, ignore_index, output, total_weight);
 }
-void nll_loss2d_forward_cpu(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                            int64_t reduction, int64_t ignore_index, const Tensor& output,
+void nll_loss2d_forward_cpu(const Tensor& self, const Tensor& target,
+                            const std::optional<Tensor>& weight, int64_t reduction,
+                            int64_t ignore_index, const Tensor& output,
                             const Tensor& total_weight) {
   forward(self, target, weight, reduction, ignore_index, output, total_weight);
 }
 void nll_loss_backward_cpu(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                           const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
-                           const Tensor& total_weight, const Tensor& grad_input) {
+                           const std::optional<Tensor>& weight, int64_t reduction,
+                           int64_t ignore_index, const Tensor& total_weight,
+                           const Tensor& grad_input) {
   backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
 }
 void nll_loss2d_backward_cpu(const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                             const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
-                             const Tensor& total_weight, const Tensor& grad_input) {
+                             const std::optional<Tensor>& weight, int64_t reduction,
+                             int64_t ignore_index, const Tensor& total_weight,
+                             const Tensor& grad_input) {
   backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, grad_input);
 }
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 void meta_nll_loss_forward(OutputBuilder& out, const Tensor& self, const Tensor& target,
-                           const std::optional<Tensor>& weight, int64_t reduction, int64_t /*ignore_index*/) {
+                           const std::optional<Tensor>& weight, int64_t reduction,
+                           int64_t /*ignore_index*/) {
   native::check_nll(self, target, weight, reduction);
   const bool each = reduction == native::kNoReduction && self.dim() == 2;
   out.set(0, each ? self.sizes().slice(0, 1) : IntArrayRef(), self.scalar_type());
   out.set(1, IntArrayRef(), self.scalar_type());
 }
 void meta_nll_loss2d_forward(OutputBuilder& out, const Tensor& self, const Tensor& target,
-                             const std::optional<Tensor>& weight, int64_t reduction, int64_t /*ignore_index*/) {
+                             const std::optional<Tensor>& weight, int64_t reduction,
+                             int64_t /*ignore_index*/) {
   native::check_nll2d(self, target, weight, reduction);
-  out.set(0, reduction == native::kNoReduction ? target.sizes() : IntArrayRef(), self.scalar_type());
+  out.set(0, reduction == native::kNoReduction ? target.sizes() : IntArrayRef(),
+          self.scalar_type());
   out.set(1, IntArrayRef(), self.scalar_type());
 }
-void meta_nll_loss_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const Tensor& self, const Tensor& target,
-                            const std::optional<Tensor>& weight, int64_t reduction, int64_t /*ignore_index*/,
+void meta_nll_loss_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const Tensor& self,
+                            const Tensor& target, const std::optional<Tensor>& weight,
+                            int64_t reduction, int64_t /*ignore_index*/,
                             const Tensor& /*total_weight*/) {
   native::check_nll(self, target, weight, reduction);
   out.set(0, self.sizes(), self.scalar_type());
 }
 void meta_nll_loss2d_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const Tensor& self,
-                              const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction,
-                              int64_t /*ignore_index*/, const Tensor& /*total_weight*/) {
+                              const Tensor& target, const std::optional<Tensor>& weight,
+                              int64_t reduction, int64_t /*ignore_index*/,
+                              const Tensor& /*total_weight*/) {
   native::check_nll2d(self, target, weight, reduction);
   out.set(0, self.sizes(), self.scalar_type());
 }
-}  // namespace at::meta
+} // namespace at::meta

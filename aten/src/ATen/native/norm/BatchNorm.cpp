@@ -1,16 +1,16 @@
-// Batch norm. Data laid out by planes is reduced plane by plane, one task per channel; channels-last data
-// and matrices are reduced down the rows, a block of rows at a time while it lies in cache. Either way
-// the sets' moments are merged in a fixed order.
+// Batch norm. Data laid out by planes is reduced plane by plane, one task per channel;
+// channels-last data and matrices are reduced down the rows, a block of rows at a time while it
+// lies in cache. Either way the sets' moments are merged in a fixed order.
 #include <cmath>
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
+#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
-#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/repeat.h>
 #include <ATen/parallel/Parallel.h>
 
@@ -32,20 +32,22 @@ MemoryFormat format_of(const Tensor& t) {
   return t.is_contiguous(format) ? format : MemoryFormat::Contiguous;
 }
 Planes planes_of(const Tensor& input, MemoryFormat format) {
-  Planes s{input.size(0), input.dim() > 1 ? input.size(1) : 0, 1, format != MemoryFormat::Contiguous};
+  Planes s{input.size(0), input.dim() > 1 ? input.size(1) : 0, 1,
+           format != MemoryFormat::Contiguous};
   for (int64_t d = 2; d < input.dim(); ++d) s.plane *= input.size(d);
   s.columns = s.columns || s.plane == 1;
   return s;
 }
 
 void check_parameter(const char* name, const std::optional<Tensor>& t, int64_t channels) {
-  TORCH_CHECK(!has(t) || t->numel() == channels, name, " should contain ", channels, " elements not ",
-              has(t) ? t->numel() : 0);
+  TORCH_CHECK(!has(t) || t->numel() == channels, name, " should contain ", channels,
+              " elements not ", has(t) ? t->numel() : 0);
 }
 void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                       const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                       const std::optional<Tensor>& running_var, bool training) {
-  TORCH_CHECK(input.dim() > 0, "batch_norm: expected input to have at least 1 dimension, got a scalar");
+  TORCH_CHECK(input.dim() > 0,
+              "batch_norm: expected input to have at least 1 dimension, got a scalar");
   const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
   TORCH_CHECK(training || has(running_mean), "running_mean must be defined in evaluation mode");
   TORCH_CHECK(training || has(running_var), "running_var must be defined in evaluation mode");
@@ -56,24 +58,30 @@ void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
 }
 
 // Rows of a block that stays in the second-level cache while it is read twice.
-int64_t block_rows(int64_t columns) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(columns, 1)); }
+int64_t block_rows(int64_t columns) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(columns, 1));
+}
 
 // Room for `count` values of the compute type, zeroed.
 struct Values {
   Values(int64_t count, ScalarType compute)
-      : is_double(compute == kDouble), f(is_double ? 0 : count, 0.0f), d(is_double ? count : 0, 0.0) {}
+      : is_double(compute == kDouble), f(is_double ? 0 : count, 0.0f),
+        d(is_double ? count : 0, 0.0) {}
   void* data() { return is_double ? static_cast<void*>(d.data()) : f.data(); }
   double operator[](int64_t i) const { return is_double ? d[i] : static_cast<double>(f[i]); }
   void set(int64_t i, double v) {
-    if (is_double) d[i] = v;
-    else f[i] = static_cast<float>(v);
+    if (is_double)
+      d[i] = v;
+    else
+      f[i] = static_cast<float>(v);
   }
   bool is_double;
   std::vector<float> f;
   std::vector<double> d;
 };
 
-void column_moments(const NormLoops& loops, const Tensor& x, const Planes& s, std::vector<Moments>& result) {
+void column_moments(const NormLoops& loops, const Tensor& x, const Planes& s,
+                    std::vector<Moments>& result) {
   const int64_t rows = s.per_channel(), columns = s.channels, block = block_rows(columns);
   const int64_t chunk = at::chunk_size(rows, block), chunks = at::chunk_count(rows, block);
   std::vector<std::vector<Moments>> partial(static_cast<size_t>(chunks));
@@ -96,39 +104,44 @@ void column_moments(const NormLoops& loops, const Tensor& x, const Planes& s, st
     for (size_t c = 0; c < part.size(); ++c) result[c].merge(part[c]);
 }
 
-void plane_moments(const NormLoops& loops, const Tensor& x, const Planes& s, std::vector<Moments>& result) {
+void plane_moments(const NormLoops& loops, const Tensor& x, const Planes& s,
+                   std::vector<Moments>& result) {
   at::parallel_for(0, s.channels, row_grain(s.per_channel()), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t n = 0; n < s.samples; ++n)
-        loops.moments(advance(x.const_data_ptr(), (n * s.channels + c) * s.plane, x.itemsize()), s.plane,
-                      &result[static_cast<size_t>(c)]);
+        loops.moments(advance(x.const_data_ptr(), (n * s.channels + c) * s.plane, x.itemsize()),
+                      s.plane, &result[static_cast<size_t>(c)]);
   });
 }
 
 // y = x scale[c] + shift[c]
-void apply(const NormLoops& loops, const Tensor& x, const Tensor& y, const Planes& s, Values& scale, Values& shift) {
+void apply(const NormLoops& loops, const Tensor& x, const Tensor& y, const Planes& s, Values& scale,
+           Values& shift) {
   const int64_t item = x.itemsize();
   const void* source = x.const_data_ptr();
   void* target = y.mutable_data_ptr();
   if (s.columns) {
     at::parallel_for(0, s.per_channel(), row_grain(s.channels), [&](int64_t begin, int64_t end) {
-      loops.column_scale_shift(advance(source, begin * s.channels, item), advance(target, begin * s.channels, item),
-                               end - begin, s.channels, scale.data(), shift.data());
+      loops.column_scale_shift(advance(source, begin * s.channels, item),
+                               advance(target, begin * s.channels, item), end - begin, s.channels,
+                               scale.data(), shift.data());
     });
     return;
   }
   at::parallel_for(0, s.samples * s.channels, row_grain(s.plane), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      loops.scale_shift(advance(source, r * s.plane, item), advance(target, r * s.plane, item), s.plane,
-                        scale[r % s.channels], shift[r % s.channels]);
+      loops.scale_shift(advance(source, r * s.plane, item), advance(target, r * s.plane, item),
+                        s.plane, scale[r % s.channels], shift[r % s.channels]);
   });
 }
 
 // running = (1 - momentum) running + momentum value
-void update_running(const std::optional<Tensor>& running, double momentum, const std::vector<double>& values) {
+void update_running(const std::optional<Tensor>& running, double momentum,
+                    const std::vector<double>& values) {
   if (!has(running)) return;
   std::vector<double> next = load_values(*running);
-  for (size_t i = 0; i < next.size(); ++i) next[i] = (1 - momentum) * next[i] + momentum * values[i];
+  for (size_t i = 0; i < next.size(); ++i)
+    next[i] = (1 - momentum) * next[i] + momentum * values[i];
   if (running->is_contiguous()) {
     store_values(*running, next.data(), static_cast<int64_t>(next.size()));
     running->unsafeGetTensorImpl()->bump_version();
@@ -148,7 +161,8 @@ void gradient_sums(const NormLoops& loops, const Tensor& g, const Tensor& x, con
       for (int64_t c = begin; c < end; ++c)
         for (int64_t n = 0; n < s.samples; ++n) {
           const int64_t at = (n * s.channels + c) * s.plane;
-          loops.grad_sums(advance(g.const_data_ptr(), at, item), advance(x.const_data_ptr(), at, item), s.plane,
+          loops.grad_sums(advance(g.const_data_ptr(), at, item),
+                          advance(x.const_data_ptr(), at, item), s.plane,
                           mean[static_cast<size_t>(c)], &sums[static_cast<size_t>(2 * c)]);
         }
     });
@@ -166,8 +180,10 @@ void gradient_sums(const NormLoops& loops, const Tensor& g, const Tensor& x, con
     own.resize(static_cast<size_t>(2 * columns));
     for (int64_t b = begin; b < end; b += block) {
       Values total(columns, compute), dot(columns, compute);
-      loops.column_grad_sums(advance(g.const_data_ptr(), b * columns, item), advance(x.const_data_ptr(), b * columns, item),
-                             std::min(block, end - b), columns, centre.data(), total.data(), dot.data());
+      loops.column_grad_sums(advance(g.const_data_ptr(), b * columns, item),
+                             advance(x.const_data_ptr(), b * columns, item),
+                             std::min(block, end - b), columns, centre.data(), total.data(),
+                             dot.data());
       for (int64_t c = 0; c < columns; ++c) {
         own[static_cast<size_t>(2 * c)] += total[c];
         own[static_cast<size_t>(2 * c + 1)] += dot[c];
@@ -179,15 +195,16 @@ void gradient_sums(const NormLoops& loops, const Tensor& g, const Tensor& x, con
 }
 
 // out = a[c] g + b[c] x + k[c]
-void combine(const NormLoops& loops, const Tensor& g, const Tensor& x, const Tensor& out, const Planes& s, Values& a,
-             Values& b, Values& k) {
+void combine(const NormLoops& loops, const Tensor& g, const Tensor& x, const Tensor& out,
+             const Planes& s, Values& a, Values& b, Values& k) {
   const int64_t item = x.itemsize();
   if (s.columns) {
     at::parallel_for(0, s.per_channel(), row_grain(s.channels), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * s.channels;
-      loops.column_combine(advance(g.const_data_ptr(), at, item), advance(x.const_data_ptr(), at, item),
-                           advance(out.mutable_data_ptr(), at, item), end - begin, s.channels, a.data(), b.data(),
-                           k.data());
+      loops.column_combine(advance(g.const_data_ptr(), at, item),
+                           advance(x.const_data_ptr(), at, item),
+                           advance(out.mutable_data_ptr(), at, item), end - begin, s.channels,
+                           a.data(), b.data(), k.data());
     });
     return;
   }
@@ -207,11 +224,12 @@ Tensor vector_of(bool wanted, const std::vector<double>& values, ScalarType dtyp
   store_values(t, values.data(), count);
   return t;
 }
-}  // namespace
+} // namespace
 
-void batch_norm_cpu(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                    const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
-                    bool training, double momentum, double eps, const Tensor& out, const Tensor& save_mean,
+void batch_norm_cpu(const Tensor& input, const std::optional<Tensor>& weight,
+                    const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                    const std::optional<Tensor>& running_var, bool training, double momentum,
+                    double eps, const Tensor& out, const Tensor& save_mean,
                     const Tensor& save_invstd) {
   const NormLoops& loops = loops_for(input.scalar_type(), "batch_norm");
   const ScalarType compute = compute_type(input.scalar_type());
@@ -254,11 +272,12 @@ void batch_norm_cpu(const Tensor& input, const std::optional<Tensor>& weight, co
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cpu(
     const Tensor& grad_out, const Tensor& input, const std::optional<Tensor>& weight,
     const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
-    const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train, double eps,
-    std::array<bool, 3> output_mask) {
+    const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_invstd, bool train,
+    double eps, std::array<bool, 3> output_mask) {
   check_batch_norm(input, weight, std::nullopt, running_mean, running_var, train);
-  TORCH_CHECK(grad_out.sizes() == input.sizes(), "Expected the gradient to have the shape of the input, ",
-              input.sizes(), ", but got ", grad_out.sizes());
+  TORCH_CHECK(grad_out.sizes() == input.sizes(),
+              "Expected the gradient to have the shape of the input, ", input.sizes(), ", but got ",
+              grad_out.sizes());
   const ScalarType dtype = input.scalar_type(), compute = compute_type(dtype);
   const NormLoops& loops = loops_for(dtype, "batch_norm_backward");
   const MemoryFormat format = format_of(input);
@@ -270,8 +289,9 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cpu(
   if (train) {
     check_parameter("save_mean", save_mean, s.channels);
     check_parameter("save_invstd", save_invstd, s.channels);
-    TORCH_CHECK(has(save_mean) && has(save_invstd), "batch_norm_backward: save_mean and save_invstd must be defined "
-                                                    "in training mode");
+    TORCH_CHECK(has(save_mean) && has(save_invstd),
+                "batch_norm_backward: save_mean and save_invstd must be defined "
+                "in training mode");
     mean = load_values(*save_mean);
     invstd = load_values(*save_invstd);
   } else {
@@ -304,79 +324,96 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cpu(
     to_bias[c] = sums[2 * c];
   }
   const ScalarType type = has(weight) ? weight->scalar_type() : dtype;
-  return {to_input, vector_of(output_mask[1], to_weight, type), vector_of(output_mask[2], to_bias, type)};
+  return {to_input, vector_of(output_mask[1], to_weight, type),
+          vector_of(output_mask[2], to_bias, type)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(
     const Tensor& /*grad_out*/, const Tensor& input, const std::optional<Tensor>& weight,
     const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
-    const std::optional<Tensor>& /*save_mean*/, const std::optional<Tensor>& /*save_invstd*/, bool train,
-    double /*eps*/, std::array<bool, 3> output_mask) {
+    const std::optional<Tensor>& /*save_mean*/, const std::optional<Tensor>& /*save_invstd*/,
+    bool train, double /*eps*/, std::array<bool, 3> output_mask) {
   check_batch_norm(input, weight, std::nullopt, running_mean, running_var, train);
   const ScalarType type = has(weight) ? weight->scalar_type() : input.scalar_type();
   const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
   const auto like = [](bool wanted, IntArrayRef sizes, ScalarType dtype) {
     return wanted ? at::detail::empty(sizes, dtype, Device(kMeta)) : Tensor();
   };
-  return {like(output_mask[0], input.sizes(), input.scalar_type()), like(output_mask[1], {channels}, type),
-          like(output_mask[2], {channels}, type)};
+  return {like(output_mask[0], input.sizes(), input.scalar_type()),
+          like(output_mask[1], {channels}, type), like(output_mask[2], {channels}, type)};
 }
 
-// ---- the other names ------------------------------------------------------------------------------
-Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                  const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training,
-                  double momentum, double eps, bool /*cudnn_enabled*/) {
-  return std::get<0>(at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+// ---- the other names
+// ------------------------------------------------------------------------------
+Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                  const std::optional<Tensor>& running_var, bool training, double momentum,
+                  double eps, bool /*cudnn_enabled*/) {
+  return std::get<0>(at::native_batch_norm(input, weight, bias, running_mean, running_var, training,
+                                           momentum, eps));
 }
 
-std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit(
-    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, Tensor& running_mean,
-    Tensor& running_var, bool training, double momentum, double eps) {
-  return at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+std::tuple<Tensor, Tensor, Tensor>
+_native_batch_norm_legit(const Tensor& input, const std::optional<Tensor>& weight,
+                         const std::optional<Tensor>& bias, Tensor& running_mean,
+                         Tensor& running_var, bool training, double momentum, double eps) {
+  return at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
+                               eps);
 }
-std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit_no_stats(
-    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, bool training,
-    double momentum, double eps) {
-  return at::native_batch_norm(input, weight, bias, std::nullopt, std::nullopt, training, momentum, eps);
+std::tuple<Tensor, Tensor, Tensor>
+_native_batch_norm_legit_no_stats(const Tensor& input, const std::optional<Tensor>& weight,
+                                  const std::optional<Tensor>& bias, bool training, double momentum,
+                                  double eps) {
+  return at::native_batch_norm(input, weight, bias, std::nullopt, std::nullopt, training, momentum,
+                               eps);
 }
-std::tuple<Tensor, Tensor, Tensor> _native_batch_norm_legit_no_training(
-    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    const Tensor& running_mean, const Tensor& running_var, double momentum, double eps) {
-  return at::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps);
+std::tuple<Tensor, Tensor, Tensor>
+_native_batch_norm_legit_no_training(const Tensor& input, const std::optional<Tensor>& weight,
+                                     const std::optional<Tensor>& bias, const Tensor& running_mean,
+                                     const Tensor& running_var, double momentum, double eps) {
+  return at::native_batch_norm(input, weight, bias, running_mean, running_var, false, momentum,
+                               eps);
 }
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> _native_batch_norm_legit_functional(
-    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    const Tensor& running_mean, const Tensor& running_var, bool training, double momentum, double eps) {
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>
+_native_batch_norm_legit_functional(const Tensor& input, const std::optional<Tensor>& weight,
+                                    const std::optional<Tensor>& bias, const Tensor& running_mean,
+                                    const Tensor& running_var, bool training, double momentum,
+                                    double eps) {
   const Tensor mean = running_mean.clone(), var = running_var.clone();
   auto [out, save_mean, save_invstd] =
       at::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
   return {out, save_mean, save_invstd, mean, var};
 }
-std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> _batch_norm_impl_index(
-    const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
-    double eps, bool /*cudnn_enabled*/) {
-  auto [out, save_mean, save_invstd] =
-      at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t>
+_batch_norm_impl_index(const Tensor& input, const std::optional<Tensor>& weight,
+                       const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                       const std::optional<Tensor>& running_var, bool training, double momentum,
+                       double eps, bool /*cudnn_enabled*/) {
+  auto [out, save_mean, save_invstd] = at::native_batch_norm(input, weight, bias, running_mean,
+                                                             running_var, training, momentum, eps);
   return {out, save_mean, save_invstd, at::detail::empty({0}, c10::kByte, input.device()), 0};
 }
 std::tuple<Tensor, Tensor, Tensor> _batch_norm_impl_index_backward(
-    int64_t impl_index, const Tensor& input, const Tensor& grad_output, const std::optional<Tensor>& weight,
-    const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
-    const std::optional<Tensor>& save_mean, const std::optional<Tensor>& save_var_transform, bool train, double eps,
+    int64_t impl_index, const Tensor& input, const Tensor& grad_output,
+    const std::optional<Tensor>& weight, const std::optional<Tensor>& running_mean,
+    const std::optional<Tensor>& running_var, const std::optional<Tensor>& save_mean,
+    const std::optional<Tensor>& save_var_transform, bool train, double eps,
     std::array<bool, 3> output_mask, const Tensor& /*reservedSpace*/) {
-  TORCH_CHECK(impl_index == 0, "Unsupported impl_index in _batch_norm_impl_index_backward: ", impl_index);
-  return at::native_batch_norm_backward(grad_output, input, weight, running_mean, running_var, save_mean,
-                                        save_var_transform, train, eps, output_mask);
+  TORCH_CHECK(impl_index == 0,
+              "Unsupported impl_index in _batch_norm_impl_index_backward: ", impl_index);
+  return at::native_batch_norm_backward(grad_output, input, weight, running_mean, running_var,
+                                        save_mean, save_var_transform, train, eps, output_mask);
 }
 
 // Batch norm over one long batch whose channels are all channels of all samples.
-Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                     const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var,
-                     bool use_input_stats, double momentum, double eps, bool cudnn_enabled) {
+Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                     const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                     const std::optional<Tensor>& running_var, bool use_input_stats,
+                     double momentum, double eps, bool cudnn_enabled) {
   TORCH_CHECK(use_input_stats || (has(running_mean) && has(running_var)),
               "Expected running_mean and running_var to be defined when use_input_stats is false");
-  TORCH_CHECK(input.dim() >= 2, "instance_norm: expected input to have at least 2 dimensions, got ", input.dim());
+  TORCH_CHECK(input.dim() >= 2, "instance_norm: expected input to have at least 2 dimensions, got ",
+              input.dim());
   const int64_t samples = input.size(0), channels = input.size(1);
   const c10::SymInt times(samples);
   const auto repeated = [&](const std::optional<Tensor>& t) -> std::optional<Tensor> {
@@ -387,10 +424,13 @@ Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight, c
   DimVector sizes(input.sizes().begin(), input.sizes().end());
   sizes[0] = 1;
   sizes[1] = samples * channels;
-  const Tensor out = at::batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, var,
-                                    use_input_stats, momentum, eps, cudnn_enabled);
-  const auto average = [&](const std::optional<Tensor>& running, const std::optional<Tensor>& each) {
-    if (has(running)) running->copy_(at::mean(each->view({samples, channels}), IntArrayRef({0}), false));
+  const Tensor out =
+      at::batch_norm(input.contiguous().view(sizes), repeated(weight), repeated(bias), mean, var,
+                     use_input_stats, momentum, eps, cudnn_enabled);
+  const auto average = [&](const std::optional<Tensor>& running,
+                           const std::optional<Tensor>& each) {
+    if (has(running))
+      running->copy_(at::mean(each->view({samples, channels}), IntArrayRef({0}), false));
   };
   if (use_input_stats) {
     average(running_mean, mean);
@@ -398,15 +438,17 @@ Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight, c
   }
   return out.view(input.sizes());
 }
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
-void meta_native_batch_norm(OutputBuilder& out, const Tensor& input, const std::optional<Tensor>& weight,
-                            const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                            const std::optional<Tensor>& running_var, bool training, double /*momentum*/,
-                            double /*eps*/) {
+void meta_native_batch_norm(OutputBuilder& out, const Tensor& input,
+                            const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                            const std::optional<Tensor>& running_mean,
+                            const std::optional<Tensor>& running_var, bool training,
+                            double /*momentum*/, double /*eps*/) {
   native::check_batch_norm(input, weight, bias, running_mean, running_var, training);
-  const ScalarType type = native::statistics_type(input, {&weight, &bias, &running_mean, &running_var});
+  const ScalarType type =
+      native::statistics_type(input, {&weight, &bias, &running_mean, &running_var});
   if (native::format_of(input) == MemoryFormat::Contiguous) {
     out.set(0, input.sizes(), input.scalar_type());
   } else {
@@ -416,4 +458,4 @@ void meta_native_batch_norm(OutputBuilder& out, const Tensor& input, const std::
   out.set(1, statistics, type);
   out.set(2, statistics, type);
 }
-}  // namespace at::meta
+} // namespace at::meta

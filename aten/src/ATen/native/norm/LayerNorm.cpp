@@ -1,6 +1,6 @@
-// Layer norm and RMS norm: each row is read while it lies in the first-level cache, first for its moments
-// and again to be scaled, so that memory sees one read and one write. Gradients of the parameters are
-// summed per chunk of rows and the chunks in order.
+// Layer norm and RMS norm: each row is read while it lies in the first-level cache, first for its
+// moments and again to be scaled, so that memory sees one read and one write. Gradients of the
+// parameters are summed per chunk of rows and the chunks in order.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -28,20 +28,23 @@ using norm_loops::NormLoops;
 // The input as a matrix: one row for each slice of the normalised shape.
 struct Rows {
   int64_t count, length;
-  DimVector statistics;  // sizes of mean and rstd: 1 for each normalised dimension
+  DimVector statistics; // sizes of mean and rstd: 1 for each normalised dimension
 };
 
 std::string starred(IntArrayRef shape, const char* separator) {
   std::string s = "[*";
-  for (size_t i = 0; i < shape.size(); ++i) s += (i == 0 ? separator : ", ") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i)
+    s += (i == 0 ? separator : ", ") + std::to_string(shape[i]);
   return s + "]";
 }
 
 Rows rows_of(const Tensor& input, IntArrayRef shape, const std::optional<Tensor>& weight,
              const std::optional<Tensor>& bias, const char* separator = ", ") {
-  TORCH_CHECK(!shape.empty(),
-              "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-              "element, but got normalized_shape = ", shape);
+  TORCH_CHECK(
+      !shape.empty(),
+      "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+      "element, but got normalized_shape = ",
+      shape);
   TORCH_CHECK(!has(weight) || weight->sizes() == shape,
               "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
               has(weight) ? weight->sizes() : shape, " and normalized_shape = ", shape);
@@ -49,7 +52,8 @@ Rows rows_of(const Tensor& input, IntArrayRef shape, const std::optional<Tensor>
               "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
               has(bias) ? bias->sizes() : shape, " and normalized_shape = ", shape);
   const IntArrayRef sizes = input.sizes();
-  const bool fits = sizes.size() >= shape.size() && sizes.slice(sizes.size() - shape.size()) == shape;
+  const bool fits =
+      sizes.size() >= shape.size() && sizes.slice(sizes.size() - shape.size()) == shape;
   TORCH_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape ",
               starred(shape, separator), ", but got input of size", sizes);
   Rows rows{1, 1, {}};
@@ -62,8 +66,7 @@ Rows rows_of(const Tensor& input, IntArrayRef shape, const std::optional<Tensor>
 }
 
 // f(row) for every row, shared between threads.
-template <class F>
-void each_row(const Rows& rows, const F& f) {
+template <class F> void each_row(const Rows& rows, const F& f) {
   const auto range = [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) f(r);
   };
@@ -84,11 +87,13 @@ struct Gradients {
 };
 
 // Gradients of y = (x - mean) rstd w + b.
-Gradients gradients(const Tensor& grad_out, const Tensor& input, const Rows& rows, const double* mean,
-                    const double* rstd, const std::optional<Tensor>& weight, ScalarType parameter_type,
-                    IntArrayRef shape, bool want_input, bool want_weight, bool want_bias) {
-  TORCH_CHECK(grad_out.sizes() == input.sizes(), "Expected the gradient to have the shape of the input, ",
-              input.sizes(), ", but got ", grad_out.sizes());
+Gradients gradients(const Tensor& grad_out, const Tensor& input, const Rows& rows,
+                    const double* mean, const double* rstd, const std::optional<Tensor>& weight,
+                    ScalarType parameter_type, IntArrayRef shape, bool want_input, bool want_weight,
+                    bool want_bias) {
+  TORCH_CHECK(grad_out.sizes() == input.sizes(),
+              "Expected the gradient to have the shape of the input, ", input.sizes(), ", but got ",
+              grad_out.sizes());
   const ScalarType dtype = input.scalar_type(), compute = compute_type(dtype);
   const NormLoops& loops = loops_for(dtype, "LayerNormBackwardKernelImpl");
   const Tensor x = input.contiguous(), g = grad_out.to(dtype).contiguous();
@@ -98,9 +103,10 @@ Gradients gradients(const Tensor& grad_out, const Tensor& input, const Rows& row
   if (want_input) {
     result.input = at::detail::empty(input.sizes(), dtype);
     each_row(rows, [&](int64_t r) {
-      loops.row_gradient(advance(g.const_data_ptr(), r * n, item), advance(x.const_data_ptr(), r * n, item),
-                         advance(result.input.mutable_data_ptr(), r * n, item), n, mean ? mean[r] : 0,
-                         rstd[r], data_or_null(w), mean != nullptr);
+      loops.row_gradient(advance(g.const_data_ptr(), r * n, item),
+                         advance(x.const_data_ptr(), r * n, item),
+                         advance(result.input.mutable_data_ptr(), r * n, item), n,
+                         mean ? mean[r] : 0, rstd[r], data_or_null(w), mean != nullptr);
     });
   }
   if (!want_weight && !want_bias) return result;
@@ -113,39 +119,46 @@ Gradients gradients(const Tensor& grad_out, const Tensor& input, const Rows& row
     const int64_t chunk = at::chunk_size(rows.count, grain);
     BlockingRegion region;
     at::parallel_for(0, rows.count, grain, [&](int64_t begin, int64_t end) {
-      char* base = advance(partial.mutable_data_ptr(), begin / chunk * parts * n, partial.itemsize());
+      char* base =
+          advance(partial.mutable_data_ptr(), begin / chunk * parts * n, partial.itemsize());
       char* to_weight = want_weight ? base : nullptr;
       char* to_bias = want_bias ? advance(base, (parts - 1) * n, partial.itemsize()) : nullptr;
       for (int64_t r = begin; r < end; ++r)
         loops.row_parameters(advance(g.const_data_ptr(), r * n, item),
-                             advance(x.const_data_ptr(), r * n, item), n, mean ? mean[r] : 0, rstd[r],
-                             to_weight, to_bias);
+                             advance(x.const_data_ptr(), r * n, item), n, mean ? mean[r] : 0,
+                             rstd[r], to_weight, to_bias);
     });
   }
   const Tensor total = at::detail::empty({parts, n}, compute);
   total.zero_();
   const NormLoops& sums = loops_for(compute, "LayerNormBackwardKernelImpl");
   sums.column_sums(partial.const_data_ptr(), partial.size(0), parts * n, total.mutable_data_ptr());
-  if (want_weight) result.weight = total.select(0, 0).to(parameter_type, false, true).reshape(shape);
-  if (want_bias) result.bias = total.select(0, parts - 1).to(parameter_type, false, true).reshape(shape);
+  if (want_weight)
+    result.weight = total.select(0, 0).to(parameter_type, false, true).reshape(shape);
+  if (want_bias)
+    result.bias = total.select(0, parts - 1).to(parameter_type, false, true).reshape(shape);
   return result;
 }
 
 ScalarType parameter_type(const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                           const Tensor& input) {
-  return has(weight) ? weight->scalar_type() : has(bias) ? bias->scalar_type() : input.scalar_type();
+  return has(weight) ? weight->scalar_type()
+         : has(bias) ? bias->scalar_type()
+                     : input.scalar_type();
 }
-}  // namespace
+} // namespace
 
-// ---- layer norm -----------------------------------------------------------------------------------
-Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
-                  const std::optional<Tensor>& bias, double eps, bool /*cudnn_enable*/) {
+// ---- layer norm
+// -----------------------------------------------------------------------------------
+Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
+                  const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                  double eps, bool /*cudnn_enable*/) {
   return std::get<0>(at::native_layer_norm(input, normalized_shape, weight, bias, eps));
 }
 
-void layer_norm_cpu(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
-                    const std::optional<Tensor>& bias, double eps, const Tensor& out, const Tensor& mean,
-                    const Tensor& rstd) {
+void layer_norm_cpu(const Tensor& input, IntArrayRef normalized_shape,
+                    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                    double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   const Rows rows = rows_of(input, normalized_shape, weight, bias);
   const ScalarType compute = compute_type(input.scalar_type());
   const NormLoops& loops = loops_for(input.scalar_type(), "LayerNormKernelImpl");
@@ -162,17 +175,18 @@ void layer_norm_cpu(const Tensor& input, IntArrayRef normalized_shape, const std
     Moments m;
     loops.moments(row, n, &m);
     means[r] = m.mean;
-    rstds[r] = 1.0 / std::sqrt((n > 0 ? m.variance() : std::numeric_limits<double>::quiet_NaN()) + eps);
+    rstds[r] =
+        1.0 / std::sqrt((n > 0 ? m.variance() : std::numeric_limits<double>::quiet_NaN()) + eps);
     loops.normalize(row, advance(target, r * n, item), n, means[r], rstds[r], scale, shift);
   });
   store_values(mean, means, rows.count);
   store_values(rstd, rstds, rows.count);
 }
 
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(
-    const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape, const Tensor& mean,
-    const Tensor& rstd, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor>
+layer_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, IntArrayRef normalized_shape,
+                        const Tensor& mean, const Tensor& rstd, const std::optional<Tensor>& weight,
+                        const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
   const Rows rows = rows_of(input, normalized_shape, weight, bias);
   TORCH_CHECK(mean.numel() == rows.count && rstd.numel() == rows.count,
               "Expected mean and rstd to have one value for each of the ", rows.count, " slices");
@@ -182,20 +196,23 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(
                           output_mask[1], output_mask[2]);
   return {g.input, g.weight, g.bias};
 }
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_meta(
-    const Tensor& /*grad_out*/, const Tensor& input, IntArrayRef normalized_shape, const Tensor& /*mean*/,
-    const Tensor& /*rstd*/, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-    std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor>
+layer_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
+                         IntArrayRef normalized_shape, const Tensor& /*mean*/,
+                         const Tensor& /*rstd*/, const std::optional<Tensor>& weight,
+                         const std::optional<Tensor>& bias, std::array<bool, 3> output_mask) {
   rows_of(input, normalized_shape, weight, bias);
   const ScalarType type = parameter_type(weight, bias, input);
   const auto like = [&](bool wanted, IntArrayRef sizes, ScalarType dtype) {
     return wanted ? at::detail::empty(sizes, dtype, Device(kMeta)) : Tensor();
   };
   return {like(output_mask[0], input.sizes(), input.scalar_type()),
-          like(output_mask[1], normalized_shape, type), like(output_mask[2], normalized_shape, type)};
+          like(output_mask[1], normalized_shape, type),
+          like(output_mask[2], normalized_shape, type)};
 }
 
-// ---- RMS norm -------------------------------------------------------------------------------------
+// ---- RMS norm
+// -------------------------------------------------------------------------------------
 namespace {
 double rms_eps(std::optional<double> eps, ScalarType dtype) {
   if (eps) return *eps;
@@ -203,15 +220,15 @@ double rms_eps(std::optional<double> eps, ScalarType dtype) {
              ? std::numeric_limits<double>::epsilon()
              : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
-}  // namespace
+} // namespace
 
 // One fused operator where input and weight have one floating type, else the formula.
-Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight,
-                std::optional<double> eps) {
+Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
+                const std::optional<Tensor>& weight, std::optional<double> eps) {
   rows_of(input, normalized_shape, weight, std::nullopt, "");
   const ScalarType dtype = input.scalar_type();
-  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(dtype, true), "\"rms_norm\" not implemented for '",
-                              dtype, "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(dtype, true),
+                              "\"rms_norm\" not implemented for '", dtype, "'");
   if (!input.is_complex() && (!has(weight) || weight->scalar_type() == dtype))
     return std::get<0>(at::_fused_rms_norm(input, normalized_shape, weight, eps));
   const bool reduced = dtype == kHalf || dtype == kBFloat16;
@@ -242,7 +259,8 @@ std::tuple<Tensor, Tensor> fused_rms_norm_cpu(const Tensor& input, IntArrayRef n
     const char* row = advance(source, r * n, item);
     rstds[static_cast<size_t>(r)] =
         1.0 / std::sqrt(loops.square_sum(row, n) / static_cast<double>(n) + added);
-    loops.normalize(row, advance(target, r * n, item), n, 0, rstds[static_cast<size_t>(r)], scale, nullptr);
+    loops.normalize(row, advance(target, r * n, item), n, 0, rstds[static_cast<size_t>(r)], scale,
+                    nullptr);
   });
   store_values(rstd, rstds.data(), rows.count);
   if (input.is_contiguous()) return {out, rstd};
@@ -259,31 +277,32 @@ std::tuple<Tensor, Tensor> fused_rms_norm_meta(const Tensor& input, IntArrayRef 
 }
 
 std::tuple<Tensor, Tensor> fused_rms_norm_backward_cpu(const Tensor& grad_out, const Tensor& input,
-                                                       IntArrayRef normalized_shape, const Tensor& rstd,
+                                                       IntArrayRef normalized_shape,
+                                                       const Tensor& rstd,
                                                        const std::optional<Tensor>& weight,
                                                        std::array<bool, 2> output_mask) {
   const Rows rows = rows_of(input, normalized_shape, weight, std::nullopt, "");
-  TORCH_CHECK(rstd.numel() == rows.count, "Expected rstd to have one value for each of the ", rows.count,
-              " slices");
+  TORCH_CHECK(rstd.numel() == rows.count, "Expected rstd to have one value for each of the ",
+              rows.count, " slices");
   const std::vector<double> rstds = load_values(rstd);
   Gradients g = gradients(grad_out, input, rows, nullptr, rstds.data(), weight,
-                          parameter_type(weight, std::nullopt, input), normalized_shape, output_mask[0],
-                          output_mask[1] && has(weight), false);
+                          parameter_type(weight, std::nullopt, input), normalized_shape,
+                          output_mask[0], output_mask[1] && has(weight), false);
   return {g.input, g.weight};
 }
-std::tuple<Tensor, Tensor> fused_rms_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
-                                                        IntArrayRef normalized_shape,
-                                                        const Tensor& /*rstd*/,
-                                                        const std::optional<Tensor>& weight,
-                                                        std::array<bool, 2> output_mask) {
+std::tuple<Tensor, Tensor>
+fused_rms_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
+                             IntArrayRef normalized_shape, const Tensor& /*rstd*/,
+                             const std::optional<Tensor>& weight, std::array<bool, 2> output_mask) {
   rows_of(input, normalized_shape, weight, std::nullopt, "");
   Tensor to_input, to_weight;
-  if (output_mask[0]) to_input = at::detail::empty(input.sizes(), input.scalar_type(), Device(kMeta));
+  if (output_mask[0])
+    to_input = at::detail::empty(input.sizes(), input.scalar_type(), Device(kMeta));
   if (output_mask[1] && has(weight))
     to_weight = at::detail::empty(normalized_shape, weight->scalar_type(), Device(kMeta));
   return {to_input, to_weight};
 }
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 void meta_native_layer_norm(OutputBuilder& out, const Tensor& input, IntArrayRef normalized_shape,
@@ -295,4 +314,4 @@ void meta_native_layer_norm(OutputBuilder& out, const Tensor& input, IntArrayRef
   out.set(1, rows.statistics, type);
   out.set(2, rows.statistics, type);
 }
-}  // namespace at::meta
+} // namespace at::meta

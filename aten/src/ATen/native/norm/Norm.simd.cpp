@@ -1,7 +1,7 @@
-// The loops of NormKernel.h. Everything is built from two walks over a row, `map` and `sum`, which call a
-// generic lambda with a register's worth of elements at a time and with single elements at the end. Sums
-// run in four registers over blocks that fit in the first-level cache and meet in double precision, in an
-// order that depends on the length alone.
+// The loops of NormKernel.h. Everything is built from two walks over a row, `map` and `sum`, which
+// call a generic lambda with a register's worth of elements at a time and with single elements at
+// the end. Sums run in four registers over blocks that fit in the first-level cache and meet in
+// double precision, in an order that depends on the length alone.
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/norm/NormKernel.h>
 #include <ATen/vec/ValueMath.h>
@@ -15,28 +15,28 @@ using vec::Vec;
 
 constexpr int64_t kBlock = 4096;
 
-template <class V, class T>
-C10_ALWAYS_INLINE V load(const T* p, int64_t i) {
-  if constexpr (vec::is_vec_v<V>) return vec::VecIO<T>::load(reinterpret_cast<const char*>(p + i));
-  else return static_cast<V>(p[i]);
+template <class V, class T> C10_ALWAYS_INLINE V load(const T* p, int64_t i) {
+  if constexpr (vec::is_vec_v<V>)
+    return vec::VecIO<T>::load(reinterpret_cast<const char*>(p + i));
+  else
+    return static_cast<V>(p[i]);
 }
-template <class V, class T>
-C10_ALWAYS_INLINE void store(T* p, int64_t i, V v) {
-  if constexpr (vec::is_vec_v<V>) vec::VecIO<T>::store(reinterpret_cast<char*>(p + i), v);
-  else p[i] = static_cast<T>(v);
+template <class V, class T> C10_ALWAYS_INLINE void store(T* p, int64_t i, V v) {
+  if constexpr (vec::is_vec_v<V>)
+    vec::VecIO<T>::store(reinterpret_cast<char*>(p + i), v);
+  else
+    p[i] = static_cast<T>(v);
 }
 
 // f(V(), i) for registers from i on, then for single elements.
-template <class A, class F>
-C10_ALWAYS_INLINE void map(int64_t n, const F& f) {
+template <class A, class F> C10_ALWAYS_INLINE void map(int64_t n, const F& f) {
   using V = Vec<A>;
   int64_t i = 0;
   for (; i + V::kLanes <= n; i += V::kLanes) f(V(A(0)), i);
   for (; i < n; ++i) f(A(0), i);
 }
 
-template <class A>
-C10_ALWAYS_INLINE A lanes_sum(Vec<A> v) {
+template <class A> C10_ALWAYS_INLINE A lanes_sum(Vec<A> v) {
   A lane[Vec<A>::kLanes];
   v.store(lane);
   for (int step = Vec<A>::kLanes / 2; step > 0; step /= 2)
@@ -44,8 +44,8 @@ C10_ALWAYS_INLINE A lanes_sum(Vec<A> v) {
   return lane[0];
 }
 
-// out[k] += the sum over i of the k-th addend: f(V(), i, sums) adds to its sums. [begin, end) is at most
-// one block.
+// out[k] += the sum over i of the k-th addend: f(V(), i, sums) adds to its sums. [begin, end) is at
+// most one block.
 template <class A, int kSums, class F>
 C10_ALWAYS_INLINE void sum_block(int64_t begin, int64_t end, double* out, const F& f) {
   using V = Vec<A>;
@@ -63,15 +63,16 @@ C10_ALWAYS_INLINE void sum_block(int64_t begin, int64_t end, double* out, const 
   A rest[kSums] = {};
   for (; i < end; ++i) f(A(0), i, rest);
   for (int k = 0; k < kSums; ++k)
-    out[k] += static_cast<double>(lanes_sum((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k])) + rest[k]);
+    out[k] +=
+        static_cast<double>(lanes_sum((acc[0][k] + acc[1][k]) + (acc[2][k] + acc[3][k])) + rest[k]);
 }
 template <class A, int kSums, class F>
 C10_ALWAYS_INLINE void sum(int64_t n, double* out, const F& f) {
-  for (int64_t b = 0; b < n; b += kBlock) sum_block<A, kSums>(b, b + kBlock < n ? b + kBlock : n, out, f);
+  for (int64_t b = 0; b < n; b += kBlock)
+    sum_block<A, kSums>(b, b + kBlock < n ? b + kBlock : n, out, f);
 }
 
-template <class T>
-struct Loops {
+template <class T> struct Loops {
   using A = opmath_t<T>;
   static const T* in(const void* p) { return static_cast<const T*>(p); }
   static T* out(void* p) { return static_cast<T*>(p); }
@@ -84,9 +85,8 @@ struct Loops {
       const int64_t e = b + kBlock < n ? b + kBlock : n;
       const double count = static_cast<double>(e - b);
       double total = 0, deviation = 0;
-      sum_block<A, 1>(b, e, &total, [&](auto v, int64_t i, auto* s) {
-        s[0] = s[0] + load<decltype(v)>(x, i);
-      });
+      sum_block<A, 1>(b, e, &total,
+                      [&](auto v, int64_t i, auto* s) { s[0] = s[0] + load<decltype(v)>(x, i); });
       const A mean = static_cast<A>(total / count);
       sum_block<A, 1>(b, e, &deviation, [&](auto v, int64_t i, auto* s) {
         using V = decltype(v);
@@ -122,9 +122,12 @@ struct Loops {
     map<A>(n, [&](auto v, int64_t i) {
       using V = decltype(v);
       V r = (load<V>(x, i) - V(mean)) * V(rstd);
-      if constexpr (kWeight && kBias) r = vm::fma(r, load<V>(w, i), load<V>(b, i));
-      else if constexpr (kWeight) r = r * load<V>(w, i);
-      else if constexpr (kBias) r = r + load<V>(b, i);
+      if constexpr (kWeight && kBias)
+        r = vm::fma(r, load<V>(w, i), load<V>(b, i));
+      else if constexpr (kWeight)
+        r = r * load<V>(w, i);
+      else if constexpr (kBias)
+        r = r + load<V>(b, i);
       store<V>(y, i, r);
     });
   }
@@ -146,7 +149,8 @@ struct Loops {
     });
   }
 
-  static void combine(const void* gp, const void* xp, void* op, int64_t n, double a, double b, double c) {
+  static void combine(const void* gp, const void* xp, void* op, int64_t n, double a, double b,
+                      double c) {
     const T *g = in(gp), *x = in(xp);
     T* o = out(op);
     const A fa = static_cast<A>(a), fb = static_cast<A>(b), fc = static_cast<A>(c);
@@ -156,13 +160,14 @@ struct Loops {
     });
   }
 
-  template <bool kWeight>
-  static void row_gradient_as(const T* g, const T* x, T* o, int64_t n, A mean, A rstd, const A* w,
-                              bool centred) {
+  template <bool kWeight> static void row_gradient_as(const T* g, const T* x, T* o, int64_t n,
+                                                      A mean, A rstd, const A* w, bool centred) {
     const auto weighted = [&](auto v, int64_t i) {
       using V = decltype(v);
-      if constexpr (kWeight) return load<V>(g, i) * load<V>(w, i);
-      else return load<V>(g, i);
+      if constexpr (kWeight)
+        return load<V>(g, i) * load<V>(w, i);
+      else
+        return load<V>(g, i);
     };
     double sums[2] = {0, 0};
     sum<A, 2>(n, sums, [&](auto v, int64_t i, auto* s) {
@@ -181,8 +186,8 @@ struct Loops {
       store<V>(o, i, vm::fma(weighted(v, i), V(rstd), rest));
     });
   }
-  static void row_gradient(const void* g, const void* x, void* o, int64_t n, double mean, double rstd,
-                           const void* w, bool centred) {
+  static void row_gradient(const void* g, const void* x, void* o, int64_t n, double mean,
+                           double rstd, const void* w, bool centred) {
     const auto run = w ? &row_gradient_as<true> : &row_gradient_as<false>;
     run(in(g), in(x), out(o), n, static_cast<A>(mean), static_cast<A>(rstd), values(w), centred);
   }
@@ -205,8 +210,7 @@ struct Loops {
   }
 
   // ---- columns: for each register of columns, down the rows.
-  template <class F>
-  static void down(int64_t rows, int64_t columns, const F& f) {
+  template <class F> static void down(int64_t rows, int64_t columns, const F& f) {
     map<A>(columns, [&](auto v, int64_t c) { f(v, c, rows, columns); });
   }
   static void column_sums(const void* xp, int64_t rows, int64_t columns, void* sp) {
@@ -219,7 +223,8 @@ struct Loops {
       store<V>(s, c, total);
     });
   }
-  static void column_deviations(const void* xp, int64_t rows, int64_t columns, const void* mp, void* sp) {
+  static void column_deviations(const void* xp, int64_t rows, int64_t columns, const void* mp,
+                                void* sp) {
     const T* x = in(xp);
     const A* m = values(mp);
     A* s = values(sp);
@@ -234,8 +239,8 @@ struct Loops {
       store<V>(s, c, total);
     });
   }
-  static void column_scale_shift(const void* xp, void* yp, int64_t rows, int64_t columns, const void* ap,
-                                 const void* bp) {
+  static void column_scale_shift(const void* xp, void* yp, int64_t rows, int64_t columns,
+                                 const void* ap, const void* bp) {
     const A *a = values(ap), *b = values(bp);
     for (int64_t r = 0; r < rows; ++r) {
       const T* x = in(xp) + r * columns;
@@ -264,8 +269,8 @@ struct Loops {
       store<V>(d, c, dot);
     });
   }
-  static void column_combine(const void* gp, const void* xp, void* op, int64_t rows, int64_t columns,
-                             const void* ap, const void* bp, const void* cp) {
+  static void column_combine(const void* gp, const void* xp, void* op, int64_t rows,
+                             int64_t columns, const void* ap, const void* bp, const void* cp) {
     const A *a = values(ap), *b = values(bp), *k = values(cp);
     for (int64_t r = 0; r < rows; ++r) {
       const T *g = in(gp) + r * columns, *x = in(xp) + r * columns;
@@ -279,19 +284,19 @@ struct Loops {
   }
 
   static NormLoops all() {
-    return {&moments,        &square_sum,   &scale_shift,       &normalize,          &grad_sums,
-            &combine,        &row_gradient, &row_parameters,    &column_sums,        &column_deviations,
-            &column_scale_shift, &column_grad_sums, &column_combine};
+    return {&moments,       &square_sum,        &scale_shift,        &normalize,
+            &grad_sums,     &combine,           &row_gradient,       &row_parameters,
+            &column_sums,   &column_deviations, &column_scale_shift, &column_grad_sums,
+            &column_combine};
   }
 };
 
-template <class... Ts>
-void fill_types(NormTable& table, Types<Ts...>) {
+template <class... Ts> void fill_types(NormTable& table, Types<Ts...>) {
   ((table.loops[static_cast<int>(c10::scalar_type_of<Ts>)] = Loops<Ts>::all()), ...);
 }
-}  // namespace
+} // namespace
 
 void fill(NormTable& table) { fill_types(table, FloatingTypes{}); }
 
-}  // namespace CRESSET_ISA
-}  // namespace at::native::norm_loops
+} // namespace CRESSET_ISA
+} // namespace at::native::norm_loops

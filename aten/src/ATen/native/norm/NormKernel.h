@@ -1,7 +1,7 @@
-// The inner loops of the normalisations, by element type: rows of contiguous elements (layer, group and
-// instance norm, batch norm of planes) and columns of a row-major matrix (batch norm of channels-last
-// data). Element pointers are untyped; parameters and sums have the type elements compute in, float for
-// half types and float, double for double, written A below.
+// The inner loops of the normalisations, by element type: rows of contiguous elements (layer, group
+// and instance norm, batch norm of planes) and columns of a row-major matrix (batch norm of
+// channels-last data). Element pointers are untyped; parameters and sums have the type elements
+// compute in, float for half types and float, double for double, written A below.
 #pragma once
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 
 namespace at::native::norm_loops {
 
-// Count, mean and sum of squared deviations of a set of numbers. Sets are merged pairwise, so that data
-// is read once and nothing cancels.
+// Count, mean and sum of squared deviations of a set of numbers. Sets are merged pairwise, so that
+// data is read once and nothing cancels.
 struct Moments {
   double count = 0, mean = 0, deviation = 0;
   void merge(double n, double m, double d) {
@@ -47,9 +47,10 @@ struct NormLoops {
   // ---- columns of a row-major matrix
   // sum[c] += sum over rows of x, and the same of (x - mean[c])^2; A everywhere.
   void (*column_sums)(const void* x, int64_t rows, int64_t columns, void* sum);
-  void (*column_deviations)(const void* x, int64_t rows, int64_t columns, const void* mean, void* sum);
-  void (*column_scale_shift)(const void* x, void* y, int64_t rows, int64_t columns, const void* scale,
-                             const void* shift);
+  void (*column_deviations)(const void* x, int64_t rows, int64_t columns, const void* mean,
+                            void* sum);
+  void (*column_scale_shift)(const void* x, void* y, int64_t rows, int64_t columns,
+                             const void* scale, const void* shift);
   void (*column_grad_sums)(const void* g, const void* x, int64_t rows, int64_t columns,
                            const void* mean, void* sum, void* dot);
   void (*column_combine)(const void* g, const void* x, void* out, int64_t rows, int64_t columns,
@@ -72,4 +73,4 @@ void fill(NormTable& table);
 // The loops of this machine; NotImplementedError `"name" not implemented for 'Long'`.
 const NormLoops& loops_for(c10::ScalarType dtype, const char* name);
 
-}  // namespace at::native::norm_loops
+} // namespace at::native::norm_loops

@@ -12,9 +12,12 @@ const NormLoops& loops_for(ScalarType dtype, const char* name) {
     auto* t = new NormTable();
 #if defined(CRESSET_HAVE_X86_ISA)
     const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) avx512::fill(*t);
-    else if (isa == Isa::Avx2) avx2::fill(*t);
-    else base::fill(*t);
+    if (isa == Isa::Avx512)
+      avx512::fill(*t);
+    else if (isa == Isa::Avx2)
+      avx2::fill(*t);
+    else
+      base::fill(*t);
 #else
     base::fill(*t);
 #endif
@@ -24,7 +27,7 @@ const NormLoops& loops_for(ScalarType dtype, const char* name) {
   TORCH_CHECK_NOT_IMPLEMENTED(loops.moments, "\"", name, "\" not implemented for '", dtype, "'");
   return loops;
 }
-}  // namespace norm_loops
+} // namespace norm_loops
 
 Tensor parameter_values(const std::optional<Tensor>& t, ScalarType compute) {
   if (!has(t)) return Tensor();
@@ -71,4 +74,4 @@ ScalarType statistics_type(const Tensor& input,
   return result;
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,5 +1,5 @@
-// What the normalisations share: parameters in the type the loops compute in, statistics on their way to
-// the caller's type, and PyTorch's rules for mixed types.
+// What the normalisations share: parameters in the type the loops compute in, statistics on their
+// way to the caller's type, and PyTorch's rules for mixed types.
 #pragma once
 #include <optional>
 #include <vector>
@@ -21,7 +21,9 @@ inline double value_at(const Tensor& values, int64_t i, double otherwise) {
   return values.scalar_type() == kDouble ? static_cast<const double*>(values.const_data_ptr())[i]
                                          : static_cast<const float*>(values.const_data_ptr())[i];
 }
-inline const void* data_or_null(const Tensor& t) { return t.defined() ? t.const_data_ptr() : nullptr; }
+inline const void* data_or_null(const Tensor& t) {
+  return t.defined() ? t.const_data_ptr() : nullptr;
+}
 inline const char* advance(const void* p, int64_t elements, int64_t itemsize) {
   return static_cast<const char*>(p) + elements * itemsize;
 }
@@ -34,8 +36,10 @@ void store_values(const Tensor& out, const double* values, int64_t count);
 // The elements of a contiguous or strided floating tensor as doubles.
 std::vector<double> load_values(const Tensor& t);
 
-// Half types may come with float parameters; every other mixture is an error. The type of the statistics.
-ScalarType statistics_type(const Tensor& input, std::initializer_list<const std::optional<Tensor>*> parameters);
+// Half types may come with float parameters; every other mixture is an error. The type of the
+// statistics.
+ScalarType statistics_type(const Tensor& input,
+                           std::initializer_list<const std::optional<Tensor>*> parameters);
 
 // Elements one task processes at least.
 constexpr int64_t kNormGrain = 16384;
@@ -43,4 +47,4 @@ inline int64_t row_grain(int64_t row_length) {
   return row_length >= kNormGrain ? 1 : kNormGrain / (row_length > 0 ? row_length : 1);
 }
 
-}  // namespace at::native
+} // namespace at::native

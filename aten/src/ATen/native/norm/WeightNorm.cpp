@@ -10,4 +10,4 @@ Tensor _weight_norm(const Tensor& v, const Tensor& g, int64_t dim) {
   return at::mul(v, at::div(g, at::norm_except_dim(v, 2, dim)));
 }
 
-}  // namespace at::native
+} // namespace at::native

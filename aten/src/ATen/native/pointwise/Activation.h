@@ -97,12 +97,13 @@ struct Softshrink {
 
 namespace detail {
 // 1 - Phi(a), Phi the normal distribution function, for registers of floats: its logarithm is a
-// polynomial on [0, 5.6] (relative error 2e-7), beyond which a (1 - Phi(a)) is below 1e-7 and 0 here.
+// polynomial on [0, 5.6] (relative error 2e-7), beyond which a (1 - Phi(a)) is below 1e-7 and 0
+// here.
 C10_ALWAYS_INLINE vec::Vec<float> normal_tail(vec::Vec<float> a) {
   using V = vec::Vec<float>;
-  static constexpr float kLog[] = {-0.693147015f,    -0.797891853f,   -0.318256904f,
-                                   -0.0364850937f,   0.00499579649f,  -0.000135464142f,
-                                   -0.000133141426f, 3.64430502e-5f,  -4.91469332e-6f,
+  static constexpr float kLog[] = {-0.693147015f,    -0.797891853f,  -0.318256904f,
+                                   -0.0364850937f,   0.00499579649f, -0.000135464142f,
+                                   -0.000133141426f, 3.64430502e-5f, -4.91469332e-6f,
                                    3.56850429e-7f,   -1.109301e-8f};
   const V limit(5.6f);
   const V tail = vm::detail::exp_in_range(vm::detail::poly(vm::select(a > limit, limit, a), kLog));

@@ -1,5 +1,5 @@
-// Counting into bins: bincount, histc, histogram, histogramdd. Sums run in the order of the elements, so
-// weighted results have the same bits on every machine.
+// Counting into bins: bincount, histc, histogram, histogramdd. Sums run in the order of the
+// elements, so weighted results have the same bits on every machine.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -20,22 +20,21 @@ namespace at::native {
 // ---- bincount
 namespace {
 
-template <class T, class W>
-void count_into(const T* data, int64_t n, const W* weights, W* out) {
+template <class T, class W> void count_into(const T* data, int64_t n, const W* weights, W* out) {
   for (int64_t i = 0; i < n; ++i) out[data[i]] += weights != nullptr ? weights[i] : W(1);
 }
 
-template <class T>
-int64_t bins_needed(const T* data, int64_t n, int64_t minlength) {
+template <class T> int64_t bins_needed(const T* data, int64_t n, int64_t minlength) {
   if (n == 0) return minlength;
   const auto [low, high] = std::minmax_element(data, data + n);
   TORCH_CHECK(*low >= 0, "bincount only supports 1-d non-negative integral inputs.");
   const uint64_t largest = static_cast<uint64_t>(*high);
-  TORCH_CHECK(largest < static_cast<uint64_t>(INT64_MAX), "bincount: the value ", *high, " is too large");
+  TORCH_CHECK(largest < static_cast<uint64_t>(INT64_MAX), "bincount: the value ", *high,
+              " is too large");
   return std::max(static_cast<int64_t>(largest) + 1, minlength);
 }
 
-}  // namespace
+} // namespace
 
 Tensor bincount_cpu(const Tensor& self, const std::optional<Tensor>& weights, int64_t minlength) {
   TORCH_CHECK(minlength >= 0, "minlength should be >= 0");
@@ -58,9 +57,12 @@ Tensor bincount_cpu(const Tensor& self, const std::optional<Tensor>& weights, in
       const Tensor w = weighted ? weights->to(dtype).contiguous() : Tensor();
       count_into<T, W>(values, n, weighted ? w.data_ptr<W>() : nullptr, result.data_ptr<W>());
     };
-    if (!weighted) count(int64_t(0), kLong);
-    else if (weights->scalar_type() == kFloat) count(float(0), kFloat);
-    else count(double(0), kDouble);
+    if (!weighted)
+      count(int64_t(0), kLong);
+    else if (weights->scalar_type() == kFloat)
+      count(float(0), kFloat);
+    else
+      count(double(0), kDouble);
   });
   return result;
 }
@@ -69,8 +71,7 @@ Tensor bincount_cpu(const Tensor& self, const std::optional<Tensor>& weights, in
 namespace {
 
 // The smallest and largest element; not finite when one is not.
-template <class T>
-std::pair<double, double> extremes(const T* data, int64_t n, int64_t stride) {
+template <class T> std::pair<double, double> extremes(const T* data, int64_t n, int64_t stride) {
   double low = static_cast<double>(data[0]), high = low;
   for (int64_t i = 1; i < n; ++i) {
     const double v = static_cast<double>(data[i * stride]);
@@ -82,10 +83,11 @@ std::pair<double, double> extremes(const T* data, int64_t n, int64_t stride) {
 }
 
 void check_bins(int64_t bins, int64_t dim) {
-  TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension ", dim);
+  TORCH_CHECK(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension ",
+              dim);
 }
 
-}  // namespace
+} // namespace
 
 Tensor histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
   check_bins(bins, 0);
@@ -97,15 +99,16 @@ Tensor histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scal
     const T* values = static_cast<const T*>(data.data_ptr());
     double low = min.toDouble(), high = max.toDouble();
     if (low == high && n > 0) std::tie(low, high) = extremes(values, n, 1);
-    TORCH_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high,
-                "] is not finite");
+    TORCH_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ",
+                high, "] is not finite");
     TORCH_CHECK(low <= high, "torch.histc: max must be larger than min");
     if (low == high) {
       low -= 1;
       high += 1;
     }
     // The arithmetic of T itself decides the bin of elements on an edge.
-    const T first = static_cast<T>(static_cast<float>(low)), last = static_cast<T>(static_cast<float>(high));
+    const T first = static_cast<T>(static_cast<float>(low)),
+            last = static_cast<T>(static_cast<float>(high));
     const T start = std::is_same_v<T, double> ? static_cast<T>(low) : first;
     const T stop = std::is_same_v<T, double> ? static_cast<T>(high) : last;
     const T width = static_cast<T>(stop - start), count = static_cast<T>(static_cast<float>(bins));
@@ -118,7 +121,8 @@ Tensor histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scal
       ++counts[static_cast<size_t>(std::min(bin, bins - 1))];
     }
     T* out = static_cast<T*>(result.data_ptr());
-    for (int64_t b = 0; b < bins; ++b) out[b] = static_cast<T>(static_cast<float>(counts[static_cast<size_t>(b)]));
+    for (int64_t b = 0; b < bins; ++b)
+      out[b] = static_cast<T>(static_cast<float>(counts[static_cast<size_t>(b)]));
   });
   return result;
 }
@@ -128,47 +132,51 @@ namespace {
 
 void check_input(const Tensor& self, size_t dimensions) {
   TORCH_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
-  TORCH_CHECK(static_cast<int64_t>(dimensions) == self.size(-1),
-              "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
+  TORCH_CHECK(
+      static_cast<int64_t>(dimensions) == self.size(-1),
+      "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
   TORCH_CHECK_NOT_IMPLEMENTED(self.scalar_type() == kFloat || self.scalar_type() == kDouble,
                               "\"histogramdd\" not implemented for '", self.scalar_type(), "'");
 }
 
 void check_weight(const Tensor& self, const std::optional<Tensor>& weight) {
   if (!weight || !weight->defined()) return;
-  TORCH_CHECK(weight->scalar_type() == self.scalar_type(),
-              "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
-              "have the same dtype, but got input(", self.scalar_type(), "), and weight(",
-              weight->scalar_type(), ")");
+  TORCH_CHECK(
+      weight->scalar_type() == self.scalar_type(),
+      "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
+      "have the same dtype, but got input(",
+      self.scalar_type(), "), and weight(", weight->scalar_type(), ")");
   const IntArrayRef sizes = self.sizes();
-  TORCH_CHECK(weight->sizes() == sizes.slice(0, sizes.size() - 1),
-              "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
-              "input tensor excluding its innermost dimension, but got input with shape ", sizes,
-              " and weight with shape ", weight->sizes());
+  TORCH_CHECK(
+      weight->sizes() == sizes.slice(0, sizes.size() - 1),
+      "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+      "input tensor excluding its innermost dimension, but got input with shape ",
+      sizes, " and weight with shape ", weight->sizes());
 }
 
 void check_edges(const Tensor& self, TensorList edges) {
   for (size_t d = 0; d < edges.size(); ++d) {
-    TORCH_CHECK(edges[d].scalar_type() == self.scalar_type(),
-                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-                "input with dtype ", self.scalar_type(), " and bins for dimension ", d, " with dtype ",
-                edges[d].scalar_type());
-    TORCH_CHECK(edges[d].dim() == 1, "torch.histogramdd: bins tensor should have one dimension, but got ",
+    TORCH_CHECK(
+        edges[d].scalar_type() == self.scalar_type(),
+        "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+        "input with dtype ",
+        self.scalar_type(), " and bins for dimension ", d, " with dtype ", edges[d].scalar_type());
+    TORCH_CHECK(edges[d].dim() == 1,
+                "torch.histogramdd: bins tensor should have one dimension, but got ",
                 edges[d].dim(), " dimensions in the bins tensor for dimension ", d);
     check_bins(edges[d].numel() - 1, static_cast<int64_t>(d));
   }
 }
 
 // The bin of v between sorted edges, the last one closed; -1 outside.
-template <class T>
-int64_t find_bin(const T* edges, int64_t n, T v) {
+template <class T> int64_t find_bin(const T* edges, int64_t n, T v) {
   if (!(v >= edges[0] && v <= edges[n - 1])) return -1;
   const int64_t above = std::upper_bound(edges, edges + n, v) - edges;
   return std::min(above, n - 1) - 1;
 }
 
-template <class T>
-void fill_histogram(const Tensor& points, const std::vector<Tensor>& edges, const T* weights, T* hist) {
+template <class T> void fill_histogram(const Tensor& points, const std::vector<Tensor>& edges,
+                                       const T* weights, T* hist) {
   const int64_t dims = static_cast<int64_t>(edges.size());
   const int64_t n = dims == 0 ? 0 : points.numel() / dims;
   const T* data = static_cast<const T*>(points.data_ptr());
@@ -176,7 +184,8 @@ void fill_histogram(const Tensor& points, const std::vector<Tensor>& edges, cons
     int64_t at = 0;
     for (int64_t d = 0; d < dims && at >= 0; ++d) {
       const Tensor& own = edges[static_cast<size_t>(d)];
-      const int64_t bin = find_bin(static_cast<const T*>(own.data_ptr()), own.numel(), data[i * dims + d]);
+      const int64_t bin =
+          find_bin(static_cast<const T*>(own.data_ptr()), own.numel(), data[i * dims + d]);
       at = bin < 0 ? -1 : at * (own.numel() - 1) + bin;
     }
     if (at >= 0) hist[at] += weights != nullptr ? weights[i] : T(1);
@@ -202,27 +211,31 @@ void make_density(const std::vector<Tensor>& edges, const DimVector& shape, T* h
 }
 
 // The interval of each dimension: the given range, or that of the data, never empty.
-template <class T>
-std::vector<std::pair<double, double>> intervals(const Tensor& points, int64_t dims,
-                                                 std::optional<ArrayRef<double>> range) {
+template <class T> std::vector<std::pair<double, double>>
+intervals(const Tensor& points, int64_t dims, std::optional<ArrayRef<double>> range) {
   std::vector<std::pair<double, double>> result;
   const int64_t n = dims == 0 ? 0 : points.numel() / dims;
   for (int64_t d = 0; d < dims; ++d) {
     std::pair<double, double> own{0, 1};
-    if (range) own = {(*range)[2 * d], (*range)[2 * d + 1]};
-    else if (n > 0) own = extremes(static_cast<const T*>(points.data_ptr()) + d, n, dims);
-    TORCH_CHECK(std::isfinite(own.first) && std::isfinite(own.second), "torch.histogramdd: dimension ", d,
-                "'s range [", own.first, ", ", own.second, "] is not finite");
-    TORCH_CHECK(own.first <= own.second, "torch.histogramdd: min should not exceed max, but got min ",
-                own.first, " max ", own.second, " for dimension ", d);
+    if (range)
+      own = {(*range)[2 * d], (*range)[2 * d + 1]};
+    else if (n > 0)
+      own = extremes(static_cast<const T*>(points.data_ptr()) + d, n, dims);
+    TORCH_CHECK(std::isfinite(own.first) && std::isfinite(own.second),
+                "torch.histogramdd: dimension ", d, "'s range [", own.first, ", ", own.second,
+                "] is not finite");
+    TORCH_CHECK(own.first <= own.second,
+                "torch.histogramdd: min should not exceed max, but got min ", own.first, " max ",
+                own.second, " for dimension ", d);
     if (own.first == own.second) own = {own.first - 0.5, own.second + 0.5};
     result.push_back(own);
   }
   return result;
 }
 
-void histogram_into(const Tensor& self, const std::vector<Tensor>& edges, const std::optional<Tensor>& weight,
-                    bool density, const DimVector& shape, const Tensor& hist) {
+void histogram_into(const Tensor& self, const std::vector<Tensor>& edges,
+                    const std::optional<Tensor>& weight, bool density, const DimVector& shape,
+                    const Tensor& hist) {
   const Tensor points = self.contiguous();
   const Tensor w = weight && weight->defined() ? weight->contiguous() : Tensor();
   dtype_switch<WideFloatingTypes>(self.scalar_type(), "histogramdd", [&](auto tag) {
@@ -233,7 +246,7 @@ void histogram_into(const Tensor& self, const std::vector<Tensor>& edges, const 
   });
 }
 
-}  // namespace
+} // namespace
 
 std::vector<Tensor> histogramdd_bin_edges_cpu(const Tensor& self, IntArrayRef bins,
                                               std::optional<ArrayRef<double>> range,
@@ -282,7 +295,8 @@ Tensor histogramdd_from_bin_cts_cpu(const Tensor& self, IntArrayRef bins,
 
 std::tuple<Tensor, std::vector<Tensor>> histogramdd(const Tensor& self, IntArrayRef bins,
                                                     std::optional<ArrayRef<double>> range,
-                                                    const std::optional<Tensor>& weight, bool density) {
+                                                    const std::optional<Tensor>& weight,
+                                                    bool density) {
   std::vector<Tensor> edges = at::_histogramdd_bin_edges(self, bins, range, weight, density);
   const Tensor hist = at::_histogramdd_from_bin_tensors(self, edges, weight, density);
   return {hist, std::move(edges)};
@@ -318,7 +332,7 @@ void check_scalar_dtype(const Tensor& self) {
                               "\"histogramdd\" not implemented for '", self.scalar_type(), "'");
 }
 
-}  // namespace
+} // namespace
 
 std::tuple<Tensor, Tensor> histogram_bin_ct(const Tensor& self, int64_t bins,
                                             std::optional<ArrayRef<double>> range,
@@ -331,11 +345,13 @@ std::tuple<Tensor, Tensor> histogram_bin_ct(const Tensor& self, int64_t bins,
 }
 
 std::tuple<Tensor, Tensor> histogram_bins_tensor(const Tensor& self, const Tensor& bins,
-                                                 const std::optional<Tensor>& weight, bool density) {
+                                                 const std::optional<Tensor>& weight,
+                                                 bool density) {
   check_scalar_dtype(self);
   const std::vector<Tensor> edges{bins};
-  const Tensor hist = histogramdd_from_bin_tensors_cpu(self.reshape({-1, 1}), edges, flat(weight), density);
+  const Tensor hist =
+      histogramdd_from_bin_tensors_cpu(self.reshape({-1, 1}), edges, flat(weight), density);
   return {hist, bins.clone()};
 }
 
-}  // namespace at::native
+} // namespace at::native

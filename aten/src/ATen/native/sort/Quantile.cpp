@@ -1,5 +1,5 @@
-// quantile and nanquantile, composed of differentiable operators: sort along the dimension, gather the
-// neighbours of each rank, interpolate. NaNs sort last, which is how they are found.
+// quantile and nanquantile, composed of differentiable operators: sort along the dimension, gather
+// the neighbours of each rank, interpolate. NaNs sort last, which is how they are found.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -33,8 +33,10 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q,
               "() q tensor must be same dtype as the input tensor");
   TORCH_CHECK(interpolation == "linear" || interpolation == "lower" || interpolation == "higher" ||
                   interpolation == "midpoint" || interpolation == "nearest",
-              name, "() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
-              "got ", interpolation);
+              name,
+              "() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+              "got ",
+              interpolation);
   if (!q.is_cpu()) return;
   const Tensor values = q.detach().to(kDouble).contiguous();
   for (int64_t i = 0; i < values.numel(); ++i) {
@@ -69,13 +71,16 @@ Tensor interpolate(const Tensor& sorted, const Tensor& ranks, std::string_view h
   return at::lerp(low, high, at::sub(ranks, below));
 }
 
-Tensor quantile_any(const char* name, const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
-                    bool keepdim, std::string_view interpolation, bool ignore_nan) {
+Tensor quantile_any(const char* name, const Tensor& self, const Tensor& q,
+                    std::optional<int64_t> dim, bool keepdim, std::string_view interpolation,
+                    bool ignore_nan) {
   check_quantile(name, self, q, interpolation);
   const int64_t d = wrap_dim(dim.value_or(0), self.dim());
   Tensor rows;
-  if (!dim || self.dim() == 0) rows = self.reshape({-1});
-  else rows = at::movedim(self, d, -1);
+  if (!dim || self.dim() == 0)
+    rows = self.reshape({-1});
+  else
+    rows = at::movedim(self, d, -1);
   const Tensor sorted = std::get<0>(at::sort(rows, -1, false));
   const Tensor ranks = ranks_of(sorted, q.dim() == 0 ? q.unsqueeze(0) : q, ignore_nan);
   Tensor out = interpolate(sorted, ranks, interpolation);
@@ -97,7 +102,7 @@ Tensor scalar_q(const char* name, const Tensor& self, double q) {
   return detail::scalar_tensor(Scalar(q), dtype);
 }
 
-}  // namespace
+} // namespace
 
 Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
@@ -119,4 +124,4 @@ Tensor nanquantile_scalar(const Tensor& self, double q, std::optional<int64_t> d
   return nanquantile(self, scalar_q("nanquantile", self, q), dim, keepdim, interpolation);
 }
 
-}  // namespace at::native
+} // namespace at::native

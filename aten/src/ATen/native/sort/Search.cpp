@@ -18,7 +18,7 @@ void check_side(bool right, std::optional<std::string_view> side) {
   TORCH_CHECK(*side == "left" || *side == "right",
               "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
   TORCH_CHECK(!right || *side == "right", "torch.searchsorted(): side and right can't be set to "
-              "opposites, got side of left while right was True");
+                                          "opposites, got side of left while right was True");
 }
 
 void check_sorter(const Tensor& boundaries, const std::optional<Tensor>& sorter) {
@@ -27,7 +27,8 @@ void check_sorter(const Tensor& boundaries, const std::optional<Tensor>& sorter)
               "torch.searchsorted(): sorter and boundary tensors should have same device type");
   TORCH_CHECK(sorter->sizes() == boundaries.sizes(),
               "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
-              "tensor ", boundaries.sizes(), " and got sorter tensor ", sorter->sizes());
+              "tensor ",
+              boundaries.sizes(), " and got sorter tensor ", sorter->sizes());
   TORCH_CHECK(sorter->scalar_type() == kLong,
               "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
               sorter->scalar_type());
@@ -41,17 +42,20 @@ void check_sorter(const Tensor& boundaries, const std::optional<Tensor>& sorter)
 
 void check_shapes(const Tensor& boundaries, const Tensor& values) {
   TORCH_CHECK(boundaries.dim() != 0, "torch.searchsorted(): boundaries tensor should have positive "
-              "dimension, but got 0 dimension");
+                                     "dimension, but got 0 dimension");
   TORCH_CHECK(values.dim() > 0 || boundaries.dim() == 1,
               "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
-              "dimension is 1, but we got boundaries tensor dim(", boundaries.dim(),
-              ") and input value's dim(", values.dim(), ") numel(", values.numel(), ")");
+              "dimension is 1, but we got boundaries tensor dim(",
+              boundaries.dim(), ") and input value's dim(", values.dim(), ") numel(",
+              values.numel(), ")");
   bool fits = boundaries.dim() == 1 || boundaries.dim() == values.dim();
   for (int64_t d = 0; fits && boundaries.dim() > 1 && d + 1 < boundaries.dim(); ++d)
     fits = boundaries.size(d) == values.size(d);
-  TORCH_CHECK(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+  TORCH_CHECK(fits,
+              "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
               "dimensions of boundaries tensor and input value tensor must match, but we got "
-              "boundaries tensor ", boundaries.sizes(), " and input value tensor ", values.sizes());
+              "boundaries tensor ",
+              boundaries.sizes(), " and input value tensor ", values.sizes());
 }
 
 // Position of the first element that is not below v (right: that is above v). Written so that NaN
@@ -63,15 +67,16 @@ int64_t search(const T* row, const int64_t* order, int64_t n, const T& v, bool r
     const int64_t middle = low + (high - low) / 2;
     const T& m = row[order != nullptr ? order[middle] : middle];
     const bool at_or_after = right ? m > v : m >= v;
-    if (at_or_after) high = middle;
-    else low = middle + 1;
+    if (at_or_after)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
 
-template <class T, class I>
-void search_all(const Tensor& boundaries, const int64_t* order, const Tensor& values, bool right,
-                const Tensor& out) {
+template <class T, class I> void search_all(const Tensor& boundaries, const int64_t* order,
+                                            const Tensor& values, bool right, const Tensor& out) {
   const T* rows = static_cast<const T*>(boundaries.data_ptr());
   const T* from = static_cast<const T*>(values.data_ptr());
   I* to = static_cast<I*>(out.data_ptr());
@@ -81,14 +86,14 @@ void search_all(const Tensor& boundaries, const int64_t* order, const Tensor& va
   parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t start = one_row ? 0 : i / per_row * n;
-      to[i] = static_cast<I>(search(rows + start, order != nullptr ? order + start : nullptr, n,
-                                    from[i], right));
+      to[i] = static_cast<I>(
+          search(rows + start, order != nullptr ? order + start : nullptr, n, from[i], right));
     }
   });
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -98,10 +103,11 @@ void meta_searchsorted(OutputBuilder& out, const Tensor& sorted_sequence, const 
   native::check_side(right, side);
   native::check_shapes(sorted_sequence, self);
   native::check_sorter(sorted_sequence, sorter);
-  TORCH_CHECK(sorted_sequence.device() == self.device() || self.dim() == 0,
-              "torch.searchsorted(): boundaries and input value tensors should have same device type, "
-              "but got boundaries tensor device type ", sorted_sequence.device(),
-              " and input value tensor device type ", self.device());
+  TORCH_CHECK(
+      sorted_sequence.device() == self.device() || self.dim() == 0,
+      "torch.searchsorted(): boundaries and input value tensors should have same device type, "
+      "but got boundaries tensor device type ",
+      sorted_sequence.device(), " and input value tensor device type ", self.device());
   const ScalarType dtype = out_int32 ? kInt : kLong;
   TORCH_CHECK(!out_int32 || sorted_sequence.size(-1) <= INT32_MAX,
               "torch.searchsorted(): the size of boundaries' last dimension should be less than ",
@@ -110,12 +116,13 @@ void meta_searchsorted(OutputBuilder& out, const Tensor& sorted_sequence, const 
   TORCH_CHECK(!given.defined() || given.scalar_type() == dtype,
               "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "
               "Long(int64) depending on whether out_int32 flag is True, but we got output tensor's "
-              "dtype ", given.defined() ? given.scalar_type() : dtype, " and out_int32 flag is ",
+              "dtype ",
+              given.defined() ? given.scalar_type() : dtype, " and out_int32 flag is ",
               out_int32 ? "True" : "False");
   out.set_on(0, self.sizes(), dtype, sorted_sequence.device());
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -132,8 +139,10 @@ void searchsorted_cpu(const Tensor& sorted_sequence, const Tensor& self, bool ou
   const bool from_right = right || (side && *side == "right");
   dtype_switch<RealTypes>(dtype, "searchsorted_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (out_int32) search_all<T, int32_t>(boundaries, order_data, values, from_right, out);
-    else search_all<T, int64_t>(boundaries, order_data, values, from_right, out);
+    if (out_int32)
+      search_all<T, int32_t>(boundaries, order_data, values, from_right, out);
+    else
+      search_all<T, int64_t>(boundaries, order_data, values, from_right, out);
   });
 }
 
@@ -149,7 +158,7 @@ void check_boundaries(const Tensor& boundaries) {
   TORCH_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
               boundaries.dim(), ")");
 }
-}  // namespace
+} // namespace
 
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool out_int32, bool right) {
   check_boundaries(boundaries);
@@ -167,5 +176,5 @@ Tensor bucketize_scalar(const Scalar& self, const Tensor& boundaries, bool out_i
   return at::searchsorted(boundaries, self, out_int32, right, std::nullopt, std::nullopt);
 }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

@@ -17,11 +17,13 @@ namespace {
 
 void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
   const Tensor& given = out.given(i);
-  TORCH_CHECK(!given.defined() || given.scalar_type() == dtype, "Expected out tensor to have dtype ",
-              dtype, ", but got ", given.defined() ? given.scalar_type() : dtype, " instead");
+  TORCH_CHECK(!given.defined() || given.scalar_type() == dtype,
+              "Expected out tensor to have dtype ", dtype, ", but got ",
+              given.defined() ? given.scalar_type() : dtype, " instead");
 }
 
-void set_pair(OutputBuilder& out, const Tensor& self, IntArrayRef sizes, OptionalIntArrayRef strides) {
+void set_pair(OutputBuilder& out, const Tensor& self, IntArrayRef sizes,
+              OptionalIntArrayRef strides) {
   check_out_dtype(out, 0, self.scalar_type());
   check_out_dtype(out, 1, kLong);
   out.set_on(0, sizes, self.scalar_type(), self.device(), strides);
@@ -37,8 +39,7 @@ void meta_sort_pair(OutputBuilder& out, const Tensor& self, int64_t dim) {
 }
 
 // f(first row, last row) over all rows, shared between threads by elements.
-template <class F>
-void for_rows(const Rows& rows, const F& f) {
+template <class F> void for_rows(const Rows& rows, const F& f) {
   const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(rows.length(), 1));
   if (rows.count() * rows.length() < 4096) {
     f(0, rows.count());
@@ -60,9 +61,9 @@ void write_entries(const Entry* entries, int64_t k, const T* from, int64_t from_
 }
 
 // Runs `select(entries, scratch, n)` on every row and writes its first k entries.
-template <class T, class Select>
-void sort_rows(const Tensor& self, int64_t dim, bool descending, int64_t k, bool needs_scratch,
-               const Tensor& values, const Tensor& indices, const Select& select) {
+template <class T, class Select> void sort_rows(const Tensor& self, int64_t dim, bool descending,
+                                                int64_t k, bool needs_scratch, const Tensor& values,
+                                                const Tensor& indices, const Select& select) {
   const Rows rows(self, dim);
   const int64_t n = rows.length();
   const T* data = static_cast<const T*>(self.data_ptr());
@@ -73,7 +74,8 @@ void sort_rows(const Tensor& self, int64_t dim, bool descending, int64_t k, bool
   entry_switch<T>(n, [&](auto tag) {
     using Entry = typename decltype(tag)::type;
     for_rows(rows, [&](int64_t begin, int64_t end) {
-      const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(needs_scratch ? 2 * n : n)]);
+      const std::unique_ptr<Entry[]> entries(
+          new Entry[static_cast<size_t>(needs_scratch ? 2 * n : n)]);
       for (int64_t r = begin; r < end; ++r) {
         const T* row = data + rows.offset(self.strides(), r);
         make_entries(row, s, n, descending, entries.get());
@@ -85,16 +87,15 @@ void sort_rows(const Tensor& self, int64_t dim, bool descending, int64_t k, bool
   });
 }
 
-template <class Entry>
-Entry* sort_in_order(Entry* entries, Entry* scratch, int64_t n, int bits) {
+template <class Entry> Entry* sort_in_order(Entry* entries, Entry* scratch, int64_t n, int bits) {
   sort_entries(entries, scratch, n, bits);
   return entries;
 }
 
 // Without a promise for equal elements. Where a row of moderate length has some, they stand as the
-// standard library's sort leaves them: programs that came from PyTorch see the order they are used to.
-template <class Entry>
-Entry* sort_freely(Entry* entries, Entry* scratch, int64_t n, int bits) {
+// standard library's sort leaves them: programs that came from PyTorch see the order they are used
+// to.
+template <class Entry> Entry* sort_freely(Entry* entries, Entry* scratch, int64_t n, int bits) {
   constexpr int64_t kStableAnyway = 16, kModerate = 16384;
   if (n <= kStableAnyway || n > kModerate) return sort_in_order(entries, scratch, n, bits);
   const std::unique_ptr<Entry[]> before(new Entry[static_cast<size_t>(n)]);
@@ -109,10 +110,9 @@ Entry* sort_freely(Entry* entries, Entry* scratch, int64_t n, int bits) {
   return entries;
 }
 
-// The k entries with the lowest keys in front. Which of several equal ones is taken is not promised, and
-// follows from the algorithms of the standard library, as in PyTorch.
-template <class Entry>
-void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted) {
+// The k entries with the lowest keys in front. Which of several equal ones is taken is not
+// promised, and follows from the algorithms of the standard library, as in PyTorch.
+template <class Entry> void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted) {
   const auto before = [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); };
   // A heap of k pays while k is a small part of the row.
   if (k <= n / 64) {
@@ -123,8 +123,8 @@ void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted) {
   if (sorted) std::sort(entries, entries + k - 1, before);
 }
 
-}  // namespace
-}  // namespace native
+} // namespace
+} // namespace native
 
 namespace meta {
 
@@ -133,8 +133,8 @@ void meta_sort(OutputBuilder& out, const Tensor& self, int64_t dim, bool descend
   native::meta_sort_pair(out, self, dim);
 }
 
-void meta_sort_stable(OutputBuilder& out, const Tensor& self, std::optional<bool> stable, int64_t dim,
-                      bool descending) {
+void meta_sort_stable(OutputBuilder& out, const Tensor& self, std::optional<bool> stable,
+                      int64_t dim, bool descending) {
   static_cast<void>(stable);
   static_cast<void>(descending);
   native::meta_sort_pair(out, self, dim);
@@ -153,7 +153,7 @@ void meta_topk(OutputBuilder& out, const Tensor& self, int64_t k, int64_t dim, b
   native::set_pair(out, self, sizes, std::nullopt);
 }
 
-}  // namespace meta
+} // namespace meta
 
 namespace native {
 
@@ -174,7 +174,7 @@ void sort_dtype(const Tensor& self, bool stable, int64_t dim, bool descending, c
   });
 }
 
-}  // namespace
+} // namespace
 
 void sort_cpu(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
               const Tensor& indices) {
@@ -211,5 +211,5 @@ Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descend
 
 Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, 0, false)); }
 
-}  // namespace native
-}  // namespace at
+} // namespace native
+} // namespace at

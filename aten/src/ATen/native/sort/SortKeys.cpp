@@ -1,5 +1,5 @@
-// See SortKeys.h. Long rows are sorted by radix, digit by digit from the lowest, passing over digits
-// that are the same in all keys; short ones by comparison.
+// See SortKeys.h. Long rows are sorted by radix, digit by digit from the lowest, passing over
+// digits that are the same in all keys; short ones by comparison.
 #define CRESSET_KERNEL_TU
 #include <ATen/native/sort/SortKeys.h>
 
@@ -16,8 +16,7 @@ constexpr int kBuckets = 1 << kDigitBits;
 constexpr int64_t kRadixFrom = 512;
 
 // Digits in which keys differ, as shifts.
-template <class Entry>
-int varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
+template <class Entry> int varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
   uint64_t any = 0, all = ~uint64_t(0);
   for (int64_t i = 0; i < n; ++i) {
     any |= key_of(entries[i]);
@@ -29,8 +28,7 @@ int varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
   return count;
 }
 
-template <class Entry>
-void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
+template <class Entry> void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
   int shifts[64 / kDigitBits];
   const int digits = varying_digits(entries, n, bits, shifts);
   // All digits are counted in one reading.
@@ -50,19 +48,21 @@ void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
       count[b] = next;
       next += own;
     }
-    for (int64_t i = 0; i < n; ++i) to[count[(key_of(from[i]) >> shift) & (kBuckets - 1)]++] = from[i];
+    for (int64_t i = 0; i < n; ++i)
+      to[count[(key_of(from[i]) >> shift) & (kBuckets - 1)]++] = from[i];
     std::swap(from, to);
   }
   if (from != entries) std::memcpy(entries, from, static_cast<size_t>(n) * sizeof(Entry));
 }
 
-template <class Entry>
-void sort_any(Entry* entries, Entry* scratch, int64_t n, int bits) {
-  if (n < kRadixFrom) std::sort(entries, entries + n);
-  else radix_sort(entries, scratch, n, bits);
+template <class Entry> void sort_any(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  if (n < kRadixFrom)
+    std::sort(entries, entries + n);
+  else
+    radix_sort(entries, scratch, n, bits);
 }
 
-}  // namespace
+} // namespace
 
 void sort_entries(NarrowEntry* entries, NarrowEntry* scratch, int64_t n, int bits) {
   sort_any(entries, scratch, n, bits);
@@ -94,4 +94,4 @@ DimVector like_strides(const Tensor& t) {
   return pointwise_output_strides(t.sizes(), ArrayRef<const Tensor*>(&one, 1));
 }
 
-}  // namespace at::native
+} // namespace at::native

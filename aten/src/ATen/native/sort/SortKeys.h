@@ -1,6 +1,6 @@
-// Sorting through integer keys: each element becomes an unsigned number whose order is the element's
-// (NaN last, -0 equal to 0), paired with its position. Pairs are all different, so any sort of them is
-// stable and the same everywhere; one set of sorting code serves all dtypes.
+// Sorting through integer keys: each element becomes an unsigned number whose order is the
+// element's (NaN last, -0 equal to 0), paired with its position. Pairs are all different, so any
+// sort of them is stable and the same everywhere; one set of sorting code serves all dtypes.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -13,14 +13,10 @@ namespace at::native {
 
 using SortTypes = RealTypesAndBool;
 
-template <class U>
-U float_key(U bits, U sign) {
-  return bits & sign ? ~bits : bits | sign;
-}
+template <class U> U float_key(U bits, U sign) { return bits & sign ? ~bits : bits | sign; }
 
 // Unsigned, at most 64 bits wide and no wider than T.
-template <class T>
-uint64_t sort_key(T value) {
+template <class T> uint64_t sort_key(T value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? 1 : 0;
   } else if constexpr (std::is_integral_v<T>) {
@@ -29,7 +25,7 @@ uint64_t sort_key(T value) {
     return std::is_signed_v<T> ? static_cast<U>(bits ^ (U(1) << (8 * sizeof(U) - 1))) : bits;
   } else if constexpr (std::is_same_v<T, double>) {
     if (value != value) return std::numeric_limits<uint64_t>::max();
-    const double plus = value + 0.0;  // -0 becomes 0
+    const double plus = value + 0.0; // -0 becomes 0
     uint64_t bits;
     std::memcpy(&bits, &plus, 8);
     return float_key<uint64_t>(bits, uint64_t(1) << 63);
@@ -43,8 +39,7 @@ uint64_t sort_key(T value) {
 }
 
 // Bits a key can use.
-template <class T>
-constexpr int key_bits() {
+template <class T> constexpr int key_bits() {
   if (std::is_same_v<T, bool>) return 1;
   if (std::is_integral_v<T> || std::is_same_v<T, double>) return 8 * sizeof(T);
   return 32;
@@ -70,7 +65,9 @@ inline NarrowEntry make_entry(uint64_t key, int64_t position, const NarrowEntry*
   return {key << 32 | static_cast<uint64_t>(position)};
 }
 inline int64_t position_of(const WideEntry& e) { return e.position; }
-inline int64_t position_of(const NarrowEntry& e) { return static_cast<int64_t>(e.both & 0xffffffff); }
+inline int64_t position_of(const NarrowEntry& e) {
+  return static_cast<int64_t>(e.both & 0xffffffff);
+}
 inline uint64_t key_of(const WideEntry& e) { return e.key; }
 inline uint64_t key_of(const NarrowEntry& e) { return e.both >> 32; }
 
@@ -89,8 +86,7 @@ void sort_entries(NarrowEntry* entries, NarrowEntry* scratch, int64_t n, int bit
 void sort_entries(WideEntry* entries, WideEntry* scratch, int64_t n, int bits);
 
 // f(tag) with the entry type for n elements of T.
-template <class T, class F>
-void entry_switch(int64_t n, const F& f) {
+template <class T, class F> void entry_switch(int64_t n, const F& f) {
   if constexpr (key_bits<T>() <= 32) {
     if (n < (int64_t(1) << 32)) {
       f(c10::TypeTag<NarrowEntry>());
@@ -110,14 +106,16 @@ class Rows {
   int64_t offset(IntArrayRef strides, int64_t row) const;
 
  private:
-  DimVector sizes_;  // 1 at dim
+  DimVector sizes_; // 1 at dim
   int64_t count_ = 1;
   int64_t length_ = 1;
 };
 
-inline int64_t stride_along(const Tensor& t, int64_t dim) { return t.dim() == 0 ? 1 : t.stride(dim); }
+inline int64_t stride_along(const Tensor& t, int64_t dim) {
+  return t.dim() == 0 ? 1 : t.stride(dim);
+}
 
 // Dense strides in the order of memory of t.
 DimVector like_strides(const Tensor& t);
 
-}  // namespace at::native
+} // namespace at::native

@@ -23,11 +23,12 @@ Tensor from_vector(const std::vector<int64_t>& v) {
   return t;
 }
 
-// Walks positions in an order in which equal things are neighbours, and notes where a new one begins.
+// Walks positions in an order in which equal things are neighbours, and notes where a new one
+// begins.
 struct Groups {
-  std::vector<int64_t> first;    // position of the representative
+  std::vector<int64_t> first; // position of the representative
   std::vector<int64_t> counts;
-  std::vector<int64_t> inverse;  // group of each position
+  std::vector<int64_t> inverse; // group of each position
   bool wants_inverse;
 
   Groups(int64_t n, bool with_inverse) : wants_inverse(with_inverse) {
@@ -71,14 +72,16 @@ Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool retu
     const T* data = static_cast<const T*>(flat.data_ptr());
     const auto same = [data](int64_t a, int64_t b) { return data[a] == data[b]; };
     if (!sort) {
-      groups.collect(n, [](int64_t i) { return i; }, same);
+      groups.collect(
+          n, [](int64_t i) { return i; }, same);
     } else {
       entry_switch<T>(n, [&](auto entry_tag) {
         using Entry = typename decltype(entry_tag)::type;
         const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(2 * n)]);
         make_entries(data, 1, n, false, entries.get());
         sort_entries(entries.get(), entries.get() + n, n, key_bits<T>());
-        groups.collect(n, [&](int64_t i) { return position_of(entries[i]); }, same);
+        groups.collect(
+            n, [&](int64_t i) { return position_of(entries[i]); }, same);
       });
     }
     values = pick(data, groups.first, self.scalar_type());
@@ -88,13 +91,14 @@ Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool retu
 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inverse,
                      bool return_counts) {
-  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim,
+                    " but tensor has no dimensions");
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t n = self.size(d);
   if (self.numel() == 0) {
     for (int64_t i = 0; i < self.dim(); ++i)
       TORCH_CHECK(i == d || self.size(i) != 0, "There are 0 sized dimensions, and they aren't "
-                  "selected, so unique cannot be applied");
+                                               "selected, so unique cannot be applied");
     const Tensor none = detail::empty({0}, kLong);
     return {self.clone(MemoryFormat::Contiguous), none, detail::empty({0}, kLong)};
   }
@@ -116,10 +120,11 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
         return false;
       });
     }
-    groups.collect(n, [&](int64_t i) { return order[static_cast<size_t>(i)]; },
-                   [=](int64_t a, int64_t b) {
-                     return std::equal(data + a * width, data + (a + 1) * width, data + b * width);
-                   });
+    groups.collect(
+        n, [&](int64_t i) { return order[static_cast<size_t>(i)]; },
+        [=](int64_t a, int64_t b) {
+          return std::equal(data + a * width, data + (a + 1) * width, data + b * width);
+        });
   });
   DimVector sizes(rows.sizes());
   sizes[0] = static_cast<int64_t>(groups.first.size());
@@ -127,12 +132,13 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
   const size_t bytes = static_cast<size_t>(width * rows.itemsize());
   for (size_t i = 0; i < groups.first.size(); ++i)
     std::memcpy(static_cast<char*>(values.data_ptr()) + i * bytes,
-                static_cast<const char*>(rows.data_ptr()) + static_cast<size_t>(groups.first[i]) * bytes,
+                static_cast<const char*>(rows.data_ptr()) +
+                    static_cast<size_t>(groups.first[i]) * bytes,
                 bytes);
   return finish(at::movedim(values, 0, d), groups, {n}, return_counts);
 }
 
-}  // namespace
+} // namespace
 
 std::tuple<Tensor, Tensor> unique_cpu(const Tensor& self, bool sorted, bool return_inverse) {
   static_cast<void>(sorted);
@@ -162,4 +168,4 @@ Triple unique_consecutive_cpu(const Tensor& self, bool return_inverse, bool retu
   return unique_flat(self, false, return_inverse, return_counts);
 }
 
-}  // namespace at::native
+} // namespace at::native

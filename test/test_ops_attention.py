@@ -1,0 +1,146 @@
+"""Attention against the formula in float64: the blocked kernel, the formula path and the gradients."""
+
+import math
+
+import pytest
+
+import torch
+import torch.nn.functional as F
+
+aten = torch.ops.aten
+attend = F.scaled_dot_product_attention
+
+
+def reference(q, k, v, mask=None, causal=False, scale=None):
+    q, k, v = q.double(), k.double(), v.double()
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if causal:
+        mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, -math.inf)
+    elif mask is not None:
+        scores = scores + mask.double()
+    weights = torch.softmax(scores, -1)
+    return weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0) @ v
+
+
+def tensors(batch=2, heads=3, queries=5, keys=7, size=8, value_size=8, dtype=torch.float32):
+    torch.manual_seed(0)
+    q = torch.randn(batch, heads, queries, size).to(dtype)
+    k = torch.randn(batch, heads, keys, size).to(dtype)
+    return q, k, torch.randn(batch, heads, keys, value_size).to(dtype)
+
+
+@pytest.mark.parametrize(
+    "dtype, tolerance",
+    [(torch.float64, 1e-12), (torch.float32, 2e-6), (torch.float16, 2e-3), (torch.bfloat16, 2e-2)],
+)
+@pytest.mark.parametrize("queries, keys", [(1, 1), (5, 7), (150, 1100), (300, 40)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_matches_the_formula(dtype, tolerance, queries, keys, causal):
+    q, k, v = tensors(1, 2, queries, keys, 8, 12, dtype)
+    got = attend(q, k, v, is_causal=causal)
+    assert got.dtype == dtype
+    assert torch.allclose(got.double(), reference(q, k, v, causal=causal), atol=tolerance, rtol=tolerance)
+    got = attend(q, k, v, is_causal=causal, scale=0.3)
+    assert torch.allclose(got.double(), reference(q, k, v, None, causal, 0.3), atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (1, 7), (5, 1), (2, 1, 5, 7), (3, 5, 7), (2, 3, 5, 7)])
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_masks_broadcast(shape, kind):
+    q, k, v = tensors()
+    mask = torch.rand(shape) > 0.4 if kind == "bool" else torch.randn(shape)
+    assert torch.allclose(attend(q, k, v, mask).double(), reference(q, k, v, mask), atol=2e-6)
+    math_path = aten._scaled_dot_product_attention_math(q, k, v, mask)[0]
+    assert torch.allclose(math_path.double(), reference(q, k, v, mask), atol=2e-6)
+
+
+def test_masked_rows_are_zero_and_nan_stays():
+    q, k, v = tensors()
+    mask = torch.ones(5, 7, dtype=torch.bool)
+    mask[2] = False
+    assert (attend(q, k, v, mask)[:, :, 2] == 0).all()
+    q[0, 0, 1, 0] = math.nan
+    got = attend(q, k, v)
+    assert torch.isnan(got[0, 0, 1]).all() and not torch.isnan(got[0, 0, 0]).any()
+
+
+def test_grouped_heads_layouts_and_other_ranks():
+    q, k, v = tensors(heads=4)
+    few_k, few_v = k[:, :2], v[:, :2]
+    want = reference(q, few_k.repeat_interleave(2, 1), few_v.repeat_interleave(2, 1))
+    assert torch.allclose(attend(q, few_k, few_v, enable_gqa=True).double(), want, atol=2e-6)
+    with pytest.raises(RuntimeError, match="Number of heads in key and value must divide"):
+        attend(q, k[:, :3], v[:, :3], enable_gqa=True)
+    swapped = q.transpose(1, 2).contiguous().transpose(1, 2)
+    got = attend(swapped, k, v)
+    assert got.stride() == swapped.stride() and torch.allclose(got, attend(q, k, v))
+    for a, b, c in ((q[0], k[0], v[0]), (q[0, 0], k[0, 0], v[0, 0]), (q[None], k[None], v[None])):
+        assert torch.allclose(attend(a, b, c).double(), reference(a, b, c), atol=2e-6)
+    assert attend(q[:, :, :0], k, v).shape == (2, 4, 0, 8)
+    assert (attend(q, k[:, :, :0], v[:, :, :0]) == 0).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_gradients_match_differences(causal, groups):
+    q, k, v = tensors(1, 2, 3, 4, 3, 3, torch.float64)
+    k, v = k[:, : 2 // groups].contiguous(), v[:, : 2 // groups].contiguous()
+    mask = None if causal else torch.randn(3, 4, dtype=torch.float64)
+    out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
+    g = torch.randn(out.shape, dtype=torch.float64)
+    got = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        g, q, k, v, out, lse, 0.0, causal, attn_mask=mask
+    )
+    for place, gradient in enumerate(got):
+        inputs = [q, k, v]
+        base = inputs[place].flatten()
+        for i in range(base.numel()):
+            sums = []
+            for step in (1e-6, -1e-6):
+                moved = base.clone()
+                moved[i] += step
+                inputs[place] = moved.view(got[place].shape)
+                value = attend(*inputs, mask, is_causal=causal, enable_gqa=groups > 1)
+                sums.append(float((value * g).sum()))
+            assert abs(float(gradient.flatten()[i]) - (sums[0] - sums[1]) / 2e-6) < 1e-6
+
+
+def test_dropout_zeroes_and_rescales():
+    q, k, v = tensors()
+    torch.manual_seed(1)
+    got = attend(q, k, v, dropout_p=0.5)
+    torch.manual_seed(1)
+    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), -1)
+    assert torch.allclose(got, F.dropout(weights, 0.5) @ v, atol=1e-6)
+    assert (attend(q, k, v, dropout_p=1.0) == 0).all()
+    with pytest.raises((RuntimeError, ValueError), match="dropout probability has to be between 0 and 1"):
+        attend(q, k, v, dropout_p=1.5)
+
+
+@pytest.mark.parametrize(
+    "change, phrase",
+    [
+        (lambda q, k, v: attend(q, k, v, torch.ones(5, 7).bool(), is_causal=True), "should not be set when"),
+        (lambda q, k, v: attend(q[0, 0, 0], k, v), "at least 2 dimensional"),
+        (lambda q, k, v: attend(q.double(), k, v), "to have the same dtype"),
+        (lambda q, k, v: attend(q, k, v, torch.ones(5, 7).long()), "Expected attn_mask dtype to be bool"),
+    ],
+)
+def test_attention_errors(change, phrase):
+    with pytest.raises(RuntimeError, match=phrase):
+        change(*tensors())
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    q, k, v = tensors(2, 2, 200, 700, 16, 16)
+    threads = torch.get_num_threads()
+    try:
+        results = []
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            results.append(attend(q, k, v, is_causal=True))
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])

@@ -1,0 +1,460 @@
+"""The fixed table of the safe loader: every global that a data-only pickle may name, and for those
+that may be called a function that checks number, type and range of the arguments before anything
+is built. Tensors are made by torch's own checked constructors (`set_` verifies geometry against
+the storage); the checks here are those that concern the file.
+
+Programs add their own names with torch.serialization.add_safe_globals; those, and only those, are
+called as they are."""
+
+from collections import Counter, OrderedDict
+
+import torch
+from torch._serialization.errors import UnsupportedCheckpointError, refused
+from torch._serialization.safe_unpickler import check_key
+from torch.nn.parameter import Parameter
+from torch.storage import _DTYPE_TO_STORAGE, TypedStorage, UntypedStorage
+
+__all__ = ["SafeTable", "STORAGE_DTYPES", "user_globals", "global_name"]
+
+_MAX_RANK = 64
+_INT64 = 1 << 63
+
+# Objects that programs allow by add_safe_globals, by full name.
+user_globals = {}
+
+# The classes that a persistent id may name, with the dtype of their elements.
+STORAGE_DTYPES = {cls: dtype for dtype, cls in _DTYPE_TO_STORAGE.items()}
+STORAGE_DTYPES[UntypedStorage] = STORAGE_DTYPES[TypedStorage] = torch.uint8
+
+
+def global_name(item) -> str:
+    """The full name under which pickles refer to a class or a function."""
+    return f"{item.__module__}.{item.__qualname__}"
+
+
+def _fail(what, reason):
+    raise refused(f"{what}: {reason}")
+
+
+def _count(what, args, low, high=None):
+    if not low <= len(args) <= (high or low):
+        _fail(what, f"{len(args)} arguments")
+
+
+def _exact(what, value, *kinds):
+    if type(value) not in kinds:
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        _fail(what, f"expected {expected}, got {type(value).__name__}")
+    return value
+
+
+# ---- tensors ------------------------------------------------------------------------------------
+
+
+def _geometry(what, size, stride):
+    for name, values in (("size", size), ("stride", stride)):
+        _exact(f"{what}: {name}", values, tuple, torch.Size)
+        if len(values) > _MAX_RANK:
+            _fail(what, f"{len(values)} dimensions, at most {_MAX_RANK} are possible")
+        for value in values:
+            if type(value) is not int or not 0 <= value < _INT64:
+                _fail(what, f"{name} {value!r} is not acceptable")
+    if len(size) != len(stride):
+        _fail(what, f"{len(size)} sizes and {len(stride)} strides")
+
+
+def _hooks(what, hooks):
+    if hooks is not None and (type(hooks) not in (dict, OrderedDict) or hooks):
+        _fail(what, "backward hooks are not data")
+
+
+def _grad_flag(what, tensor, requires_grad):
+    if _exact(f"{what}: requires_grad", requires_grad, bool):
+        if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+            _fail(what, f"requires_grad of a tensor of {tensor.dtype}")
+        tensor.requires_grad_(True)
+    return tensor
+
+
+def _with_metadata(what, tensor, metadata):
+    if metadata is None:
+        return tensor
+    _exact(f"{what}: metadata", metadata, dict)
+    for key, value in metadata.items():
+        if key not in ("conj", "neg") or type(value) is not bool:
+            _fail(what, f"unknown metadata {key!r}")
+    if metadata.get("conj"):
+        if not tensor.dtype.is_complex:
+            _fail(what, f"a conjugate bit on a tensor of {tensor.dtype}")
+        tensor = tensor.conj()
+    return torch._neg_view(tensor) if metadata.get("neg") else tensor
+
+
+def _strided(what, storage, dtype, offset, size, stride):
+    if type(storage) is not TypedStorage:
+        _fail(what, f"expected a storage, got {type(storage).__name__}")
+    if type(offset) is not int or not 0 <= offset < _INT64:
+        _fail(what, f"storage offset {offset!r} is not acceptable")
+    _geometry(what, size, stride)
+    untyped = storage.untyped()
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride)) if 0 not in size else -1
+    if (last + 1) * dtype.itemsize > untyped.nbytes():
+        _fail(
+            what,
+            f"size {tuple(size)}, stride {tuple(stride)}, offset {offset} of {dtype} need "
+            f"{(last + 1) * dtype.itemsize} bytes, the storage has {untyped.nbytes()}",
+        )
+    empty = torch.empty((0,), dtype=dtype, device=untyped.device)
+    return empty.set_(untyped, offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor(args):
+    what = "_rebuild_tensor"
+    _count(what, args, 4)
+    if type(args[0]) is not TypedStorage:
+        _fail(what, f"expected a storage, got {type(args[0]).__name__}")
+    return _strided(what, args[0], args[0].dtype, *args[1:])
+
+
+def _rebuild_tensor_v2(args):
+    what = "_rebuild_tensor_v2"
+    _count(what, args, 6, 7)
+    storage, offset, size, stride, requires_grad, hooks = args[:6]
+    if type(storage) is not TypedStorage:
+        _fail(what, f"expected a storage, got {type(storage).__name__}")
+    _hooks(what, hooks)
+    tensor = _strided(what, storage, storage.dtype, offset, size, stride)
+    tensor = _with_metadata(what, tensor, args[6] if len(args) > 6 else None)
+    return _grad_flag(what, tensor, requires_grad)
+
+
+def _rebuild_tensor_v3(args):
+    what = "_rebuild_tensor_v3"
+    _count(what, args, 7, 8)
+    storage, offset, size, stride, requires_grad, hooks, dtype = args[:7]
+    _exact(f"{what}: dtype", dtype, torch.dtype)
+    # This form is for dtypes without a storage class; the others would escape their checks.
+    if dtype in _DTYPE_TO_STORAGE or dtype.itemsize == 0:
+        _fail(what, f"{dtype} is not stored in this form")
+    _hooks(what, hooks)
+    tensor = _strided(what, storage, dtype, offset, size, stride)
+    tensor = _with_metadata(what, tensor, args[7] if len(args) > 7 else None)
+    return _grad_flag(what, tensor, requires_grad)
+
+
+def _rebuild_meta(args):
+    what = "_rebuild_meta_tensor_no_storage"
+    _count(what, args, 4)
+    dtype, size, stride, requires_grad = args
+    _exact(f"{what}: dtype", dtype, torch.dtype)
+    _geometry(what, size, stride)
+    tensor = torch.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
+    return _grad_flag(what, tensor, requires_grad)
+
+
+def _attributes(what, target, state):
+    """Python attributes that were kept beside a tensor or a dict."""
+    if type(state) is not dict:
+        _fail(what, f"a state of type {type(state).__name__}")
+    for key in state:
+        if type(key) is not str or not key.isidentifier() or hasattr(type(target), key):
+            _fail(what, f"an attribute named {key!r}")
+    target.__dict__.update(state)
+    return target
+
+
+def _rebuild_parameter(args):
+    what = "_rebuild_parameter"
+    _count(what, args, 3)
+    data, requires_grad, hooks = args
+    _exact(f"{what}: data", data, torch.Tensor)
+    _exact(f"{what}: requires_grad", requires_grad, bool)
+    _hooks(what, hooks)
+    if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+        _fail(what, f"requires_grad of a tensor of {data.dtype}")
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(args):
+    what = "_rebuild_parameter_with_state"
+    _count(what, args, 4)
+    return _attributes(what, _rebuild_parameter(args[:3]), args[3])
+
+
+def _coo_is_ordered(indices, size):
+    """Whether the columns are strictly increasing in row-major order."""
+    if indices.size(1) < 2:
+        return True
+    flat = torch.zeros(indices.size(1), dtype=torch.int64)
+    for row, extent in zip(indices, size):
+        flat = flat * extent + row
+    return bool((flat[1:] > flat[:-1]).all())
+
+
+def _rebuild_sparse(args):
+    what = "_rebuild_sparse_tensor"
+    _count(what, args, 2)
+    layout, data = args
+    _exact(f"{what}: layout", layout, torch.layout)
+    _exact(f"{what}: data", data, tuple)
+    coordinates = layout is torch.sparse_coo
+    _count(what, data, 3 if coordinates else 4, 4)
+    tensors, size = (data[:2], data[2]) if coordinates else (data[:3], data[3])
+    for tensor in tensors:
+        _exact(what, tensor, torch.Tensor)
+    _geometry(what, size, (0,) * len(size) if type(size) in (tuple, torch.Size) else size)
+    maker = "sparse_coo_tensor" if coordinates else "sparse_compressed_tensor"
+    make = getattr(torch, maker, None)
+    if make is None:
+        raise UnsupportedCheckpointError(
+            f"torch.load: the file holds a tensor of layout {layout}; this build has no "
+            f"torch.{maker}"
+        )
+    if not coordinates:
+        return make(*tensors, tuple(size), layout=layout, check_invariants=True)
+    result = make(*tensors, tuple(size), check_invariants=True)
+    if len(data) == 4 and _exact(f"{what}: is_coalesced", data[3], bool):
+        if not _coo_is_ordered(tensors[0], size):
+            _fail(what, "the indices are not those of a coalesced tensor")
+        result._coalesced_(True)
+    return result
+
+
+def _rebuild_quantized(args):
+    raise UnsupportedCheckpointError(
+        "torch.load: the file holds a quantized tensor (_rebuild_qtensor), which is not implemented"
+    )
+
+
+# ---- plain values -------------------------------------------------------------------------------
+
+
+def _encode(args):
+    """How bytes are written by protocol 2: as text in the encoding that maps byte to character."""
+    _count("_codecs.encode", args, 2)
+    text, encoding = (_exact("_codecs.encode", value, str) for value in args)
+    if encoding not in ("latin1", "latin-1"):
+        _fail("_codecs.encode", f"encoding {encoding[:40]!r}")
+    return text.encode("latin-1")
+
+
+def _make_bytearray(args):
+    _count("bytearray", args, 0, 2)
+    if len(args) == 2:
+        return bytearray(_encode(args))
+    return bytearray(_exact("bytearray", args[0], bytes)) if args else bytearray()
+
+
+def _make_complex(args):
+    _count("complex", args, 2)
+    return complex(*(_exact("complex", value, float, int) for value in args))
+
+
+def _make_set(kind):
+    def make(args):
+        _count(kind.__name__, args, 0, 1)
+        items = _exact(kind.__name__, args[0], list, tuple) if args else ()
+        return kind(check_key(item) for item in items)
+
+    return make
+
+
+def _make_ordered_dict(args):
+    _count("OrderedDict", args, 0, 1)
+    result = OrderedDict()
+    for pair in _exact("OrderedDict", args[0], list) if args else ():
+        _exact("OrderedDict", pair, list, tuple)
+        _count("OrderedDict", pair, 2)
+        result[check_key(pair[0])] = pair[1]
+    return result
+
+
+def _make_counter(args):
+    _count("Counter", args, 0, 1)
+    result = Counter()
+    for key, value in (_exact("Counter", args[0], dict) if args else {}).items():
+        result[key] = value
+    return result
+
+
+def _make_size(args):
+    _count("torch.Size", args, 1)
+    values = _exact("torch.Size", args[0], tuple, list)
+    for value in values:
+        if type(value) is not int or not -_INT64 <= value < _INT64:
+            _fail("torch.Size", f"element {value!r}")
+    return torch.Size(values)
+
+
+def _make_device(args):
+    _count("torch.device", args, 1, 2)
+    _exact("torch.device", args[0], str)
+    if len(args) == 2:
+        _exact("torch.device", args[1], int)
+    return torch.device(*args)
+
+
+def _make_layout(args):
+    _count("_get_layout", args, 1)
+    layout = _LAYOUTS.get(_exact("_get_layout", args[0], str))
+    if layout is None:
+        _fail("_get_layout", f"unknown layout {args[0][:40]!r}")
+    return layout
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def get_layout(name):
+    """The layout of that name; files refer to this function as torch.serialization._get_layout."""
+    return _make_layout((name,))
+
+
+_LAYOUTS = {str(v): v for v in vars(torch).values() if isinstance(v, torch.layout)}
+
+
+def _unchecked(name):
+    """The function that pickles name; in the safe loader it only stands for its checked form."""
+    return getattr(torch._utils, name)
+
+
+def _build_table():
+    found = {
+        "collections.OrderedDict": OrderedDict,
+        "collections.Counter": Counter,
+        "_codecs.encode": _encode,
+        "torch.Size": torch.Size,
+        "torch.device": torch.device,
+        "torch.Tensor": torch.Tensor,
+        "torch.nn.parameter.Parameter": Parameter,
+        "torch.nn.Parameter": Parameter,
+        "torch.serialization._get_layout": get_layout,
+        "torch._tensor._rebuild_from_type_v2": torch._tensor._rebuild_from_type_v2,
+        "torch.storage.TypedStorage": TypedStorage,
+        "torch.storage.UntypedStorage": UntypedStorage,
+        "torch._utils._rebuild_qtensor": _rebuild_quantized,
+    }
+    for kind in (set, frozenset, bytearray, complex):
+        found[f"builtins.{kind.__name__}"] = found[f"__builtin__.{kind.__name__}"] = kind
+    for name in _CHECKED:
+        found[f"torch._utils.{name}"] = _unchecked(name)
+    for cls in _DTYPE_TO_STORAGE.values():
+        found[f"torch.{cls.__name__}"] = found[f"torch.cuda.{cls.__name__}"] = cls
+    for name, value in vars(torch).items():
+        if isinstance(value, (torch.dtype, torch.qscheme)):
+            found[f"torch.{name}"] = value
+    return found
+
+
+_CHECKED = {
+    "_rebuild_tensor": _rebuild_tensor,
+    "_rebuild_tensor_v2": _rebuild_tensor_v2,
+    "_rebuild_tensor_v3": _rebuild_tensor_v3,
+    "_rebuild_parameter": _rebuild_parameter,
+    "_rebuild_parameter_with_state": _rebuild_parameter_with_state,
+    "_rebuild_meta_tensor_no_storage": _rebuild_meta,
+    "_rebuild_sparse_tensor": _rebuild_sparse,
+}
+_TABLE = _build_table()
+_CALLS = {
+    OrderedDict: _make_ordered_dict,
+    Counter: _make_counter,
+    set: _make_set(set),
+    frozenset: _make_set(frozenset),
+    bytearray: _make_bytearray,
+    complex: _make_complex,
+    torch.Size: _make_size,
+    torch.device: _make_device,
+    get_layout: _make_layout,
+    _encode: _encode,
+    _rebuild_quantized: _rebuild_quantized,
+}
+_CALLS.update({_unchecked(name): call for name, call in _CHECKED.items()})
+_TENSOR_CALLS = {_unchecked(n): call for n, call in _CHECKED.items() if "parameter" not in n}
+
+
+class SafeTable:
+    """The table as the unpickler uses it, together with the globals that the program allowed."""
+
+    def __init__(self):
+        self._user = dict(user_globals)
+        self._user_items = {id(item) for item in self._user.values()}
+
+    def find(self, module, name):
+        """The object of that full name; raises if the table has none."""
+        full = f"{module}.{name}"
+        if full.startswith("__builtin__."):
+            full = "builtins." + full[len("__builtin__.") :]
+        found = self._user.get(full, _TABLE.get(full))
+        if found is None:
+            raise refused(
+                f"Unsupported global: GLOBAL {full} was not an allowed global by default. If you "
+                "trust it and the file, name it to torch.serialization.add_safe_globals"
+                f"([{full}]) or the context manager torch.serialization.safe_globals([{full}])."
+            )
+        return found
+
+    def _allowed(self, item):
+        return id(item) in self._user_items
+
+    def call(self, function, args):
+        """What REDUCE does."""
+        if self._allowed(function):
+            return function(*args)
+        if function is torch._tensor._rebuild_from_type_v2:
+            return self._from_type(args)
+        checked = _CALLS.get(function) if getattr(function, "__hash__", None) else None
+        if checked is None:
+            name = getattr(function, "__name__", type(function).__name__)
+            raise refused(f"Trying to call reduce for unrecognized function {name}")
+        return checked(args)
+
+    def _from_type(self, args):
+        what = "_rebuild_from_type_v2"
+        _count(what, args, 4)
+        function, kind, inner, state = args
+        _exact(what, inner, tuple)
+        call = _TENSOR_CALLS.get(function) if getattr(function, "__hash__", None) else None
+        if call is None:
+            _fail(what, "it does not make a tensor")
+        tensor = call(inner)
+        if kind is not torch.Tensor:
+            if not self._allowed(kind) or not isinstance(kind, type):
+                _fail(what, f"{getattr(kind, '__name__', kind)} is not an allowed class")
+            if not issubclass(kind, torch.Tensor):
+                _fail(what, f"{kind.__name__} is not a class of tensors")
+            tensor = tensor.as_subclass(kind)
+        return _attributes(what, tensor, state) if state else tensor
+
+    def new(self, cls, args):
+        """What NEWOBJ does: only for classes that the program allowed, and never for those whose
+        instances are made in C++, which would be left without content."""
+        if not self._allowed(cls) or not isinstance(cls, type):
+            name = getattr(cls, "__name__", type(cls).__name__)
+            raise refused(f"Trying to create new object for unrecognized class {name}")
+        if issubclass(cls, (torch.Tensor, torch._C.StorageBase)):
+            raise refused(f"an object of {cls.__name__} cannot be made without its data")
+        return cls.__new__(cls, *args)
+
+    def build(self, target, state):
+        """What BUILD does."""
+        kind = type(target)
+        if kind is OrderedDict:
+            _attributes("OrderedDict", target, state)
+            return
+        if not self._allowed(kind):
+            raise refused(f"Trying to set the state of an object of type {kind.__name__}")
+        setstate = getattr(target, "__setstate__", None)
+        if setstate is not None:
+            setstate(state)
+            return
+        slots = None
+        if type(state) is tuple and len(state) == 2:
+            state, slots = state
+        for part in (state, slots):
+            if part is not None and type(part) is not dict:
+                raise refused(f"a state of type {type(part).__name__} for {kind.__name__}")
+        if state:
+            target.__dict__.update(state)
+        for name, value in (slots or {}).items():
+            setattr(target, name, value)

@@ -1,0 +1,317 @@
+"""torch.autograd.Function: operators whose forward and backward are written in Python.
+
+`apply` is in C++ (torch._C._FunctionBase). Here are the methods that a context offers to the user's code and
+the metaclass that makes a context class for every function.
+"""
+
+import functools
+import inspect
+
+import torch
+from torch import _C
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
+
+
+class FunctionCtx:
+    """What `ctx` can do in forward, setup_context and backward."""
+
+    def save_for_backward(self, *tensors):
+        """Keeps tensors for backward, where they are `ctx.saved_tensors`. Call it once; None is kept too."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keeps tensors for jvp."""
+        for tensor in tensors:
+            if not isinstance(tensor, torch.Tensor) and tensor is not None:
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args):
+        """Says which inputs forward wrote to; each must be among the outputs."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args):
+        """Says which outputs have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value):
+        """Whether backward gets zeros (the default) or None for outputs without gradient."""
+        self.materialize_grads = value
+
+    def mark_shared_storage(self, *pairs):
+        """Removed: nothing has to be said about shared storage."""
+        import warnings
+
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+class BackwardCFunction(_C._FunctionBase, FunctionCtx):
+    """Base of the context classes, one for each Function."""
+
+    def apply(self, *grads):
+        """Runs the function's backward."""
+        return type(self)._forward_cls._resolved_backward(self, *grads)
+
+    def apply_jvp(self, *tangents):
+        """Runs the function's jvp."""
+        return type(self)._forward_cls.jvp(self, *tangents)
+
+
+def _resolve_backward(cls):
+    """The function that computes gradients: backward or its other name vjp."""
+    has_backward = cls.backward is not _SingleLevel.backward
+    has_vjp = cls.vjp is not _SingleLevel.vjp
+    if has_backward and has_vjp:
+
+        def refuse(ctx, *grads):
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+
+        return refuse
+    return cls.vjp if has_vjp else cls.backward
+
+
+class FunctionMeta(type):
+    """Makes the context class of each Function."""
+
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
+        cls._backward_cls.__module__ = cls.__module__
+        single = globals().get("_SingleLevel")
+        if single is not None:
+            cls._resolved_backward = staticmethod(_resolve_backward(cls))
+            cls._has_setup_context = cls.setup_context is not single.setup_context
+
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value)
+        # A backward that is replaced later counts too.
+        if name in ("backward", "vjp") and "_resolved_backward" in cls.__dict__:
+            super().__setattr__("_resolved_backward", staticmethod(_resolve_backward(cls)))
+
+
+class _SingleLevel(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
+    @staticmethod
+    def forward(*args, **kwargs):
+        """The operation: `forward(ctx, *args)`, or `forward(*args)` where setup_context is defined."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Stores in ctx what backward needs, given forward's inputs and output."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Gradients of forward's inputs, one for each, from those of its outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it "
+            "with backward mode AD."
+        )
+
+    @staticmethod
+    def vjp(ctx, *grad_outputs):
+        """Another name for backward."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it "
+            "with backward mode AD."
+        )
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Tangents of the outputs from those of the inputs."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+
+class Function(_SingleLevel):
+    """Base class of custom operators.
+
+    Define the static methods `forward` and `backward` (and `setup_context`, `jvp`, `vmap` as needed) and
+    call `YourFunction.apply(*args)`.
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        import warnings
+
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
+            "should invoke them on the class itself. Instantiating an autograd function will raise an error in "
+            "a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+            "autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """How the function acts on batched inputs."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set "
+            "generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def _bind_arguments(cls, args, kwargs):
+        """Positional arguments of one call of forward: keywords in their places, defaults filled in."""
+        signature = _signature(cls.forward)
+        context = () if cls._has_setup_context else (None,)
+        bound = signature.bind(*context, *args, **kwargs)
+        if cls._has_setup_context:
+            bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{cls.__name__}.apply: keyword-only arguments are not supported")
+        return bound.args[len(context) :]
+
+
+@functools.lru_cache(maxsize=256)
+def _signature(function):
+    return inspect.signature(function)
+
+
+class InplaceFunction(Function):
+    """A Function with a flag `inplace`, kept for old programs."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
+class _RaiseAtBackward(Function):
+    """Gives its arguments back; differentiating them raises the message."""
+
+    @staticmethod
+    def forward(ctx, message, *tensors):
+        ctx.message = message
+        return tuple(t.detach() for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(ctx.message)
+
+
+def once_differentiable(fn):
+    """Decorates a backward that cannot itself be differentiated: a second derivative raises."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        with torch.no_grad():
+            outputs = fn(ctx, *args)
+        if not torch.is_grad_enabled():
+            return outputs
+        if not any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        items = (outputs,) if single else outputs
+        tensors = [
+            t.detach().requires_grad_()
+            for t in items
+            if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())
+        ]
+        if not tensors:
+            return outputs
+        raising = iter(
+            _RaiseAtBackward.apply(
+                "trying to differentiate twice a function that was marked with @once_differentiable",
+                *tensors,
+            )
+        )
+        marked = tuple(
+            next(raising)
+            if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())
+            else t
+            for t in items
+        )
+        return marked[0] if single else marked
+
+    return wrapper
+
+
+def _flatten(value, tensors):
+    """The structure of nested tuples and lists, with tensors replaced by their number."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return len(tensors) - 1
+    if isinstance(value, (tuple, list)):
+        return type(value)(_flatten(v, tensors) for v in value)
+    if value is None:
+        return None
+    raise ValueError(f"NestedIOFunction: got an object of type {type(value).__name__}")
+
+
+def _unflatten(structure, tensors):
+    if isinstance(structure, (tuple, list)):
+        return type(structure)(_unflatten(s, tensors) for s in structure)
+    return None if structure is None else tensors[structure]
+
+
+class NestedIOFunction(Function):
+    """A Function whose inputs and outputs may be nested tuples and lists of tensors. Subclasses define
+    forward_extended and backward_extended."""
+
+    @classmethod
+    def apply(cls, *args):
+        tensors = []
+        structure = _flatten(args, tensors)
+        box = []
+
+        class Flat(Function):
+            @staticmethod
+            def forward(ctx, *flat):
+                result = cls.forward_extended(ctx, *_unflatten(structure, flat))
+                outputs = []
+                box.append(_flatten(result, outputs))
+                return tuple(outputs)
+
+            @staticmethod
+            def backward(ctx, *grads):
+                result = cls.backward_extended(ctx, *_as_arguments(_unflatten(box[0], grads)))
+                flat = []
+                _flatten(result, flat)
+                return tuple(flat)
+
+        outputs = Flat.apply(*tensors)
+        return _unflatten(box[0], outputs)
+
+    @staticmethod
+    def forward_extended(ctx, *inputs):
+        """The operation on nested inputs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(ctx, *grad_outputs):
+        """Gradients in the nesting of the inputs."""
+        raise NotImplementedError
+
+
+def _as_arguments(value):
+    return value if isinstance(value, tuple) else (value,)

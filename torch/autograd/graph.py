@@ -1,0 +1,330 @@
+"""The graph of a backward pass: its nodes and edges, hooks on several gradients at once, and hooks on the
+tensors that are saved for it.
+"""
+
+import abc
+import contextlib
+import functools
+import threading
+import weakref
+from collections import defaultdict
+from typing import NamedTuple
+
+import torch
+from torch import _C
+from torch.utils.hooks import RemovableHandle
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "set_warn_on_accumulate_grad_stream_mismatch",
+]
+
+
+class Node(abc.ABC):
+    """What grad_fn objects are: one step of the backward pass."""
+
+    @abc.abstractmethod
+    def name(self):
+        """The name, such as 'MulBackward0'."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self):
+        """Pairs (node, input number) to which this node hands its gradients."""
+
+    @abc.abstractmethod
+    def metadata(self):
+        """A dictionary for the user; anomaly mode keeps the forward stack in it."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn):
+        """Calls fn(grad_inputs, grad_outputs) after each run; it may give other grad_inputs."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn):
+        """Calls fn(grad_outputs) before each run; it may give others."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass):
+        return _C._is_node_type(subclass) if cls is Node else NotImplemented
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor goes: usable in place of the tensor as input or output of
+    torch.autograd.grad, without keeping the tensor alive."""
+
+    node: object
+    output_nr: int
+    # A node of a custom Function does not live through its Python object; this keeps it.
+    ownership_token: object = None
+
+
+def get_gradient_edge(tensor):
+    """The GradientEdge of a tensor."""
+    return GradientEdge(*_C._gradient_edge(tensor))
+
+
+def increment_version(tensor):
+    """Marks one or several tensors as written, for code that writes behind autograd's back."""
+    _C._increment_version(tensor)
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+    """Accepted; gradients are accumulated on the stream of the leaf, so that nothing can mismatch."""
+
+
+# ---- saved tensors ----------------------------------------------------------------------------------
+
+
+class saved_tensors_hooks:
+    """Inside the with statement each tensor saved for backward is replaced by pack_hook(tensor);
+    unpack_hook gives it back when backward needs it."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self):
+        _C._autograd._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc_info):
+        _C._autograd._pop_saved_tensors_default_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps tensors saved for backward in main memory and moves them back when they are needed."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(tensor):
+            if not pin_memory:
+                return tensor.device, tensor.cpu()
+            packed = torch.empty(
+                tensor.size(),
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+                pin_memory=getattr(torch, device_type).is_available() and not tensor.is_sparse,
+            )
+            packed.copy_(tensor)
+            return tensor.device, packed
+
+        def unpack(packed):
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message):
+    """Inside, using hooks on saved tensors raises with this message."""
+    before = _C._autograd._saved_tensors_hooks_get_disabled_error_message()
+    _C._autograd._saved_tensors_hooks_disable(error_message)
+    try:
+        yield
+    finally:
+        if before is None:
+            _C._autograd._saved_tensors_hooks_enable()
+        else:
+            _C._autograd._saved_tensors_hooks_disable(before)
+
+
+# ---- writes to saved tensors --------------------------------------------------------------------------
+
+
+class _Handle:
+    """Stands for a saved tensor; weakly referenced by the bookkeeping below."""
+
+
+class _MutationContext:
+    """The copies of saved tensors that were written to since."""
+
+    def __init__(self):
+        self.cloned = weakref.WeakKeyDictionary()  # handle -> the copy
+        self.original = weakref.WeakKeyDictionary()  # handle -> the tensor saved
+        self.handles = weakref.WeakValueDictionary()  # (id, data, version) -> handle
+        self.saved = defaultdict(set)  # data pointer -> keys that were saved
+
+    def clear(self):
+        self.cloned.clear()
+        self.original.clear()
+        self.handles.clear()
+        self.saved.clear()
+
+
+def _key(tensor):
+    return (id(tensor), tensor.data_ptr(), tensor._version)
+
+
+def _storage_key(tensor):
+    return tensor.untyped_storage()._cdata if hasattr(tensor.untyped_storage(), "_cdata") else 0
+
+
+class _SwapWithCloned(saved_tensors_hooks):
+    def __init__(self, context):
+        def pack(tensor):
+            key = _key(tensor)
+            if key in context.handles:
+                return context.handles[key]
+            handle = _Handle()
+            handle.key = key
+            context.handles[key] = handle
+            context.original[handle] = tensor
+            context.saved[_storage_key(tensor)].add(key)
+            return handle
+
+        def unpack(handle):
+            if handle in context.cloned:
+                return context.cloned[handle]
+            if handle not in context.original:
+                raise RuntimeError(
+                    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
+                    "graph was originally recorded."
+                )
+            return context.original[handle]
+
+        super().__init__(pack, unpack)
+
+
+def _written(func, args, kwargs):
+    """The tensors that an operator writes to."""
+    for argument, value in zip(func._schema.arguments, args):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            yield from value if isinstance(value, (list, tuple)) else (value,)
+    for argument in func._schema.arguments:
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            if argument.name in kwargs:
+                value = kwargs[argument.name]
+                yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _clone_before_write_mode(context):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class CloneBeforeWrite(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            for tensor in _written(func, args, kwargs):
+                if not isinstance(tensor, torch.Tensor):
+                    continue
+                for key in context.saved.pop(_storage_key(tensor), ()):
+                    handle = context.handles.get(key)
+                    if handle is None or handle in context.cloned:
+                        continue
+                    context.cloned[handle] = context.original.pop(handle).clone()
+            return func(*args, **kwargs)
+
+    return CloneBeforeWrite()
+
+
+_mutation = threading.local()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    """Inside, tensors saved for backward may be written in place: the values that backward needs are cloned
+    before the write. Backward must run inside too."""
+    if getattr(_mutation, "active", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _MutationContext()
+    with _SwapWithCloned(context), _clone_before_write_mode(context):
+        _mutation.active = True
+        try:
+            yield context
+        finally:
+            context.clear()
+            _mutation.active = False
+
+
+# ---- hooks on several gradients -------------------------------------------------------------------------
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes the hooks of all tensors."""
+
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self):
+        return self.handles
+
+    def __setstate__(self, state):
+        self.handles = state
+
+
+def _will_run(tensors):
+    """How many of the tensors' gradients this backward pass will compute."""
+    return sum(1 for t in tensors if _C._will_engine_execute_node(get_gradient_edge(t)))
+
+
+class _AllState:
+    """What one backward pass has brought so far."""
+
+    def __init__(self, count):
+        self.grads = [None] * count
+        self.left = None
+
+
+def _multi_hook_all(tensors, fn):
+    passes = {}
+    lock = threading.Lock()
+    count = len(tensors)
+
+    def make(index):
+        def hook(grad):
+            task = _C._current_graph_task_id()
+            if task == -1:
+                raise RuntimeError("expected this hook to be called inside a backward call")
+            with lock:
+                if task not in passes:
+                    passes.clear()
+                    passes[task] = _AllState(count)
+                    passes[task].left = _will_run(tensors)
+                state = passes[task]
+                state.grads[index] = grad
+                state.left -= 1
+                done = state.left == 0
+            if done:
+                del passes[task]
+                fn(state.grads)
+
+        return hook
+
+    return _MultiHandle(t.register_hook(make(i)) for i, t in enumerate(tensors))
+
+
+def _multi_hook_any(tensors, fn):
+    seen = set()
+    lock = threading.Lock()
+
+    @functools.wraps(fn)
+    def hook(grad):
+        task = _C._current_graph_task_id()
+        with lock:
+            if task in seen:
+                return
+            seen.clear()
+            seen.add(task)
+        fn(grad)
+
+    return _MultiHandle(t.register_hook(hook) for t in tensors)
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Calls fn once in each backward pass: with the gradients of all tensors (None for those the pass does not
+    reach) when the last has arrived, or with the first that arrives where mode is "any"."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = tuple(tensors)
+    return _multi_hook_all(tensors, fn) if mode == "all" else _multi_hook_any(tensors, fn)
