@@ -42,21 +42,21 @@ def test_shared_modules_are_walked_once():
 
 def test_assigning_the_wrong_kind_raises():
     net = Net()
-    with pytest.raises(TypeError, match="cannot assign 'torch.FloatTensor' as parameter 'scale'"):
+    with pytest.raises(TypeError, match=r"cannot assign 'torch.FloatTensor' as parameter 'scale'"):
         net.scale = torch.ones(())
     with pytest.raises(TypeError, match="as child module 'first'"):
         net.first = 3
     with pytest.raises(KeyError, match="already exists"):
         net.register_buffer("first", torch.ones(1))
-    with pytest.raises(AttributeError, match="before Module.__init__"):
+    with pytest.raises(AttributeError, match=r"before Module.__init__"):
 
         class Early(nn.Module):
             def __init__(self):
                 self.layer = nn.Linear(1, 1)
 
         Early()
-    with pytest.raises(AttributeError, match="'Net' object has no attribute 'missing'"):
-        net.missing
+    with pytest.raises(AttributeError, match=r"'Net' object has no attribute 'missing'"):
+        _ = net.missing
 
 
 def test_state_dict_round_trip_and_report():
@@ -74,10 +74,14 @@ def test_state_dict_round_trip_and_report():
     assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
     x = torch.ones(2, 3)
     assert torch.equal(net(x), other(x))
-    with pytest.raises(RuntimeError, match="(?s)Missing key.*Unexpected key.*remove that prefix") as info:
+    with pytest.raises(
+        RuntimeError, match=r"(?s)Missing key.*Unexpected key.*remove that prefix"
+    ) as info:
         other.load_state_dict({"module." + key: value for key, value in state.items()})
     assert "Error(s) in loading state_dict for Net" in str(info.value)
-    result = other.load_state_dict({"scale": torch.tensor(3.0), "extra": torch.ones(1)}, strict=False)
+    result = other.load_state_dict(
+        {"scale": torch.tensor(3.0), "extra": torch.ones(1)}, strict=False
+    )
     assert result.unexpected_keys == ["extra"] and "mean" in result.missing_keys
     with pytest.raises(RuntimeError, match=r"size mismatch for first.bias: .*torch.Size\(\[5\]\)"):
         other.load_state_dict({**state, "first.bias": torch.ones(5)})

@@ -115,7 +115,7 @@ def test_copy_broadcasts_and_converts():
     x = torch.zeros(3, 4, dtype=torch.int32)
     assert x.copy_(torch.tensor([1.7, 2.2, 3.9, -4.5])) is x
     assert x[2].tolist() == [1, 2, 3, -4]
-    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape|must match the size"):
+    with pytest.raises(RuntimeError, match=r"doesn't match the broadcast shape|must match the size"):
         x.copy_(torch.ones(5))
 
 
@@ -123,9 +123,7 @@ def test_copy_between_overlapping_views_of_one_storage():
     x = torch.arange(12.0).view(3, 4)
     square = x[:, :3]
     square.copy_(square.t())
-    np.testing.assert_array_equal(
-        x.numpy()[:, :3], np.arange(12.0).reshape(3, 4)[:, :3].T
-    )
+    np.testing.assert_array_equal(x.numpy()[:, :3], np.arange(12.0).reshape(3, 4)[:, :3].T)
 
 
 @pytest.mark.parametrize("shape", [(64, 80), (3, 65, 33), (2, 17, 19, 23)])

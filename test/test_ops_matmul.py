@@ -111,13 +111,15 @@ def test_other_products_match_numpy():
 
 
 def test_bad_shapes_and_dtypes_name_what_was_wrong():
-    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)"):
+    with pytest.raises(
+        RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)"
+    ):
         torch.ones(2, 3) @ torch.ones(4, 5)
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.mm(torch.ones(2, 2), torch.ones(2, 2, dtype=torch.float64))
     with pytest.raises(RuntimeError, match="at least 1D"):
         torch.matmul(torch.tensor(1.0), torch.ones(2))
-    with pytest.raises(RuntimeError, match="more operands were provided|fewer operands"):
+    with pytest.raises(RuntimeError, match=r"more operands were provided|fewer operands"):
         torch.einsum("ij", torch.ones(2, 2), torch.ones(2, 2))
 
 

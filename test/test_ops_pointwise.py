@@ -94,7 +94,7 @@ def test_unary_variants_and_layouts_agree(name):
     want = getattr(torch, name)(x)
     layouts = [x.t(), x[::2, 1:], x.t().contiguous().t(), x[:0], x[0, 0], x[:, :1].expand(6, 10)]
     expected = [want.t(), want[::2, 1:], want, want[:0], want[0, 0], want[:, :1].expand(6, 10)]
-    for view, result in zip(layouts, expected):
+    for view, result in zip(layouts, expected, strict=False):
         assert torch.equal(getattr(torch, name)(view), result)
     out = torch.empty(0)
     assert getattr(torch, name)(x, out=out) is out
@@ -107,7 +107,10 @@ def test_unary_variants_and_layouts_agree(name):
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_meta_equals_real(name):
     _, low, high = UNARY[name]
-    for x in (sample((4, 5), low, high, torch.float32), sample((3, 4), low, high, torch.float64).t()):
+    for x in (
+        sample((4, 5), low, high, torch.float32),
+        sample((3, 4), low, high, torch.float64).t(),
+    ):
         real, meta = getattr(torch, name)(x), getattr(torch, name)(x.to("meta"))
         assert (real.shape, real.dtype, real.stride()) == (meta.shape, meta.dtype, meta.stride())
 
@@ -213,7 +216,9 @@ def test_integer_division_by_zero_raises():
 
 
 def test_shape_mismatch_names_sizes_and_call():
-    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match(.|\n)*torch.add") as info:
+    with pytest.raises(
+        RuntimeError, match=r"size of tensor a \(3\) must match(.|\n)*torch.add"
+    ) as info:
         torch.add(torch.ones(2, 3), torch.ones(4))
     assert "float32[2, 3] cpu" in str(info.value)
 

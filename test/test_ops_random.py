@@ -1,5 +1,5 @@
-"""Random operators: frozen streams, distributions and errors. The recorded numbers are those the same
-seeds give in PyTorch."""
+"""Random operators: frozen streams, distributions and errors. The recorded numbers are those
+the same seeds give in PyTorch."""
 
 import math
 
@@ -16,7 +16,9 @@ def test_streams_of_seed_zero_are_frozen():
     )
     torch.manual_seed(0)
     np.testing.assert_allclose(
-        torch.randn(3).numpy(), [1.5409960746765137, -0.293428897857666, -2.1787893772125244], rtol=1e-6
+        torch.randn(3).numpy(),
+        [1.5409960746765137, -0.293428897857666, -2.1787893772125244],
+        rtol=1e-6,
     )
     torch.manual_seed(0)
     assert torch.randint(0, 10, (6,)).tolist() == [4, 9, 3, 0, 3, 9]

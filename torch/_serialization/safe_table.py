@@ -370,7 +370,12 @@ _CALLS = {
     _rebuild_quantized: _rebuild_quantized,
 }
 _CALLS.update({_unchecked(name): call for name, call in _CHECKED.items()})
-_TENSOR_CALLS = {_unchecked(n): call for n, call in _CHECKED.items() if "parameter" not in n}
+# What stands where a function is expected may be anything: it is compared, never hashed, because
+# hashing a deeply nested tuple recurses.
+_CALLS_BY_ID = {id(function): call for function, call in _CALLS.items()}
+_TENSOR_CALLS_BY_ID = {
+    id(_unchecked(name)): call for name, call in _CHECKED.items() if "parameter" not in name
+}
 
 
 class SafeTable:
@@ -403,7 +408,7 @@ class SafeTable:
             return function(*args)
         if function is torch._tensor._rebuild_from_type_v2:
             return self._from_type(args)
-        checked = _CALLS.get(function) if getattr(function, "__hash__", None) else None
+        checked = _CALLS_BY_ID.get(id(function))
         if checked is None:
             name = getattr(function, "__name__", type(function).__name__)
             raise refused(f"Trying to call reduce for unrecognized function {name}")
@@ -414,7 +419,7 @@ class SafeTable:
         _count(what, args, 4)
         function, kind, inner, state = args
         _exact(what, inner, tuple)
-        call = _TENSOR_CALLS.get(function) if getattr(function, "__hash__", None) else None
+        call = _TENSOR_CALLS_BY_ID.get(id(function))
         if call is None:
             _fail(what, "it does not make a tensor")
         tensor = call(inner)

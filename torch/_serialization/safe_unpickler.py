@@ -7,6 +7,7 @@ bounded by the bytes that are there."""
 import struct
 from collections import Counter, OrderedDict
 
+import torch
 from torch._serialization.errors import CheckpointError, refused
 
 __all__ = ["SafeUnpickler", "check_key", "check_depth"]
@@ -14,6 +15,7 @@ __all__ = ["SafeUnpickler", "check_key", "check_depth"]
 _MAX_DEPTH = 1000
 _MAX_KEY_ITEMS = 1000
 _KEY_LEAVES = frozenset((str, bytes, bool, float, complex, type(None)))
+_KEY_TORCH_TYPES = frozenset((torch.dtype, torch.device, torch.Size, torch.layout))
 _LEAVES = _KEY_LEAVES | {int, bytearray}
 _SEQUENCES = frozenset((list, tuple, set, frozenset))
 _MAPPINGS = frozenset((dict, OrderedDict, Counter))
@@ -46,12 +48,7 @@ def check_key(key):
                 raise refused("an integer of more than 64 bits as a key")
         elif kind is tuple or kind is frozenset:
             pending.extend(item)
-        elif getattr(kind, "__module__", None) != "torch" or kind.__name__ not in (
-            "dtype",
-            "device",
-            "Size",
-            "layout",
-        ):
+        elif kind not in _KEY_TORCH_TYPES:
             raise refused(f"a key of type {kind.__name__} in a dict or set")
     return key
 

@@ -35,7 +35,7 @@ _LINEAR = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """The factor by which a nonlinearity shrinks the spread of its input, to be undone by weights."""
+    """The factor by which a nonlinearity shrinks the spread of its input; weights undo it."""
     if nonlinearity in _LINEAR:
         return 1
     if nonlinearity == "tanh":
@@ -66,8 +66,8 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 @torch.no_grad()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal with mean and std, values outside [a, b] excluded: a uniform number between the bounds'
-    probabilities goes through the inverse of the distribution function."""
+    """Normal with mean and std, values outside [a, b] excluded: a uniform number between the
+    bounds' probabilities goes through the inverse of the distribution function."""
     if mean < a - 2 * std or mean > b + 2 * std:
         import warnings
 
@@ -223,7 +223,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape
-    zeros = int(math.ceil(sparsity * rows))
+    zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
     for column in range(cols):
         tensor[torch.randperm(rows)[:zeros], column] = 0

@@ -7,14 +7,14 @@ __all__ = ["Adam", "AdamW"]
 
 
 def _check(lr, betas, eps, weight_decay):
-    if not isinstance(lr, torch.Tensor) and not 0.0 <= lr:
+    if not isinstance(lr, torch.Tensor) and not lr >= 0.0:
         raise ValueError(f"Invalid learning rate: {lr}")
-    if not 0.0 <= eps:
+    if not eps >= 0.0:
         raise ValueError(f"Invalid epsilon value: {eps}")
     for i in (0, 1):
         if not 0.0 <= betas[i] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
-    if not 0.0 <= weight_decay:
+    if not weight_decay >= 0.0:
         raise ValueError(f"Invalid weight_decay value: {weight_decay}")
 
 
@@ -77,9 +77,7 @@ class Adam(Optimizer):
         state["exp_avg"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         state["exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         if amsgrad:
-            state["max_exp_avg_sq"] = torch.zeros_like(
-                param, memory_format=torch.preserve_format
-            )
+            state["max_exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         return state
 
     def step(self, closure=None):

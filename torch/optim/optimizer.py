@@ -88,9 +88,7 @@ class Optimizer:
                 or _global_post_hooks
             ):
                 return func(self, *args, **kwargs)
-            for hook in chain(
-                _global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()
-            ):
+            for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                 answer = hook(self, args, kwargs)
                 if answer is None:
                     continue
@@ -279,15 +277,15 @@ class Optimizer:
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        for group, saved in zip(groups, saved_groups):
+        for group, saved in zip(groups, saved_groups, strict=False):
             if len(group["params"]) != len(saved["params"]):
                 raise ValueError(
                     "loaded state dict contains a parameter group that doesn't match the size of "
                     "optimizer's group"
                 )
         owners = {}
-        for group, saved in zip(groups, saved_groups):
-            for saved_id, param in zip(saved["params"], group["params"]):
+        for group, saved in zip(groups, saved_groups, strict=False):
+            for saved_id, param in zip(saved["params"], group["params"], strict=False):
                 owners[saved_id] = (param, group)
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -297,7 +295,7 @@ class Optimizer:
             else:
                 state[key] = value
         merged = []
-        for group, saved in zip(groups, saved_groups):
+        for group, saved in zip(groups, saved_groups, strict=False):
             saved["params"] = group["params"]
             if "param_names" in group and "param_names" not in saved:
                 saved["param_names"] = group["param_names"]

@@ -19,7 +19,7 @@ def _init_from(defaults):
                 f"{type(self).__name__}.__init__() takes at most {len(names)} arguments "
                 f"({len(args)} given)"
             )
-        values = {**defaults, **dict(zip(names, args))}
+        values = {**defaults, **dict(zip(names, args, strict=False))}
         for key, value in kwargs.items():
             if key not in defaults:
                 raise TypeError(
@@ -81,7 +81,9 @@ _make("Mish", "mish", "x * tanh(softplus(x)).", inplace=False)
 _make("Hardswish", "hardswish", "A piecewise form of x * sigmoid(x).", inplace=False)
 _make("Hardsigmoid", "hardsigmoid", "A piecewise linear sigmoid.", inplace=False)
 _make("Hardtanh", "hardtanh", "x limited to a range.", min_val=-1.0, max_val=1.0, inplace=False)
-_make("LeakyReLU", "leaky_relu", "x above 0, a small slope below.", negative_slope=0.01, inplace=False)
+_make(
+    "LeakyReLU", "leaky_relu", "x above 0, a small slope below.", negative_slope=0.01, inplace=False
+)
 _make("LogSigmoid", "logsigmoid", "log(sigmoid(x)).")
 _make("Softplus", "softplus", "A smooth max(x, 0).", beta=1.0, threshold=20.0)
 _make("Softshrink", "softshrink", "x moved towards 0 by lambd.", shown="{}", lambd=0.5)
@@ -92,7 +94,14 @@ _make("Softmin", "softmin", "Softmax of -x.", dim=None)
 _make("Softmax", "softmax", "exp(x) over its sum along dim.", dim=None)
 _make("LogSoftmax", "log_softmax", "The logarithm of softmax.", dim=None)
 _make("GLU", "glu", "The first half times the sigmoid of the second.", dim=-1)
-_make("Threshold", "threshold", "x above threshold, value elsewhere.", threshold=0, value=0, inplace=False)
+_make(
+    "Threshold",
+    "threshold",
+    "x above threshold, value elsewhere.",
+    threshold=0,
+    value=0,
+    inplace=False,
+)
 
 
 class Tanh(Module):
@@ -114,7 +123,9 @@ class Softmax2d(Module):
 
     def forward(self, input):
         if input.dim() not in (3, 4):
-            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
+            )
         return F.softmax(input, -3)
 
 

@@ -1,5 +1,5 @@
-"""Modules that hold other modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList and
-ParameterDict."""
+"""Modules that hold other modules or parameters: Sequential, ModuleList, ModuleDict,
+ParameterList and ParameterDict."""
 
 import operator
 from collections import OrderedDict

@@ -1,5 +1,5 @@
-"""Module: the base class of everything that has parameters. What a module owns (parameters, buffers,
-submodules) lives in dictionaries, found by attribute access; saving and loading stand in
+"""Module: the base class of everything that has parameters. What a module owns (parameters,
+buffers, submodules) lives in dictionaries, found by attribute access; saving and loading stand in
 module_state.py, hooks in module_hooks.py."""
 
 import torch
@@ -552,4 +552,3 @@ class Module(HooksMixin, StateMixin):
         replica._modules = replica._modules.copy()
         replica._is_replica = True
         return replica
-

@@ -218,9 +218,7 @@ def _run_forward_hook(module, hook_id, hook, args, kwargs, result):
     with_kwargs = (
         hook_id in module._forward_hooks_with_kwargs or hook_id in global_forward_hooks_with_kwargs
     )
-    answer = (
-        hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
-    )
+    answer = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
     return result if answer is None else answer
 
 

@@ -1,5 +1,5 @@
-"""Saving and loading of modules: state_dict, load_state_dict, and a report of mismatches that groups
-keys and proposes renames."""
+"""Saving and loading of modules: state_dict, load_state_dict, and a report of mismatches that
+groups keys and proposes renames."""
 
 import difflib
 from collections import OrderedDict, namedtuple
@@ -63,14 +63,14 @@ class StateMixin:
         buffers by path. Tensors are detached, not copied, unless keep_vars."""
         if args:
             names = ("destination", "prefix", "keep_vars")
-            given = dict(zip(names, args))
+            given = dict(zip(names, args, strict=False))
             destination = given.get("destination", destination)
             prefix = given.get("prefix", prefix)
             keep_vars = given.get("keep_vars", keep_vars)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        local_metadata = dict(version=self._version)
+        local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
         for hook in self._state_dict_pre_hooks.values():
@@ -178,9 +178,7 @@ class StateMixin:
         """Copies (or, with assign, takes over) the tensors of a state_dict. With strict, missing
         and unexpected keys raise; the message groups them and proposes renames."""
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
-            raise TypeError(
-                f"Expected state_dict to be dict-like, got {type(state_dict)}."
-            )
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing, unexpected, errors = [], [], []
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
