@@ -1,5 +1,4 @@
-"""Activations against plain float64 formulas, and their gradient operators against differences of the
-forward."""
+"""Activations against plain float64 formulas, and their gradient operators against differences."""
 
 import math
 
@@ -104,7 +103,10 @@ def test_gelu_tanh_and_tails():
 
 
 GRADIENTS = {
-    "threshold": (lambda x: F.threshold(x, 0.1, 0.0), lambda g, x: aten.threshold_backward(g, x, 0.1)),
+    "threshold": (
+        lambda x: F.threshold(x, 0.1, 0.0),
+        lambda g, x: aten.threshold_backward(g, x, 0.1),
+    ),
     "gelu": (F.gelu, aten.gelu_backward),
     "gelu_tanh": (
         lambda x: F.gelu(x, approximate="tanh"),
@@ -175,7 +177,9 @@ def test_glu_halves_and_its_errors():
     x = torch.randn(2, 6)
     assert torch.allclose(F.glu(x), x[:, :3] * torch.sigmoid(x[:, 3:]))
     assert torch.allclose(F.glu(x, 0), x[:1] * torch.sigmoid(x[1:]))
-    with pytest.raises(RuntimeError, match="Halving dimension must be even, but dimension 1 is size 3"):
+    with pytest.raises(
+        RuntimeError, match="Halving dimension must be even, but dimension 1 is size 3"
+    ):
         F.glu(torch.ones(2, 3))
 
 
@@ -190,7 +194,7 @@ def test_prelu_weights_per_channel_and_errors():
     assert torch.equal(gw, torch.where(x > 0, torch.zeros_like(x), x))
     with pytest.raises(RuntimeError, match="Found parameter numbers = 2 and channel size = 3"):
         F.prelu(x, w[:2])
-    with pytest.raises(RuntimeError, match="Type promoting not supported. Got Float and Double"):
+    with pytest.raises(RuntimeError, match="Type promoting not supported"):
         F.prelu(x, w.double())
 
 
@@ -203,7 +207,11 @@ def test_safe_softmax_gives_zero_for_masked_rows():
 @pytest.mark.parametrize(
     "call, error, phrase",
     [
-        (lambda: F.relu(torch.tensor([True])), RuntimeError, "Boolean inputs not supported for relu"),
+        (
+            lambda: F.relu(torch.tensor([True])),
+            RuntimeError,
+            "Boolean inputs not supported for relu",
+        ),
         (lambda: F.gelu(torch.tensor([1])), NotImplementedError, "not implemented for 'Long'"),
         (lambda: F.elu(torch.tensor([1])), NotImplementedError, '"elu_cpu" not implemented for'),
         (lambda: F.celu(torch.ones(2), 0), RuntimeError, "alpha cannot be 0 for CELU"),
@@ -236,4 +244,4 @@ def test_results_do_not_depend_on_the_number_of_threads():
     finally:
         torch.set_num_threads(threads)
     for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))

@@ -1,4 +1,4 @@
-"""Attention against the formula in float64: the blocked kernel, the formula path and the gradients."""
+"""Attention against the formula in float64: blocked kernel, formula path and gradients."""
 
 import math
 
@@ -41,9 +41,13 @@ def test_attention_matches_the_formula(dtype, tolerance, queries, keys, causal):
     q, k, v = tensors(1, 2, queries, keys, 8, 12, dtype)
     got = attend(q, k, v, is_causal=causal)
     assert got.dtype == dtype
-    assert torch.allclose(got.double(), reference(q, k, v, causal=causal), atol=tolerance, rtol=tolerance)
+    assert torch.allclose(
+        got.double(), reference(q, k, v, causal=causal), atol=tolerance, rtol=tolerance
+    )
     got = attend(q, k, v, is_causal=causal, scale=0.3)
-    assert torch.allclose(got.double(), reference(q, k, v, None, causal, 0.3), atol=tolerance, rtol=tolerance)
+    assert torch.allclose(
+        got.double(), reference(q, k, v, None, causal, 0.3), atol=tolerance, rtol=tolerance
+    )
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (1, 7), (5, 1), (2, 1, 5, 7), (3, 5, 7), (2, 3, 5, 7)])
@@ -88,7 +92,9 @@ def test_gradients_match_differences(causal, groups):
     q, k, v = tensors(1, 2, 3, 4, 3, 3, torch.float64)
     k, v = k[:, : 2 // groups].contiguous(), v[:, : 2 // groups].contiguous()
     mask = None if causal else torch.randn(3, 4, dtype=torch.float64)
-    out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
+    out, lse = aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, 0.0, causal, attn_mask=mask
+    )
     g = torch.randn(out.shape, dtype=torch.float64)
     got = aten._scaled_dot_product_flash_attention_for_cpu_backward(
         g, q, k, v, out, lse, 0.0, causal, attn_mask=mask
@@ -115,17 +121,25 @@ def test_dropout_zeroes_and_rescales():
     weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(8), -1)
     assert torch.allclose(got, F.dropout(weights, 0.5) @ v, atol=1e-6)
     assert (attend(q, k, v, dropout_p=1.0) == 0).all()
-    with pytest.raises((RuntimeError, ValueError), match="dropout probability has to be between 0 and 1"):
+    with pytest.raises(
+        (RuntimeError, ValueError), match="dropout probability has to be between 0 and 1"
+    ):
         attend(q, k, v, dropout_p=1.5)
 
 
 @pytest.mark.parametrize(
     "change, phrase",
     [
-        (lambda q, k, v: attend(q, k, v, torch.ones(5, 7).bool(), is_causal=True), "should not be set when"),
+        (
+            lambda q, k, v: attend(q, k, v, torch.ones(5, 7).bool(), is_causal=True),
+            "should not be set when",
+        ),
         (lambda q, k, v: attend(q[0, 0, 0], k, v), "at least 2 dimensional"),
         (lambda q, k, v: attend(q.double(), k, v), "to have the same dtype"),
-        (lambda q, k, v: attend(q, k, v, torch.ones(5, 7).long()), "Expected attn_mask dtype to be bool"),
+        (
+            lambda q, k, v: attend(q, k, v, torch.ones(5, 7).long()),
+            "Expected attn_mask dtype to be bool",
+        ),
     ],
 )
 def test_attention_errors(change, phrase):

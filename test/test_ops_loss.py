@@ -79,7 +79,10 @@ def test_elementwise_losses_broadcast_with_a_warning_and_promote():
 
 BACKWARD = {
     "mse_loss": ({}, lambda g, x, t, r: aten.mse_loss_backward(g, x, t, r)),
-    "smooth_l1_loss": ({"beta": 0.7}, lambda g, x, t, r: aten.smooth_l1_loss_backward(g, x, t, r, 0.7)),
+    "smooth_l1_loss": (
+        {"beta": 0.7},
+        lambda g, x, t, r: aten.smooth_l1_loss_backward(g, x, t, r, 0.7),
+    ),
     "huber_loss": ({"delta": 0.7}, lambda g, x, t, r: aten.huber_loss_backward(g, x, t, r, 0.7)),
     "soft_margin_loss": ({}, lambda g, x, t, r: aten.soft_margin_loss_backward(g, x, t, r)),
     "binary_cross_entropy": (
@@ -146,7 +149,9 @@ def test_nll_and_cross_entropy_match_a_loop(dtype, tail, weighted, reduction):
     plain = None if w is None else w.double().numpy()
     got = F.nll_loss(x, t, w, reduction=reduction)
     want = nll(x.double().numpy(), t.numpy(), plain, -100, reduction)
-    np.testing.assert_allclose(got.double().numpy(), want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(
+        got.double().numpy(), want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+    )
     log_p = torch.log_softmax(x.double(), 1).numpy()
     want = nll(log_p, t.numpy(), plain, -100, reduction)
     got = F.cross_entropy(x, t, w, reduction=reduction)
@@ -166,7 +171,10 @@ def test_nll_gradients_match_differences(number, reduction):
         _, total = getattr(aten, op + "_forward")(x, t, w, number, 2)
         got = getattr(aten, op + "_backward")(g, x, t, w, number, 2, total)
         want = numeric_gradient(
-            lambda v: (F.nll_loss(v, t, w, ignore_index=2, reduction=reduction) * g).sum(), x
+            lambda v, t=t, g=g: (
+                F.nll_loss(v, t, w, ignore_index=2, reduction=reduction) * g
+            ).sum(),
+            x,
         )
         assert torch.allclose(got, want, atol=1e-7)
 
@@ -222,7 +230,9 @@ def test_margin_gradients_match_differences():
     x, t = torch.randn(3, 4, dtype=torch.float64), torch.tensor([0, 3, 1])
     one = torch.tensor(1.0, dtype=torch.float64)
     got = aten.multi_margin_loss_backward(one, x, t, 2, 1, None, 1)
-    assert torch.allclose(got, numeric_gradient(lambda v: F.multi_margin_loss(v, t, p=2), x), atol=1e-7)
+    assert torch.allclose(
+        got, numeric_gradient(lambda v: F.multi_margin_loss(v, t, p=2), x), atol=1e-7
+    )
     labels = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 1, 2, 3]])
     _, is_target = aten.multilabel_margin_loss_forward(x, labels, 1)
     got = aten.multilabel_margin_loss_backward(one, x, labels, 1, is_target)
@@ -244,7 +254,9 @@ def test_embedding_losses_match_formulas():
     swapped = torch.minimum(far, (b - c + 1e-6).norm(dim=1))
     got = F.triplet_margin_loss(a, b, c, swap=True)
     assert torch.allclose(got, torch.clamp_min(near - swapped + 1, 0).mean())
-    got = F.margin_ranking_loss(a, b, t[:, None].double().expand(4, 6), margin=0.5, reduction="none")
+    got = F.margin_ranking_loss(
+        a, b, t[:, None].double().expand(4, 6), margin=0.5, reduction="none"
+    )
     assert torch.allclose(got, torch.clamp_min(-t[:, None] * (a - b) + 0.5, 0))
 
 
@@ -252,7 +264,9 @@ def test_gaussian_and_poisson_likelihoods():
     x, t, v = torch.randn(3, 4), torch.rand(3, 4) * 5, torch.rand(3, 4) + 0.1
     want = 0.5 * (torch.log(v) + (x - t) ** 2 / v + math.log(2 * math.pi))
     assert torch.allclose(F.gaussian_nll_loss(x, t, v, full=True), want.mean(), atol=1e-6)
-    stirling = torch.where(t > 1, t * torch.log(t) - t + 0.5 * torch.log(2 * math.pi * t), torch.zeros(()))
+    stirling = torch.where(
+        t > 1, t * torch.log(t) - t + 0.5 * torch.log(2 * math.pi * t), torch.zeros(())
+    )
     want = torch.exp(x) - t * x + stirling
     assert torch.allclose(F.poisson_nll_loss(x, t, full=True), want.mean(), atol=1e-5)
     with pytest.raises(ValueError, match="var has negative"):
@@ -264,17 +278,41 @@ def test_gaussian_and_poisson_likelihoods():
     [
         (lambda x, t: F.nll_loss(x, t + 3), IndexError, "Target 4 is out of bounds"),
         (lambda x, t: F.nll_loss(x, t - 5), IndexError, "Target -5 is out of bounds"),
-        (lambda x, t: F.nll_loss(x, t[:2]), ValueError, r"Expected input batch_size \(3\) to match"),
-        (lambda x, t: F.nll_loss(x, t.float()), RuntimeError, "expected target dtype to be Long or Byte"),
+        (
+            lambda x, t: F.nll_loss(x, t[:2]),
+            ValueError,
+            r"Expected input batch_size \(3\) to match",
+        ),
+        (
+            lambda x, t: F.nll_loss(x, t.float()),
+            RuntimeError,
+            "expected target dtype to be Long or Byte",
+        ),
         (lambda x, t: F.nll_loss(x, t, torch.ones(3)), RuntimeError, "either for all 4 classes"),
-        (lambda x, t: F.cross_entropy(x, t, label_smoothing=2), RuntimeError, "between 0.0 and 1.0"),
-        (lambda x, t: F.cross_entropy(x, x.long()), RuntimeError, "Expected floating point type for"),
-        (lambda x, t: F.mse_loss(x, x, reduction="product"), ValueError, "product is not a valid value"),
+        (
+            lambda x, t: F.cross_entropy(x, t, label_smoothing=2),
+            RuntimeError,
+            "between 0.0 and 1.0",
+        ),
+        (
+            lambda x, t: F.cross_entropy(x, x.long()),
+            RuntimeError,
+            "Expected floating point type for",
+        ),
+        (
+            lambda x, t: F.mse_loss(x, x, reduction="product"),
+            ValueError,
+            "product is not a valid value",
+        ),
         (lambda x, t: F.smooth_l1_loss(x, x, beta=-1), RuntimeError, "negative values for beta"),
         (lambda x, t: F.huber_loss(x, x, delta=0), RuntimeError, "non-positive values for delta"),
         (lambda x, t: F.multi_margin_loss(x, t + 9), RuntimeError, "target out of range"),
         (lambda x, t: F.multilabel_margin_loss(x, t), RuntimeError, "inconsistent target size"),
-        (lambda x, t: F.mse_loss(x.long(), x.long()), NotImplementedError, "not implemented for 'Long'"),
+        (
+            lambda x, t: F.mse_loss(x.long(), x.long()),
+            NotImplementedError,
+            "not implemented for 'Long'",
+        ),
         (lambda x, t: aten.mse_loss(x, x, 7), RuntimeError, "expected reduction to be"),
     ],
 )
@@ -304,7 +342,8 @@ def test_ctc_loss_equals_the_sum_over_paths(blank):
     padded[padded == 7] = 99  # never read
     frames, lengths = [5, 3, 4, 2], [len(own) for own in labels]
     want = [
-        ctc_by_enumeration(log_p[: frames[n], n].numpy(), own, blank) for n, own in enumerate(labels)
+        ctc_by_enumeration(log_p[: frames[n], n].numpy(), own, blank)
+        for n, own in enumerate(labels)
     ]
     want = torch.tensor(want, dtype=torch.float64)
     got = F.ctc_loss(log_p, padded, frames, lengths, blank, "none")

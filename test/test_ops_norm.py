@@ -33,7 +33,9 @@ def numeric_gradient(function, x, g, h=1e-6):
 
 # ---- layer norm and RMS norm
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
-@pytest.mark.parametrize("shape, last", [((5, 7), 1), ((2, 3, 4, 33), 2), ((3, 5000), 1), ((130,), 1)])
+@pytest.mark.parametrize(
+    "shape, last", [((5, 7), 1), ((2, 3, 4, 33), 2), ((3, 5000), 1), ((130,), 1)]
+)
 def test_layer_norm_matches_formula(dtype, shape, last):
     torch.manual_seed(0)
     x = (torch.randn(shape, dtype=torch.float64) * 3 + 1).to(dtype)
@@ -58,7 +60,9 @@ def test_layer_norm_keeps_precision_far_from_zero():
 
 def test_layer_norm_of_views_and_empty():
     x = torch.randn(6, 4, 5)
-    assert torch.equal(F.layer_norm(x.transpose(0, 1), (5,)), F.layer_norm(x.transpose(0, 1).contiguous(), (5,)))
+    assert torch.equal(
+        F.layer_norm(x.transpose(0, 1), (5,)), F.layer_norm(x.transpose(0, 1).contiguous(), (5,))
+    )
     assert F.layer_norm(torch.empty(0, 4), (4,)).shape == (0, 4)
     assert F.layer_norm(torch.empty(3, 0), (0,)).shape == (3, 0)
     out, mean, rstd = torch.native_layer_norm(x, (5,), None, None, 1e-5)
@@ -82,8 +86,12 @@ def test_layer_norm_gradients():
     w, b = torch.randn(5, dtype=torch.float64), torch.randn(5, dtype=torch.float64)
     _, mean, rstd = torch.native_layer_norm(x, (5,), w, b, 1e-5)
     gx, gw, gb = aten.native_layer_norm_backward(g, x, [5], mean, rstd, w, b, [True] * 3)
-    assert torch.allclose(gx, numeric_gradient(lambda v: F.layer_norm(v, (5,), w, b), x, g), atol=1e-7)
-    assert torch.allclose(gw, numeric_gradient(lambda v: F.layer_norm(x, (5,), v, b), w, g), atol=1e-7)
+    assert torch.allclose(
+        gx, numeric_gradient(lambda v: F.layer_norm(v, (5,), w, b), x, g), atol=1e-7
+    )
+    assert torch.allclose(
+        gw, numeric_gradient(lambda v: F.layer_norm(x, (5,), v, b), w, g), atol=1e-7
+    )
     assert torch.allclose(gb, g.sum((0, 1)))
     gx, gw, gb = aten.native_layer_norm_backward(g, x, [5], mean, rstd, w, b, [False, True, False])
     assert gx is None and gb is None and gw.shape == (5,)
@@ -95,8 +103,12 @@ def test_rms_norm_gradients():
     w = torch.randn(5, dtype=torch.float64)
     _, rstd = aten._fused_rms_norm(x, [5], w, 1e-3)
     gx, gw = aten._fused_rms_norm_backward(g, x, [5], rstd, w, [True, True])
-    assert torch.allclose(gx, numeric_gradient(lambda v: F.rms_norm(v, (5,), w, 1e-3), x, g), atol=1e-7)
-    assert torch.allclose(gw, numeric_gradient(lambda v: F.rms_norm(x, (5,), v, 1e-3), w, g), atol=1e-7)
+    assert torch.allclose(
+        gx, numeric_gradient(lambda v: F.rms_norm(v, (5,), w, 1e-3), x, g), atol=1e-7
+    )
+    assert torch.allclose(
+        gw, numeric_gradient(lambda v: F.rms_norm(x, (5,), v, 1e-3), w, g), atol=1e-7
+    )
 
 
 # ---- batch norm
@@ -130,7 +142,11 @@ def test_batch_norm_training_matches_formula(dtype, layout):
 
 
 def test_batch_norm_evaluation_uses_running_statistics():
-    x, mean, var = images(), torch.randn(6, dtype=torch.float64), torch.rand(6, dtype=torch.float64) + 0.5
+    x, mean, var = (
+        images(),
+        torch.randn(6, dtype=torch.float64),
+        torch.rand(6, dtype=torch.float64) + 0.5,
+    )
     want = (x - mean.view(6, 1, 1)) / torch.sqrt(var.view(6, 1, 1) + 1e-5)
     before = mean.clone(), var.clone()
     assert torch.allclose(F.batch_norm(x, mean, var), want)
@@ -141,7 +157,10 @@ def test_batch_norm_evaluation_uses_running_statistics():
 @pytest.mark.parametrize("train", [False, True])
 def test_batch_norm_gradients(channels_last, train):
     torch.manual_seed(4)
-    x, g = torch.randn(2, 3, 2, 3, dtype=torch.float64), torch.randn(2, 3, 2, 3, dtype=torch.float64)
+    x, g = (
+        torch.randn(2, 3, 2, 3, dtype=torch.float64),
+        torch.randn(2, 3, 2, 3, dtype=torch.float64),
+    )
     w, b = torch.randn(3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
     mean, var = torch.randn(3, dtype=torch.float64), torch.rand(3, dtype=torch.float64) + 1
     if channels_last:
@@ -156,7 +175,9 @@ def test_batch_norm_gradients(channels_last, train):
     gx, gw, gb = aten.native_batch_norm_backward(
         g, x, w, mean, var, save_mean, save_invstd, train, 1e-5, [True] * 3
     )
-    assert torch.allclose(gx, numeric_gradient(lambda v: forward(v, w), x.contiguous(), g), atol=1e-7)
+    assert torch.allclose(
+        gx, numeric_gradient(lambda v: forward(v, w), x.contiguous(), g), atol=1e-7
+    )
     assert torch.allclose(gw, numeric_gradient(lambda v: forward(x, v), w, g), atol=1e-7)
     assert torch.allclose(gb, g.sum((0, 2, 3)))
 
@@ -222,7 +243,11 @@ def test_local_response_norm_matches_a_loop():
             NotImplementedError,
             "not implemented for 'Long'",
         ),
-        (lambda: F.batch_norm(torch.ones(2, 4), None, None), RuntimeError, "running_mean must be defined"),
+        (
+            lambda: F.batch_norm(torch.ones(2, 4), None, None),
+            RuntimeError,
+            "running_mean must be defined",
+        ),
         (
             lambda: F.batch_norm(torch.ones(2, 4), torch.ones(3), torch.ones(3)),
             RuntimeError,
@@ -234,7 +259,11 @@ def test_local_response_norm_matches_a_loop():
             "Expected more than 1 value per channel when training",
         ),
         (lambda: F.group_norm(torch.ones(2, 4), 3), RuntimeError, "divisible by num_groups"),
-        (lambda: torch.group_norm(torch.ones(2, 4), 0), RuntimeError, "num groups to be greater than 0"),
+        (
+            lambda: torch.group_norm(torch.ones(2, 4), 0),
+            RuntimeError,
+            "num groups to be greater than 0",
+        ),
         (lambda: F.instance_norm(torch.ones(2, 4, 1)), ValueError, "more than 1 spatial element"),
         (
             lambda: torch.native_group_norm(torch.ones(2, 4), None, None, 2, 4, 3, 2, 1e-5),
@@ -271,4 +300,4 @@ def test_results_do_not_depend_on_the_number_of_threads():
     finally:
         torch.set_num_threads(threads)
     for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+
 import torch
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

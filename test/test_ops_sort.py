@@ -1,19 +1,34 @@
-"""sort, argsort, msort, topk, searchsorted, bucketize and unique against NumPy and plain Python: all dtypes,
-NaN, ties, strides, empty and 0-dim tensors, the meta device, and the errors users see."""
+"""Sorting, searching, unique values, histograms and quantiles against NumPy: all dtypes, NaN, ties,
+strides, empty and 0-dim tensors, the meta device, and the errors users see."""
 
 import math
 
 import numpy as np
 import pytest
+
 import torch
 
-DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,
-          torch.float16, torch.bfloat16, torch.float32, torch.float64]
+DTYPES = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
 LENGTHS = [1, 2, 7, 16, 17, 100, 600, 3000]
 
 
 def numbers(*shape, dtype=torch.float32, seed=0, high=50):
-    values = np.random.default_rng(seed).integers(0 if str(dtype).startswith("torch.u") else -high, high, shape)
+    values = np.random.default_rng(seed).integers(
+        0 if str(dtype).startswith("torch.u") else -high, high, shape
+    )
     return torch.from_numpy(values).to(dtype)
 
 
@@ -23,7 +38,7 @@ def same(tensor, array):
     np.testing.assert_array_equal(tensor.numpy(), array)
 
 
-# ---- sort -------------------------------------------------------------------------------------------------
+# ---- sort ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES + [torch.bool])
@@ -59,7 +74,7 @@ def test_sort_along_dims_and_layouts(dim):
 def test_sort_nan_zero_and_infinity():
     nan, inf = math.nan, math.inf
     t = torch.tensor([0.0, nan, -0.0, inf, -inf, nan, 0.0])
-    values, indices = torch.sort(t, stable=True)
+    _values, indices = torch.sort(t, stable=True)
     assert indices.tolist() == [4, 0, 2, 6, 3, 1, 5]
     assert torch.sort(t, stable=True, descending=True).indices.tolist() == [1, 5, 3, 0, 2, 6, 4]
     big = torch.cat([t] * 200)
@@ -76,7 +91,11 @@ def test_sort_of_nothing_and_of_numbers():
 
 def test_long_sort_is_stable_and_full_width():
     rng = np.random.default_rng(0)
-    for array in (rng.integers(-2**62, 2**62, 30000), rng.standard_normal(30000), rng.integers(0, 9, 30000)):
+    for array in (
+        rng.integers(-(2**62), 2**62, 30000),
+        rng.standard_normal(30000),
+        rng.integers(0, 9, 30000),
+    ):
         t = torch.from_numpy(array)
         values, indices = torch.sort(t)
         same(values, np.sort(array))
@@ -92,7 +111,7 @@ def test_sort_out():
         torch.sort(t, out=(torch.empty(0, dtype=torch.int32), torch.empty(0, dtype=torch.int64)))
 
 
-# ---- topk ---------------------------------------------------------------------------------------------------
+# ---- topk ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -115,20 +134,24 @@ def test_topk(dtype, length):
 
 
 def test_topk_nan_and_numbers():
-    values, indices = torch.topk(torch.tensor([3.0, math.nan, 1.0]), 2)
+    _values, indices = torch.topk(torch.tensor([3.0, math.nan, 1.0]), 2)
     assert indices.tolist() == [1, 0]
     assert torch.topk(torch.tensor(4.0), 1).values.item() == 4
 
 
-# ---- search ---------------------------------------------------------------------------------------------------
+# ---- search --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int32, torch.float16, torch.bfloat16, torch.float64]
+)
 @pytest.mark.parametrize("right", [False, True])
 def test_searchsorted(dtype, right):
     row = numbers(40, dtype=dtype).sort().values
     values = numbers(3, 30, dtype=dtype, seed=1)
-    expected = np.searchsorted(row.double().numpy(), values.double().numpy(), side="right" if right else "left")
+    expected = np.searchsorted(
+        row.double().numpy(), values.double().numpy(), side="right" if right else "left"
+    )
     same(torch.searchsorted(row, values, right=right), expected)
     same(torch.bucketize(values, row, right=right), expected)
     found = torch.searchsorted(row, values.t(), side="right" if right else "left", out_int32=True)
@@ -139,19 +162,23 @@ def test_searchsorted(dtype, right):
 def test_searchsorted_rows_sorter_and_numbers():
     rows = numbers(3, 20).sort().values
     values = numbers(3, 5, seed=2)
-    expected = [np.searchsorted(r, v) for r, v in zip(rows.numpy(), values.numpy())]
+    expected = [np.searchsorted(r, v) for r, v in zip(rows.numpy(), values.numpy(), strict=False)]
     same(torch.searchsorted(rows, values), expected)
     shuffled = numbers(20)
     order = torch.argsort(shuffled)
-    same(torch.searchsorted(shuffled, values, sorter=order),
-         np.searchsorted(np.sort(shuffled.numpy()), values.numpy()))
+    same(
+        torch.searchsorted(shuffled, values, sorter=order),
+        np.searchsorted(np.sort(shuffled.numpy()), values.numpy()),
+    )
     assert torch.searchsorted(torch.tensor([1.0, 2.0, 3.0]), 2).item() == 1
     assert torch.bucketize(2.5, torch.tensor([1, 2, 3])).item() == 2
-    assert torch.searchsorted(torch.tensor([1.0, 2.0, math.nan]), torch.tensor([2.0, math.nan, 9.0])).tolist() == [1, 3, 3]
+    assert torch.searchsorted(
+        torch.tensor([1.0, 2.0, math.nan]), torch.tensor([2.0, math.nan, 9.0])
+    ).tolist() == [1, 3, 3]
     assert torch.searchsorted(torch.zeros(0), torch.tensor([1.0])).tolist() == [0]
 
 
-# ---- unique ---------------------------------------------------------------------------------------------------
+# ---- unique --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES + [torch.bool])
@@ -168,7 +195,9 @@ def test_unique(dtype):
         small = small if dim == 0 else small.t()
         rows, inverse, counts = torch.unique_dim(small, dim, True, True, True)
         reference = small.to(torch.float64).numpy()
-        e_rows, e_inverse, e_counts = np.unique(reference, axis=dim, return_inverse=True, return_counts=True)
+        e_rows, e_inverse, e_counts = np.unique(
+            reference, axis=dim, return_inverse=True, return_counts=True
+        )
         same(rows.to(torch.float64), e_rows)
         same(inverse, e_inverse.reshape(-1))
         same(counts, e_counts)
@@ -186,8 +215,14 @@ def test_unique_consecutive():
 
 
 def test_unique_nan_and_empty():
-    values, _, counts = torch._unique2(torch.tensor([3.0, math.nan, math.nan, -0.0, 0.0]), True, False, True)
-    assert values[:2].tolist() == [0.0, 3.0] and bool(values[2:].isnan().all()) and counts.tolist() == [2, 1, 1, 1]
+    values, _, counts = torch._unique2(
+        torch.tensor([3.0, math.nan, math.nan, -0.0, 0.0]), True, False, True
+    )
+    assert (
+        values[:2].tolist() == [0.0, 3.0]
+        and bool(values[2:].isnan().all())
+        and counts.tolist() == [2, 1, 1, 1]
+    )
     assert torch._unique2(torch.zeros(0), True, True, True)[0].shape == (0,)
     assert torch.unique_dim(torch.zeros(0, 3), 0)[0].shape == (0, 3)
 
@@ -199,10 +234,18 @@ ERRORS = [
     (lambda a: torch.topk(a, -1), RuntimeError, "selected index k out of range"),
     (lambda a: torch.topk(a > 1, 1), RuntimeError, "does not support bool"),
     (lambda a: torch.searchsorted(a, 2.0), RuntimeError, "can be a scalar only when"),
-    (lambda a: torch.searchsorted(a, torch.zeros(5)), RuntimeError, "boundaries tensor should be 1 dimension"),
+    (
+        lambda a: torch.searchsorted(a, torch.zeros(5)),
+        RuntimeError,
+        "boundaries tensor should be 1 dimension",
+    ),
     (lambda a: torch.searchsorted(a[0], a[0], side="x"), RuntimeError, "side can only be"),
     (lambda a: torch.searchsorted(a[0], a[0], right=True, side="left"), RuntimeError, "opposites"),
-    (lambda a: torch.searchsorted(a[0], a[0], sorter=torch.tensor([0, 1, 9])), RuntimeError, "out of range"),
+    (
+        lambda a: torch.searchsorted(a[0], a[0], sorter=torch.tensor([0, 1, 9])),
+        RuntimeError,
+        "out of range",
+    ),
     (lambda a: torch.bucketize(a, a), RuntimeError, "boundaries tensor must be 1 dimension"),
     (lambda a: torch._unique2(a + 0j), NotImplementedError, "not implemented for 'ComplexFloat'"),
     (lambda a: torch.unique_dim(torch.zeros(0, 3), 1), RuntimeError, "0 sized dimensions"),
@@ -218,7 +261,86 @@ def test_errors(case):
 
 def test_meta():
     a = torch.zeros(4, 6).t()
-    for call in (lambda t: torch.sort(t)[0], lambda t: torch.topk(t, 2)[1], lambda t: torch.argsort(t),
-                 lambda t: torch.searchsorted(t, t)):
+    for call in (
+        lambda t: torch.sort(t)[0],
+        lambda t: torch.topk(t, 2)[1],
+        lambda t: torch.argsort(t),
+        lambda t: torch.searchsorted(t, t),
+    ):
         real, meta = call(a), call(a.to("meta"))
         assert (meta.shape, meta.stride(), meta.dtype) == (real.shape, real.stride(), real.dtype)
+
+
+# ---- counting ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_bincount(dtype):
+    t = torch.tensor([1, 3, 1, 0, 7], dtype=dtype)
+    same(torch.bincount(t), np.bincount(t.numpy()))
+    same(torch.bincount(t, minlength=12), np.bincount(t.numpy(), minlength=12))
+    weights = torch.tensor([0.5, 1.0, 2.0, 4.0, 8.0])
+    same(torch.bincount(t, weights), np.bincount(t.numpy(), weights.numpy()))
+    assert torch.bincount(t, weights).dtype == torch.float32
+    assert torch.bincount(t, weights.long()).dtype == torch.float64
+    assert torch.bincount(t[:0], minlength=3).tolist() == [0, 0, 0]
+    for bad in (torch.tensor([-1, 2]), torch.zeros(2, 2, dtype=torch.long)):
+        with pytest.raises(RuntimeError, match="1-d non-negative"):
+            torch.bincount(bad)
+
+
+def test_histograms_match_numpy():
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal(500))
+    same(torch.histc(x, 20, -2, 2), np.histogram(x.numpy(), 20, (-2, 2))[0])
+    counts, edges = torch.histogram(x, 13)
+    e_counts, e_edges = np.histogram(x.numpy(), 13)
+    same(counts, e_counts)
+    np.testing.assert_allclose(edges.numpy(), e_edges)
+    weight = torch.arange(500, dtype=torch.float64)
+    bins = torch.tensor([-1.0, 0.0, 0.5, 3.0], dtype=torch.float64)
+    counts, edges = torch.histogram(x, bins, weight=weight, density=True)
+    expected = np.histogram(x.numpy(), bins.numpy(), weights=weight.numpy(), density=True)[0]
+    np.testing.assert_allclose(counts.numpy(), expected)
+    points = x[:498].reshape(-1, 3)
+    counts, edges = torch.histogramdd(points, [2, 3, 4])
+    e_counts, e_edges = np.histogramdd(points.numpy(), (2, 3, 4))
+    same(counts, e_counts)
+    assert len(edges) == 3
+    with pytest.raises(RuntimeError, match="bins must be > 0"):
+        torch.histc(x, 0)
+    with pytest.raises(RuntimeError, match="not finite"):
+        torch.histc(torch.tensor([1.0, math.inf]))
+
+
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("dim", [None, 0, 1, -1])
+def test_quantile(how, dim):
+    t = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 7)))
+    q = torch.tensor([0.0, 0.3, 0.8, 1.0], dtype=torch.float64)
+    for keepdim in (False, True):
+        expected = np.quantile(t.numpy(), q.numpy(), axis=dim, method=how, keepdims=keepdim)
+        np.testing.assert_allclose(
+            torch.quantile(t, q, dim, keepdim, interpolation=how).numpy(), expected
+        )
+        one = torch.quantile(t, 0.3, dim, keepdim, interpolation=how).numpy()
+        np.testing.assert_allclose(one, expected[1])
+    holes = t.clone()
+    holes[1, 2] = math.nan
+    expected = np.nanquantile(holes.numpy(), q.numpy(), axis=dim, method=how)
+    np.testing.assert_allclose(
+        torch.nanquantile(holes, q, dim, interpolation=how).numpy(), expected
+    )
+    assert bool(torch.quantile(holes, q, 0).isnan()[:, 2].all())
+
+
+def test_quantile_errors():
+    t = torch.zeros(3)
+    for call, phrase in (
+        (lambda: torch.quantile(t, 1.5), "range"),
+        (lambda: torch.quantile(t, torch.tensor([[0.5]])), "scalar or 1D"),
+        (lambda: torch.quantile(t.long(), 0.5), "float or double"),
+        (lambda: torch.quantile(t[:0], 0.5), "non-empty"),
+        (lambda: torch.quantile(t, 0.5, interpolation="x"), "interpolation must be one of"),
+    ):
+        with pytest.raises(RuntimeError, match=phrase):
+            call()

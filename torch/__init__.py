@@ -30,6 +30,7 @@ finfo, iinfo, memory_format, qscheme = _C.finfo, _C.iinfo, _C.memory_format, _C.
 Generator, default_generator = _C.Generator, _C.default_generator
 OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
+_segment_reduce = _VariableFunctions.segment_reduce
 StorageBase = _C.StorageBase
 legacy_contiguous_format = _C.contiguous_format
 

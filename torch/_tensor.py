@@ -179,19 +179,22 @@ class Tensor(_C.TensorBase):
         if self.device.type == "meta":
             args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
             return torch._utils._rebuild_meta_tensor_no_storage, args
-        storage = torch.storage.TypedStorage(
-            wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
-        )
+        untyped, dtype = self.untyped_storage(), self.dtype
+        # Dtypes younger than the classes of storages are written with the bytes and their name.
+        classic = dtype in torch.storage._DTYPE_TO_STORAGE
         args = (
-            storage,
+            torch.storage._typed_from_untyped(untyped, dtype) if classic else untyped,
             self.storage_offset(),
             tuple(self.size()),
             self.stride(),
             self.requires_grad,
             hooks,
         )
+        if not classic:
+            args = (*args, dtype)
         metadata = torch._utils.get_tensor_metadata(self)
-        return _rebuild_tensor_v2, (*args, metadata) if metadata else args
+        function = _rebuild_tensor_v2 if classic else torch._utils._rebuild_tensor_v3
+        return function, (*args, metadata) if metadata else args
 
     def __setstate__(self, state):
         if _has_torch_function(self):

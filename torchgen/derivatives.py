@@ -34,7 +34,7 @@ PROPERTIES = {
 }
 # Arguments that never receive a gradient whatever the operator.
 _INDEX_NAMES = frozenset("index indices mask condition".split())
-_KEYS = frozenset("name output_differentiability no_grad result".split())
+_KEYS = frozenset("name node output_differentiability no_grad result".split())
 _TOKEN = re.compile(
     r"(?<![\w.:])([A-Za-z_]\w*)(?:\.(" + "|".join(PROPERTIES) + r")\(\))?(?!\w|::)"
 )
@@ -49,6 +49,7 @@ class Saved:
     source: str  # C++ expression in the forward kernel
     arg: sch.Argument | None = None
     prop: str = ""
+    late: bool = False  # saved after the operator ran, which may fill it
 
     @property
     def member(self) -> str:
@@ -68,7 +69,8 @@ class Derivative:
     """The formulas of one operator; its in-place variant shares them."""
 
     op: Op
-    node: str  # class name
+    node: str  # name that users see
+    cls: str  # C++ class
     formulas: list[Formula]
     saved: dict[str, Saved]
     differentiable_outputs: list[int]
@@ -129,7 +131,11 @@ class _Reader:
             raise self.error("'output_differentiability' needs one flag for each return")
         outputs = [i for i, flag in enumerate(flags) if flag in (True, "True")]
         name = node_name(self.op.base, self.number)
-        return Derivative(self.op, name, formulas, self.saved, outputs, self.raw.line)
+        cls = name
+        if "node" in self.raw:
+            name = str(self.raw["node"])
+            cls = f"{name}_{self.op.struct}"
+        return Derivative(self.op, name, cls, formulas, self.saved, outputs, self.raw.line)
 
     def input(self, name: str, key: str) -> sch.Argument:
         arg = self.op.schema.arg(name)
@@ -178,7 +184,8 @@ class _Reader:
         else:
             saved = name
             kind = "output" if is_output else "tensor" if tensor else "value"
-            self.saved.setdefault(saved, Saved(saved, kind, name, arg))
+            late = is_output or name in self.raw.get("no_grad", []) or bool(arg and arg.is_write)
+            self.saved.setdefault(saved, Saved(saved, kind, name, arg, late=late))
         if saved not in formula.uses:
             formula.uses.append(saved)
         return saved if prop and tensor else name
@@ -204,7 +211,8 @@ def _zero_formula(op: Op, number: int) -> Derivative:
     self_arg = op.schema.self_arg
     assert self_arg is not None
     text = "zeros_like_each(grads)" if self_arg.type.is_list else "at::zeros_like(grad)"
-    return Derivative(op, node_name(op.base, number), [Formula([self_arg], text)], {}, [0])
+    name = node_name(op.base, number)
+    return Derivative(op, name, name, [Formula([self_arg], text)], {}, [0])
 
 
 def load(path: str, model: Model) -> Derivatives:
@@ -227,7 +235,8 @@ def load(path: str, model: Model) -> Derivatives:
         if "(" in raw["name"] and str(sch.parse(raw["name"])) != str(op.schema):
             raise GenError(f"the schema differs from '{op.schema}'", file, raw.line)
         number = counts.get(op.base, 0)
-        counts[op.base] = number + 1
+        if "node" not in raw:
+            counts[op.base] = number + 1
         found[name] = _Reader(raw, op, number, file).read()
     missing: list[Op] = []
     for op in model.ops:
@@ -244,6 +253,7 @@ def load(path: str, model: Model) -> Derivatives:
                 found[name] = found[functional]
             elif op.functional and _match(constant, op.functional):
                 found[name] = _zero_formula(op, counts.get(op.base, 0))
+                counts[op.base] = counts.get(op.base, 0) + 1
             elif not _match(constant, op):
                 missing.append(op)
         elif not _match(constant, op):

@@ -90,6 +90,12 @@ def _local(s: Saved) -> str:
     return f"const Tensor {s.name} = {s.member}.unpack(this);"
 
 
+def _is_shown(s: Saved) -> bool:
+    """Whether Python may read it as grad_fn._saved_NAME."""
+    is_flags = s.arg is not None and s.arg.type.base == "bool" and s.arg.type.is_list
+    return s.kind != "property" and not is_flags
+
+
 # ---- the node ------------------------------------------------------------------------------------
 
 
@@ -166,11 +172,19 @@ def _node(d: Derivative) -> str:
     release = "".join(f" release({s.member});" for s in tensors)
     release = f"  void release_variables() override {{{release} }}\n" if tensors else ""
     blocks = "".join(_formula_block(d, f, layout) for f in d.formulas)
+    shown = [s for s in d.saved.values() if _is_shown(s)]
+    fields = "".join(f"      CRESSET_SAVED({d.cls}, {s.name}),\n" for s in shown)
+    table = (
+        f"c10::ArrayRef<SavedField> {d.cls}::saved_fields() const {{\n"
+        f"  static const SavedField fields[] = {{\n{fields}  }};\n  return fields;\n}}\n"
+    )
+    declared = "  c10::ArrayRef<SavedField> saved_fields() const override;\n"
     return (
-        f"struct {d.node} final : GeneratedNode {{\n{members}"
+        f"struct {d.cls} final : GeneratedNode {{\n{members}"
         f'  std::string name() const override {{ return "{d.node}"; }}\n{release}'
-        f"  TensorVec apply(TensorVec grads) override;\n}};\n"
-        f"TensorVec {d.node}::apply(TensorVec grads) {{\n"
+        f"  TensorVec apply(TensorVec grads) override;\n{declared if shown else ''}}};\n"
+        f"{table if shown else ''}"
+        f"TensorVec {d.cls}::apply(TensorVec grads) {{\n"
         f"  TensorVec out(num_outputs());\n"
         f"  if (!any_defined(grads)) return out;\n{_gradient_names(d)}{blocks}"
         f"  return out;\n}}\n"
@@ -249,7 +263,7 @@ def _kernel(op: Op, d: Derivative) -> str:
     lines.append(f"  if ({condition}) return {_below(op)};\n")
     if inplace:
         lines.append("  check_inplace_each(self);\n")
-    lines.append(f"  auto node = c10::make_intrusive<{d.node}>();\n")
+    lines.append(f"  auto node = c10::make_intrusive<{d.cls}>();\n")
     lines += [f"  node->{a.name}_count = {a.cpp_name}.size();\n" for a in layout.lists]
     lines += [f"  connect(*node, {a.cpp_name});\n" for a in d.inputs]
     after = [s for s in d.saved.values() if _is_after(s, inplace)]
@@ -268,7 +282,7 @@ def _kernel(op: Op, d: Derivative) -> str:
         if s.kind == "output":
             lines.append(f"  node->{s.member} = SavedVariable({source}, true);\n")
         elif s.kind == "tensor":
-            lines.append(f"  node->{s.member} = SavedVariable({s.name}, false);\n")
+            lines.append(_save(d, s, layout, inplace))
         else:
             lines.append(f"  node->{s.member} = {source}.{s.prop}();\n")
     result = "self" if inplace else "result"
@@ -280,7 +294,7 @@ def _is_after(s: Saved, inplace: bool) -> bool:
     """Results, and arguments that the operator fills besides."""
     if s.arg is None:
         return True
-    return s.kind == "tensor" and s.arg.is_write and not (inplace and s.name == "self")
+    return s.kind == "tensor" and s.late and not (inplace and s.name == "self")
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -314,7 +328,7 @@ def _shard(ops: list[Op], derivatives: Derivatives, bases: set[str]) -> str:
     for op in ops:
         d = derivatives.of(op)
         assert d is not None
-        nodes.setdefault(d.node, d)
+        nodes.setdefault(d.cls, d)
         kernels.append(_kernel(op, d))
     text = "".join(_node(d) for d in nodes.values())
     called = {m for m in _CALLED.findall(text) if m in bases} | {"clone", "zeros_like"}
@@ -323,6 +337,7 @@ def _shard(ops: list[Op], derivatives: Derivatives, bases: set[str]) -> str:
     includes += f"#include <torch/csrc/autograd/{header}.h>\n"
     return (
         f"{BANNER}#define CRESSET_KERNEL_TU\n{includes}\n"
+        f"#pragma GCC diagnostic ignored \"-Winvalid-offsetof\"\n\n"
         f"namespace {_NAMESPACE} {{\nnamespace {{\n{text}}}  // namespace\n\n{''.join(kernels)}"
         f"}}  // namespace {_NAMESPACE}\n"
     )

@@ -93,7 +93,11 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   int64_t itemsize() const { return itemsize_; }
   Device device() const { return device_; }
   Layout layout() const { return layout_; }
-  DispatchKeySet key_set() const { return keys_; }
+  // A view has gradients where its base has: an in-place write may give the base a history after the
+  // view was made.
+  DispatchKeySet key_set() const {
+    return C10_LIKELY(!is_view_) ? keys_ : keys_ | (base_->keys_ & kAutogradKeys);
+  }
   void set_key_set(DispatchKeySet keys) { keys_ = keys; }
   void set_layout(Layout layout) { layout_ = layout; }
   void set_dtype(ScalarType dtype) {
@@ -130,11 +134,14 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   }
   void set_version(uint32_t v) { version_.store(v, std::memory_order_relaxed); }
   bool is_view() const { return is_view_; }
+  // Of a view: the version its base had when the view was made.
+  uint32_t version_when_viewed() const { return version_.load(std::memory_order_relaxed); }
   // The tensor this one views or shares its version with, or null.
   const intrusive_ptr<TensorImpl>& base() const { return base_; }
   void set_view_of(intrusive_ptr<TensorImpl> base) {
     is_view_ = true;
     base_ = std::move(base);
+    version_.store(base_->version(), std::memory_order_relaxed);
   }
   void share_version_of(intrusive_ptr<TensorImpl> owner) {
     is_view_ = false;
@@ -145,7 +152,7 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   ViewOrigin view_origin = ViewOrigin::Default;
 
   // ---- autograd (Note [Autograd key only where gradients flow])
-  bool requires_grad() const { return keys_.has_any(kAutogradKeys); }
+  bool requires_grad() const { return key_set().has_any(kAutogradKeys); }
   // Adds or removes the Autograd key of this tensor's device; the meta is autograd's affair.
   void set_autograd_key(bool on) {
     const DispatchKeySet key(autograd_key(device_.type()));

@@ -61,6 +61,7 @@ class Child:
         self.start(begin)
 
     def start(self, begin: int):
+        self.begin = begin
         HEADER.pack_into(self.log.page, 0, begin - 1, time.monotonic() + 20, 0, 0, 0, 0)
         o = self.options
         command = [sys.executable, os.path.abspath(__file__), "--worker", self.path]
@@ -77,6 +78,9 @@ class Child:
         if code is None:
             if time.monotonic() - start < self.options.hang_after:
                 return None
+            time.sleep(0.05)  # the record may have been read while it was being written
+            if self.log.read()[:2] != (index, start):
+                return None
             self.process.kill()
             self.process.wait()
             kind = "hang"
@@ -85,6 +89,8 @@ class Child:
         else:
             kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
         index, _, counts, text = self.log.read()
+        if kind.startswith("exit") and index < self.begin:
+            raise SystemExit(f"the worker did not start: {self.noise()}")
         self.counts.update(dict(zip(("returned", "raised", "interrupted"), counts)))
         return kind, index, text
 

@@ -136,7 +136,9 @@ def _arrange(torch, filled, shape, layout):
     if layout == "n" and shape:
         return filled((shape[0] + 1,) + shape[1:])[1:]
     if layout == "g":
-        return filled(shape).requires_grad_()
+        made = filled(shape)
+        differentiable = made.is_floating_point() or made.is_complex()
+        return made.requires_grad_() if differentiable else made
     if layout == "j":
         return filled(shape).conj()
     if layout == "i":

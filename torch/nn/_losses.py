@@ -1,5 +1,5 @@
-"""The losses of torch.nn.functional, a file of their own because they are many. Each turns the word of
-the reduction into the operator's number, honours the two older flags, and calls the operator."""
+"""The losses of torch.nn.functional, a file of their own because they are many. Each turns the word
+of the reduction into the operator's number, honours the two older flags, and calls the operator."""
 
 import math
 import warnings
@@ -164,7 +164,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             var = var.unsqueeze(-1)
         elif not (
             var.ndim == input.ndim
-            and sum(a != b for a, b in zip(input.size(), var.size())) == 1
+            and sum(a != b for a, b in zip(input.size(), var.size(), strict=True)) == 1
             and 1 in var.size()
         ):
             raise ValueError("var is of incorrect size")
@@ -316,7 +316,9 @@ def kl_div(
             stacklevel=2,
         )
     batchmean = reduction == "batchmean"
-    loss = torch.kl_div(input, target, 2 if batchmean else get_enum(reduction), log_target=log_target)
+    loss = torch.kl_div(
+        input, target, 2 if batchmean else get_enum(reduction), log_target=log_target
+    )
     return loss / input.size()[0] if batchmean and input.dim() != 0 else loss
 
 

@@ -5,12 +5,12 @@ calls the operator."""
 
 import torch
 from torch import _C, _VF
+from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
     handle_torch_function,
     has_torch_function_unary,
     has_torch_function_variadic,
 )
-from torch.nn._losses import *  # noqa: F403
 
 
 def _nn(name):
@@ -369,11 +369,8 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 # ----------------------------------------------------------------------
 
 
-def linear(input, weight, bias=None):
-    """input @ weight.T + bias."""
-    if has_torch_function_variadic(input, weight, bias):
-        return handle_torch_function(linear, (input, weight, bias), input, weight, bias=bias)
-    return _nn("linear")(input, weight, bias)
+# Called for every layer of every network: the operator itself, which asks __torch_function__ too.
+linear = _C._nn.linear
 
 
 def bilinear(input1, input2, weight, bias=None):
@@ -462,7 +459,9 @@ def _verify_batch_size(size):
     for n in size[2:]:
         count *= n
     if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False,
@@ -498,8 +497,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
             count *= n
         if count == 1:
             raise ValueError(
-                "Expected more than 1 spatial element when training, got input size "
-                f"{input.size()}"
+                f"Expected more than 1 spatial element when training, got input size {input.size()}"
             )
     return torch.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True

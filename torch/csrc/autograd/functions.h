@@ -62,7 +62,8 @@ Tensor sinc_grad(const Tensor& grad, const Tensor& self);
 Tensor angle_grad(const Tensor& grad, const Tensor& self);
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor trigamma(const Tensor& self);
-Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
+// grad * (first - result / self), where the bracket is `at_zero` at zero.
+Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result, double at_zero);
 Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor div_self_grad(const Tensor& grad, const Tensor& other, const std::optional<std::string>& mode);
 Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other, const std::optional<std::string>& mode);
@@ -150,6 +151,10 @@ std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor&
 Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
                       bool is_result, const Tensor& self_or_result);
 Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm);
+// Mean and reciprocal deviation are results too and may have gradients.
+std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                                   const OptionalTensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                                                   std::array<bool, 3> mask);
 Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, int64_t reduction);
 Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target, const OptionalTensor& weight,
                             const OptionalTensor& pos_weight, int64_t reduction);

@@ -5,6 +5,8 @@
 #include <ATen/ops/le.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/native_group_norm_backward.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softplus.h>
 #include <ATen/ops/sum.h>
@@ -32,10 +34,32 @@ Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int6
   const OptionalIntArrayRef dims{IntArrayRef(others)};
   const Tensor norm = at::linalg_vector_norm(self, p, dims, true);
   const Tensor longer = norm + 1e-7;
-  const Tensor along = at::sum(grad * cj(self), dims, true);
+  const Tensor product = grad * cj(self);
+  const Tensor along = at::sum(product.is_complex() ? at::real(product) : product, dims, true);
   const Tensor of_norm = norm_grad(along, self, norm, p, dims, true);
   const Tensor shortened = (grad - of_norm / longer) * maxnorm / longer;
   return at::where(at::gt(norm, maxnorm), shortened, grad);
+}
+
+std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                                   const OptionalTensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                                                   std::array<bool, 3> mask) {
+  std::tuple<Tensor, Tensor, Tensor> out;
+  if (grads[0].defined()) out = at::native_group_norm_backward(grads[0], input, mean, rstd, weight, n, c, hxw, group, mask);
+  if (!mask[0]) return out;
+  const int64_t count = c / group * hxw;
+  auto add = [&](const Tensor& part) {
+    Tensor& sum = std::get<0>(out);
+    const Tensor whole = part.expand({n, group, count}).reshape(input.sizes());
+    sum = sum.defined() ? sum + whole : whole;
+  };
+  if (grads[1].defined()) add(grads[1].reshape({n, group, 1}) / count);
+  if (grads[2].defined()) {
+    const Tensor r = rstd.reshape({n, group, 1});
+    const Tensor centered = input.reshape({n, group, count}) - mean.reshape({n, group, 1});
+    add(grads[2].reshape({n, group, 1}) * (centered * (r * r * r)) * (-1.0 / static_cast<double>(count)));
+  }
+  return out;
 }
 
 namespace {

@@ -5,7 +5,6 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gt.h>
-#include <ATen/ops/i0.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/le.h>
@@ -75,11 +74,10 @@ Tensor trigamma(const Tensor& self) {
          at::where(left, sine * sine, 1);
 }
 
-// I1' = I0 - I1 / x, which is 1/2 at 0.
-Tensor i1_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
+// The rule of the Bessel functions of order one: f1' = f0 - f1 / x.
+Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result, double at_zero) {
   const Tensor zero = at::eq(self, 0);
-  const Tensor safe = at::masked_fill(self, zero, 1);
-  return grad * at::where(zero, 0.5, at::i0(safe) - result / safe);
+  return grad * at::where(zero, at_zero, first - result / at::masked_fill(self, zero, 1));
 }
 Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   const Tensor zero = at::eq(self, 0);

@@ -170,12 +170,13 @@ Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& r
   if (self.dim() == 0) return grad;
   if (grad.is_complex()) return at::conj(at::exp(self)) * reversed_cumsum(grad * at::exp(-cj(result)), dim);
   // Positive and negative gradients apart, each as the logarithm of a sum: nothing overflows.
-  auto scan = [&](const Tensor& part) {
-    const Tensor terms = at::log(part) - result;
+  // A zero has a very small logarithm, not -inf, whose differences would be NaN.
+  const double small = grad.scalar_type() == at::kDouble ? -1e300 : grad.scalar_type() == at::kHalf ? -6e4 : -1e37;
+  auto scan = [&](const Tensor& mask, const Tensor& size) {
+    const Tensor terms = at::where(mask, at::log(at::where(mask, size, 1)) - result, small);
     return at::exp(at::flip(at::logcumsumexp(at::flip(terms, {dim}), dim), {dim}) + self);
   };
-  const Tensor zero = at::zeros_like(grad);
-  return scan(at::where(at::gt(grad, 0), grad, zero)) - scan(at::where(at::lt(grad, 0), -grad, zero));
+  return scan(at::gt(grad, 0), grad) - scan(at::lt(grad, 0), -grad);
 }
 
 Tensor softmax_output_grad(const Tensor& gg, const Tensor& grad, const Tensor& output, int64_t dim) {

@@ -1,6 +1,7 @@
 // See generated_node.h and shared_kernels.h.
 #include <torch/csrc/autograd/generated_node.h>
 
+#include <ATen/core/IValue.h>
 #include <ATen/ops/real.h>
 
 namespace torch::autograd {
@@ -9,6 +10,42 @@ Tensor GeneratedNode::for_input(size_t i, Tensor grad) const {
   if (!next_edges_[i].is_valid() || c10::isComplexType(edge_metadata(i).dtype)) return grad;
   return at::real(grad);
 }
+
+namespace {
+template <class T>
+at::IValue to_ivalue(const T& value, Node*) {
+  return at::IValue(value);
+}
+at::IValue to_ivalue(const SavedVariable& value, Node* owner) { return at::IValue(value.unpack(owner)); }
+at::IValue to_ivalue(const std::vector<SavedVariable>& value, Node* owner) { return at::IValue(unpack_list(value, owner)); }
+at::IValue to_ivalue(const c10::DimVector& value, Node*) { return at::IValue(at::IntArrayRef(value)); }
+at::IValue to_ivalue(const std::optional<c10::DimVector>& value, Node*) {
+  return value ? at::IValue(at::IntArrayRef(*value)) : at::IValue();
+}
+}  // namespace
+
+template <class T>
+at::IValue read_saved(const void* member, Node* owner) {
+  return to_ivalue(*static_cast<const T*>(member), owner);
+}
+#define CRESSET_READ(...) template at::IValue read_saved<__VA_ARGS__>(const void*, Node*);
+#define CRESSET_READ_BOTH(...) CRESSET_READ(__VA_ARGS__) CRESSET_READ(std::optional<__VA_ARGS__>)
+CRESSET_READ(SavedVariable)
+CRESSET_READ(std::vector<SavedVariable>)
+CRESSET_READ(std::vector<at::Scalar>)
+CRESSET_READ_BOTH(int64_t)
+CRESSET_READ_BOTH(double)
+CRESSET_READ_BOTH(bool)
+CRESSET_READ_BOTH(at::Scalar)
+CRESSET_READ_BOTH(std::string)
+CRESSET_READ_BOTH(at::ScalarType)
+CRESSET_READ_BOTH(at::Layout)
+CRESSET_READ_BOTH(at::Device)
+CRESSET_READ_BOTH(at::MemoryFormat)
+CRESSET_READ_BOTH(c10::DimVector)
+CRESSET_READ_BOTH(std::vector<double>)
+#undef CRESSET_READ
+#undef CRESSET_READ_BOTH
 
 namespace {
 class MissingBackward final : public Node {

@@ -33,6 +33,12 @@ struct TORCH_API GeneratedNode : Node {
   Tensor for_input(size_t i, Tensor grad) const;
 };
 
+// Reads a saved member; defined for the types that nodes keep.
+template <class T>
+at::IValue read_saved(const void* member, Node* owner);
+#define CRESSET_SAVED(node, name) \
+  { #name, __builtin_offsetof(node, name##_), &read_saved<decltype(node::name##_)> }
+
 // ---- in kernels -----------------------------------------------------------------------------------
 template <class... Args>
 bool recording(const Args&... args) {

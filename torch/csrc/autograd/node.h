@@ -11,6 +11,10 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+namespace at {
+struct IValue;
+}
+
 namespace torch::autograd {
 
 using at::Tensor;
@@ -48,6 +52,13 @@ struct NodeHooks {
   uint64_t next_id = 1;
 };
 
+// Something a generated node keeps for its backward pass, for inspection (grad_fn._saved_self).
+struct SavedField {
+  const char* name;  // "self"
+  size_t offset;     // in the node
+  at::IValue (*read)(const void* member, Node* owner);
+};
+
 // Where a node was made, kept under anomaly mode; the Python layer fills and prints it.
 struct TORCH_API AnomalyRecord {
   virtual ~AnomalyRecord();
@@ -67,6 +78,8 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
   virtual std::string name() const = 0;  // "MulBackward0"
   // Frees what was saved for the backward pass. A second run then raises.
   virtual void release_variables() {}
+  // What the node keeps; read with `field.read(reinterpret_cast<const char*>(node) + field.offset, node)`.
+  virtual c10::ArrayRef<SavedField> saved_fields() const { return {}; }
   // Runs the hooks of the tensors whose gradients enter the node, before these are captured or used.
   virtual void run_tensor_hooks(TensorVec& grads);
 

@@ -40,32 +40,27 @@ AutogradMeta& ensure_meta(const Tensor& t) {
 // the base that it is.
 c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
-  if (!t.is_view()) return meta ? meta->grad_fn : nullptr;
+  if (C10_LIKELY(!t.is_view())) return meta ? meta->grad_fn : nullptr;
+  const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+  const uint32_t version = impl->version();
+  const uint32_t seen = meta && meta->grad_fn ? meta->attr_version : impl->version_when_viewed();
+  if (C10_LIKELY(seen == version)) return meta ? meta->grad_fn : nullptr;
   const Tensor base = base_of(t);
-  const uint32_t version = t.unsafeGetTensorImpl()->version();
-  if (meta && meta->grad_fn && meta->attr_version == version) return meta->grad_fn;
-  // A view whose base got a history after the view was made has it too.
-  const bool base_has_history = meta_of(base) && (meta_of(base)->grad_fn || meta_of(base)->requires_grad);
-  if (!base_has_history || (meta && meta->attr_version == version && meta->grad_fn)) return meta ? meta->grad_fn : nullptr;
-  if (!meta && version == 0) return nullptr;
-  if (!meta || meta->attr_version != version) {
-    if (!(meta_of(base)->grad_fn)) return meta ? meta->grad_fn : nullptr;
-    auto node = make_view_replay(t, base);
-    AutogradMeta& fresh = ensure_meta(t);
-    fresh.grad_fn = node;
-    fresh.output_nr = node->add_input_metadata(t);
-    fresh.attr_version = version;
-    t.unsafeGetTensorImpl()->set_autograd_key(true);
-    return node;
-  }
-  return meta->grad_fn;
+  if (!meta_of(base) || !meta_of(base)->grad_fn) return meta ? meta->grad_fn : nullptr;
+  auto node = make_view_replay(t, base);
+  AutogradMeta& fresh = ensure_meta(t);
+  fresh.grad_fn = node;
+  fresh.output_nr = node->add_input_metadata(t);
+  fresh.attr_version = version;
+  return node;
 }
 
 bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
 
 c10::intrusive_ptr<Node> grad_accumulator(const Tensor& t) {
-  AutogradMeta* meta = meta_of(t);
-  if (!meta || !meta->requires_grad || meta->grad_fn) return nullptr;
+  if (!t.requires_grad()) return nullptr;
+  AutogradMeta* meta = &ensure_meta(t);
+  if (meta->grad_fn) return nullptr;
   std::lock_guard<std::mutex> lock(accumulator_mutex);
   if (c10::intrusive_ptr<Node> node = meta->grad_accumulator.lock()) return node;
   auto node = c10::make_intrusive<AccumulateGrad>(t);
@@ -92,14 +87,34 @@ void set_requires_grad(const Tensor& t, bool value) {
   t.unsafeGetTensorImpl()->set_autograd_key(value);
 }
 
+namespace {
+// The tensor gets another history by an in-place write. Its hooks stay with the value before the write, to which
+// they were given; a retained gradient is that of the present value.
+void leave_hooks_behind(AutogradMeta& meta, Node& now, uint32_t number) {
+  meta.hooks.clear();
+  if (!meta.retains_grad || !meta.grad_fn || !meta.grad_fn->hooks()) return;
+  auto& from = meta.grad_fn->hooks()->retain_grad;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i]->input_index != static_cast<int>(meta.output_nr)) continue;
+    std::shared_ptr<NodeHook> hook = from[i];
+    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+    hook->input_index = static_cast<int>(number);
+    now.ensure_hooks().retain_grad.push_back(std::move(hook));
+    return;
+  }
+}
+}  // namespace
+
 void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   if (!t.defined()) {
     node->add_input_metadata(t);
     return;
   }
   AutogradMeta& meta = ensure_meta(t);
+  const uint32_t number = node->add_input_metadata(t);
+  if (C10_UNLIKELY(!meta.hooks.empty() || meta.retains_grad)) leave_hooks_behind(meta, *node, number);
   meta.grad_fn = node;
-  meta.output_nr = node->add_input_metadata(t);
+  meta.output_nr = number;
   meta.attr_version = t.is_view() ? t.unsafeGetTensorImpl()->version() : 0;
   t.unsafeGetTensorImpl()->set_autograd_key(true);
 }
@@ -113,12 +128,13 @@ void rebase_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   const Tensor base = base_of(t);
   auto copy_slices = make_copy_slices(base, t, node);
   set_history(base, copy_slices);
-  // The view's own function is made from the base's on its next use; it must not keep the old one.
+  // The view's own function is made anew from the base's; its hooks stay with the old one.
   AutogradMeta& meta = ensure_meta(t);
-  meta.grad_fn = nullptr;
-  meta.attr_version = t.unsafeGetTensorImpl()->version() - 1;
-  t.unsafeGetTensorImpl()->set_autograd_key(true);
-  grad_fn_of(t);
+  meta.hooks.clear();
+  auto replay = make_view_replay(t, base);
+  meta.output_nr = replay->add_input_metadata(t);
+  meta.grad_fn = std::move(replay);
+  meta.attr_version = t.unsafeGetTensorImpl()->version();
 }
 
 void check_inplace(const Tensor& t, bool recorded) {
@@ -126,10 +142,11 @@ void check_inplace(const Tensor& t, bool recorded) {
   TORCH_CHECK(!t.is_inference() || c10::tls_autograd_state.inference_mode,
               "Inplace update to inference tensor outside InferenceMode is not allowed."
               "You can make a clone to get a normal tensor before doing inplace update.");
-  if (t.requires_grad() && is_leaf(t))
+  const Tensor base = t.is_view() ? base_of(t) : Tensor();
+  const bool through_base = base.defined() && base.requires_grad();
+  if (t.requires_grad() && !through_base && is_leaf(t))
     throw c10::Error("a leaf Variable that requires grad is being used in an in-place operation.");
-  if (!recorded || !t.is_view()) return;
-  const Tensor base = base_of(t);
+  if (!recorded || !base.defined()) return;
   TORCH_CHECK(!(base.requires_grad() && is_leaf(base)),
               "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const Origin origin = t.unsafeGetTensorImpl()->view_origin;
@@ -142,6 +159,11 @@ void check_inplace(const Tensor& t, bool recorded) {
               "outside (if you want the inplace to be tracked).");
   TORCH_CHECK(origin != Origin::Inference,
               "A view was created in inference mode and is being modified inplace in normal mode, which is not allowed.");
+  TORCH_CHECK(origin != Origin::Custom, "Output ", meta_of(t) ? meta_of(t)->output_nr : 0, " of ", made_by,
+              " is a view and is being modified inplace. This view was created inside a custom Function (or because an "
+              "input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward "
+              "associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
+              "fix this by cloning the output of the custom Function.");
   TORCH_CHECK(origin != Origin::MultiOutput, "Output ", meta_of(t) ? meta_of(t)->output_nr : 0, " of ", made_by,
               " is a view and is being modified inplace. This view is the output of a function that returns multiple "
               "views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "

@@ -2,7 +2,10 @@
 #include <torch/csrc/autograd/view_nodes.h>
 
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/conj.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zero.h>
 #include <torch/csrc/autograd/variable.h>
@@ -10,25 +13,29 @@
 namespace torch::autograd {
 namespace {
 
-// Where a view lies in its base, in elements relative to the base's first one. Views that change the
-// element type cannot be expressed so.
+// Where a view lies in its base, relative to the base's first element. A view of the real numbers in a complex base
+// (view_as_real, .real, .imag) counts in real numbers.
 struct ViewGeometry {
   c10::DimVector sizes, strides, base_sizes, base_strides;
   int64_t offset;
   at::ScalarType dtype;
   at::Device device;
+  bool real_of_complex, conj, neg;
 
   ViewGeometry(const Tensor& view, const Tensor& base)
       : sizes(view.sizes()),
         strides(view.strides()),
         base_sizes(base.sizes()),
         base_strides(base.strides()),
-        offset(view.storage_offset() - base.storage_offset()),
         dtype(base.scalar_type()),
-        device(base.device()) {
-    TORCH_CHECK_NOT_IMPLEMENTED(view.scalar_type() == base.scalar_type() && view.is_conj() == base.is_conj(),
+        device(base.device()),
+        real_of_complex(base.is_complex() && view.scalar_type() == c10::toRealValueType(base.scalar_type())),
+        conj(view.is_conj()),
+        neg(view.is_neg()) {
+    TORCH_CHECK_NOT_IMPLEMENTED((view.scalar_type() == base.scalar_type() || real_of_complex) && !base.is_conj() && !base.is_neg(),
                                 "an in-place write to a view of another dtype (", view.scalar_type(), " of ",
                                 base.scalar_type(), ") cannot be differentiated");
+    offset = view.storage_offset() - base.storage_offset() * (real_of_complex ? 2 : 1);
   }
 
   // A zeroed tensor with the base's layout (dense where the base has gaps), as the gradient's home.
@@ -41,7 +48,10 @@ struct ViewGeometry {
   Tensor part_of(const Tensor& whole) const {
     TORCH_CHECK_NOT_IMPLEMENTED(whole.strides() == at::IntArrayRef(base_strides) || whole.numel() <= 1,
                                 "the base of a differentiated in-place view must be dense");
-    return at::as_strided(whole, sizes, strides, whole.storage_offset() + offset);
+    const Tensor numbers = real_of_complex ? at::view_as_real(whole) : whole;
+    Tensor part = at::as_strided(numbers, sizes, strides, numbers.storage_offset() + offset);
+    if (conj) part = at::conj(part);
+    return neg ? at::_neg_view(part) : part;
   }
 };
 
@@ -70,9 +80,7 @@ class CopySlices final : public Node {
     for (size_t i = 1; i < write_->num_outputs(); ++i) add_next_edge(write_->next_edge(i));
   }
   std::string name() const override { return "CopySlices"; }
-  void release_variables() override {
-    if (write_) write_->release_variables();
-  }
+  void release_variables() override { write_->release_variables(); }
 
   TensorVec apply(TensorVec grads) override {
     TensorVec out;

@@ -125,7 +125,8 @@ PyObject* fill(PyObject* tuple, c10::IntArrayRef values) {
 } // namespace
 
 // Programs meet few shapes and read them often. Sizes are immutable, so the last object made for a
-// shape is given again: a direct-mapped table of shapes of up to four dimensions, used under the GIL.
+// shape is given again: a direct-mapped table of shapes of up to four dimensions, used under the
+// GIL.
 namespace {
 struct CachedSize {
   size_t ndim = 0;
@@ -154,7 +155,8 @@ PyObject* make_size(c10::IntArrayRef sizes) {
     return fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
   CachedSize& slot = cache_slot(sizes);
   if (!holds(slot, sizes)) {
-    PyObject* fresh = fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
+    PyObject* fresh =
+        fill(SizeType.tp_alloc(&SizeType, static_cast<Py_ssize_t>(sizes.size())), sizes);
     if (!fresh) return nullptr;
     Py_XDECREF(slot.object);
     slot.object = fresh;

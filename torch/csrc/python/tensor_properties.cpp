@@ -126,8 +126,16 @@ int put_data(PyObject* self, PyObject* value) {
 }
 
 // The dictionaries of hooks are kept as Python sees them; the engine calls what they hold.
-template <PyObject* PyTensor::*kSlot> PyObject* get_hooks(PyObject* self) {
-  PyObject* hooks = reinterpret_cast<PyTensor*>(self)->*kSlot;
+PyObject* get_backward_hooks(PyObject* self) {
+  PyObject* hooks = reinterpret_cast<PyTensor*>(self)->backward_hooks;
+  // After an in-place write the hooks belong to the value before it, no longer to this tensor.
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor_of(self));
+  if (!hooks || !meta || meta->hooks.empty()) return new_none();
+  Py_INCREF(hooks);
+  return hooks;
+}
+PyObject* get_post_accumulate_hooks(PyObject* self) {
+  PyObject* hooks = reinterpret_cast<PyTensor*>(self)->post_accumulate_grad_hooks;
   if (!hooks) return new_none();
   Py_INCREF(hooks);
   return hooks;
@@ -269,8 +277,8 @@ CRESSET_READ(_version, get_version);
 CRESSET_READ(_base, get_base);
 CRESSET_READ(_cdata, get_cdata);
 CRESSET_PROPERTY(data, get_data, put_data);
-CRESSET_PROPERTY(_backward_hooks, get_hooks<&PyTensor::backward_hooks>, put_backward_hooks);
-CRESSET_PROPERTY(_post_accumulate_grad_hooks, get_hooks<&PyTensor::post_accumulate_grad_hooks>,
+CRESSET_PROPERTY(_backward_hooks, get_backward_hooks, put_backward_hooks);
+CRESSET_PROPERTY(_post_accumulate_grad_hooks, get_post_accumulate_hooks,
                  put_post_accumulate_hooks);
 CRESSET_READ(T, get_T);
 CRESSET_READ(mT, get_mT);
@@ -334,6 +342,8 @@ PyGetSetDef tensor_properties[] = {row(property_shape),
                                    row(property_mH),
                                    row(property_real),
                                    row(property_imag),
+                                   {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+                                    "The attributes that were set on this object.", nullptr},
                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 } // namespace torch::python

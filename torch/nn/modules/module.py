@@ -5,10 +5,6 @@ module_state.py, hooks in module_hooks.py."""
 import torch
 from torch.nn.modules import module_hooks
 from torch.nn.modules.module_hooks import HooksMixin
-from torch.nn.modules.module_hooks import global_backward_hooks as _global_backward_hooks
-from torch.nn.modules.module_hooks import global_backward_pre_hooks as _global_backward_pre_hooks
-from torch.nn.modules.module_hooks import global_forward_hooks as _global_forward_hooks
-from torch.nn.modules.module_hooks import global_forward_pre_hooks as _global_forward_pre_hooks
 from torch.nn.modules.module_state import StateMixin
 from torch.nn.parameter import Buffer, Parameter
 
@@ -43,7 +39,7 @@ def _forward_unimplemented(self, *input):
     )
 
 
-class Module(HooksMixin, StateMixin):
+class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     """A part of a network. Subclasses assign parameters, buffers and other modules as attributes in
     `__init__` and define `forward`."""
 
@@ -76,28 +72,10 @@ class Module(HooksMixin, StateMixin):
 
     forward = _forward_unimplemented
 
-    # ---- calling
+    # ---- calling: Module.__call__ is C (torch/csrc/python/module_base.cpp) and runs
+    # module_hooks.call_with_hooks when there are hooks, else forward alone.
     def _call_impl(self, *args, **kwargs):
-        state = self.__dict__
-        if (
-            state["_forward_hooks"]
-            or state["_forward_pre_hooks"]
-            or state["_backward_hooks"]
-            or state["_backward_pre_hooks"]
-            or _global_forward_hooks
-            or _global_forward_pre_hooks
-            or _global_backward_hooks
-            or _global_backward_pre_hooks
-        ):
-            return module_hooks.call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
-
-    def _wrapped_call_impl(self, *args, **kwargs):
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
-
-    __call__ = _wrapped_call_impl
+        return module_hooks.call_with_hooks(self, args, kwargs)
 
     def compile(self, *args, **kwargs):
         """Runs calls of this module through torch.compile."""
@@ -232,14 +210,6 @@ class Module(HooksMixin, StateMixin):
         )
 
     # ---- attributes
-    def __getattr__(self, name):
-        state = self.__dict__
-        for store in ("_parameters", "_buffers", "_modules"):
-            owned = state.get(store)
-            if owned is not None and name in owned:
-                return owned[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
     def __setattr__(self, name, value):
         state = self.__dict__
         params = state.get("_parameters")

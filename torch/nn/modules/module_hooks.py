@@ -257,3 +257,12 @@ def _run_always_called(module, args, kwargs, result, ran):
                 result = _run_forward_hook(module, hook_id, hook, args, kwargs, result)
             except Exception as error:
                 torch._C._warn(f"module forward hook with always_call=True raised {error!r}")
+
+
+torch._C._set_module_hooks(
+    call_with_hooks,
+    global_forward_hooks,
+    global_forward_pre_hooks,
+    global_backward_hooks,
+    global_backward_pre_hooks,
+)

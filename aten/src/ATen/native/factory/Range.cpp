@@ -276,7 +276,10 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, st
     using T = typename decltype(tag)::type;
     T* rows = static_cast<T*>(out.data_ptr());
     T* cols = rows + count;
-    for (int64_t i = 0; i < row; ++i) {
+    // Rows without a column are passed over: there may be very many.
+    const int64_t begin = lower ? std::max<int64_t>(0, -offset) : 0;
+    const int64_t end = lower || col > row + offset ? row : std::max<int64_t>(0, col - offset);
+    for (int64_t i = begin; i < end; ++i) {
       const auto [first, last] = triangle_row(i, col, offset, lower);
       for (int64_t j = first; j < last; ++j) {
         *rows++ = static_cast<T>(i);

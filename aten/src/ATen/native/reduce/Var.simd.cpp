@@ -1,8 +1,10 @@
-// Variance and mean. A block is summed as deviations from a pivot close to its mean, in double, and
-// blocks are merged by the parallel-variance formula; the pivot makes the subtraction of squares
-// harmless. Rows take their own mean as pivot (a first pass in the cache), columns their first row:
-// the spread of a block is never small against the distance of one of its elements from the mean.
-// Complex numbers are two real series whose squares add.
+// Variance and mean. A block is summed as deviations from a pivot, in double, and blocks are merged
+// by the parallel-variance formula; the pivot makes the subtraction of squares harmless. The pivot
+// is the block's first element: the spread of a block is never small against the distance of one of
+// its elements from the mean, so at most the bits of the block's length are lost, which double has
+// to spare for narrower types, and a constant block has variance zero. Rows of double, which have
+// none to spare, take their mean, from a first pass in the cache. Complex numbers are two real
+// series whose squares add.
 #include <ATen/native/reduce/Fold.h>
 
 namespace at::native::reduce {
@@ -98,20 +100,24 @@ template <class T> struct Var {
     const double shift = v.sum / count, m2 = v.square - v.sum * shift;
     return {pivot + shift, 0.0, m2 < 0 ? 0.0 : m2, count};
   }
+  static double pivot_of(const char* in, int64_t stride, int64_t n) {
+    if constexpr (!std::is_same_v<A, double>) {
+      return static_cast<double>(load_as<T, A>(in));
+    } else {
+      const bool contiguous = stride == static_cast<int64_t>(sizeof(T));
+      const double sum = contiguous ? Fold<PlainSum, T>::row(in, n, 0.0)
+                                    : Fold<PlainSum, T>::strided(in, stride, n, 0.0);
+      return sum / static_cast<double>(n);
+    }
+  }
   static Moments one(const char* in, int64_t stride, int64_t n) {
     if (n == 0) return {};
-    if (stride == static_cast<int64_t>(sizeof(T))) {
-      const double pivot =
-          static_cast<double>(Fold<PlainSum, T>::row(in, n, A(0))) / static_cast<double>(n);
-      return moments(row(in, n, pivot), pivot, n);
-    }
-    double pivot = 0;
-    for (int64_t i = 0; i < n; ++i) pivot += static_cast<double>(load_as<T, A>(in + i * stride));
-    pivot /= static_cast<double>(n);
-    return moments(strided(in, stride, n, pivot), pivot, n);
+    const double pivot = pivot_of(in, stride, n);
+    const bool contiguous = stride == static_cast<int64_t>(sizeof(T));
+    return moments(contiguous ? row(in, n, pivot) : strided(in, stride, n, pivot), pivot, n);
   }
 
-  // A register of columns over all rows, four rows at a time.
+  // A register of columns over all rows.
   static void column_vector(Moments* acc, const char* in, const LeafArgs& a) {
     constexpr int kParts = std::is_same_v<A, double> ? 1 : 2;
     D pivot[2], sum[2] = {D(0.0), D(0.0)}, square[2] = {D(0.0), D(0.0)};

@@ -49,7 +49,9 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q,
 Tensor ranks_of(const Tensor& sorted, const Tensor& q, bool ignore_nan) {
   const int64_t n = sorted.size(-1);
   if (ignore_nan) {
-    const Tensor valid = at::sum(at::logical_not(at::isnan(sorted)), {-1}, true);
+    const int64_t last_dim = -1;
+    const Tensor valid =
+        at::sum(at::logical_not(at::isnan(sorted)), IntArrayRef(&last_dim, 1), true);
     const Tensor last = at::clamp(at::sub(valid, Scalar(1)), Scalar(0)).to(sorted.scalar_type());
     return at::mul(q, last);
   }

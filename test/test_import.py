@@ -1,0 +1,28 @@
+"""`import torch` in a fresh interpreter is light: nothing heavy is imported with it, and the process
+stays small. Its time is measured by tools/measure_import.py, since a clock is no test."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def fresh(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("module", ["numpy", "sympy", "networkx", "scipy", "torch.nn", "typing_extensions"])
+def test_import_torch_does_not_import(module):
+    assert fresh(f"import torch, sys; print({module!r} in sys.modules)") == "False"
+
+
+def test_import_torch_stays_under_60_mb():
+    # The peak, which forgets nothing: the resident size is below it.
+    code = "import torch, resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    assert int(fresh(code)) / 1024 < 60
+
+
+def test_import_torch_starts_no_thread():
+    code = "import torch, os; print(len(os.listdir('/proc/self/task')))"
+    assert fresh(code) == "1"

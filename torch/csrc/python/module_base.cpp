@@ -1,0 +1,121 @@
+// The C part of torch.nn.Module: attribute lookup and calling, which every program does thousands of
+// times a step. Everything else of Module is Python (torch/nn/modules/module.py).
+#include <torch/csrc/python/module_base.h>
+
+#include <torch/csrc/python/types.h>
+
+namespace torch::python {
+namespace {
+
+PyTypeObject ModuleBaseType = type_object("torch._C._ModuleBase");
+
+// Interned names, and the dictionaries of hooks that concern every module.
+PyObject* owned_names[3];      // _parameters, _buffers, _modules
+PyObject* hook_names[4];       // the module's own hooks that concern calls
+PyObject* forward_name;
+PyObject* compiled_name;
+PyObject* with_hooks;          // call_with_hooks(module, args, kwargs)
+PyObject* global_hooks[4];
+
+// An attribute found the ordinary way, else what the module owns by that name, else AttributeError.
+PyObject* module_getattro(PyObject* self, PyObject* name) {
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
+  if (found || PyErr_Occurred()) return found;
+  PyRef state(PyObject_GenericGetDict(self, nullptr));
+  if (!state) return nullptr;
+  for (PyObject* store : owned_names) {
+    PyObject* owned = PyDict_GetItemWithError(state.get(), store);
+    if (!owned) {
+      if (PyErr_Occurred()) return nullptr;
+      continue;
+    }
+    if (!PyDict_Check(owned)) continue;
+    PyObject* value = PyDict_GetItemWithError(owned, name);
+    if (value) {
+      Py_INCREF(value);
+      return value;
+    }
+    if (PyErr_Occurred()) return nullptr;
+  }
+  // A __getattr__ that a subclass defines is asked by the slot Python puts in front of this one.
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  return nullptr;
+}
+
+// 1 when a hook must run around the call, 0 when not, -1 on an error.
+int has_hooks(PyObject* state) {
+  for (PyObject* hooks : global_hooks)
+    if (hooks && PyDict_GET_SIZE(hooks) > 0) return 1;
+  for (PyObject* name : hook_names) {
+    PyObject* hooks = PyDict_GetItemWithError(state, name);
+    if (!hooks) {
+      if (PyErr_Occurred()) return -1;
+      continue;
+    }
+    if (PyDict_Check(hooks) && PyDict_GET_SIZE(hooks) > 0) return 1;
+  }
+  return 0;
+}
+
+PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyRef state(PyObject_GenericGetDict(self, nullptr));
+  if (!state) return nullptr;
+  PyObject* compiled = PyDict_GetItemWithError(state.get(), compiled_name);
+  if (!compiled && PyErr_Occurred()) return nullptr;
+  if (compiled && compiled != Py_None) {
+    PyRef callable(Py_NewRef(compiled));
+    return PyObject_Call(callable.get(), args, kwargs);
+  }
+  const int hooked = has_hooks(state.get());
+  if (hooked < 0) return nullptr;
+  if (hooked > 0 && with_hooks) {
+    PyRef keywords(kwargs ? Py_NewRef(kwargs) : PyDict_New());
+    if (!keywords) return nullptr;
+    return PyObject_CallFunctionObjArgs(with_hooks, self, args, keywords.get(), nullptr);
+  }
+  PyRef forward(PyObject_GetAttr(self, forward_name));
+  return forward ? PyObject_Call(forward.get(), args, kwargs) : nullptr;
+}
+
+// _set_module_hooks(call_with_hooks, dictionary x 4): tells the C call where hooks live.
+PyObject* set_module_hooks(PyObject*, PyObject* args) {
+  PyObject* call = nullptr;
+  PyObject* dicts[4];
+  if (!PyArg_ParseTuple(args, "OO!O!O!O!:_set_module_hooks", &call, &PyDict_Type, &dicts[0], &PyDict_Type, &dicts[1],
+                        &PyDict_Type, &dicts[2], &PyDict_Type, &dicts[3]))
+    return nullptr;
+  Py_INCREF(call);
+  Py_XSETREF(with_hooks, call);
+  for (int i = 0; i < 4; ++i) {
+    Py_INCREF(dicts[i]);
+    Py_XSETREF(global_hooks[i], dicts[i]);
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+bool intern(PyObject** slot, const char* text) {
+  *slot = PyUnicode_InternFromString(text);
+  return *slot != nullptr;
+}
+} // namespace
+
+bool init_module_base(PyObject* module) {
+  const char* const owned[] = {"_parameters", "_buffers", "_modules"};
+  const char* const hooks[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
+  for (int i = 0; i < 3; ++i)
+    if (!intern(&owned_names[i], owned[i])) return false;
+  for (int i = 0; i < 4; ++i)
+    if (!intern(&hook_names[i], hooks[i])) return false;
+  if (!intern(&forward_name, "forward") || !intern(&compiled_name, "_compiled_call_impl")) return false;
+  ModuleBaseType.tp_basicsize = sizeof(PyObject);
+  ModuleBaseType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  ModuleBaseType.tp_getattro = module_getattro;
+  ModuleBaseType.tp_call = module_call;
+  ModuleBaseType.tp_new = PyType_GenericNew;
+  return add_type(module, &ModuleBaseType) && PyModule_AddFunctions(module, functions) == 0;
+}
+
+} // namespace torch::python

@@ -1,0 +1,540 @@
+"""Checkpointing: the tensors that a part of the model saves for backward are not kept but computed again when
+backward needs them.
+
+There are two kinds. The re-entrant one runs the part without recording and, in backward, runs it again and
+differentiates it by a nested backward pass. The other records as usual with hooks on saved tensors: what is saved
+becomes a placeholder, and the first placeholder that backward opens runs the part again to fill all of them.
+"""
+
+import contextlib
+import enum
+import platform
+import uuid
+import warnings
+import weakref
+
+import torch
+from torch import _C
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed part was not like the first."""
+
+
+class DefaultDeviceType:
+    """The device whose random state is kept where no tensor argument says which."""
+
+    _default = "cuda"
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        """Sets it."""
+        DefaultDeviceType._default = device
+
+    @staticmethod
+    def get_device_type():
+        """Its name."""
+        return DefaultDeviceType._default
+
+
+_early_stop = None
+_debug = None
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    """Whether a second run ends as soon as all that is needed has been computed."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    """Overrides the debug argument of checkpoint inside the with statement."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
+
+
+# ---- state that both runs must share --------------------------------------------------------------------------
+
+
+def _tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors_in(item)
+
+
+def get_device_states(*args):
+    """(device numbers, their random states) of the accelerators that the arguments live on."""
+    indices = sorted({t.get_device() for t in _tensors_in(args) if t.device.type not in ("cpu", "meta")})
+    return indices, [torch.cuda.get_rng_state(i) for i in indices]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Puts the random states back."""
+    for device, state in zip(devices, states):
+        torch.cuda.set_rng_state(state, device)
+
+
+class _Random:
+    """The random state at the first run, in force again in the second."""
+
+    def __init__(self, keep, args):
+        self.keep = keep
+        if keep:
+            self.cpu = torch.get_rng_state()
+            self.devices, self.states = get_device_states(*args)
+
+    @contextlib.contextmanager
+    def replay(self):
+        if not self.keep:
+            yield
+            return
+        now = torch.get_rng_state()
+        devices = [torch.cuda.get_rng_state(i) for i in self.devices]
+        torch.set_rng_state(self.cpu)
+        set_device_states(self.devices, self.states)
+        try:
+            yield
+        finally:
+            torch.set_rng_state(now)
+            set_device_states(self.devices, devices)
+
+
+def noop_context_fn():
+    """Contexts that do nothing, for both runs."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+# ---- the re-entrant kind ----------------------------------------------------------------------------------------
+
+
+def detach_variable(inputs):
+    """The inputs without their history; they require grad as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
+    return tuple(
+        t.detach().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t for t in inputs
+    )
+
+
+def check_backward_validity(inputs):
+    """Warns when no input requires grad: the re-entrant kind then gives no gradients at all."""
+    if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class CheckpointFunction(torch.autograd.Function):
+    """The re-entrant checkpoint as an operator."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random = _Random(preserve_rng_state, args)
+        ctx.inputs = [None if isinstance(a, torch.Tensor) else a for a in args]
+        ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.tensor_indices))
+        with torch.no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = list(ctx.inputs)
+        for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors):
+            inputs[i] = tensor
+        detached = detach_variable(tuple(inputs))
+        with ctx.random.replay(), torch.enable_grad():
+            outputs = ctx.run_function(*detached)
+        if isinstance(outputs, torch.Tensor):
+            outputs = (outputs,)
+        pairs = [
+            (o, g) for o, g in zip(outputs, grads) if isinstance(o, torch.Tensor) and o.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(t.grad if isinstance(t, torch.Tensor) else None for t in detached))
+
+
+# ---- the other kind -----------------------------------------------------------------------------------------------
+
+
+class _Placeholder:
+    """Stands for a saved tensor until backward opens it. `values` holds what second runs found, one for each
+    backward pass."""
+
+    def __init__(self):
+        self.values = {}
+
+
+class _StopRecomputation(Exception):
+    """All that is needed has been computed."""
+
+
+def _metadata(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+class _SaveInputs(torch.autograd.Function):
+    """Keeps the arguments as saved tensors, so that checkpoints around this one do not keep them either."""
+
+    @staticmethod
+    def forward(*tensors):
+        return torch.empty((0,))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.positions = [i for i, a in enumerate(inputs) if isinstance(a, torch.Tensor)]
+        ctx.others = [None if isinstance(a, torch.Tensor) else a for a in inputs]
+        ctx.save_for_backward(*(inputs[i] for i in ctx.positions))
+
+        def read():
+            values = list(ctx.others)
+            for i, tensor in zip(ctx.positions, ctx.saved_tensors):
+                values[i] = tensor
+            return values[1:]
+
+        ctx.read = read
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise AssertionError("nothing flows through the saved inputs of a checkpoint")
+
+
+class _Part:
+    """One call of a checkpointed function."""
+
+    def __init__(self, function, early_stop, metadata_of, debug):
+        self.function = function
+        self.early_stop = early_stop
+        self.metadata_of = metadata_of
+        self.debug = debug
+        self.placeholders = []  # weak: a node that is gone needs nothing
+        self.metadata = []
+        self.anchor = None
+        self.done = set()  # backward passes for which the second run has been made
+        self.recomputed = 0
+        self.logs = None
+
+    # -- the first run
+    def pack(self, tensor):
+        placeholder = _Placeholder()
+        self.placeholders.append(weakref.ref(placeholder))
+        self.metadata.append(self.metadata_of(tensor))
+        return placeholder
+
+    def unpack(self, placeholder):
+        task = _C._current_graph_task_id()
+        if task == -1:
+            # Opened by hand, outside of a backward pass: good for this once.
+            task = uuid.uuid4().int
+        if task not in self.done:
+            self.recompute(task)
+        if task not in placeholder.values:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please "
+                "open an issue with details on your use case."
+            )
+        return placeholder.values.pop(task)
+
+    # -- the second run
+    def recompute(self, task):
+        self.done.add(task)
+        position = 0
+
+        def pack(tensor):
+            nonlocal position
+            index, position = position, position + 1
+            if index >= len(self.placeholders):
+                if not self.early_stop:
+                    return tensor.detach()
+                raise _StopRecomputation
+            placeholder = self.placeholders[index]()
+            if placeholder is not None:
+                self.check_metadata(index, tensor)
+                placeholder.values[task] = tensor.detach()
+            if self.early_stop and position == len(self.placeholders):
+                raise _StopRecomputation
+            return tensor.detach()
+
+        def unpack(tensor):
+            return tensor
+
+        args = self.anchor.grad_fn.read() if self.anchor is not None else self.args
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack), torch.enable_grad():
+                self.function(*args)
+        except _StopRecomputation:
+            pass
+        if position != len(self.placeholders):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.placeholders)}\n"
+                f"Number of tensors saved during recomputation: {position}.{self.hint()}"
+            )
+
+    def check_metadata(self, index, tensor):
+        expected, got = self.metadata[index], self.metadata_of(tensor)
+        if expected == got:
+            return
+        raise CheckpointError(
+            "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+            f"the forward pass.\ntensor at position {index}:\nsaved metadata: {expected}\nrecomputed metadata: "
+            f"{got}{self.hint()}"
+        )
+
+    def hint(self):
+        if not self.debug:
+            return (
+                "\nTip: to see a more detailed error message, either pass `debug=True` to "
+                "`torch.utils.checkpoint.checkpoint(...)` or wrap the code block with "
+                "`with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):`"
+            )
+        return f"\nThe checkpointed function was {self.function!r} on {platform.platform()}."
+
+
+_DETERMINISM = {"default": _metadata, "none": lambda _: None}
+
+
+def _without_reentrant(
+    function, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs
+):
+    if determinism_check not in _DETERMINISM:
+        raise ValueError(
+            f"determinism_check should be one of {list(_DETERMINISM)}, but got {determinism_check}"
+        )
+    forward_context, second_context = context_fn()
+    random = _Random(preserve_rng_state, args)
+    names = tuple(kwargs)
+
+    def second_run(*flat):
+        plain, named = flat[: len(args)], dict(zip(names, flat[len(args) :]))
+        with random.replay(), second_context:
+            function(*plain, **named)
+
+    part = _Part(
+        second_run,
+        early_stop if _early_stop is None else _early_stop,
+        _DETERMINISM[determinism_check],
+        debug if _debug is None else _debug,
+    )
+    flat = (*args, *kwargs.values())
+    dummy = torch.empty((0,), requires_grad=True)
+    part.anchor = _SaveInputs.apply(dummy, *flat)
+    # Without recording there is nothing to save.
+    if part.anchor.grad_fn is None:
+        part.anchor = None
+        part.args = flat
+    with torch.autograd.graph.saved_tensors_hooks(part.pack, part.unpack), forward_context:
+        return function(*args, **kwargs)
+
+
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=noop_context_fn,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    **kwargs,
+):
+    """Runs function(*args, **kwargs) without keeping what it saves for backward; backward runs it again.
+
+    `preserve_rng_state=False` spares the bookkeeping of random states where the function draws none.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch "
+            "2.9, calling checkpoint without use_reentrant will raise an exception. use_reentrant=False is "
+            "recommended, but if you need to preserve the current default behavior, you can pass "
+            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    return _without_reentrant(
+        function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs
+    )
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as usual."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
+            "In version 2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is "
+            "recommended, but if you need to preserve the current default behavior, you can pass "
+            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if isinstance(functions, torch.nn.Sequential):
+        functions = list(functions.children())
+
+    def piece(start, end):
+        def run(value):
+            for function in functions[start : end + 1]:
+                value = function(value)
+            return value
+
+        return run
+
+    size = len(functions) // segments
+    end = -1
+    for start in range(0, size * (segments - 1), size):
+        end = start + size - 1
+        input = checkpoint(
+            piece(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
+    return piece(end + 1, len(functions) - 1)(input)
+
+
+# ---- choosing what is kept ------------------------------------------------------------------------------------------
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a policy function says of an operator's result in the first run."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class SelectiveCheckpointContext:
+    """What the policy function is told besides the operator."""
+
+    def __init__(self, *, is_recompute):
+        self.is_recompute = is_recompute
+
+
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+
+def _policy_of(policy_fn, context, func, args, kwargs):
+    policy = policy_fn(context, func, *args, **kwargs)
+    if isinstance(policy, bool):
+        return CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+    return policy
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """A pair of contexts for checkpoint's context_fn: the results of operators that the policy (a function, or a list
+    of operators) wants saved are kept and not computed again."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_map
+
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, torch._ops.OpOverload):
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}."
+                )
+
+        def policy_fn(context, op, *args, **kwargs):
+            return op in policy_fn_or_list
+    elif callable(policy_fn_or_list):
+        policy_fn = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept = {}
+
+    def copy(value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        return (value.detach(), None if allow_cache_entry_mutation else value._version)
+
+    def restore(value):
+        tensor, version = value
+        if version is not None and tensor._version != version:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated"
+            )
+        return tensor
+
+    class Keep(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            out = func(*args, **kwargs)
+            context = SelectiveCheckpointContext(is_recompute=False)
+            if _policy_of(policy_fn, context, func, args, kwargs) in _SAVED:
+                kept.setdefault(func, []).append(_Kept(tree_map(copy, out)))
+            return out
+
+    class Reuse(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            context = SelectiveCheckpointContext(is_recompute=True)
+            if _policy_of(policy_fn, context, func, args, kwargs) not in _SAVED:
+                return func(*args, **kwargs)
+            if not kept.get(func):
+                raise RuntimeError(
+                    f"{func} encountered during backward, but not found in storage"
+                )
+            return kept[func].pop(0).read(restore)
+
+    return Keep(), Reuse()
+
+
+class _Kept:
+    """The result of an operator, with the version of each tensor in it."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def read(self, restore):
+        return self._read(self.value, restore)
+
+    def _read(self, value, restore):
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], torch.Tensor):
+            if value[1] is None or isinstance(value[1], int):
+                return restore(value)
+        if isinstance(value, (tuple, list)):
+            return type(value)(self._read(v, restore) for v in value)
+        return value
