@@ -1,4 +1,7 @@
-"""Context managers and decorators that turn the recording of gradients on and off."""
+"""Context managers and decorators that turn the recording of gradients on and off.
+
+Entering and leaving are in C++ (torch/csrc/python/autograd_modes.cpp); decorating is here.
+"""
 
 import functools
 import inspect
@@ -65,55 +68,20 @@ def _generator(clone, func):
     return wrapper
 
 
-class _GradMode(_Decorator):
-    """Switches recording for the with statement; may also decorate, without parentheses too."""
-
-    mode = False
-
-    def __new__(cls, orig_func=None):
-        self = object.__new__(cls)
-        if orig_func is not None:
-            return self(orig_func)
-        return self
-
-    def __init__(self, orig_func=None):
-        self.prev = False
-
-    def __enter__(self):
-        self.prev = _C.is_grad_enabled()
-        _C._set_grad_enabled(self.mode)
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        _C._set_grad_enabled(self.prev)
-
-
-class no_grad(_GradMode):
+class no_grad(_C._NoGradBase, _Decorator):
     """Gradients are not recorded inside."""
 
 
-class enable_grad(_GradMode):
+class enable_grad(_C._EnableGradBase, _Decorator):
     """Gradients are recorded inside, also within no_grad."""
 
-    mode = True
 
-
-class set_grad_enabled(_Decorator):
+class set_grad_enabled(_C._SetGradEnabledBase, _Decorator):
     """Switches recording at once; as a context manager, until the end of the with statement."""
-
-    def __init__(self, mode):
-        self.prev = _C.is_grad_enabled()
-        self.mode = mode
-        _C._set_grad_enabled(bool(mode))
 
     def __call__(self, func):
         _C._set_grad_enabled(self.prev)
         return super().__call__(func)
-
-    def __enter__(self):
-        _C._set_grad_enabled(bool(self.mode))
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        _C._set_grad_enabled(self.prev)
 
     def __str__(self):
         return f"torch.set_grad_enabled(mode={self.mode})"
@@ -125,26 +93,9 @@ class set_grad_enabled(_Decorator):
         return type(self)(self.mode)
 
 
-class inference_mode(_Decorator):
+class inference_mode(_C._InferenceModeBase, _Decorator):
     """As no_grad, and tensors made inside have no version counter: they can never take part in
     gradients."""
-
-    def __new__(cls, mode=True):
-        self = object.__new__(cls)
-        if isinstance(mode, bool):
-            return self
-        self.mode = True
-        return self(mode)
-
-    def __init__(self, mode=True):
-        self.mode = mode
-
-    def __enter__(self):
-        self._guard = _C._InferenceMode(self.mode)
-        self._guard.__enter__()
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        self._guard.__exit__(exc_type, exc_value, traceback)
 
     def clone(self):
         return type(self)(self.mode)

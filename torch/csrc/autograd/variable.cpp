@@ -147,8 +147,6 @@ void check_inplace(const Tensor& t, bool recorded) {
   if (t.requires_grad() && !through_base && is_leaf(t))
     throw c10::Error("a leaf Variable that requires grad is being used in an in-place operation.");
   if (!recorded || !base.defined()) return;
-  TORCH_CHECK(!(base.requires_grad() && is_leaf(base)),
-              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const Origin origin = t.unsafeGetTensorImpl()->view_origin;
   const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
   const std::string made_by = fn ? fn->name() : "no grad_fn";
@@ -168,6 +166,8 @@ void check_inplace(const Tensor& t, bool recorded) {
               " is a view and is being modified inplace. This view is the output of a function that returns multiple "
               "views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
               "operation by an out-of-place one.");
+  TORCH_CHECK(!(base.requires_grad() && is_leaf(base)),
+              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 Tensor detach(const Tensor& t) {

@@ -6,6 +6,7 @@
 #include <torch/csrc/python/autograd_anomaly.h>
 #include <torch/csrc/python/autograd_engine.h>
 #include <torch/csrc/python/autograd_function.h>
+#include <torch/csrc/python/autograd_modes.h>
 #include <torch/csrc/python/autograd_node.h>
 #include <torch/csrc/python/autograd_saved.h>
 #include <torch/csrc/python/bind_tables.h>
@@ -108,7 +109,8 @@ bool init_all(PyObject* m) {
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
          init_interop(m) && init_runtime(m) && init_dispatch(m) &&
          init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
-         init_autograd_anomaly(m) && init_autograd_saved(m) && init_module_base(m) && add_operators(m);
+         init_autograd_anomaly(m) && init_autograd_modes(m) &&
+          init_autograd_saved(m) && init_module_base(m) && add_operators(m);
 }
 
 } // namespace

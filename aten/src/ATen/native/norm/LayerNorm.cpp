@@ -100,35 +100,33 @@ Gradients gradients(const Tensor& grad_out, const Tensor& input, const Rows& row
   const Tensor w = parameter_values(weight, compute);
   const int64_t n = rows.length, item = x.itemsize();
   Gradients result;
-  if (want_input) {
-    result.input = at::detail::empty(input.sizes(), dtype);
-    each_row(rows, [&](int64_t r) {
-      loops.row_gradient(advance(g.const_data_ptr(), r * n, item),
-                         advance(x.const_data_ptr(), r * n, item),
-                         advance(result.input.mutable_data_ptr(), r * n, item), n,
-                         mean ? mean[r] : 0, rstd[r], data_or_null(w), mean != nullptr);
-    });
-  }
-  if (!want_weight && !want_bias) return result;
+  if (want_input) result.input = at::detail::empty(input.sizes(), dtype);
   // One partial sum for each chunk of rows, whatever the number of threads.
-  const int64_t grain = row_grain(n), chunks = at::chunk_count(rows.count, grain);
+  const int64_t grain = row_grain(n),
+                chunks = std::max<int64_t>(1, at::chunk_count(rows.count, grain));
+  const int64_t chunk = rows.count > 0 ? at::chunk_size(rows.count, grain) : 1;
   const int64_t parts = (want_weight ? 1 : 0) + (want_bias ? 1 : 0);
-  const Tensor partial = at::detail::empty({chunks > 0 ? chunks : 1, parts, n}, compute);
+  const Tensor partial = at::detail::empty({chunks, parts, n}, compute);
   partial.zero_();
-  if (rows.count > 0) {
-    const int64_t chunk = at::chunk_size(rows.count, grain);
+  const auto range = [&](int64_t begin, int64_t end) {
+    char* base = advance(partial.mutable_data_ptr(), begin / chunk * parts * n, partial.itemsize());
+    char* to_weight = want_weight ? base : nullptr;
+    char* to_bias = want_bias ? advance(base, (parts - 1) * n, partial.itemsize()) : nullptr;
+    for (int64_t r = begin; r < end; ++r) {
+      const char* gradient = advance(g.const_data_ptr(), r * n, item);
+      const char* row = advance(x.const_data_ptr(), r * n, item);
+      const double m = mean ? mean[r] : 0;
+      if (want_input)
+        loops.row_gradient(gradient, row, advance(result.input.mutable_data_ptr(), r * n, item), n,
+                           m, rstd[r], data_or_null(w), mean != nullptr);
+      if (parts > 0) loops.row_parameters(gradient, row, n, m, rstd[r], to_weight, to_bias);
+    }
+  };
+  {
     BlockingRegion region;
-    at::parallel_for(0, rows.count, grain, [&](int64_t begin, int64_t end) {
-      char* base =
-          advance(partial.mutable_data_ptr(), begin / chunk * parts * n, partial.itemsize());
-      char* to_weight = want_weight ? base : nullptr;
-      char* to_bias = want_bias ? advance(base, (parts - 1) * n, partial.itemsize()) : nullptr;
-      for (int64_t r = begin; r < end; ++r)
-        loops.row_parameters(advance(g.const_data_ptr(), r * n, item),
-                             advance(x.const_data_ptr(), r * n, item), n, mean ? mean[r] : 0,
-                             rstd[r], to_weight, to_bias);
-    });
+    at::parallel_for(0, rows.count, grain, range);
   }
+  if (parts == 0) return result;
   const Tensor total = at::detail::empty({parts, n}, compute);
   total.zero_();
   const NormLoops& sums = loops_for(compute, "LayerNormBackwardKernelImpl");

@@ -197,16 +197,24 @@ template <class T> struct Loops {
     const T *g = in(gp), *x = in(xp);
     A *w = values(wp), *b = values(bp);
     const A m = static_cast<A>(mean), r = static_cast<A>(rstd);
-    if (w)
+    if (w && b) {
+      map<A>(n, [&](auto v, int64_t i) {
+        using V = decltype(v);
+        const V grad = load<V>(g, i);
+        store<V>(w, i, vm::fma(grad, (load<V>(x, i) - V(m)) * V(r), load<V>(w, i)));
+        store<V>(b, i, load<V>(b, i) + grad);
+      });
+    } else if (w) {
       map<A>(n, [&](auto v, int64_t i) {
         using V = decltype(v);
         store<V>(w, i, vm::fma(load<V>(g, i), (load<V>(x, i) - V(m)) * V(r), load<V>(w, i)));
       });
-    if (b)
+    } else if (b) {
       map<A>(n, [&](auto v, int64_t i) {
         using V = decltype(v);
         store<V>(b, i, load<V>(b, i) + load<V>(g, i));
       });
+    }
   }
 
   // ---- columns: for each register of columns, down the rows.

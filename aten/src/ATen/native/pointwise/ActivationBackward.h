@@ -108,8 +108,17 @@ struct ShrinkBackward {
 };
 struct GeluBackward {
   template <class V> CRESSET_FN V apply(V grad, V x) {
-    const V pdf = vm::exp(V(-0.5) * x * x) * V(0.39894228040143267794); // 1 / sqrt(2 pi)
-    return grad * (detail::normal_cdf(x) + x * pdf);
+    constexpr double kDensity = 0.39894228040143267794; // 1 / sqrt(2 pi)
+    if constexpr (std::is_same_v<V, vec::Vec<float>>) {
+      const V a = detail::limited_abs(x), tail = detail::normal_tail(a);
+      const V slope = a * V(float(kDensity)) * vm::detail::exp_in_range(V(-0.5f) * a * a);
+      // Phi(x) + x phi(x) is 1 - (Phi(-x) - x phi(x)) for negative x.
+      const V lower = tail - slope;
+      return grad * vm::select(x > V(0.0f), V(1.0f) - lower, lower);
+    } else {
+      const V pdf = vm::exp(V(-0.5) * x * x) * V(kDensity);
+      return grad * (detail::normal_cdf(x) + x * pdf);
+    }
   }
 };
 struct GeluTanhBackward {

@@ -1,0 +1,39 @@
+"""The text that ships with the example, as numbers: one token for each distinct character."""
+
+import pathlib
+
+import torch
+
+DATA = pathlib.Path(__file__).resolve().parent / "data"
+
+
+class Text:
+    """A text as a tensor of tokens, split into a part to learn from and a part to test on."""
+
+    def __init__(self, content, held_out=0.1):
+        self.characters = "".join(sorted(set(content)))
+        self._index = {character: i for i, character in enumerate(self.characters)}
+        tokens = self.encode(content)
+        cut = int(len(tokens) * (1 - held_out))
+        self.train, self.test = tokens[:cut], tokens[cut:]
+
+    @classmethod
+    def bundled(cls):
+        """The files in data/, in the order of their names."""
+        files = sorted(DATA.glob("*.txt"))
+        return cls("\n\n".join(file.read_text(encoding="utf-8").strip() for file in files) + "\n")
+
+    def encode(self, text):
+        """The tokens of a text; characters that the data lacks are left out."""
+        return torch.tensor([self._index[c] for c in text if c in self._index], dtype=torch.int64)
+
+    def decode(self, tokens):
+        """The text of tokens."""
+        return "".join(self.characters[i] for i in tokens.tolist())
+
+
+def batch(tokens, context, size):
+    """`size` random pieces of `context` tokens, and the same moved by one."""
+    starts = torch.randint(len(tokens) - context, (size, 1))
+    pieces = tokens[starts + torch.arange(context + 1)]
+    return pieces[:, :-1].contiguous(), pieces[:, 1:].contiguous()
