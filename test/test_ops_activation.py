@@ -245,3 +245,12 @@ def test_results_do_not_depend_on_the_number_of_threads():
         torch.set_num_threads(threads)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_gelu_gradient_in_float_keeps_up_with_double():
+    x = torch.linspace(-12, 12, 4001)
+    g = torch.ones_like(x)
+    got = aten.gelu_backward(g, x).double()
+    assert torch.allclose(got, aten.gelu_backward(g.double(), x.double()), rtol=0, atol=5e-7)
+    far = aten.gelu_backward(torch.ones(32), torch.tensor([-math.inf, -1e30, 1e30, math.inf] * 8))
+    assert torch.allclose(far, torch.tensor([0.0, 0.0, 1.0, 1.0] * 8), atol=1e-7)

@@ -11,6 +11,7 @@ import argparse
 import math
 import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -184,23 +185,41 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
+class Interrupt:
+    """Turns Ctrl-C into a question that is asked between two steps, so that what is saved is never
+    half of one. A second Ctrl-C stops at once."""
+
+    def __init__(self):
+        self.asked = False
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, number, frame):
+        self.asked = True
+        signal.signal(signal.SIGINT, self._before)
+
+    def __exit__(self, *exc_info):
+        signal.signal(signal.SIGINT, self._before)
+
+
 def train(trainer, checkpoint):
     """Trains to the end; Ctrl-C saves and stops. Gives whether the end was reached."""
     options = trainer.options
     progress = Progress(options.steps, trainer.step, options.batch * options.context)
     every = max(1, min(200, options.steps // 5))
-    try:
-        while trainer.step < options.steps:
+    with Interrupt() as interrupt:
+        while trainer.step < options.steps and not interrupt.asked:
             loss = trainer.train_step()
             progress.show(trainer.step, loss)
-            if trainer.step % every == 0 or trainer.step == options.steps:
+            due = trainer.step % every == 0 or trainer.step == options.steps
+            if due:
                 trainer.tests.append((trainer.step, trainer.test_loss()))
+            if due or interrupt.asked:
                 torch.save(trainer.state(), checkpoint)
-    except KeyboardInterrupt:
-        progress.close()
-        return False
     progress.close()
-    return True
+    return trainer.step >= options.steps
 
 
 def draw(trainer, path):

@@ -161,4 +161,16 @@ Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor
 Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, const OptionalTensor& pos_weight,
                                    int64_t reduction);
 
+// ---- convolutions
+std::tuple<Tensor, Tensor, Tensor> conv_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, IntArrayRef stride,
+                                             IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                                             int64_t groups, std::array<bool, 3> mask);
+// Of convolution_backward: at grad_output, input and weight.
+std::tuple<Tensor, Tensor, Tensor> conv_grad_grad(const TensorVec& grads, const Tensor& grad_output, const Tensor& input,
+                                                  const Tensor& weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                                                  bool transposed, IntArrayRef output_padding, int64_t groups,
+                                                  std::array<bool, 3> mask);
+Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
+                   IntArrayRef stride);
+
 }  // namespace torch::autograd::generated

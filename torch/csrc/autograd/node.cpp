@@ -114,6 +114,14 @@ uint32_t Node::add_input_metadata(const Tensor& t) {
   return static_cast<uint32_t>(inputs_.size() - 1);
 }
 
+std::string forward_name(const Node& node) {
+  std::string name = node.name();
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string::npos || end + 1 == name.size() || end < 8 || name.compare(end - 7, 8, "Backward") != 0) return name;
+  name.resize(end - 7);
+  return name;
+}
+
 NodeHooks& Node::ensure_hooks() {
   if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
   return *hooks_;

@@ -122,6 +122,9 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
   std::unique_ptr<AnomalyRecord> anomaly_;
 };
 
+// The operator a node belongs to, as messages name it: "Mul" of MulBackward0.
+TORCH_API std::string forward_name(const Node& node);
+
 // Drops a reference to a node without recursing into what it alone keeps alive. See
 // Note [Freeing graphs] in node.cpp.
 TORCH_API void release_node(c10::intrusive_ptr<Node> node);

@@ -8,6 +8,9 @@ std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
 
 SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (!t.defined()) return;
+  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+              "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
+              "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   was_undefined_ = false;
   version_ = t.unsafeGetTensorImpl()->version();
   requires_grad_ = t.requires_grad();
@@ -77,14 +80,14 @@ void SavedVariable::throw_modified(uint32_t now, Node* owner) const {
   c10::append(text, data_.sizes());
   text += "]";
   const c10::intrusive_ptr<Node> fn = is_output_ ? nullptr : grad_fn_of(data_);
-  const std::string made_by = fn ? fn->name() : is_output_ && owner ? owner->name() : std::string();
+  const std::string made_by = fn ? forward_name(*fn) : is_output_ && owner ? forward_name(*owner) : std::string();
   if (!made_by.empty()) text += c10::str(", which is output ", is_output_ ? output_nr_ : meta_of(data_)->output_nr, " of ", made_by, ",");
   text += c10::str(" is at version ", now, "; expected version ", version_, " instead.");
   text += anomaly_mode().enabled
               ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
                 "question was changed in there or anywhere later. Good luck!"
               : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True).";
+                "torch.autograd.set_detect_anomaly(True, check_nan=False).";
   if (owner) text += c10::str("\n  saved by ", owner->name());
   throw c10::Error(text);
 }

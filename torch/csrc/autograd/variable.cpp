@@ -149,7 +149,7 @@ void check_inplace(const Tensor& t, bool recorded) {
   if (!recorded || !base.defined()) return;
   const Origin origin = t.unsafeGetTensorImpl()->view_origin;
   const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
-  const std::string made_by = fn ? fn->name() : "no grad_fn";
+  const std::string made_by = fn ? forward_name(*fn) : "no grad_fn";
   TORCH_CHECK(origin != Origin::NoGrad,
               "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
               "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
@@ -333,3 +333,21 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
 }
 
 }  // namespace torch::autograd
+
+namespace at::native {
+// Declared by the operator list: detach_ of a tensor that has a history.
+Tensor& detach_autograd_(Tensor& self);
+Tensor& detach_autograd_(Tensor& self) {
+  TORCH_CHECK(!self.is_view(), "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
+              "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
+              "cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+              "torch/optim/optimizer.py as the solution.");
+  torch::autograd::AutogradMeta& meta = torch::autograd::ensure_meta(self);
+  torch::autograd::release_node(std::move(meta.grad_fn));
+  meta.grad_fn.reset();
+  meta.requires_grad = false;
+  meta.output_nr = 0;
+  self.unsafeGetTensorImpl()->set_autograd_key(false);
+  return self;
+}
+}  // namespace at::native

@@ -110,7 +110,7 @@ bool init_all(PyObject* m) {
          init_interop(m) && init_runtime(m) && init_dispatch(m) &&
          init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
          init_autograd_anomaly(m) && init_autograd_modes(m) &&
-          init_autograd_saved(m) && init_module_base(m) && add_operators(m);
+         init_autograd_saved(m) && init_module_base(m) && add_operators(m);
 }
 
 } // namespace

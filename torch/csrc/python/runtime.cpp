@@ -235,6 +235,7 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
 
 using State = c10::AutogradState;
 using Settings = at::Context;
+
 // For tests: _set_alloc_failure(k, persist=False), see c10/core/CPUAllocator.h.
 PyObject* py_set_alloc_failure(PyObject*, PyObject* args) {
   return guarded([&] {
@@ -245,8 +246,9 @@ PyObject* py_set_alloc_failure(PyObject*, PyObject* args) {
     return new_none();
   });
 }
-PyObject* py_count_allocations(PyObject*, PyObject*) {
-  return PyLong_FromLongLong(c10::cpu_allocator_stats().total_allocations);
+PyObject* py_live_allocations(PyObject*, PyObject*) {
+  const c10::CPUAllocatorStats stats = c10::cpu_allocator_stats();
+  return PyLong_FromLongLong(stats.data_blocks + stats.pooled_objects);
 }
 
 PyMethodDef functions[] = {
@@ -285,7 +287,7 @@ PyMethodDef functions[] = {
      "set_flush_denormal(mode, /)\n\nAnswers whether the mode could be set: denormals are always "
      "kept."},
     {"_set_alloc_failure", py_set_alloc_failure, METH_VARARGS, nullptr},
-    {"_count_allocations", py_count_allocations, METH_NOARGS, nullptr},
+    {"_live_allocations", py_live_allocations, METH_NOARGS, nullptr},
     {"_log_api_usage_once", py_nothing, METH_VARARGS, nullptr},
     {"_get_tracing_state", py_nothing, METH_NOARGS, nullptr},
     {"_show_config", py_show_config, METH_NOARGS, nullptr},

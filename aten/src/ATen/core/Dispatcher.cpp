@@ -291,10 +291,11 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
 }
 
 void Dispatcher::undefine(const OperatorEntry* op) {
+  std::vector<OperatorState::Registration> dropped;  // outlives the lock, see Dropped
   std::lock_guard<std::mutex> lock(registry_->mutex);
   for (auto it = registry_->runtime.begin(); it != registry_->runtime.end(); ++it) {
     if (it->second.get() != op) continue;
-    op->state.load()->kernels.clear();
+    dropped.swap(op->state.load()->kernels);
     registry_->retired.push_back(std::move(it->second));
     registry_->runtime.erase(it);
     return;
@@ -302,12 +303,17 @@ void Dispatcher::undefine(const OperatorEntry* op) {
 }
 
 namespace {
-// Drops what was resolved before a registration changed.
-void reset_resolution(const OperatorEntry& op) {
+// Kernels taken out of use. They may hold Python objects, whose end can run anything: they are
+// dropped after the dispatcher's lock.
+using Dropped = std::vector<c10::intrusive_ptr<BoxedKernel>>;
+
+// Forgets what was resolved before a registration changed. Needs the lock.
+void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   for (auto& slot : op.table) slot.store(nullptr);
   uint64_t mask = OperatorEntry::kDefaultMask, always = 0;
   OperatorState& state = op.ensure_state();
-  for (auto& boxed : state.boxed) boxed.reset();
+  for (auto& boxed : state.boxed)
+    if (boxed) dropped.push_back(std::move(boxed));
   for (const auto& r : state.kernels) {
     const bool skips = r.kernel.boxed && r.kernel.boxed->is_fallthrough();
     if (!c10::isAliasDispatchKey(r.key) && !skips) mask |= DispatchKeySet(r.key).raw();
@@ -324,20 +330,26 @@ void reset_resolution(const OperatorEntry& op) {
 }  // namespace
 
 uint64_t Dispatcher::register_kernel(const OperatorEntry* op, DispatchKey key, RuntimeKernel kernel) {
+  Dropped dropped;
   OperatorState& state = op->ensure_state();
   std::lock_guard<std::mutex> lock(registry_->mutex);
   const uint64_t id = registry_->next_id++;
   state.kernels.push_back({key, std::move(kernel), id});
-  reset_resolution(*op);
+  reset_resolution(*op, dropped);
   return id;
 }
 
 void Dispatcher::deregister_kernel(const OperatorEntry* op, uint64_t id) {
+  Dropped dropped;
   OperatorState& state = op->ensure_state();
   std::lock_guard<std::mutex> lock(registry_->mutex);
-  auto& list = state.kernels;
-  list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& r) { return r.id == id; }), list.end());
-  reset_resolution(*op);
+  for (auto it = state.kernels.begin(); it != state.kernels.end(); ++it) {
+    if (it->id != id) continue;
+    dropped.push_back(std::move(it->kernel.boxed));
+    state.kernels.erase(it);
+    break;
+  }
+  reset_resolution(*op, dropped);
 }
 
 uint64_t Dispatcher::register_fallback(DispatchKey key, c10::intrusive_ptr<BoxedKernel> kernel, const std::string&) {

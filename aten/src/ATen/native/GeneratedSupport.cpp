@@ -28,6 +28,7 @@ void store_inplace(Tensor& self, const Tensor& result) {
 }
 
 void store_out(Tensor& out, const Tensor& result) {
+  if (!result.defined()) return; // a gradient that its mask left out
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
   TORCH_CHECK(out.device() == result.device(), "Expected out tensor to have device ", result.device(),

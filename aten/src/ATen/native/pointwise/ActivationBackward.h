@@ -112,7 +112,7 @@ struct GeluBackward {
     if constexpr (std::is_same_v<V, vec::Vec<float>>) {
       const V a = detail::limited_abs(x), tail = detail::normal_tail(a);
       const V slope = a * V(float(kDensity)) * vm::detail::exp_in_range(V(-0.5f) * a * a);
-      // Phi(x) + x phi(x) is 1 - (Phi(-x) - x phi(x)) for negative x.
+      // Phi(x) + x phi(x) for negative x; for positive x 1 minus it.
       const V lower = tail - slope;
       return grad * vm::select(x > V(0.0f), V(1.0f) - lower, lower);
     } else {

@@ -96,6 +96,9 @@ Tensor power(const Target& to, const Tensor& base, const Scalar& exponent) {
   const ScalarType type = result_type_of(base, exponent);
   TORCH_CHECK(!(c10::isIntegralType(type, true) && exponent.isIntegral(true) && exponent.toLong() < 0),
               "Integers to negative integer powers are not allowed.");
+  // Logic has no power of its own: counted in bytes and read as bool again.
+  if (type == kBool && !to.inplace && !to.out)
+    return to.run(kPow, {base.to(kByte), Scalar(int64_t(exponent.toBool()))}).to(kBool);
   // The shortcuts keep the dtype of the base; where the exponent raises it, the general loop runs.
   if (type == base.scalar_type() && !exponent.isComplex()) {
     const double e = exponent.toDouble();

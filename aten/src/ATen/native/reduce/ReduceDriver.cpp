@@ -207,6 +207,8 @@ class Runner {
   void count_up(char* stack, int64_t n, int64_t outputs, const Make& make) const {
     int64_t top = 0;
     for (int64_t i = 0; i < n; ++i) {
+      // An expanded tensor may have more elements than memory: a stretch of it can take hours.
+      if ((i & 63) == 63) at::check_interrupt();
       make(stack + top * acc_stride_, i);
       ++top;
       for (int64_t k = i + 1; (k & 1) == 0; k >>= 1) {

@@ -1,0 +1,74 @@
+"""Modules whose input sizes are found at the first call. Until then their parameters are
+UninitializedParameter; the first forward gives them shapes, draws their initial values and turns
+the module into its ordinary class."""
+
+import itertools
+import warnings
+
+from torch.nn.parameter import is_lazy
+
+__all__ = ["LazyModuleMixin"]
+
+
+class LazyModuleMixin:
+    """Goes before the ordinary class among the bases. The subclass defines
+    `initialize_parameters(*args, **kwargs)`, called with the arguments of the first forward, and
+    `cls_to_become`, the class the module then has."""
+
+    cls_to_become = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = self.register_forward_pre_hook(
+            self._infer_parameters, with_kwargs=True
+        )
+        warnings.warn(
+            "Lazy modules are a new feature under heavy development so changes to the API or "
+            "functionality can happen at any moment.",
+            stacklevel=3,
+        )
+
+    def _lazy_members(self):
+        return itertools.chain(self._parameters.items(), self._buffers.items())
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, value in self._lazy_members():
+            if value is None or name in self._non_persistent_buffers_set:
+                continue
+            plain = keep_vars or is_lazy(value)
+            destination[prefix + name] = value if plain else value.detach()
+
+    def _lazy_load_hook(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        """Gives the parameters the shapes that are about to be loaded."""
+        for name, value in self._lazy_members():
+            loaded = state_dict.get(prefix + name)
+            if loaded is None or value is None:
+                continue
+            if is_lazy(value) and not is_lazy(loaded):
+                value.materialize(loaded.shape)
+
+    def initialize_parameters(self, *args, **kwargs):
+        """Gives every parameter its shape from the arguments of the first forward."""
+        raise NotImplementedError(
+            f"initialize_parameters is not implemented for {type(self).__name__}"
+        )
+
+    def has_uninitialized_params(self):
+        """Whether any parameter or buffer has no shape yet."""
+        return any(is_lazy(value) for _, value in self._lazy_members())
+
+    def _infer_parameters(self, module, args, kwargs=None):
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(
+                f"module {self._get_name()} has not been fully initialized"
+            )
+        module._initialize_hook.remove()
+        module._load_hook.remove()
+        delattr(module, "_initialize_hook")
+        delattr(module, "_load_hook")
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become

@@ -1,0 +1,48 @@
+"""Small helpers of modules: one number for all dimensions, or one for each."""
+
+from collections.abc import Iterable
+from itertools import repeat
+
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
+
+def _ntuple(n, name="parse"):
+    def parse(x):
+        return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
+
+    parse.__name__ = name
+    return parse
+
+
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t, n):
+    """(a, b) to (b, b, a, a) for n = 2: what F.pad wants of paddings listed first to last."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size, defaults):
+    """The sizes with None replaced by the defaults of the same dimensions."""
+    if isinstance(out_size, int | float):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    tail = defaults[-len(out_size) :]
+    return [v if v is not None else d for v, d in zip(out_size, tail, strict=False)]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Removes a prefix from the keys of a state_dict, in place: "module." of DataParallel."""
+    for key in list(state_dict.keys()):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is None:
+        return
+    for key in list(metadata.keys()):
+        if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
