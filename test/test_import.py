@@ -18,8 +18,8 @@ def test_import_torch_does_not_import(module):
 
 
 def test_import_torch_stays_under_60_mb():
-    # The peak, which forgets nothing: the resident size is below it.
-    code = "import torch, resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    # The peak of this process alone; what getrusage gives remembers the parent's.
+    code = "import torch; print([x for x in open('/proc/self/status') if 'VmHWM' in x][0].split()[1])"
     assert int(fresh(code)) / 1024 < 60
 
 

@@ -9,6 +9,7 @@ at the end.
 # ruff: noqa: E402, F401
 from math import e, inf, nan, pi
 
+import torch  # programs reach the package as torch.torch too
 from torch import _C
 from torch.torch_version import __version__
 

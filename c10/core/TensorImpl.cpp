@@ -46,7 +46,24 @@ TensorImpl::~TensorImpl() {
     pyobj_owned = false;
     release_pyobj(pyobj);
   }
+  if (VersionCounter* shared = shared_version_.load(std::memory_order_relaxed)) shared->decref();
   if (dims_ != inline_dims_) std::free(dims_);
+}
+
+VersionCounter* TensorImpl::shared_counter() const {
+  if (is_view_) return base_->shared_counter();
+  VersionCounter* known = shared_version_.load(std::memory_order_acquire);
+  if (known) return known;
+  VersionCounter* fresh = make_intrusive<VersionCounter>(version_.load(std::memory_order_relaxed)).release();
+  if (shared_version_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
+  fresh->decref();
+  return known;
+}
+
+void TensorImpl::share_version_of(const TensorImpl& other) {
+  VersionCounter* counter = other.shared_counter();
+  counter->incref();
+  if (VersionCounter* old = shared_version_.exchange(counter, std::memory_order_acq_rel)) old->decref();
 }
 
 void TensorImpl::release_resources() {

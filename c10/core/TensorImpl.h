@@ -2,10 +2,10 @@
 // and strides of up to five dimensions lie inside the object; objects come from a thread-local pool.
 //
 // Note [Views and version counters]
-// A tensor has a version counter that in-place writes increase. A view shares its base's counter and
-// keeps the base alive through `base_`; `detach()` shares the counter too without being a view. Both are
-// one field and a flag: where `base_` is set, the counter is the base's. `x.data` makes a tensor with
-// the storage of x and a counter of its own, which is why the counter is not in the storage.
+// A tensor has a version counter that in-place writes increase. A view uses its base's, which it keeps alive.
+// `detach()` shares the counter without being a view, and must not keep the tensor it came from alive, with
+// the whole graph behind it: the counter then moves to a small object of its own that both hold. `x.data` makes
+// a tensor with the storage of x and a counter of its own, which is why the counter is not in the storage.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -33,6 +33,13 @@ struct C10_API ExtraMeta {
   std::vector<int64_t> symbolic_strides;
   int64_t symbolic_offset = 0;
   int64_t symbolic_numel = 0;
+};
+
+// A version counter that several tensors share.
+class C10_API VersionCounter final : public intrusive_ptr_target {
+ public:
+  explicit VersionCounter(uint32_t start) : value(start) {}
+  std::atomic<uint32_t> value;
 };
 
 class C10_API TensorImpl : public intrusive_ptr_target {
@@ -126,27 +133,21 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   void set_inference(bool v) { inference_ = v; }
 
   // ---- versions and views
-  uint32_t version() const { return base_ ? base_->version() : version_.load(std::memory_order_relaxed); }
-  void bump_version() {
-    TensorImpl* owner = this;
-    while (owner->base_) owner = owner->base_.get();
-    owner->version_.fetch_add(1, std::memory_order_relaxed);
-  }
+  uint32_t version() const { return counter().load(std::memory_order_relaxed); }
+  void bump_version() { counter().fetch_add(1, std::memory_order_relaxed); }
   void set_version(uint32_t v) { version_.store(v, std::memory_order_relaxed); }
   bool is_view() const { return is_view_; }
   // Of a view: the version its base had when the view was made.
   uint32_t version_when_viewed() const { return version_.load(std::memory_order_relaxed); }
-  // The tensor this one views or shares its version with, or null.
+  // The tensor this one views, or null.
   const intrusive_ptr<TensorImpl>& base() const { return base_; }
   void set_view_of(intrusive_ptr<TensorImpl> base) {
     is_view_ = true;
     base_ = std::move(base);
     version_.store(base_->version(), std::memory_order_relaxed);
   }
-  void share_version_of(intrusive_ptr<TensorImpl> owner) {
-    is_view_ = false;
-    base_ = std::move(owner);
-  }
+  // From now on this tensor, which must not be a view, counts with `other`.
+  void share_version_of(const TensorImpl& other);
   // How a view was made; autograd refuses some in-place writes because of it.
   enum class ViewOrigin : uint8_t { Default, MultiOutput, NoGrad, MultiOutputSafe, Inference, Custom };
   ViewOrigin view_origin = ViewOrigin::Default;
@@ -182,6 +183,13 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   void release_resources() override;
 
  private:
+  std::atomic<uint32_t>& counter() const {
+    const TensorImpl* owner = C10_LIKELY(!is_view_) ? this : base_.get();
+    VersionCounter* shared = owner->shared_version_.load(std::memory_order_acquire);
+    return C10_LIKELY(shared == nullptr) ? owner->version_ : shared->value;
+  }
+  // The counter as an object of its own, made when first shared.
+  VersionCounter* shared_counter() const;
   [[noreturn]] static void throw_symbolic();
   static SymIntArrayRef symbolic_list(const std::vector<int64_t>& raw) {
     return {reinterpret_cast<const SymInt*>(raw.data()), raw.size()};
@@ -208,7 +216,9 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   bool is_view_ : 1;
   bool inference_ : 1;
   bool symbolic_ : 1;
-  std::atomic<uint32_t> version_{0};
+  // The counter, unless it is shared or the base's.
+  mutable std::atomic<uint32_t> version_{0};
+  mutable std::atomic<VersionCounter*> shared_version_{nullptr};  // owned
   intrusive_ptr<TensorImpl> base_;
   std::unique_ptr<AutogradMetaInterface> autograd_meta_;
   std::unique_ptr<ExtraMeta> extra_;

@@ -118,9 +118,7 @@ class SafeUnpickler:
             result = self._run()
             check_depth(result)
             return result
-        except CheckpointError:
-            raise
-        except MemoryError:
+        except (CheckpointError, MemoryError, torch.OutOfMemoryError):
             raise
         except RecursionError:
             raise refused("the data is nested too deeply") from None

@@ -5,6 +5,9 @@ calls the operator."""
 
 import torch
 from torch import _C, _VF
+from torch.nn._attention import *  # noqa: F403
+from torch.nn._conv_pool import *  # noqa: F403
+from torch.nn._embedding_bag import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
     handle_torch_function,

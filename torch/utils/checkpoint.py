@@ -246,9 +246,8 @@ class _Part:
         self.placeholders = []  # weak: a node that is gone needs nothing
         self.metadata = []
         self.anchor = None
+        self.args = ()  # where nothing is recorded, instead of the anchor
         self.done = set()  # backward passes for which the second run has been made
-        self.recomputed = 0
-        self.logs = None
 
     # -- the first run
     def pack(self, tensor):

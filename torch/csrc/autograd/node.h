@@ -63,6 +63,8 @@ struct SavedField {
 struct TORCH_API AnomalyRecord {
   virtual ~AnomalyRecord();
   virtual void print(const std::string& node_name) = 0;
+  // The lines of the forward call, empty when unknown.
+  virtual std::string where() = 0;
 };
 
 class TORCH_API Node : public c10::intrusive_ptr_target {

@@ -11,6 +11,8 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
               "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
               "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. To work around you can make a clone to get a "
+              "normal tensor and use it in autograd.");
   was_undefined_ = false;
   version_ = t.unsafeGetTensorImpl()->version();
   requires_grad_ = t.requires_grad();
@@ -73,6 +75,14 @@ Tensor SavedVariable::unpack(Node* owner) const {
   return with_history(data_, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
 }
 
+namespace {
+void describe(std::string& text, const char* what, const Node& node) {
+  text += c10::str("\n  ", what, node.name());
+  const std::string where = node.anomaly() ? node.anomaly()->where() : std::string();
+  if (!where.empty()) text += c10::str(" in the forward call:\n", where);
+}
+}  // namespace
+
 void SavedVariable::throw_modified(uint32_t now, Node* owner) const {
   std::string text = "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.";
   c10::append(text, data_.scalar_type());
@@ -88,7 +98,9 @@ void SavedVariable::throw_modified(uint32_t now, Node* owner) const {
                 "question was changed in there or anywhere later. Good luck!"
               : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
                 "torch.autograd.set_detect_anomaly(True, check_nan=False).";
-  if (owner) text += c10::str("\n  saved by ", owner->name());
+  // A history younger than the node that saved the tensor is that of the write.
+  if (fn && owner && fn->sequence_nr() > owner->sequence_nr()) describe(text, "written by ", *fn);
+  if (owner) describe(text, "saved by ", *owner);
   throw c10::Error(text);
 }
 

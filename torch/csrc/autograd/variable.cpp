@@ -172,8 +172,7 @@ void check_inplace(const Tensor& t, bool recorded) {
 
 Tensor detach(const Tensor& t) {
   c10::intrusive_ptr<at::TensorImpl> impl = t.unsafeGetTensorImpl()->shallow_copy();
-  const auto& base = t.unsafeGetTensorImpl()->base();
-  impl->share_version_of(base ? base : t.getIntrusivePtr());
+  impl->share_version_of(*t.unsafeGetTensorImpl());
   return Tensor(std::move(impl));
 }
 Tensor variable_data(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallow_copy()); }

@@ -22,6 +22,7 @@ struct Record final : autograd::AnomalyRecord {
     metadata = PyRef();
   }
   void print(const std::string& node_name) override;
+  std::string where() override;
   PyRef metadata;
   // The node in whose backward this one was made (double backward).
   c10::intrusive_ptr<autograd::Node> parent;
@@ -34,6 +35,11 @@ std::string traceback_of(const Record& record) {
     out += text_of(PyList_GET_ITEM(lines, i));
   }
   return out;
+}
+
+std::string Record::where() {
+  WithGil gil;
+  return traceback_of(*this);
 }
 
 void Record::print(const std::string& node_name) {

@@ -2,12 +2,15 @@
 // when first met and live as long as the process.
 #include <torch/csrc/python/autograd_node.h>
 
+#include <cstring>
 #include <map>
+#include <vector>
 
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/python/autograd_anomaly.h>
 #include <torch/csrc/python/autograd_function.h>
 #include <torch/csrc/python/autograd_hooks.h>
+#include <torch/csrc/python/ivalue_convert.h>
 #include <torch/csrc/python/wrap.h>
 
 namespace torch::python {
@@ -115,23 +118,48 @@ PyMethodDef node_methods[] = {{"name", py_name, METH_NOARGS, nullptr},
                               {"_set_sequence_nr", py_set_sequence_nr, METH_O, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 
-// The type for nodes of this name; kept for ever, as its objects may be.
-PyTypeObject* type_for(const std::string& name) {
+// What the node keeps for its backward, by the name it has in the formula: `_saved_self`.
+PyObject* get_saved(PyObject* self, void* closure) {
+  return guarded([&]() -> PyObject* {
+    Node& node = self_node(self);
+    for (const autograd::SavedField& field : node.saved_fields()) {
+      if (std::strcmp(field.name, static_cast<const char*>(closure)) != 0) continue;
+      const char* member = reinterpret_cast<const char*>(&node) + field.offset;
+      return from_ivalue(field.read(member, &node), nullptr).release();
+    }
+    raise(PyExc_AttributeError, c10::str(node.name(), " keeps no ", static_cast<const char*>(closure)));
+  });
+}
+
+// The type for nodes like this one; kept for ever, as its objects may be. Nodes of one name may keep different
+// things.
+PyTypeObject* type_for(const Node& node) {
   struct Made {
     std::string name;
+    std::vector<std::string> saved;
+    std::vector<PyGetSetDef> properties;
     PyTypeObject type;
   };
-  static std::map<std::string, Made*> types;
-  auto found = types.find(name);
+  static std::map<std::pair<std::string, const void*>, Made*> types;
+  const std::string name = node.name();
+  const c10::ArrayRef<autograd::SavedField> fields = node.saved_fields();
+  const auto key = std::make_pair(name, static_cast<const void*>(fields.data()));
+  auto found = types.find(key);
   if (found != types.end()) return &found->second->type;
-  auto* made = new Made{name, {}};
+  auto* made = new Made{name, {}, {}, {}};
+  for (const autograd::SavedField& field : fields) made->saved.push_back(c10::str("_saved_", field.name));
+  for (size_t i = 0; i < fields.size(); ++i) {
+    made->properties.push_back(
+        {made->saved[i].c_str(), get_saved, nullptr, nullptr, const_cast<char*>(fields[i].name)});
+  }
+  made->properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
   made->type = type_object(made->name.c_str());
   made->type.tp_base = &NodeBaseType;
   made->type.tp_basicsize = sizeof(PyNode);
   made->type.tp_flags = Py_TPFLAGS_DEFAULT;
-  if (name == "AccumulateGrad") made->type.tp_getset = leaf_properties;
+  made->type.tp_getset = name == "AccumulateGrad" ? leaf_properties : made->properties.data();
   if (PyType_Ready(&made->type) < 0) throw python_error();
-  types.emplace(name, made);
+  types.emplace(key, made);
   return &made->type;
 }
 
@@ -219,7 +247,7 @@ PyObject* wrap_node(const NodePtr& node) {
     Py_INCREF(known);
     return known;
   }
-  PyTypeObject* type = type_for(node->name());
+  PyTypeObject* type = type_for(*node);
   PyObject* made = checked(type->tp_alloc(type, 0)).release();
   auto* self = reinterpret_cast<PyNode*>(made);
   new (&self->node) NodePtr(node);

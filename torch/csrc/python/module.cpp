@@ -5,6 +5,7 @@
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/autograd_anomaly.h>
 #include <torch/csrc/python/autograd_engine.h>
+#include <torch/csrc/python/autograd_forward.h>
 #include <torch/csrc/python/autograd_function.h>
 #include <torch/csrc/python/autograd_modes.h>
 #include <torch/csrc/python/autograd_node.h>
@@ -110,7 +111,7 @@ bool init_all(PyObject* m) {
          init_interop(m) && init_runtime(m) && init_dispatch(m) &&
          init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
          init_autograd_anomaly(m) && init_autograd_modes(m) &&
-         init_autograd_saved(m) && init_module_base(m) && add_operators(m);
+         init_autograd_saved(m) && init_autograd_forward(m) && init_module_base(m) && add_operators(m);
 }
 
 } // namespace

@@ -26,7 +26,7 @@ PyTypeObject* tensor_class_of(PyObject* cls) {
 // The same data and version counter under a new identity, without gradient history.
 at::Tensor detached(const at::Tensor& data) {
   auto impl = data.unsafeGetTensorImpl()->shallow_copy();
-  impl->share_version_of(data.getIntrusivePtr());
+  impl->share_version_of(*data.unsafeGetTensorImpl());
   impl->set_key_set(impl->key_set().remove(c10::DispatchKey::Python));
   return at::Tensor(std::move(impl));
 }

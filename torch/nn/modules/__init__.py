@@ -1,14 +1,58 @@
 """The modules of torch.nn."""
 
-from torch.nn.modules import activation, container, dropout, linear, normalization, sparse
+from torch.nn.modules import (
+    activation,
+    adaptive,
+    batchnorm,
+    channelshuffle,
+    container,
+    distance,
+    dropout,
+    flatten,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pixelshuffle,
+    sparse,
+    transformer,
+)
 from torch.nn.modules.activation import *  # noqa: F403
+from torch.nn.modules.adaptive import *  # noqa: F403
+from torch.nn.modules.batchnorm import *  # noqa: F403
+from torch.nn.modules.channelshuffle import *  # noqa: F403
 from torch.nn.modules.container import *  # noqa: F403
+from torch.nn.modules.distance import *  # noqa: F403
 from torch.nn.modules.dropout import *  # noqa: F403
+from torch.nn.modules.flatten import *  # noqa: F403
+from torch.nn.modules.instancenorm import *  # noqa: F403
 from torch.nn.modules.linear import *  # noqa: F403
+from torch.nn.modules.loss import *  # noqa: F403
 from torch.nn.modules.module import Module
 from torch.nn.modules.normalization import *  # noqa: F403
+from torch.nn.modules.padding import *  # noqa: F403
+from torch.nn.modules.pixelshuffle import *  # noqa: F403
 from torch.nn.modules.sparse import *  # noqa: F403
+from torch.nn.modules.transformer import *  # noqa: F403
 
 __all__ = ["Module"]
-for _module in (activation, container, dropout, linear, normalization, sparse):
+for _module in (
+    activation,
+    adaptive,
+    batchnorm,
+    channelshuffle,
+    container,
+    distance,
+    dropout,
+    flatten,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pixelshuffle,
+    sparse,
+    transformer,
+):
     __all__ += _module.__all__

@@ -1,8 +1,12 @@
 """Activation functions as modules. Those without parameters are made from one table: the module's
-name, the functional it calls, and the attributes it passes on."""
+name, the functional it calls, and the attributes it passes on. Attention stands here too, because
+pickled modules name this place."""
+
+import warnings
 
 import torch
 from torch.nn import functional as F
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.modules.module import Module
 from torch.nn.parameter import Parameter
 
@@ -80,7 +84,6 @@ _make("SiLU", "silu", "x * sigmoid(x).", inplace=False)
 _make("Mish", "mish", "x * tanh(softplus(x)).", inplace=False)
 _make("Hardswish", "hardswish", "A piecewise form of x * sigmoid(x).", inplace=False)
 _make("Hardsigmoid", "hardsigmoid", "A piecewise linear sigmoid.", inplace=False)
-_make("Hardtanh", "hardtanh", "x limited to a range.", min_val=-1.0, max_val=1.0, inplace=False)
 _make(
     "LeakyReLU", "leaky_relu", "x above 0, a small slope below.", negative_slope=0.01, inplace=False
 )
@@ -118,6 +121,56 @@ class Sigmoid(Module):
         return torch.sigmoid(input)
 
 
+class Hardtanh(Module):
+    """x limited to a range."""
+
+    __constants__ = ["min_val", "max_val", "inplace"]
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+        super().__init__()
+        for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
+            if (min_value if old == "min_value" else max_value) is not None:
+                warnings.warn(
+                    f"keyword argument `{old}` is deprecated and rename to `{new}`",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError(
+                f"max_val must be larger than min_val, got max_val={self.max_val}, "
+                f"min_val={self.min_val}"
+            )
+
+    def forward(self, input):
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self):
+        place = ", inplace=True" if self.inplace else ""
+        return f"min_val={self.min_val}, max_val={self.max_val}{place}"
+
+
+class RReLU(Module):
+    """x above 0; below, a slope drawn from [lower, upper] in training, their mean otherwise."""
+
+    __constants__ = ["lower", "upper", "inplace"]
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        place = ", inplace=True" if self.inplace else ""
+        return f"lower={self.lower}, upper={self.upper}{place}"
+
+
 class Softmax2d(Module):
     """Softmax over channels of (N, C, H, W) or (C, H, W)."""
 
@@ -152,4 +205,136 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-__all__ += ["Tanh", "Sigmoid", "Softmax2d"]
+class MultiheadAttention(Module):
+    """Attention in several subspaces at once: projects query, key and value, attends in each head,
+    joins the heads and projects again."""
+
+    __constants__ = ["batch_first"]
+
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
+                f"num_heads={num_heads} instead"
+            )
+        options = {"device": device, "dtype": dtype}
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        self._register_projections(bias, options)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **options)
+        if add_bias_kv:
+            self.bias_k = Parameter(torch.empty((1, 1, embed_dim), **options))
+            self.bias_v = Parameter(torch.empty((1, 1, embed_dim), **options))
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _register_projections(self, bias, options):
+        """One weight for all three inputs when they have one width, else three."""
+        width = self.embed_dim
+        separate = {
+            "q_proj_weight": (width, width),
+            "k_proj_weight": (width, self.kdim),
+            "v_proj_weight": (width, self.vdim),
+        }
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = Parameter(torch.empty((3 * width, width), **options))
+            for name in separate:
+                self.register_parameter(name, None)
+        else:
+            for name, shape in separate.items():
+                setattr(self, name, Parameter(torch.empty(shape, **options)))
+            self.register_parameter("in_proj_weight", None)
+        if bias:
+            self.in_proj_bias = Parameter(torch.empty(3 * width, **options))
+        else:
+            self.register_parameter("in_proj_bias", None)
+
+    def _reset_parameters(self):
+        init = torch.nn.init
+        if self._qkv_same_embed_dim:
+            init.xavier_uniform_(self.in_proj_weight)
+        else:
+            for weight in (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            init.xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            init.xavier_normal_(self.bias_v)
+
+    def __setstate__(self, state):
+        # Modules pickled by old versions had one width only and did not say so.
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
+
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
+        swap = self.batch_first and query.dim() == 3
+        if swap:
+            # The same tensor stays the same tensor, so that its projections are made in one go.
+            swapped = {id(t): t.transpose(0, 1) for t in (query, key, value)}
+            query, key, value = (swapped[id(t)] for t in (query, key, value))
+        output, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        return (output.transpose(0, 1) if swap else output), weights
+
+
+__all__ += ["Tanh", "Sigmoid", "Softmax2d", "Hardtanh", "RReLU", "MultiheadAttention"]

@@ -41,13 +41,12 @@ class Unflatten(Module):
     def _require_named(self, sizes):
         if not isinstance(sizes, tuple):
             raise TypeError(
-                "unflattened_size must be a tuple of tuples, but found type "
-                f"{type(sizes).__name__}"
+                f"unflattened_size must be a tuple of tuples, but found type {type(sizes).__name__}"
             )
         for i, element in enumerate(sizes):
             if not isinstance(element, tuple):
                 raise TypeError(
-                    f"unflattened_size must be tuple of tuples, but found element of type "
+                    "unflattened_size must be tuple of tuples, but found element of type "
                     f"{type(element).__name__} at pos {i}"
                 )
 

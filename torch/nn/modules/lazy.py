@@ -5,15 +5,17 @@ the module into its ordinary class."""
 import itertools
 import warnings
 
+from torch.nn.modules.module import Module
 from torch.nn.parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
 
 
-class LazyModuleMixin:
+class LazyModuleMixin(Module):
     """Goes before the ordinary class among the bases. The subclass defines
     `initialize_parameters(*args, **kwargs)`, called with the arguments of the first forward, and
-    `cls_to_become`, the class the module then has."""
+    `cls_to_become`, the class the module then has. A Module itself, because Python changes an
+    object's class only between classes with a common base of the same layout."""
 
     cls_to_become = None
 
@@ -63,9 +65,7 @@ class LazyModuleMixin:
     def _infer_parameters(self, module, args, kwargs=None):
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
-            raise RuntimeError(
-                f"module {self._get_name()} has not been fully initialized"
-            )
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
         module._initialize_hook.remove()
         module._load_hook.remove()
         delattr(module, "_initialize_hook")

@@ -4,9 +4,10 @@
 
 #define CRESSET_FORALL_ACTIVATION_TABLES(X)                                                        \
   X(Gelu)                                                                                          \
-  X(GeluTanh) X(GeluBackward) X(GeluTanhBackward) X(EluBackward) X(EluBackwardFromResult)          \
-      X(LeakyReluBackward) X(LogSigmoid) X(LogSigmoidBackward) X(LogitBackward) X(Glu) X(GluGate)  \
-          X(PreluSlope) X(PreluInput)
+  X(GeluTanh)                                                                                      \
+  X(GeluBackward) X(GeluTanhBackward) X(EluBackward) X(EluBackwardFromResult) X(LeakyReluBackward) \
+      X(LogSigmoid) X(LogSigmoidBackward) X(LogitBackward) X(Glu) X(GluGate) X(PreluSlope)         \
+          X(PreluInput)
 
 #define CRESSET_DECLARE_ACTIVATION(Name) extern const LoopTable activation_##Name;
 namespace at::native::base {

@@ -4,8 +4,9 @@
 
 #define CRESSET_FORALL_LOSS_TABLES(X)                                                              \
   X(Mse)                                                                                           \
-  X(MseBackward) X(SmoothL1) X(SmoothL1Backward) X(Huber) X(HuberBackward) X(SoftMargin)           \
-      X(SoftMarginBackward) X(Bce) X(BceBackward) X(BceLogits) X(BceLogitsWeighted)
+  X(MseBackward)                                                                                   \
+  X(SmoothL1) X(SmoothL1Backward) X(Huber) X(HuberBackward) X(SoftMargin) X(SoftMarginBackward)    \
+      X(Bce) X(BceBackward) X(BceLogits) X(BceLogitsWeighted)
 
 #define CRESSET_DECLARE_LOSS(Name) extern const LoopTable loss_##Name;
 namespace at::native::base {

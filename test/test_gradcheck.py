@@ -1,0 +1,341 @@
+"""gradcheck finds wrong gradients and accepts right ones; torch.autograd.functional against closed forms;
+checkpointing against plain runs."""
+
+import pytest
+
+import torch
+from torch.autograd import Function, functional, gradcheck, gradgradcheck
+from torch.autograd.gradcheck import GradcheckError
+from torch.utils import checkpoint as ckpt
+
+
+def leaf(*shape, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, requires_grad=True)
+
+
+class WrongCube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2.9 * g * x**2
+
+
+# ---- gradcheck ------------------------------------------------------------------------------------------------
+
+MODES = pytest.mark.parametrize("fast_mode", [False, True])
+
+
+@MODES
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * x,
+        lambda x: x.exp() / (1 + x * x),
+        lambda x: x @ x.mT,
+        lambda x: (x.sum(0), x.mean()),
+        lambda x: x.abs(),
+    ],
+)
+def test_right_gradients_pass(function, dtype, fast_mode):
+    a = leaf(3, 2, dtype=dtype)
+    assert gradcheck(function, (a,), fast_mode=fast_mode)
+    assert gradgradcheck(function, (a,), fast_mode=fast_mode)
+
+
+@MODES
+def test_real_function_of_complex_input_and_complex_of_real(fast_mode):
+    c = leaf(3, dtype=torch.complex128)
+    assert gradcheck(lambda z: torch.view_as_real(z).sum(0), (c,), fast_mode=fast_mode)
+    assert gradcheck(lambda x: x * (1 + 2j), (leaf(3),), fast_mode=fast_mode)
+
+
+@MODES
+def test_wrong_gradient_raises(fast_mode):
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradcheck(WrongCube.apply, (leaf(3),), fast_mode=fast_mode)
+    assert not gradcheck(WrongCube.apply, (leaf(3),), fast_mode=fast_mode, raise_exception=False)
+
+
+def test_wrong_second_gradient_raises():
+    class WrongTwice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * (3 * x.detach() * x)
+
+    assert gradcheck(WrongTwice.apply, (leaf(3),))
+    with pytest.raises(GradcheckError):
+        gradgradcheck(WrongTwice.apply, (leaf(3),))
+
+
+def test_gradient_not_multiplied_by_grad_output_raises():
+    class Constant(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.new_ones(3) + 0 * g
+
+    with pytest.raises(GradcheckError):
+        gradcheck(Constant.apply, (leaf(3),))
+
+
+def test_nondeterministic_backward_raises():
+    class Noisy(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2 * (1 + 1e-8 * torch.rand((), dtype=torch.float64))
+
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(Noisy.apply, (leaf(3),))
+    assert gradcheck(Noisy.apply, (leaf(3),), nondet_tol=1e-6)
+
+
+def test_inputs_without_gradient_raise():
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda x: x, (torch.ones(3),))
+
+
+def test_single_precision_warns():
+    with pytest.warns(UserWarning, match="not a double precision"):
+        gradcheck(lambda x: x * 2, (leaf(2, dtype=torch.float32),), atol=1e-2, eps=1e-2)
+
+
+def test_overlapping_input_raises():
+    a = torch.randn(1, dtype=torch.float64).expand(3).requires_grad_()
+    with pytest.raises(RuntimeError, match="stride 0"):
+        gradcheck(lambda x: x * 2, (a,))
+
+
+def test_non_contiguous_and_several_inputs():
+    a = torch.randn(3, 4, dtype=torch.float64).t().requires_grad_()
+    assert gradcheck(lambda x, n, y: (x * y, x.sum() * n), (a, 3, leaf(4, 3)))
+
+
+# ---- functional -----------------------------------------------------------------------------------------------
+
+
+def test_jacobian_of_product():
+    a, b = torch.randn(3), torch.randn(3)
+    da, db = functional.jacobian(lambda x, y: x * y, (a, b))
+    assert torch.allclose(da, torch.diag(b)) and torch.allclose(db, torch.diag(a))
+
+
+def test_jacobian_of_several_outputs():
+    a = torch.randn(2, 3)
+    square, total = functional.jacobian(lambda x: (x * x, x.sum()), a)
+    assert square.shape == (2, 3, 2, 3) and torch.equal(total, torch.ones(2, 3))
+    assert torch.allclose(square.reshape(6, 6), torch.diag(2 * a.reshape(-1)))
+
+
+def test_jacobian_of_independent_output():
+    a = torch.randn(3)
+    assert torch.equal(functional.jacobian(lambda x: torch.ones(2), a), torch.zeros(2, 3))
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        functional.jacobian(lambda x: torch.ones(2), a, strict=True)
+
+
+def test_jacobian_can_be_differentiated():
+    a = torch.randn(3, requires_grad=True)
+    functional.jacobian(lambda x: x**3, a, create_graph=True).sum().backward()
+    assert torch.allclose(a.grad, 6 * a.detach())
+
+
+def test_hessian_of_cubic():
+    a = torch.randn(3)
+    assert torch.allclose(functional.hessian(lambda x: (x**3).sum(), a), torch.diag(6 * a))
+
+
+def test_hessian_of_two_inputs():
+    a, b = torch.randn(2), torch.randn(2)
+    ((aa, ab), (ba, bb)) = functional.hessian(lambda x, y: (x * x * y).sum(), (a, b))
+    assert torch.allclose(aa, torch.diag(2 * b)) and torch.allclose(ab, torch.diag(2 * a))
+    assert torch.allclose(ba, ab.t()) and torch.equal(bb, torch.zeros(2, 2))
+
+
+def test_products_agree_with_matrices():
+    matrix = torch.randn(4, 3)
+    a, u, v = torch.randn(3), torch.randn(4), torch.randn(3)
+    out, left = functional.vjp(lambda x: matrix @ x, a, u)
+    assert torch.allclose(out, matrix @ a) and torch.allclose(left, u @ matrix, atol=1e-6)
+    out, right = functional.jvp(lambda x: matrix @ x, a, v)
+    assert torch.allclose(out, matrix @ a) and torch.allclose(right, matrix @ v, atol=1e-6)
+
+    def scalar(x):
+        return ((matrix @ x) ** 3).sum()
+
+    hessian = functional.hessian(scalar, a)
+    assert torch.allclose(functional.hvp(scalar, a, v)[1], hessian @ v, atol=1e-4)
+    assert torch.allclose(functional.vhp(scalar, a, v)[1], v @ hessian, atol=1e-4)
+
+
+def test_product_with_vector_of_wrong_size_raises():
+    with pytest.raises(RuntimeError, match="v has invalid size"):
+        functional.vjp(lambda x: x * 2, torch.randn(3), torch.randn(2))
+    with pytest.raises(TypeError, match="must be either a Tensor or a tuple of Tensors"):
+        functional.vjp(lambda x: x * 2, 3)
+
+
+# ---- checkpoint -----------------------------------------------------------------------------------------------
+
+KINDS = pytest.mark.parametrize("use_reentrant", [False, True])
+
+
+def network(weights, calls=None):
+    def run(x):
+        if calls is not None:
+            calls.append(1)
+        for w in weights:
+            x = torch.tanh(x @ w)
+        return x
+
+    return run
+
+
+@KINDS
+def test_checkpoint_gives_the_same_gradients(use_reentrant):
+    weights = [leaf(4, 4) for _ in range(3)]
+    x = leaf(2, 4)
+    network(weights)(x).sum().backward()
+    expected = [w.grad for w in weights] + [x.grad]
+    for t in (*weights, x):
+        t.grad = None
+    calls = []
+    ckpt.checkpoint(network(weights, calls), x, use_reentrant=use_reentrant).sum().backward()
+    assert len(calls) == 2
+    assert all(torch.equal(a, b.grad) for a, b in zip(expected, (*weights, x)))
+
+
+@KINDS
+def test_checkpoint_replays_random_numbers(use_reentrant):
+    drawn = []
+
+    def run(x):
+        noise = torch.rand(3, dtype=torch.float64)
+        drawn.append(noise)
+        return x * noise
+
+    x = leaf(3)
+    y = ckpt.checkpoint(run, x, use_reentrant=use_reentrant)
+    after = torch.rand(1)
+    y.sum().backward()
+    if len(drawn) == 2:
+        assert torch.equal(drawn[0], drawn[1])
+    assert torch.equal(x.grad, drawn[0]) and after is not None
+
+
+def test_checkpoint_saves_nothing_inside():
+    saved = []
+    w = leaf(4, 4)
+    x = leaf(2, 4)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        ckpt.checkpoint(network([w] * 10), x, use_reentrant=False)
+    assert len(saved) <= 2
+
+
+def test_nested_checkpoints_give_the_same_gradients():
+    w = leaf(4, 4)
+    x = leaf(2, 4)
+    (expected,) = torch.autograd.grad(network([w] * 4)(x).sum(), w)
+
+    def outer(t):
+        t = ckpt.checkpoint(network([w] * 2), t, use_reentrant=False)
+        return ckpt.checkpoint(network([w] * 2), t, use_reentrant=False)
+
+    (got,) = torch.autograd.grad(ckpt.checkpoint(outer, x, use_reentrant=False).sum(), w)
+    assert torch.equal(expected, got)
+
+
+def test_checkpoint_allows_second_derivatives_and_retained_graphs():
+    a = leaf(3)
+    y = ckpt.checkpoint(lambda x: x**3, a, use_reentrant=False).sum()
+    (g,) = torch.autograd.grad(y, a, create_graph=True)
+    (gg,) = torch.autograd.grad(g.sum(), a)
+    assert torch.allclose(gg, 6 * a.detach())
+    y.backward()
+    assert torch.allclose(a.grad, 3 * a.detach() ** 2)
+
+
+def test_checkpoint_of_changing_function_raises():
+    sizes = iter([3, 4])
+
+    def run(x):
+        n = next(sizes)
+        return (x.sum() * torch.ones(n, dtype=torch.float64)).exp().sum()
+
+    y = ckpt.checkpoint(run, leaf(2), use_reentrant=False)
+    with pytest.raises(ckpt.CheckpointError, match="different metadata"):
+        y.backward()
+
+
+def test_checkpoint_with_fewer_tensors_raises():
+    depth = iter([3, 1])
+
+    def run(x):
+        for _ in range(next(depth)):
+            x = x.exp()
+        return x.sum()
+
+    y = ckpt.checkpoint(run, leaf(2), use_reentrant=False)
+    with pytest.raises(ckpt.CheckpointError, match="A different number of tensors was saved"):
+        y.backward()
+
+
+def test_checkpoint_without_choice_warns():
+    with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
+        ckpt.checkpoint(lambda x: x * 2, leaf(2))
+
+
+@KINDS
+def test_checkpoint_sequential_gives_the_same_gradients(use_reentrant):
+    w = leaf(4, 4)
+    x = leaf(2, 4)
+    layers = [lambda t: torch.tanh(t @ w)] * 5
+    (expected,) = torch.autograd.grad(network([w] * 5)(x).sum(), w)
+    ckpt.checkpoint_sequential(layers, 2, x, use_reentrant=use_reentrant).sum().backward()
+    assert torch.allclose(w.grad, expected)
+
+
+def test_checkpoint_keyword_arguments():
+    a, b = leaf(3), leaf(3)
+    ckpt.checkpoint(lambda x, *, y: x * y, a, y=b, use_reentrant=False).sum().backward()
+    assert torch.equal(a.grad, b.detach()) and torch.equal(b.grad, a.detach())
+
+
+def test_selective_checkpoint_keeps_products():
+    products = []
+    w = leaf(4, 4)
+    x = leaf(2, 4)
+    (expected,) = torch.autograd.grad(network([w] * 3)(x).sum(), w)
+
+    def policy(context, op, *args, **kwargs):
+        if op is torch.ops.aten.mm.default:
+            products.append(context.is_recompute)
+            return ckpt.CheckpointPolicy.MUST_SAVE
+        return ckpt.CheckpointPolicy.PREFER_RECOMPUTE
+
+    y = ckpt.checkpoint(
+        network([w] * 3),
+        x,
+        use_reentrant=False,
+        context_fn=lambda: ckpt.create_selective_checkpoint_contexts(policy),
+    )
+    (got,) = torch.autograd.grad(y.sum(), w)
+    assert torch.allclose(expected, got) and True in products and False in products

@@ -1,0 +1,592 @@
+"""torch.save and torch.load: what goes in comes out, in every dtype, with shared memory still
+shared; where files go; and what remains on the disk when writing fails."""
+
+import collections
+import copy
+import errno
+import io
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+import torch
+from torch import serialization
+from torch._serialization import atomic_file
+from torch.serialization import CheckpointError, load_safetensors, save_safetensors
+
+DTYPES = [
+    name
+    for name in (
+        "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+        "complex32 complex64 complex128 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz"
+    ).split()
+    if hasattr(torch, name)
+]
+
+
+def round_trip(value, **options):
+    """The value after a visit to a file in memory."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer, **options)
+    buffer.seek(0)
+    return torch.load(buffer)
+
+
+def raw(tensor):
+    """The bytes of a tensor's elements."""
+    if tensor.numel() == 0:
+        return b""
+    return bytes(tensor.contiguous().view(-1).view(torch.uint8).tolist())
+
+
+def sample(dtype):
+    """Twelve elements of a dtype."""
+    pattern = bytes(i % 2 for i in range(12)) if dtype == "bool" else bytes(range(12 * 16))
+    kind = getattr(torch, dtype)
+    return torch.frombuffer(bytearray(pattern), dtype=kind, count=12).clone().reshape(3, 4)
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensor_of_each_dtype_keeps_its_bits(dtype, zipped):
+    tensor = sample(dtype)
+    found = round_trip(tensor, _use_new_zipfile_serialization=zipped)
+    assert found.dtype is tensor.dtype
+    assert found.shape == tensor.shape and found.stride() == tensor.stride()
+    assert raw(found) == raw(tensor)
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_views_of_one_storage_share_it_after_loading(zipped):
+    base = torch.arange(20.0)
+    found = round_trip(
+        {"base": base, "row": base[4:8], "grid": base.view(4, 5).t(), "same": base},
+        _use_new_zipfile_serialization=zipped,
+    )
+    found["base"][5] = 100
+    assert found["row"].tolist() == [4, 100, 6, 7]
+    assert found["grid"][0, 1] == 100
+    assert found["same"] is found["base"]
+    assert found["grid"].stride() == (1, 5)
+
+
+def test_memory_is_written_once_for_all_of_its_views():
+    base = torch.zeros(1000)
+    buffer = io.BytesIO()
+    torch.save([base, base[:10], base.view(10, 100)], buffer)
+    assert len(zipfile.ZipFile(buffer).namelist()) == 7
+    assert len(buffer.getvalue()) < 6000
+
+
+def test_views_as_different_dtypes_are_refused_when_saving():
+    base = torch.zeros(4)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        torch.save([base, base.view(torch.int32)], io.BytesIO())
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_nested_containers_keep_types_and_order(protocol):
+    value = {
+        "list": [1, -5, 2**40, 2**100, 2.5, float("inf"), 1j, True, None, "text", "\u00e9\u4e2d"],
+        "tuple": (1, (2, (3, [4]))),
+        "set": {1, "a", (1, 2)},
+        "frozenset": frozenset([1, 2]),
+        "bytes": b"\x00\xffabc",
+        "bytearray": bytearray(b"xyz"),
+        "ordered": collections.OrderedDict([("z", 1), ("a", 2)]),
+        "counter": collections.Counter("hello"),
+        1: {2.5: {None: {(1, "k"): torch.float16}}},
+        "size": torch.Size([2, 3]),
+        "device": torch.device("cuda:1"),
+        "empty": [[], {}, (), set(), ""],
+        "layout": torch.strided,
+        torch.int8: "key",
+    }
+    found = round_trip(value, pickle_protocol=protocol)
+    assert found == value
+    assert list(found) == list(value)
+    assert list(found["ordered"]) == ["z", "a"]
+    assert type(found["counter"]) is collections.Counter
+    assert type(found["size"]) is torch.Size
+
+
+def test_shared_and_recursive_containers_keep_their_identity():
+    inner = [1]
+    value = {"a": inner, "b": inner}
+    value["self"] = value
+    found = round_trip(value)
+    assert found["a"] is found["b"]
+    assert found["self"] is found
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1, 1, 1)])
+def test_shapes_with_few_elements(shape):
+    found = round_trip(torch.ones(shape))
+    assert found.shape == shape
+    assert found.tolist() == torch.ones(shape).tolist()
+
+
+def test_expanded_tensor_keeps_its_zero_stride():
+    found = round_trip(torch.tensor([1.0, 2.0]).expand(3, 2))
+    assert found.stride() == (0, 1)
+    assert found.untyped_storage().nbytes() == 8
+
+
+def test_conjugate_and_negative_bits():
+    tensor = torch.tensor([1 + 2j, 3 - 4j])
+    found = round_trip([tensor.conj(), torch._neg_view(tensor.real.clone())])
+    assert found[0].is_conj() and found[0].tolist() == [1 - 2j, 3 + 4j]
+    assert found[1].is_neg() and found[1].tolist() == [-1, -3]
+
+
+def test_parameters_gradient_flags_and_attributes():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    marked = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+    marked.note = "kept"
+    leaf = torch.zeros(2, requires_grad=True)
+    tagged = torch.zeros(2)
+    tagged.tag = [1, 2]
+    found = round_trip([parameter, marked, leaf, tagged])
+    assert type(found[0]) is torch.nn.Parameter and found[0].requires_grad
+    assert type(found[1]) is torch.nn.Parameter and not found[1].requires_grad
+    assert found[1].note == "kept"
+    assert type(found[2]) is torch.Tensor and found[2].requires_grad
+    assert found[3].tag == [1, 2]
+
+
+def test_meta_tensors_keep_their_geometry():
+    found = round_trip(torch.empty(3, 4, device="meta").t())
+    assert found.device.type == "meta"
+    assert found.shape == (4, 3) and found.stride() == (1, 4)
+
+
+def test_storages_come_back_as_typed_storages():
+    found = round_trip([torch.arange(3.0).storage(), torch.arange(3).untyped_storage()])
+    assert found[0].dtype is torch.float32 and found[0].tolist() == [0, 1, 2]
+    assert found[1].dtype is torch.uint8 and found[1].nbytes() == 24
+
+
+def test_state_dict_keeps_its_metadata():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
+    state = model.state_dict()
+    found = round_trip(state)
+    assert type(found) is collections.OrderedDict
+    assert found._metadata == state._metadata
+    other = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
+    other.load_state_dict(found)
+    for mine, theirs in zip(model.parameters(), other.parameters()):
+        assert torch.equal(mine, theirs)
+
+
+def test_random_state_survives():
+    torch.manual_seed(5)
+    state = round_trip(torch.get_rng_state())
+    first = torch.rand(4)
+    torch.set_rng_state(state)
+    assert torch.equal(torch.rand(4), first)
+
+
+class Point:
+    """A class of the program."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+
+class Slotted:
+    """A class without __dict__."""
+
+    __slots__ = ("left", "right")
+
+
+def test_classes_load_only_when_they_are_allowed():
+    buffer = io.BytesIO()
+    torch.save([Point(3)], buffer)
+    buffer.seek(0)
+    with pytest.raises(CheckpointError, match="Unsupported global.*Point"):
+        torch.load(buffer)
+    assert isinstance(CheckpointError("x"), (pickle.UnpicklingError, RuntimeError))
+    buffer.seek(0)
+    with serialization.safe_globals([Point]):
+        assert torch.load(buffer) == [Point(3)]
+    buffer.seek(0)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(buffer)
+    buffer.seek(0)
+    assert torch.load(buffer, weights_only=False) == [Point(3)]
+
+
+def test_safe_globals_are_listed_and_cleared():
+    before = serialization.get_safe_globals()
+    try:
+        serialization.add_safe_globals([Point, (Point, "old.module.Point")])
+        assert Point in serialization.get_safe_globals()
+        assert (Point, "old.module.Point") in serialization.get_safe_globals()
+        serialization.clear_safe_globals()
+        assert serialization.get_safe_globals() == []
+        with pytest.raises(TypeError, match="classes or functions"):
+            serialization.add_safe_globals([3])
+    finally:
+        serialization.clear_safe_globals()
+        serialization.add_safe_globals(before)
+
+
+def test_allowed_class_with_slots():
+    value = Slotted()
+    value.left, value.right = 1, [2]
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    buffer.seek(0)
+    with serialization.safe_globals([Slotted]):
+        found = torch.load(buffer)
+    assert (found.left, found.right) == (1, [2])
+
+
+def test_names_that_would_be_refused_are_listed(tmp_path):
+    torch.save({"a": Point(1), "b": torch.ones(2)}, tmp_path / "x.pt")
+    found = serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x.pt")
+    assert found == [f"{Point.__module__}.Point"]
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def test_layout_of_the_archive(tmp_path):
+    path = tmp_path / "model.v1.pt"
+    torch.save({"a": torch.arange(5), "b": torch.ones(3)}, path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == [
+            f"model.v1/{name}"
+            for name in (
+                "data.pkl",
+                ".format_version",
+                ".storage_alignment",
+                "byteorder",
+                "data/0",
+                "data/1",
+                "version",
+                ".data/serialization_id",
+            )
+        ]
+        assert archive.read("model.v1/version") == b"3\n"
+        assert archive.read("model.v1/byteorder") == b"little"
+        for info in archive.infolist():
+            with path.open("rb") as file:
+                file.seek(info.header_offset)
+                header = struct.unpack("<4s5H3I2H", file.read(30))
+            assert (info.header_offset + 30 + header[-2] + header[-1]) % 64 == 0
+
+
+def test_saving_the_same_twice_gives_the_same_bytes():
+    first, second = io.BytesIO(), io.BytesIO()
+    value = {"a": torch.arange(5), "b": [1, 2]}
+    torch.save(value, first)
+    torch.save(copy.deepcopy(value), second)
+    assert first.getvalue() == second.getvalue()
+
+
+def test_mapped_storages_are_private_and_keep_the_file_as_it_is(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.arange(100.0), "b": torch.ones(3)}, path)
+    before = path.read_bytes()
+    found = torch.load(path, mmap=True)
+    assert found["a"].tolist() == list(range(100))
+    found["a"].add_(1)
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match="file path"):
+        torch.load(io.BytesIO(before), mmap=True)
+
+
+def test_map_location_in_its_forms(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save([torch.arange(3.0), torch.arange(3.0)[1:]], path)
+    seen = []
+
+    def note(storage, location):
+        seen.append((type(storage).__name__, location))
+
+    assert torch.load(path, map_location="meta")[1].device.type == "meta"
+    assert torch.load(path, map_location=torch.device("cpu"))[0].tolist() == [0, 1, 2]
+    assert torch.load(path, map_location={"cpu": "meta"})[0].device.type == "meta"
+    assert torch.load(path, map_location=note)[0].tolist() == [0, 1, 2]
+    assert seen == [("UntypedStorage", "cpu")]
+    with pytest.raises(RuntimeError, match="don't know how to restore"):
+        torch.load(path, map_location="nowhere")
+    with pytest.raises(TypeError, match="map_location"):
+        torch.load(path, map_location=5)
+
+
+def test_location_of_an_absent_device_is_explained(tmp_path):
+    if getattr(torch, "cuda", None) is not None and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    torch.save(torch.ones(2), tmp_path / "x.pt")
+    with pytest.raises(RuntimeError, match="torch.cuda.is_available\\(\\) is False"):
+        torch.load(tmp_path / "x.pt", map_location="cuda:0")
+
+
+def test_flipped_bit_in_the_data_is_noticed(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(1000.0), path)
+    data = bytearray(path.read_bytes())
+    data[2000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match="checksum"):
+        torch.load(path)
+
+
+def test_checksums_can_be_left_out():
+    serialization.set_crc32_options(False)
+    try:
+        buffer = io.BytesIO()
+        torch.save(torch.arange(4), buffer)
+    finally:
+        serialization.set_crc32_options(True)
+    assert all(info.CRC == 0 for info in zipfile.ZipFile(buffer).infolist())
+    buffer.seek(0)
+    assert torch.load(buffer).tolist() == [0, 1, 2, 3]
+
+
+def test_objects_one_after_another_in_a_legacy_stream():
+    buffer = io.BytesIO()
+    for value in (torch.arange(3), {"b": torch.ones(2)}, "end"):
+        torch.save(value, buffer, _use_new_zipfile_serialization=False)
+    buffer.seek(0)
+    assert torch.load(buffer).tolist() == [0, 1, 2]
+    assert torch.load(buffer)["b"].tolist() == [1, 1]
+    assert torch.load(buffer) == "end"
+
+
+def test_archive_behind_other_bytes_in_a_stream():
+    buffer = io.BytesIO(b"header")
+    buffer.seek(6)
+    torch.save(torch.arange(3), buffer)
+    buffer.seek(6)
+    assert torch.load(buffer).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda p: torch.load(p / "absent.pt"), FileNotFoundError, "absent.pt"),
+        (lambda p: torch.load(5), AttributeError, "seekable"),
+        (lambda p: torch.save(1, 5), AttributeError, "'write' attribute"),
+        (lambda p: torch.save(1, p / "no" / "x.pt"), RuntimeError, "Parent directory"),
+        (lambda p: torch.save(lambda: 1, p / "x.pt"), (AttributeError, pickle.PicklingError), ""),
+        (
+            lambda p: torch.load(p / "x", pickle_module=pickle, weights_only=True),
+            RuntimeError,
+            "explicit pickle_module",
+        ),
+        (lambda p: torch.load(p / "x", bogus=1), TypeError, "bogus"),
+    ],
+)
+def test_wrong_arguments(call, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        call(tmp_path)
+
+
+def test_file_of_another_kind_is_named(tmp_path):
+    save_safetensors({"a": torch.ones(2)}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match="safetensors file"):
+        torch.load(tmp_path / "x.safetensors")
+    (tmp_path / "p.pt").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(CheckpointError, match="Git LFS"):
+        torch.load(tmp_path / "p.pt")
+
+
+# ---- writing that fails -------------------------------------------------------------------------
+
+
+class FailingFile:
+    """A file whose k-th write fails as on a full disk."""
+
+    def __init__(self, file, allowed):
+        self._file, self._allowed = file, allowed
+
+    def write(self, data):
+        """Writes, or raises when the allowance is used up."""
+        self._allowed -= 1
+        if self._allowed < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._file.write(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self._file.close()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_failing_write_leaves_the_old_file(zipped, tmp_path, monkeypatch):
+    path = tmp_path / "x.pt"
+    torch.save({"v": torch.zeros(100)}, path)
+    original = atomic_file.open_for_writing
+    failures = 0
+    for allowed in range(60):
+        monkeypatch.setattr(
+            atomic_file,
+            "open_for_writing",
+            lambda *args, allowed=allowed: FailingFile(original(*args), allowed),
+        )
+        try:
+            torch.save({"v": torch.ones(100)}, path, _use_new_zipfile_serialization=zipped)
+        except OSError:
+            failures += 1
+            assert torch.load(path)["v"].sum() == 0
+            assert os.listdir(tmp_path) == ["x.pt"]
+        else:
+            break
+    assert failures >= 10
+    assert torch.load(path)["v"].sum() == 100
+
+
+@pytest.mark.parametrize("step", ["fsync", "rename"])
+def test_failing_flush_or_rename_leaves_the_old_file(step, tmp_path, monkeypatch):
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(3), path)
+
+    def fail(*args):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(atomic_file, step, fail)
+    with pytest.raises(OSError, match="Input/output"):
+        torch.save(torch.ones(3), path)
+    assert torch.load(path).tolist() == [0, 0, 0]
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_object_that_cannot_be_pickled_touches_nothing(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(3), path)
+    before = path.stat()
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        torch.save([torch.ones(3), lambda: 1], path)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_link_is_followed_and_permissions_stay(tmp_path):
+    target = tmp_path / "target.pt"
+    torch.save(1, target)
+    os.chmod(target, 0o640)
+    link = tmp_path / "link.pt"
+    link.symlink_to(target)
+    torch.save(2, link)
+    assert link.is_symlink()
+    assert torch.load(target) == 2
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+KILLED = """
+import sys, torch
+value = torch.full((200_000,), 1.0)
+print("ready", flush=True)
+while True:
+    value += 1
+    torch.save({"v": value, "sum": float(value[0])}, sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_killed_saves_leave_a_file_that_loads(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({"v": torch.ones(200_000), "sum": 1.0}, path)
+    for round_number in range(12):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        process.stdout.readline()
+        try:
+            process.wait(0.02 + 0.017 * round_number)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        found = torch.load(path)
+        assert bool((found["v"] == found["sum"]).all())
+
+
+# ---- safetensors --------------------------------------------------------------------------------
+
+
+def _safetensors(header, data=b"", length=None):
+    raw_header = header if isinstance(header, bytes) else header.encode()
+    return struct.pack("<Q", len(raw_header) if length is None else length) + raw_header + data
+
+
+def test_safetensors_round_trip(tmp_path):
+    names = "bool uint8 int16 int64 float16 bfloat16 float32 float64 uint16 uint32 uint64"
+    tensors = {name: sample(name) for name in names.split()}
+    tensors["empty"] = torch.empty(0, 3)
+    tensors["scalar"] = torch.tensor(2.5)
+    tensors["turned"] = torch.arange(6.0).view(2, 3).t()
+    save_safetensors(tensors, tmp_path / "x.safetensors", {"format": "pt"})
+    found, metadata = load_safetensors(tmp_path / "x.safetensors", return_metadata=True)
+    assert metadata == {"format": "pt"}
+    assert set(found) == set(tensors)
+    for key, tensor in tensors.items():
+        assert found[key].dtype is tensor.dtype and found[key].shape == tensor.shape
+        assert raw(found[key]) == raw(tensor)
+
+
+F32 = '{"a":{"dtype":"F32","shape":[%s],"data_offsets":[%s]}}'
+SAFETENSORS = {
+    "too short": b"\0\0\0",
+    "header longer than the file": _safetensors("{}", length=1000),
+    "header of 2^63 bytes": _safetensors("{}", length=1 << 63),
+    "header that is no JSON": _safetensors("{nonsense"),
+    "header that is a list": _safetensors("[]"),
+    "header with a space first": _safetensors(" {}"),
+    "not UTF-8": _safetensors(b'{"\xff":1}'),
+    "name twice": _safetensors(F32[:-1] % ("0", "0,0") + "," + F32[1:] % ("0", "0,0")),
+    "hole": _safetensors(F32 % ("1", "4,8"), b"\0" * 8),
+    "bytes left over": _safetensors(F32 % ("1", "0,4"), b"\0" * 8),
+    "data missing": _safetensors(F32 % ("2", "0,8"), b"\0" * 4),
+    "shape larger than the data": _safetensors(F32 % ("2", "0,4"), b"\0" * 4),
+    "shape that overflows": _safetensors(
+        F32 % ("4294967296,4294967296,4294967296", "0,4"), b"\0" * 4
+    ),
+    "negative size": _safetensors(F32 % ("-1", "0,4"), b"\0" * 4),
+    "size that is a fraction": _safetensors(F32 % ("1.0", "0,4"), b"\0" * 4),
+    "offsets in reverse": _safetensors(F32 % ("1", "4,0"), b"\0" * 4),
+    "one offset": _safetensors(F32 % ("1", "4"), b"\0" * 4),
+    "unknown dtype": _safetensors(F32.replace("F32", "F99") % ("1", "0,4"), b"\0" * 4),
+    "too many dimensions": _safetensors(F32 % (",".join("1" * 65), "0,4"), b"\0" * 4),
+    "metadata that is no text": _safetensors('{"__metadata__":{"a":1}}'),
+    "boolean bytes": _safetensors(F32.replace("F32", "BOOL") % ("1", "0,1"), b"\x02"),
+    "deep JSON": _safetensors('{"a":' + "[" * 100_000 + "]" * 100_000 + "}"),
+    "overlap": _safetensors(
+        F32[:-1] % ("1", "0,4") + "," + (F32 % ("1", "0,4"))[1:].replace('"a"', '"b"'), b"\0" * 4
+    ),
+}
+
+
+@pytest.mark.parametrize("data", SAFETENSORS.values(), ids=SAFETENSORS.keys())
+def test_damaged_safetensors_are_refused(data):
+    with pytest.raises(CheckpointError):
+        load_safetensors(io.BytesIO(data))
+
+
+def test_safetensors_refuses_what_it_cannot_hold():
+    with pytest.raises(ValueError, match="only tensors"):
+        save_safetensors({"a": 1}, io.BytesIO())
+    with pytest.raises(ValueError, match="cannot be the name"):
+        save_safetensors({3: torch.ones(1)}, io.BytesIO())
+    with pytest.raises(ValueError, match="no code"):
+        save_safetensors({"a": torch.ones(1, dtype=torch.complex128)}, io.BytesIO())

@@ -1,0 +1,85 @@
+"""Limits on gradients: by their norm taken together, or element by element."""
+
+import math
+import warnings
+
+import torch
+
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
+
+
+def _as_list(tensors):
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def _gradients(parameters):
+    return [param.grad for param in _as_list(parameters) if param.grad is not None]
+
+
+def _total_norm(tensors, norm_type, error_if_nonfinite):
+    norm_type = float(norm_type)
+    if not tensors:
+        return torch.tensor(0.0)
+    device = tensors[0].device
+    norms = [torch.linalg.vector_norm(tensor, norm_type).to(device) for tensor in tensors]
+    total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+            "so it cannot be clipped. To disable this error and scale the gradients by the "
+            "non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def _scale_to_norm(grads, max_norm, total_norm):
+    # Multiplying by one where nothing needs clipping costs less than reading the norm back.
+    factor = torch.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+    for grad in grads:
+        grad.mul_(factor.to(grad.device))
+
+
+@torch.no_grad()
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all tensors taken as one vector."""
+    return _total_norm(_as_list(tensors), norm_type, error_if_nonfinite)
+
+
+@torch.no_grad()
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales gradients, whose norm together is total_norm, down to max_norm."""
+    _scale_to_norm(_gradients(parameters), max_norm, total_norm)
+
+
+@torch.no_grad()
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales gradients so that their norm together is at most max_norm; answers what it was."""
+    grads = _gradients(parameters)
+    total = _total_norm(grads, norm_type, error_if_nonfinite)
+    _scale_to_norm(grads, max_norm, total)
+    return total
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The old name of clip_grad_norm_."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@torch.no_grad()
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Limits each element of each gradient to [-clip_value, clip_value]."""
+    bound = float(clip_value)
+    for grad in _gradients(parameters):
+        grad.clamp_(min=-bound, max=bound)

@@ -1,0 +1,34 @@
+"""Parameters as one vector, and back."""
+
+import torch
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def _one_device(params):
+    """Refuses parameters that live on different devices."""
+    devices = {str(param.device) for param in params}
+    if len(devices) > 1:
+        raise TypeError(
+            "Found two parameters on different devices, this is currently not supported."
+        )
+
+
+def parameters_to_vector(parameters):
+    """All parameters, flattened, one after another."""
+    params = list(parameters)
+    _one_device(params)
+    return torch.cat([param.reshape(-1) for param in params])
+
+
+def vector_to_parameters(vec, parameters):
+    """Gives each parameter its slice of the vector, in place of its data."""
+    if not isinstance(vec, torch.Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")
+    params = list(parameters)
+    _one_device(params)
+    start = 0
+    for param in params:
+        count = param.numel()
+        param.data = vec[start : start + count].view_as(param).data
+        start += count

@@ -1,0 +1,112 @@
+"""Schedules made of schedules: one after another (SequentialLR) and all at once."""
+
+from bisect import bisect_right
+
+from torch.optim._lr.base import LRScheduler, set_value
+from torch.optim._lr.plateau import ReduceLROnPlateau
+
+__all__ = ["ChainedScheduler", "SequentialLR"]
+
+
+def _refuse_unfit(owner, schedulers, optimizer):
+    """Every part must belong to the optimizer and step without arguments."""
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{owner} at index {i} should have `optimizer` as its attribute.")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(
+                f"{owner} does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                f"kwargs to be specified when calling `step`, but got one at index {i} in the "
+                "given schedulers sequence."
+            )
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(
+                f"{owner} expects all schedulers to belong to the same optimizer, but got "
+                f"scheduler {type(scheduler).__name__} at index {i} has {scheduler.optimizer}, "
+                f"which is different from {type(optimizer).__name__}."
+            )
+
+
+class _Composite(LRScheduler):
+    """Saving and loading of a schedule that holds others in `_schedulers`."""
+
+    def state_dict(self):
+        """The state of this schedule and, in `_schedulers`, of its parts."""
+        hidden = ("optimizer", "_schedulers")
+        state = {key: value for key, value in self.__dict__.items() if key not in hidden}
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Takes over the state of this schedule and of its parts."""
+        rest = {key: value for key, value in state_dict.items() if key != "_schedulers"}
+        self.__dict__.update(rest)
+        for scheduler, kept in zip(self._schedulers, state_dict["_schedulers"], strict=False):
+            scheduler.load_state_dict(kept)
+
+
+class SequentialLR(_Composite):
+    """Follows one schedule until a milestone, then the next from its beginning."""
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        if len(schedulers) < 1:
+            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
+        _refuse_unfit("SequentialLR", schedulers, optimizer)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than "
+                f"the number of milestone points, but got number of schedulers {len(schedulers)} "
+                f"and the number of milestones to be equal to {len(milestones)}"
+            )
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        # Making the parts has already moved the rates: back to the start, then only the first.
+        for group in optimizer.param_groups:
+            set_value(group, "lr", group["initial_lr"])
+        self.recursive_undo()
+        schedulers[0]._initial_step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def recursive_undo(self, sched=None):
+        """Takes back the step that each part made when it was built."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for part in scheduler._schedulers:
+                self.recursive_undo(part)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
+
+    def step(self):
+        """One step of the schedule whose turn it is."""
+        self.last_epoch += 1
+        turn = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[turn]
+        if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+class ChainedScheduler(_Composite):
+    """Steps several schedules, whose factors multiply."""
+
+    def __init__(self, schedulers, optimizer=None):
+        if len(schedulers) < 1:
+            raise ValueError(
+                "ChainedScheduler expects at least one scheduler to be chained, but got no "
+                "scheduler."
+            )
+        optimizer = optimizer or schedulers[0].optimizer
+        _refuse_unfit("ChainedScheduler", schedulers, optimizer)
+        self._schedulers = schedulers
+        self.optimizer = optimizer
+        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+
+    def step(self):
+        """One step of every schedule."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
