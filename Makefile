@@ -5,6 +5,7 @@
 #
 #   make build        build the library, the Python extension and the C++ tests
 #   make test         everything; make test-quick: without the tests marked slow
+#   make train        train the small GPT of examples/gpt, about two minutes on two cores
 #   make lint         format, ruff, layers, budgets;  make format: rewrite files into the format
 #   make bench PEER=<python with PyTorch>
 #   make sanitize     C++ tests and fuzzed calls under the address and undefined sanitizers
@@ -21,7 +22,7 @@ PY := $(VENV)/bin/python
 export DEBUG USE_CUDA BUILD_TEST MAX_JOBS SANITIZE BUILD PYTHON
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-quick lint format bench sanitize wheel docs clean
+.PHONY: build test test-quick train lint format bench sanitize wheel docs clean
 
 $(VENV)/.stamp-%: tools/build/requirements-%.txt tools/build/setup.sh
 	@tools/build/setup.sh $*
@@ -34,6 +35,9 @@ test: build $(VENV)/.stamp-test
 
 test-quick: build $(VENV)/.stamp-test
 	@tools/build/test.sh quick
+
+train: build
+	@$(PY) examples/gpt/train.py
 
 lint: $(VENV)/.stamp-lint
 	@$(PY) tools/lint/run.py

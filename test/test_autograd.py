@@ -49,7 +49,9 @@ def test_backward_with_retain_graph_runs_again():
 
 
 def test_backward_of_vector_needs_gradient():
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         (leaf(3) * 2).backward()
 
 
@@ -104,7 +106,9 @@ def test_grad_of_unused_input():
 
 
 def test_grad_of_input_without_gradient_raises():
-    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+    with pytest.raises(
+        RuntimeError, match="One of the differentiated Tensors does not require grad"
+    ):
         torch.autograd.grad(leaf(3).sum(), torch.ones(3))
 
 
@@ -175,7 +179,9 @@ def test_leaf_and_non_leaf():
 
 
 def test_requires_grad_of_non_leaf_cannot_be_switched_off():
-    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+    with pytest.raises(
+        RuntimeError, match="you can only change requires_grad flags of leaf variables"
+    ):
         (leaf(3) * 2).requires_grad = False
 
 
@@ -199,7 +205,9 @@ def test_node_shows_name_edges_and_metadata():
     assert fn.name() == "MulBackward0" == type(fn).__name__
     assert [n.name() for n, _ in fn.next_functions] == ["AccumulateGrad", "AccumulateGrad"]
     assert fn.next_functions[0][0].variable is a
-    assert isinstance(fn, torch.autograd.graph.Node) and not isinstance(a, torch.autograd.graph.Node)
+    assert isinstance(fn, torch.autograd.graph.Node) and not isinstance(
+        a, torch.autograd.graph.Node
+    )
     fn.metadata["key"] = 1
     assert fn.metadata == {"key": 1}
 
@@ -360,7 +368,9 @@ def test_gradient_edge_as_output():
 
 
 def test_write_to_leaf_raises():
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
+    with pytest.raises(
+        RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"
+    ):
         leaf(3).add_(1)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         leaf(3)[0].add_(1)
@@ -733,6 +743,37 @@ def test_leaf_is_freed_after_backward():
     assert ref() is None
 
 
+@pytest.mark.parametrize("make", [lambda a: a, lambda a: a * 2])
+def test_hook_that_refers_to_its_tensor_is_collected(make):
+    t = make(leaf(3))
+    t.register_hook(lambda g: t * g)
+    ref = weakref.ref(t)
+    del t
+    gc.collect()
+    assert ref() is None
+
+
+@pytest.mark.parametrize(
+    "make", [torch.exp, torch.tanh, torch.sigmoid, lambda t: torch.softmax(t, 0)]
+)
+def test_saved_output_does_not_keep_the_graph_alive(make):
+    y = make(leaf(3))
+    ref = weakref.ref(y)
+    del y
+    assert ref() is None
+
+
+def test_detached_tensor_does_not_keep_the_graph_alive():
+    y = leaf(3) * 2
+    z = y.detach()
+    ref = weakref.ref(y)
+    version = z._version
+    y.detach().add_(1)
+    assert z._version == version + 1
+    del y
+    assert ref() is None
+
+
 def test_training_steps_leave_no_objects_behind():
     w = torch.randn(8, 8, requires_grad=True)
     x = torch.randn(4, 8)
@@ -757,7 +798,9 @@ def test_queued_callback_runs_at_the_end():
     order = []
     a = leaf(3)
     a.register_hook(
-        lambda g: torch.autograd.Variable._execution_engine.queue_callback(lambda: order.append("end"))
+        lambda g: torch.autograd.Variable._execution_engine.queue_callback(
+            lambda: order.append("end")
+        )
     )
     a.register_post_accumulate_grad_hook(lambda p: order.append("accumulated"))
     a.sum().backward()

@@ -54,10 +54,14 @@ def test_function_backward_can_be_differentiated():
     (g,) = torch.autograd.grad(Square.apply(a).sum(), a, create_graph=True)
     (gg,) = torch.autograd.grad(g.sum(), a)
     assert torch.equal(gg, torch.full((3,), 2.0, dtype=torch.float64))
-    assert torch.autograd.gradcheck(Square.apply, (a,)) and torch.autograd.gradgradcheck(Square.apply, (a,))
+    assert torch.autograd.gradcheck(Square.apply, (a,)) and torch.autograd.gradgradcheck(
+        Square.apply, (a,)
+    )
 
 
-@pytest.mark.parametrize("call", [lambda x, y: ScaledSum.apply(x, y), lambda x, y: ScaledSum.apply(x, y=y, scale=2.0)])
+@pytest.mark.parametrize(
+    "call", [lambda x, y: ScaledSum.apply(x, y), lambda x, y: ScaledSum.apply(x, y=y, scale=2.0)]
+)
 def test_setup_context_style_fills_defaults_and_keywords(call):
     a, b = leaf(3), leaf(3)
     y = call(a, b)
@@ -191,7 +195,11 @@ def test_unused_output_gives_zeros_or_none(materialize):
     y, _, text = Both.apply(a, materialize)
     y.sum().backward()
     assert text == "text"
-    assert torch.equal(seen[0], torch.zeros(3, dtype=torch.float64)) if materialize else seen[0] is None
+    assert (
+        torch.equal(seen[0], torch.zeros(3, dtype=torch.float64))
+        if materialize
+        else seen[0] is None
+    )
 
 
 def test_non_differentiable_output_has_no_gradient():

@@ -57,7 +57,9 @@ def test_real_function_of_complex_input_and_complex_of_real(fast_mode):
 
 @MODES
 def test_wrong_gradient_raises(fast_mode):
-    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+    with pytest.raises(
+        GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"
+    ):
         gradcheck(WrongCube.apply, (leaf(3),), fast_mode=fast_mode)
     assert not gradcheck(WrongCube.apply, (leaf(3),), fast_mode=fast_mode, raise_exception=False)
 

@@ -168,6 +168,7 @@ def test_meta_tensors_keep_their_geometry():
     assert found.shape == (4, 3) and found.stride() == (1, 4)
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_storages_come_back_as_typed_storages():
     found = round_trip([torch.arange(3.0).storage(), torch.arange(3).untyped_storage()])
     assert found[0].dtype is torch.float32 and found[0].tolist() == [0, 1, 2]
@@ -311,7 +312,8 @@ def test_mapped_storages_are_private_and_keep_the_file_as_it_is(tmp_path):
 
 def test_map_location_in_its_forms(tmp_path):
     path = tmp_path / "x.pt"
-    torch.save([torch.arange(3.0), torch.arange(3.0)[1:]], path)
+    base = torch.arange(3.0)
+    torch.save([base, base[1:]], path)
     seen = []
 
     def note(storage, location):
@@ -383,7 +385,7 @@ def test_archive_behind_other_bytes_in_a_stream():
         (lambda p: torch.load(5), AttributeError, "seekable"),
         (lambda p: torch.save(1, 5), AttributeError, "'write' attribute"),
         (lambda p: torch.save(1, p / "no" / "x.pt"), RuntimeError, "Parent directory"),
-        (lambda p: torch.save(lambda: 1, p / "x.pt"), (AttributeError, pickle.PicklingError), ""),
+        (lambda p: torch.save(lambda: 1, p / "x"), (AttributeError, pickle.PicklingError), "pickle"),
         (
             lambda p: torch.load(p / "x", pickle_module=pickle, weights_only=True),
             RuntimeError,
@@ -452,7 +454,7 @@ def test_failing_write_leaves_the_old_file(zipped, tmp_path, monkeypatch):
             assert os.listdir(tmp_path) == ["x.pt"]
         else:
             break
-    assert failures >= 10
+    assert failures >= 6
     assert torch.load(path)["v"].sum() == 100
 
 

@@ -59,7 +59,9 @@ def _make_grads(outputs, grads, batched):
             made.append(_check_given(grad, output, index, batched))
             continue
         if grad is not None:
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(grad).__name__}"
+            )
         if isinstance(output, torch.Tensor) and not output.requires_grad:
             made.append(None)
             continue
@@ -108,7 +110,9 @@ def backward(
         import warnings
 
         warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
         )
         if grad_tensors is not None:
             raise RuntimeError(
@@ -200,10 +204,14 @@ def grad(
     if is_grads_batched:
         found = _batched(outputs, grads, keep, create_graph, inputs, allow_unused)
     else:
-        found = _engine.run_backward(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+        found = _engine.run_backward(
+            outputs, grads, keep, create_graph, inputs, allow_unused, False
+        )
     if materialize_grads:
         if any(_is_edge(i) for i in inputs):
-            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            raise RuntimeError(
+                "materialize_grads cannot be used when the given input is a GradientEdge"
+            )
         found = tuple(
             torch.zeros_like(i, requires_grad=create_graph) if g is None else g
             for i, g in zip(inputs, found)

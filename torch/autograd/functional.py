@@ -89,7 +89,9 @@ def _fill(grads, like, strict, create_graph, what):
     out = []
     for i, (grad, ref) in enumerate(zip(grads, like)):
         if grad is None and strict:
-            raise RuntimeError(f"The output of the user-provided function is independent of input {i}. {what}")
+            raise RuntimeError(
+                f"The output of the user-provided function is independent of input {i}. {what}"
+            )
         if grad is None:
             grad = torch.zeros_like(ref)
         elif strict and create_graph and not grad.requires_grad:
@@ -120,9 +122,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         is_tuple, inputs = _tuple(inputs, "inputs", "vjp")
         inputs = _prepare(inputs, create_graph)
         out_is_tuple, outputs = _run(func, inputs, "vjp", strict)
-        vectors = _vectors(
-            v, outputs, out_is_tuple, "vjp", "user-provided function returns"
-        )
+        vectors = _vectors(v, outputs, out_is_tuple, "vjp", "user-provided function returns")
         grads = _grad(outputs, inputs, vectors, create_graph)
         product = _fill(grads, inputs, strict, create_graph, _STRICT)
     outputs, product = _finish(outputs, create_graph), _finish(product, create_graph)
@@ -164,8 +164,16 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         inputs = _prepare(inputs, create_graph)
         vectors = _vectors(v, inputs, is_tuple, "vhp", "input to the user-provided function is")
         outputs = _scalar(func, inputs, "vhp", strict)
-        first = _fill(_grad(outputs, inputs, (torch.ones_like(outputs[0]),), True), inputs, strict, True, _STRICT)
-        product = _fill(_grad(first, inputs, vectors, create_graph), inputs, strict, create_graph, _STRICT)
+        first = _fill(
+            _grad(outputs, inputs, (torch.ones_like(outputs[0]),), True),
+            inputs,
+            strict,
+            True,
+            _STRICT,
+        )
+        product = _fill(
+            _grad(first, inputs, vectors, create_graph), inputs, strict, create_graph, _STRICT
+        )
     outputs, product = _finish(outputs, create_graph), _finish(product, create_graph)
     return outputs[0], (product if is_tuple else product[0])
 
@@ -183,7 +191,9 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         # derivative of (u, first) with respect to u.
         weights = tuple(torch.zeros_like(t, requires_grad=True) for t in inputs)
         double = _fill(_grad(first, inputs, weights, True), inputs, False, True, _STRICT)
-        product = _fill(_grad(double, weights, vectors, create_graph), inputs, strict, create_graph, _STRICT)
+        product = _fill(
+            _grad(double, weights, vectors, create_graph), inputs, strict, create_graph, _STRICT
+        )
     outputs, product = _finish(outputs, create_graph), _finish(product, create_graph)
     return outputs[0], (product if is_tuple else product[0])
 
@@ -225,7 +235,9 @@ def _columns(func, inputs):
             with forward_ad.dual_level():
                 duals = list(inputs)
                 duals[k] = forward_ad.make_dual(tensor, direction.view_as(tensor))
-                out_is_tuple, outputs = _tuple(func(*duals), "outputs of the user-provided function", "jacobian")
+                out_is_tuple, outputs = _tuple(
+                    func(*duals), "outputs of the user-provided function", "jacobian"
+                )
                 parts = [forward_ad.unpack_dual(o) for o in outputs]
                 columns.append(
                     [torch.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
@@ -236,14 +248,16 @@ def _columns(func, inputs):
     return out_is_tuple, tuple(zip(*blocks))
 
 
-def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+def jacobian(
+    func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
+):
     """The Jacobian of func at inputs: a tensor, or a tuple for each output of a tuple for each input."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                "torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not "
+                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not '
                 "supported together (yet). Please either set `create_graph=False` or "
                 '`strategy="reverse-mode"`.'
             )

@@ -11,7 +11,13 @@ import warnings
 
 import torch
 
-__all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 
 class GradcheckError(RuntimeError):
@@ -23,7 +29,9 @@ class GradcheckError(RuntimeError):
 
 def _real(tensor):
     """A flat real copy."""
-    tensor = tensor.detach().resolve_conj().resolve_neg() if tensor.is_complex() else tensor.detach()
+    tensor = (
+        tensor.detach().resolve_conj().resolve_neg() if tensor.is_complex() else tensor.detach()
+    )
     flat = torch.view_as_real(tensor.contiguous()) if tensor.is_complex() else tensor
     return flat.reshape(-1).clone()
 
@@ -106,9 +114,7 @@ def _numerical(func, inputs, index, outputs, eps):
 
 
 def _backward(output, inputs, grad):
-    return torch.autograd.grad(
-        output, inputs, grad, retain_graph=True, allow_unused=True
-    )
+    return torch.autograd.grad(output, inputs, grad, retain_graph=True, allow_unused=True)
 
 
 def _analytical(output, inputs, grad_dtypes):
@@ -127,7 +133,9 @@ def _analytical(output, inputs, grad_dtypes):
                 raise GradcheckError("Analytical gradient has incorrect size")
             if grad_dtypes and grad.dtype != tensor.dtype:
                 raise GradcheckError("Gradient has dtype mismatch")
-            columns[i][:, k] = _real(grad if grad.is_complex() == tensor.is_complex() else grad.to(tensor.dtype))
+            columns[i][:, k] = _real(
+                grad if grad.is_complex() == tensor.is_complex() else grad.to(tensor.dtype)
+            )
     return columns
 
 
@@ -227,7 +235,9 @@ def _forward_tangents(func, inputs, index, direction):
     from torch.autograd import forward_ad
 
     with forward_ad.dual_level():
-        duals = [t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t for t in inputs]
+        duals = [
+            t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t for t in inputs
+        ]
         duals[index] = forward_ad.make_dual(duals[index], _from_real(direction, duals[index]))
         tangents = [forward_ad.unpack_dual(o).tangent for o in _outputs_of(func, duals)]
         return [None if t is None else t.clone() for t in tangents]
@@ -244,7 +254,8 @@ def _fast_check(func, inputs, outputs, which, options, forward):
     rights = [_random(_size(t), _real(t), generator) for t in tensors]
     lefts = [_random(_size(o), _real(o), generator) for o in outputs]
     numerical = [
-        _Perturbed(func, inputs, i, options["eps"]).difference(right) for i, right in zip(which, rights)
+        _Perturbed(func, inputs, i, options["eps"]).difference(right)
+        for i, right in zip(which, rights)
     ]
     for o, output in enumerate(outputs):
         for k, i in enumerate(which):
@@ -257,7 +268,11 @@ def _fast_check(func, inputs, outputs, which, options, forward):
                     raise _mismatch(got, expected, o, i, "backward", _FAST_NOTE)
             if forward:
                 tangent = _forward_tangents(func, inputs, i, rights[k])[o]
-                got = torch.zeros(()) if tangent is None else torch.dot(lefts[o], _real(tangent).to(lefts[o].dtype))
+                got = (
+                    torch.zeros(())
+                    if tangent is None
+                    else torch.dot(lefts[o], _real(tangent).to(lefts[o].dtype))
+                )
                 if not torch.allclose(got.to(expected.dtype), expected, options["rtol"], atol):
                     raise _mismatch(got, expected, o, i, "forward", _FAST_NOTE)
 
@@ -321,7 +336,11 @@ def _check_undefined(func, inputs, outputs, tensors):
         return
     passed = _Undefined.apply(*outputs)
     grads = torch.autograd.grad(
-        passed, tensors, [torch.zeros_like(o) for o in outputs], allow_unused=True, retain_graph=True
+        passed,
+        tensors,
+        [torch.zeros_like(o) for o in outputs],
+        allow_unused=True,
+        retain_graph=True,
     )
     for grad in grads:
         if grad is not None and grad.any():
@@ -343,7 +362,9 @@ def _check_batched(outputs, tensors):
         for i, grad in enumerate(batch):
             for got, expected in zip(together, _backward(output, tensors, grad)):
                 if expected is not None and not torch.allclose(got[i], expected):
-                    raise GradcheckError("For batched gradients: the batched gradient differs from the single one")
+                    raise GradcheckError(
+                        "For batched gradients: the batched gradient differs from the single one"
+                    )
 
 
 def _gradcheck(func, inputs, options, fast_mode):
@@ -460,7 +481,11 @@ def gradgradcheck(
         pairs = [(o, g) for o, g in zip(outputs, grads) if o.requires_grad]
         with torch.enable_grad():
             found = torch.autograd.grad(
-                [o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=True, allow_unused=True
+                [o for o, _ in pairs],
+                wanted,
+                [g for _, g in pairs],
+                create_graph=True,
+                allow_unused=True,
             )
         return tuple(g for g in found if g is not None)
 
@@ -489,7 +514,9 @@ def gradgradcheck(
 
 def _random_gradient(output, spread):
     dtype = output.dtype
-    grad = torch.testing.make_tensor(output.shape, dtype=dtype, device=output.device, low=-1, high=1)
+    grad = torch.testing.make_tensor(
+        output.shape, dtype=dtype, device=output.device, low=-1, high=1
+    )
     if spread and grad.dim() > 0:
         wide = torch.empty(*grad.shape[:-1], grad.shape[-1] * 2, dtype=dtype, device=output.device)
         view = wide[..., ::2]

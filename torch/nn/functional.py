@@ -7,6 +7,7 @@ import torch
 from torch import _C, _VF
 from torch.nn._attention import *  # noqa: F403
 from torch.nn._conv_pool import *  # noqa: F403
+from torch.nn._distance import *  # noqa: F403
 from torch.nn._embedding_bag import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
@@ -568,16 +569,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     if out is None:
         return input / scale.clamp_min(eps).expand_as(input)
     return torch.div(input, scale.clamp_min_(eps).expand_as(input), out=out)
-
-
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """The cosine of the angle between vectors along dim."""
-    return _VF.cosine_similarity(x1, x2, dim, eps)
-
-
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    """The p-norm of x1 - x2 + eps along the last dimension."""
-    return _VF.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
 def pdist(input, p=2.0):

@@ -1,8 +1,39 @@
-"""Optimizers."""
+"""Optimizers and learning rate schedules."""
 
 from torch.optim import adam, lr_scheduler, optimizer, sgd
+from torch.optim._adafactor import Adafactor
+from torch.optim._muon import Muon
+from torch.optim.adadelta import Adadelta
+from torch.optim.adagrad import Adagrad
 from torch.optim.adam import Adam, AdamW
+from torch.optim.adamax import Adamax
+from torch.optim.asgd import ASGD
+from torch.optim.nadam import NAdam
 from torch.optim.optimizer import Optimizer
+from torch.optim.radam import RAdam
+from torch.optim.rmsprop import RMSprop
+from torch.optim.rprop import Rprop
 from torch.optim.sgd import SGD
+from torch.optim.sparse_adam import SparseAdam
 
-__all__ = ["Adam", "AdamW", "Optimizer", "SGD", "adam", "lr_scheduler", "optimizer", "sgd"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+    "adam",
+    "lr_scheduler",
+    "optimizer",
+    "sgd",
+]

@@ -97,7 +97,9 @@ def _tensors_in(value):
 
 def get_device_states(*args):
     """(device numbers, their random states) of the accelerators that the arguments live on."""
-    indices = sorted({t.get_device() for t in _tensors_in(args) if t.device.type not in ("cpu", "meta")})
+    indices = sorted(
+        {t.get_device() for t in _tensors_in(args) if t.device.type not in ("cpu", "meta")}
+    )
     return indices, [torch.cuda.get_rng_state(i) for i in indices]
 
 
@@ -147,14 +149,17 @@ def detach_variable(inputs):
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
         )
     return tuple(
-        t.detach().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t for t in inputs
+        t.detach().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t
+        for t in inputs
     )
 
 
 def check_backward_validity(inputs):
     """Warns when no input requires grad: the re-entrant kind then gives no gradients at all."""
     if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
 
 
 class CheckpointFunction(torch.autograd.Function):
@@ -182,10 +187,14 @@ class CheckpointFunction(torch.autograd.Function):
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
         pairs = [
-            (o, g) for o, g in zip(outputs, grads) if isinstance(o, torch.Tensor) and o.requires_grad
+            (o, g)
+            for o, g in zip(outputs, grads)
+            if isinstance(o, torch.Tensor) and o.requires_grad
         ]
         if not pairs:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
         torch.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
         return (None, None, *(t.grad if isinstance(t, torch.Tensor) else None for t in detached))
 
@@ -391,7 +400,9 @@ def checkpoint(
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug is not False:
-            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
         return CheckpointFunction.apply(function, preserve, *args)
     return _without_reentrant(
         function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs
@@ -513,9 +524,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
             if _policy_of(policy_fn, context, func, args, kwargs) not in _SAVED:
                 return func(*args, **kwargs)
             if not kept.get(func):
-                raise RuntimeError(
-                    f"{func} encountered during backward, but not found in storage"
-                )
+                raise RuntimeError(f"{func} encountered during backward, but not found in storage")
             return kept[func].pop(0).read(restore)
 
     return Keep(), Reuse()

@@ -173,4 +173,9 @@ std::tuple<Tensor, Tensor, Tensor> conv_grad_grad(const TensorVec& grads, const 
 Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
                    IntArrayRef stride);
 
+// ---- pooling
+// The elements of each plane (the last `dims` dimensions) at the flat indices.
+Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims);
+IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims);
+
 }  // namespace torch::autograd::generated

@@ -1,8 +1,9 @@
-// Gradients of convolutions. The gradient operator is linear in each of grad_output, input and weight, so
+// Gradients of convolutions and poolings. The convolution's gradient operator is linear in each of grad_output, input and weight, so
 // its own gradients are convolutions and gradient operators again, and any order can be asked for.
 #include <ATen/ops/col2im.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/gather.h>
 #include <torch/csrc/autograd/functions.h>
 
 namespace torch::autograd::generated {
@@ -11,6 +12,15 @@ namespace {
 Tensor plus(const Tensor& a, const Tensor& b) {
   if (!a.defined()) return b;
   return b.defined() ? a + b : a;
+}
+
+// The sizes with the last `dims` dimensions as one.
+c10::DimVector flat_planes(IntArrayRef sizes, int64_t dims) {
+  c10::DimVector out(sizes.slice(0, sizes.size() - dims));
+  int64_t plane = 1;
+  for (int64_t s : sizes.slice(sizes.size() - dims, dims)) plane *= s;
+  out.push_back(plane);
+  return out;
 }
 
 }  // namespace
@@ -53,5 +63,12 @@ Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_siz
                    IntArrayRef stride) {
   return at::col2im(grad, sizes.slice(sizes.size() - 2, 2), kernel_size, dilation, padding, stride);
 }
+
+Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims) {
+  const Tensor places = indices.reshape(IntArrayRef(flat_planes(indices.sizes(), dims)));
+  return at::gather(grad.reshape(IntArrayRef(flat_planes(grad.sizes(), dims))), -1, places).reshape(indices.sizes());
+}
+
+IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims) { return sizes.slice(sizes.size() - dims, dims); }
 
 }  // namespace torch::autograd::generated

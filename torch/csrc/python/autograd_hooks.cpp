@@ -145,6 +145,31 @@ PyRef new_hook_dict() {
 
 } // namespace
 
+int traverse_tensor_hooks(const Tensor& tensor, visitproc visit, void* arg) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  if (!meta) return 0;
+  // A hook of a non-leaf is held by the node too, which must be this tensor's alone.
+  const long owners = !meta->grad_fn ? 1 : meta->grad_fn.use_count() == 1 ? 2 : 0;
+  for (const auto& hook : meta->hooks) {
+    if (hook.use_count() != owners) continue;
+    if (auto* mine = dynamic_cast<GradientHook*>(hook.get())) Py_VISIT(mine->hooks.get());
+  }
+  for (const auto& hook : meta->post_accumulate) {
+    if (hook.use_count() != 1) continue;
+    if (auto* mine = dynamic_cast<PostAccumulateHook*>(hook.get())) Py_VISIT(mine->hooks.get());
+  }
+  return 0;
+}
+
+void clear_tensor_hooks(const Tensor& tensor) noexcept {
+  autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  if (!meta) return;
+  autograd::clear_hooks(tensor);
+  // The list is empty before a hook's end runs Python code.
+  const auto dropped = std::move(meta->post_accumulate);
+  meta->post_accumulate.clear();
+}
+
 PyRef gradients_tuple(const TensorVec& grads) {
   PyRef tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
   for (size_t i = 0; i < grads.size(); ++i) {

@@ -19,6 +19,11 @@ PyObject* add_node_hook(autograd::Node& node, PyObject* hook, bool before);
 void set_tensor_hooks(const at::Tensor& tensor, PyObject* hooks);
 void set_post_accumulate_hooks(const at::Tensor& tensor, PyObject* hooks);
 
+// For the garbage collector: visits the dictionaries of hooks that a tensor alone keeps alive, and drops them. A hook
+// often refers to its own tensor.
+int traverse_tensor_hooks(const at::Tensor& tensor, visitproc visit, void* arg);
+void clear_tensor_hooks(const at::Tensor& tensor) noexcept;
+
 // Gradients as a tuple, None for those that are undefined. Throws.
 PyRef gradients_tuple(const autograd::TensorVec& grads);
 

@@ -3,6 +3,7 @@
 #include <torch/csrc/python/tensor.h>
 
 #include <torch/csrc/python/autograd_engine.h>
+#include <torch/csrc/python/autograd_hooks.h>
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/subclass.h>
@@ -133,6 +134,7 @@ int tensor_clear(PyObject* py) {
   PyTensor* self = as_tensor_object(py);
   // While C++ holds the tensor too the object may come back; its attributes must survive.
   if (self->tensor.defined() && self->tensor.use_count() > 1) return 0;
+  clear_tensor_hooks(self->tensor);
   Py_CLEAR(self->dict);
   Py_CLEAR(self->backward_hooks);
   Py_CLEAR(self->post_accumulate_grad_hooks);
@@ -145,7 +147,7 @@ int tensor_traverse(PyObject* py, visitproc visit, void* arg) {
   Py_VISIT(self->dict);
   Py_VISIT(self->backward_hooks);
   Py_VISIT(self->post_accumulate_grad_hooks);
-  return 0;
+  return traverse_tensor_hooks(self->tensor, visit, arg);
 }
 
 void tensor_dealloc(PyObject* py) {

@@ -107,9 +107,19 @@ void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop l
     return;
   }
   DimVector at(static_cast<size_t>(last), 0);
-  for (;;) {
-    loop(self, index, other, sizes[last], self_[last], index_strides_[last], other_[last],
-         dim_stride_, context);
+  // In stretches, because an expanded index can be larger than memory: Ctrl-C is seen between them.
+  constexpr int64_t kStretch = 1 << 20;
+  for (int64_t walked = 0;;) {
+    for (int64_t i = 0; i < sizes[last]; i += kStretch) {
+      const int64_t n = std::min(kStretch, sizes[last] - i);
+      loop(self + i * self_[last], index + i * index_strides_[last], other + i * other_[last], n,
+           self_[last], index_strides_[last], other_[last], dim_stride_, context);
+      walked += n;
+      if (walked >= kStretch) {
+        walked = 0;
+        check_interrupt();
+      }
+    }
     int64_t d = last - 1;
     for (; d >= 0; --d) {
       self += self_[d];

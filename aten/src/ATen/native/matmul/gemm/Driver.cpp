@@ -169,6 +169,7 @@ void run_skinny(const KernelSet& set, const Problem& p, char* acc, int64_t acc_r
   const auto columns = [&](int64_t begin, int64_t end) {
     alignas(64) char local[kSkinnyRows * chunk * sizeof(double)];
     for (int64_t j = begin; j < end; j += chunk) {
+      check_interrupt(); // expanded operands can be larger than memory
       SkinnyTile d{};
       d.m = p.m;
       d.n = std::min(chunk, end - j);
@@ -304,6 +305,7 @@ class Packed {
     const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 15) / (k_ * set_.nr));
     for_each(b_tasks + a_tasks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
+        check_interrupt();
         if (t < b_tasks) {
           const int64_t j = t * set_.nr;
           pack_panel(j0_ + j, std::min<int64_t>(set_.nr, n_ - j), b_packed_ + t * panel_bytes());
@@ -345,6 +347,7 @@ class Packed {
       const bool local = to_c_ && use_acc_ && !keep_acc_;
       Scratch acc(local ? static_cast<size_t>(tm * local_row) : 0);
       for (int64_t t = begin; t < end; ++t) {
+        check_interrupt();
         const int64_t i = t % down * tm;
         const int64_t j = t / down * tn;
         Tile tile = part(i, j, std::min(tm, m_ - i), std::min(tn, n_ - j));
@@ -508,6 +511,7 @@ void run_batched(Elem elem, const Problem& p, const Batch& batch) {
   const int64_t size = kernel_set(elem, p).elem_size;
   const auto matrices = [&](int64_t begin, int64_t end, Threads threads) {
     for (int64_t x = begin; x < end; ++x) {
+      if ((x & 63) == 63) check_interrupt();
       Problem q = p;
       q.a.data += x * batch.a * size;
       q.b.data += x * batch.b * size;

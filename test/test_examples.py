@@ -1,0 +1,154 @@
+"""The examples run: the small GPT learns, goes on from a checkpoint bit for bit, does not depend on
+the number of threads, and draws a picture that can be decoded."""
+
+import importlib
+import math
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import zlib
+
+import pytest
+
+import torch
+
+GPT = pathlib.Path(__file__).resolve().parent.parent / "examples" / "gpt"
+SMALL = "--layers 2 --width 32 --heads 2 --context 32 --batch 8 --sample 40".split()
+
+
+@pytest.fixture
+def gpt(monkeypatch):
+    """The modules of the example."""
+    monkeypatch.syspath_prepend(str(GPT))
+    names = ("model", "plot", "text", "train")
+    yield {name: importlib.import_module(name) for name in names}
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def trainer_of(gpt, *arguments):
+    """A trainer with a model small enough for a test."""
+    options = gpt["train"].parse([*SMALL, *arguments])
+    return gpt["train"].Trainer(gpt["text"].Text.bundled(), options)
+
+
+def test_bundled_text_is_large_enough_and_decodes_to_itself(gpt):
+    files = sorted((GPT / "data").glob("*.txt"))
+    assert sum(file.stat().st_size for file in files) >= 60_000
+    text = gpt["text"].Text.bundled()
+    assert text.decode(text.encode("The keeper")) == "The keeper"
+
+
+def test_twenty_steps_lower_the_loss(gpt):
+    trainer = trainer_of(gpt, "--steps", "20", "--rate", "0.02")
+    losses = [trainer.train_step() for _ in range(20)]
+    assert losses[0] == pytest.approx(math.log(len(trainer.text.characters)), rel=0.05)
+    assert sum(losses[-5:]) / 5 < losses[0] - 0.5
+
+
+def test_resumed_run_is_bit_exact(gpt, tmp_path):
+    whole = trainer_of(gpt, "--steps", "12")
+    for _ in range(12):
+        whole.train_step()
+    first = trainer_of(gpt, "--steps", "12")
+    for _ in range(5):
+        first.train_step()
+    torch.save(first.state(), tmp_path / "checkpoint.pt")
+    second = trainer_of(gpt, "--steps", "12")
+    second.restore(torch.load(tmp_path / "checkpoint.pt"))
+    while second.step < 12:
+        second.train_step()
+    assert second.losses == whole.losses
+    for mine, theirs in zip(second.model.parameters(), whole.model.parameters()):
+        assert torch.equal(mine, theirs)
+
+
+def test_losses_do_not_depend_on_the_number_of_threads(gpt):
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            trainer = trainer_of(gpt, "--steps", "6", "--width", "64", "--batch", "16")
+            found.append([trainer.train_step() for _ in range(6)])
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1]
+
+
+def test_checkpoint_of_another_model_is_refused(gpt):
+    state = trainer_of(gpt).state()
+    with pytest.raises(SystemExit, match="another config"):
+        trainer_of(gpt, "--width", "64").restore(state)
+
+
+def decode_png(data):
+    """Width, height and the pixels of an RGB picture without filters."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, pixels, size = 8, b"", None
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + length]
+        (checksum,) = struct.unpack(">I", data[at + 8 + length : at + 12 + length])
+        assert checksum == zlib.crc32(kind + body)
+        if kind == b"IHDR":
+            size = struct.unpack(">IIBBBBB", body)
+        elif kind == b"IDAT":
+            pixels += body
+        at += 12 + length
+    width, height, depth, colour = size[:4]
+    assert (depth, colour) == (8, 2)
+    raw = zlib.decompress(pixels)
+    rows = [raw[y * (3 * width + 1) :][: 3 * width + 1] for y in range(height)]
+    assert len(raw) == height * (3 * width + 1) and all(row[0] == 0 for row in rows)
+    return width, height, [row[1:] for row in rows]
+
+
+def test_picture_decodes_and_shows_the_curve(gpt):
+    plot = gpt["plot"]
+    series = {"training": [(i, 4 - i / 50) for i in range(100)], "test": [(50, 3.1), (99, 2.2)]}
+    width, height, rows = decode_png(plot.chart(series, "loss", "steps", "nats").png())
+    assert (width, height) == (800, 480)
+    points = {row[x : x + 3] for row in rows for x in range(0, len(row), 3)}
+    for colour in (*plot.COLOURS[:2], plot.BLACK, plot.GREY, plot.WHITE):
+        assert bytes(colour) in points
+
+
+def test_ticks_are_round_numbers(gpt):
+    ticks = gpt["plot"].ticks
+    assert ticks(0, 1000, 5) == [0, 200, 400, 600, 800, 1000]
+    assert ticks(1.37, 4.6) == [2, 3, 4]
+
+
+def run_training(out, *arguments):
+    command = [sys.executable, str(GPT / "train.py"), *SMALL, "--out", str(out), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_command_trains_writes_and_draws(tmp_path):
+    process = run_training(tmp_path, "--steps", "10")
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, output
+    assert "tokens/s" in output and "left" in output
+    decode_png((tmp_path / "loss.png").read_bytes())
+    assert len(torch.load(tmp_path / "checkpoint.pt")["losses"]) == 10
+
+
+def test_command_interrupted_and_repeated_gives_the_losses_of_one_run(tmp_path):
+    steps = ("--steps", "150")
+    process = run_training(tmp_path / "a", *steps)
+    for line in process.stdout:
+        if "50/150" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 130, output
+    assert "goes on from" in output
+    for folder in ("a", "b"):
+        process = run_training(tmp_path / folder, *steps)
+        output = process.communicate(timeout=180)[0]
+        assert process.returncode == 0, output
+    first, second = (torch.load(tmp_path / f / "checkpoint.pt") for f in ("a", "b"))
+    assert first["losses"] == second["losses"]
+    assert first["tests"] == second["tests"]

@@ -1,0 +1,114 @@
+"""What the optimizers written as tensor operations share: checks, state, gathering of lists.
+
+Each such optimizer is a class that keeps settings and state, and a function of lists of tensors that
+does the arithmetic. `foreach`, `fused` and `capturable` choose between ways of computing the same
+numbers elsewhere; here they are accepted and kept, and there is one way.
+"""
+
+import torch
+from torch.optim.optimizer import Optimizer, run_closure
+
+__all__ = ["Stepwise", "check_betas", "check_lr", "decayed", "real", "step_counter"]
+
+
+def check_lr(lr, text="Invalid learning rate: {}"):
+    """Refuses a negative learning rate and a tensor of more than one."""
+    if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not lr >= 0.0:
+        raise ValueError(text.format(lr))
+
+
+def check_not_negative(**settings):
+    """Refuses negative settings; names are given as the messages spell them."""
+    for name, value in settings.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas):
+    """Refuses decay rates outside [0, 1)."""
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_fused(fused, foreach, differentiable):
+    """Refuses combinations that contradict each other."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def step_counter(value=0.0):
+    """A number kept as a tensor, as saved states have it."""
+    wide = torch.get_default_dtype() == torch.float64
+    return torch.tensor(float(value), dtype=torch.float64 if wide else torch.float32)
+
+
+def real(tensor):
+    """A complex tensor as pairs of reals that share its memory; others unchanged."""
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def decayed(grad, param, weight_decay, maximize):
+    """The gradient to descend along: turned round to maximize, with weight decay added."""
+    if maximize:
+        grad = -grad
+    if weight_decay != 0:
+        grad = grad.add(param, alpha=weight_decay)
+    return grad
+
+
+class Stepwise(Optimizer):
+    """Subclasses define `_new_state(param, group)` and `_update(group)`."""
+
+    # Settings that checkpoints of older versions lack, with the value that keeps them the same.
+    _later_settings = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    # State kept as a 0-d tensor, which older versions saved as a plain number.
+    _scalars = ("step",)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for key, value in self._later_settings.items():
+                group.setdefault(key, value)
+            for param in group["params"]:
+                kept = self.state.get(param, {})
+                for key in self._scalars:
+                    if key in kept and not isinstance(kept[key], torch.Tensor):
+                        kept[key] = step_counter(kept[key])
+
+    def step(self, closure=None):
+        """Updates every parameter that has a gradient."""
+        loss = run_closure(closure)
+        with torch.set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            for group in self.param_groups:
+                self._update(group)
+        return loss
+
+    def _collect(self, group):
+        """The parameters of a group that have gradients, their gradients, and their states."""
+        params, grads, states = [], [], []
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            self._check_grad(grad)
+            params.append(param)
+            grads.append(grad)
+            state = self.state[param]
+            if not state:
+                state.update(self._new_state(param, group))
+            states.append(state)
+        return params, grads, states
+
+    def _check_grad(self, grad):
+        if grad.is_sparse:
+            raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")

@@ -1,0 +1,97 @@
+"""Adadelta: steps in units of the parameters' own recent changes."""
+
+import torch
+from torch.optim._stepwise import (
+    Stepwise,
+    check_lr,
+    check_not_negative,
+    decayed,
+    real,
+    step_counter,
+)
+
+__all__ = ["Adadelta", "adadelta"]
+
+
+class Adadelta(Stepwise):
+    """Adadelta (Zeiler, 2012)."""
+
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_not_negative(epsilon=eps, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, param, group):
+        return {
+            "step": step_counter(),
+            "square_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "acc_delta": torch.zeros_like(param, memory_format=torch.preserve_format),
+        }
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        adadelta(
+            params,
+            grads,
+            [state["square_avg"] for state in states],
+            [state["acc_delta"] for state in states],
+            [state["step"] for state in states],
+            lr=group["lr"],
+            rho=group["rho"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )
+
+
+def adadelta(
+    params,
+    grads,
+    square_avgs,
+    acc_deltas,
+    state_steps,
+    capturable=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    rho,
+    eps,
+    weight_decay,
+    maximize,
+):
+    """One step on lists of tensors, in place."""
+    rows = zip(params, grads, square_avgs, acc_deltas, state_steps, strict=True)
+    for param, grad, square_avg, acc_delta, step in rows:
+        step += 1
+        param, square_avg, acc_delta = real(param), real(square_avg), real(acc_delta)
+        grad = decayed(real(grad), param, weight_decay, maximize)
+        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        delta = acc_delta.add(eps).sqrt_().div_(square_avg.add(eps).sqrt_()).mul_(grad)
+        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        param.add_(delta, alpha=-float(lr))

@@ -1,0 +1,123 @@
+"""Adagrad: steps scaled by the sum of all squared gradients so far."""
+
+import torch
+from torch.optim._stepwise import (
+    Stepwise,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    decayed,
+    real,
+    step_counter,
+)
+
+__all__ = ["Adagrad", "adagrad"]
+
+
+class Adagrad(Stepwise):
+    """Adagrad (Duchi, Hazan and Singer, 2011)."""
+
+    _later_settings = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "fused": None,
+    }
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        check_lr(lr)
+        check_not_negative(
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            epsilon=eps,
+        )
+        check_fused(fused, foreach, differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        # The sums exist from the start, so that they can be put into shared memory before a step.
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param].update(self._new_state(param, group))
+
+    def share_memory(self):
+        """Moves the sums to memory that other processes can write."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["sum"].share_memory_()
+
+    def _new_state(self, param, group):
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if param.is_complex() else start
+        total = torch.full_like(param, start, memory_format=torch.preserve_format)
+        return {"step": step_counter(), "sum": total.detach()}
+
+    def _check_grad(self, grad):
+        if grad.is_sparse:
+            raise NotImplementedError("Adagrad: sparse gradients are not implemented")
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        adagrad(
+            params,
+            grads,
+            [state["sum"] for state in states],
+            [state["step"] for state in states],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            lr_decay=group["lr_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+        )
+
+
+def adagrad(
+    params,
+    grads,
+    state_sums,
+    state_steps,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    has_sparse_grad=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    weight_decay,
+    lr_decay,
+    eps,
+    maximize,
+):
+    """One step on lists of tensors, in place."""
+    for param, grad, total, step in zip(params, grads, state_sums, state_steps, strict=True):
+        step += 1
+        rate = float(lr) / (1 + (step.item() - 1) * lr_decay)
+        param, total = real(param), real(total)
+        grad = decayed(real(grad), param, weight_decay, maximize)
+        total.addcmul_(grad, grad, value=1)
+        param.addcdiv_(grad, total.sqrt().add_(eps), value=-rate)

@@ -1,0 +1,101 @@
+"""Adamax: Adam with the largest recent gradient in place of the mean square."""
+
+import torch
+from torch.optim._stepwise import (
+    Stepwise,
+    check_betas,
+    check_lr,
+    check_not_negative,
+    decayed,
+    real,
+    step_counter,
+)
+
+__all__ = ["Adamax", "adamax"]
+
+
+class Adamax(Stepwise):
+    """Adamax (Kingma and Ba, 2015, section 7)."""
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        check_lr(lr)
+        check_not_negative(epsilon=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, param, group):
+        return {
+            "step": step_counter(),
+            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "exp_inf": torch.zeros_like(param, memory_format=torch.preserve_format),
+        }
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        beta1, beta2 = group["betas"]
+        adamax(
+            params,
+            grads,
+            [state["exp_avg"] for state in states],
+            [state["exp_inf"] for state in states],
+            [state["step"] for state in states],
+            maximize=group["maximize"],
+            eps=group["eps"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+        )
+
+
+def adamax(
+    params,
+    grads,
+    exp_avgs,
+    exp_infs,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    eps,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+):
+    """One step on lists of tensors, in place."""
+    rows = zip(params, grads, exp_avgs, exp_infs, state_steps, strict=True)
+    for param, grad, exp_avg, exp_inf, step in rows:
+        step += 1
+        param, exp_avg, exp_inf = real(param), real(exp_avg), real(exp_inf)
+        grad = decayed(real(grad), param, weight_decay, maximize)
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_inf.copy_(torch.maximum(exp_inf.mul_(beta2), grad.abs().add_(eps)))
+        rate = float(lr) / (1 - beta1 ** step.item())
+        param.addcdiv_(exp_avg, exp_inf, value=-rate)

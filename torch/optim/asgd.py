@@ -1,0 +1,111 @@
+"""Averaged SGD: a decaying rate, and beside each parameter the average of its path."""
+
+import torch
+from torch.optim._stepwise import (
+    Stepwise,
+    check_lr,
+    check_not_negative,
+    decayed,
+    real,
+    step_counter,
+)
+
+__all__ = ["ASGD", "asgd"]
+
+
+class ASGD(Stepwise):
+    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992); the average is state["ax"]."""
+
+    _scalars = ("step", "eta", "mu")
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        check_lr(lr)
+        check_not_negative(weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, param, group):
+        return {
+            "step": step_counter(),
+            "eta": step_counter(group["lr"]),
+            "mu": step_counter(1.0),
+            "ax": torch.zeros_like(param, memory_format=torch.preserve_format),
+        }
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        asgd(
+            params,
+            grads,
+            [state["ax"] for state in states],
+            [state["mu"] for state in states],
+            [state["eta"] for state in states],
+            [state["step"] for state in states],
+            maximize=group["maximize"],
+            lambd=group["lambd"],
+            lr=group["lr"],
+            t0=group["t0"],
+            alpha=group["alpha"],
+            weight_decay=group["weight_decay"],
+        )
+
+
+def asgd(
+    params,
+    grads,
+    axs,
+    mus,
+    etas,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    lambd,
+    lr,
+    t0,
+    alpha,
+    weight_decay,
+):
+    """One step on lists of tensors, in place."""
+    lr = float(lr)
+    rows = zip(params, grads, axs, mus, etas, state_steps, strict=True)
+    for param, grad, ax, mu, eta, step_t in rows:
+        step_t += 1
+        step = step_t.item()
+        param, ax = real(param), real(ax)
+        grad = decayed(real(grad), param, weight_decay, maximize)
+        rate = eta.item()
+        param.mul_(1 - lambd * rate)
+        param.add_(grad, alpha=-rate)
+        weight = mu.item()
+        if weight == 1:
+            ax.copy_(param)
+        else:
+            ax.add_(param.sub(ax).mul_(weight))
+        eta.fill_(lr / (1 + lambd * lr * step) ** alpha)
+        mu.fill_(1 / max(1, step - t0))

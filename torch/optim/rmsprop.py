@@ -1,0 +1,121 @@
+"""RMSprop: steps scaled by a running mean of squared gradients."""
+
+import torch
+from torch.optim._stepwise import (
+    Stepwise,
+    check_lr,
+    check_not_negative,
+    decayed,
+    real,
+    step_counter,
+)
+
+__all__ = ["RMSprop", "rmsprop"]
+
+
+class RMSprop(Stepwise):
+    """RMSprop (Hinton, lecture notes, 2012); centered, the variant of Graves (2013)."""
+
+    _later_settings = {**Stepwise._later_settings, "momentum": 0, "centered": False}
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_lr(lr)
+        check_not_negative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, param, group):
+        def zeros():
+            return torch.zeros_like(param, memory_format=torch.preserve_format)
+
+        state = {"step": step_counter(), "square_avg": zeros()}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros()
+        if group["centered"]:
+            state["grad_avg"] = zeros()
+        return state
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        with_momentum, centered = group["momentum"] > 0, group["centered"]
+        rmsprop(
+            params,
+            grads,
+            [state["square_avg"] for state in states],
+            [state["grad_avg"] for state in states] if centered else [],
+            [state["momentum_buffer"] for state in states] if with_momentum else [],
+            [state["step"] for state in states],
+            maximize=group["maximize"],
+            lr=group["lr"],
+            alpha=group["alpha"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            centered=centered,
+        )
+
+
+def rmsprop(
+    params,
+    grads,
+    square_avgs,
+    grad_avgs,
+    momentum_buffer_list,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    lr,
+    alpha,
+    eps,
+    weight_decay,
+    momentum,
+    centered,
+):
+    """One step on lists of tensors, in place."""
+    lr = float(lr)
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        step = state_steps[i]
+        step += 1
+        param, square_avg = real(param), real(square_avgs[i])
+        grad = decayed(real(grad), param, weight_decay, maximize)
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if centered:
+            grad_avg = real(grad_avgs[i])
+            grad_avg.lerp_(grad, 1 - alpha)
+            root = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_().add_(eps)
+        else:
+            root = square_avg.sqrt().add_(eps)
+        if momentum > 0:
+            buffer = real(momentum_buffer_list[i])
+            buffer.mul_(momentum).addcdiv_(grad, root)
+            param.add_(buffer, alpha=-lr)
+        else:
+            param.addcdiv_(grad, root, value=-lr)

@@ -1,0 +1,96 @@
+"""Rprop: a step size per element, grown or shrunk as the gradient keeps or changes its sign."""
+
+import torch
+from torch.optim._stepwise import Stepwise, check_lr, real, step_counter
+
+__all__ = ["Rprop", "rprop"]
+
+
+class Rprop(Stepwise):
+    """Resilient backpropagation (Riedmiller and Braun, 1993); for full batches."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _new_state(self, param, group):
+        first = float(group["lr"])
+        # Both parts of a complex number have a step size of their own.
+        first = complex(first, first) if param.is_complex() else first
+        return {
+            "step": step_counter(),
+            "prev": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "step_size": torch.full_like(param.grad, first),
+        }
+
+    def _update(self, group):
+        params, grads, states = self._collect(group)
+        etaminus, etaplus = group["etas"]
+        least, most = group["step_sizes"]
+        rprop(
+            params,
+            grads,
+            [state["prev"] for state in states],
+            [state["step_size"] for state in states],
+            [state["step"] for state in states],
+            maximize=group["maximize"],
+            step_size_min=least,
+            step_size_max=most,
+            etaminus=etaminus,
+            etaplus=etaplus,
+        )
+
+
+def rprop(
+    params,
+    grads,
+    prevs,
+    step_sizes,
+    state_steps,
+    foreach=None,
+    capturable=False,
+    maximize=False,
+    differentiable=False,
+    has_complex=False,
+    *,
+    step_size_min,
+    step_size_max,
+    etaminus,
+    etaplus,
+):
+    """One step on lists of tensors, in place."""
+    rows = zip(params, grads, prevs, step_sizes, state_steps, strict=True)
+    for param, grad, prev, size, step in rows:
+        step += 1
+        param, grad, prev, size = real(param), real(grad), real(prev), real(size)
+        grad = -grad if maximize else grad
+        agreement = grad.mul(prev).sign_()
+        factor = torch.ones_like(agreement)
+        factor.masked_fill_(agreement > 0, etaplus).masked_fill_(agreement < 0, etaminus)
+        size.mul_(factor).clamp_(step_size_min, step_size_max)
+        # Where the sign turned, the element rests for this step.
+        grad = grad.masked_fill(agreement < 0, 0)
+        param.addcmul_(grad.sign(), size, value=-1)
+        prev.copy_(grad)
