@@ -1,5 +1,5 @@
-"""Backward passes: what arrives where, hooks and their order, views and in-place writes, errors, depth, threads and
-memory. Formulas of single operators are checked elsewhere."""
+"""Backward passes: what arrives where, hooks and their order, views and in-place writes, errors,
+depth, threads and memory. Formulas of single operators are checked elsewhere."""
 
 import gc
 import threading
@@ -16,7 +16,7 @@ def leaf(*shape, dtype=torch.float64):
     return torch.randn(*shape, dtype=dtype, requires_grad=True)
 
 
-# ---- backward and grad ----------------------------------------------------------------------------------
+# ---- backward and grad ------------------------------------------------------------------
 
 
 def test_backward_of_product_gives_other_factor():
@@ -168,7 +168,7 @@ def test_accumulation_keeps_the_grad_object():
     assert a.grad is first
 
 
-# ---- metadata -----------------------------------------------------------------------------------------------
+# ---- metadata ---------------------------------------------------------------------------
 
 
 def test_leaf_and_non_leaf():
@@ -218,7 +218,7 @@ def test_node_can_be_called():
     assert torch.equal(grads, torch.ones(3, dtype=torch.float64))
 
 
-# ---- hooks ----------------------------------------------------------------------------------------------------
+# ---- hooks ------------------------------------------------------------------------------
 
 
 def test_tensor_hook_sees_and_replaces_the_gradient():
@@ -343,7 +343,7 @@ def test_multi_grad_hook_any_gets_the_first():
     assert len(seen) == 1
 
 
-# ---- edges ------------------------------------------------------------------------------------------------------
+# ---- edges ------------------------------------------------------------------------------
 
 
 def test_gradient_edge_stands_for_its_tensor():
@@ -364,7 +364,7 @@ def test_gradient_edge_as_output():
     assert torch.equal(g, torch.full((3,), 2.0, dtype=torch.float64))
 
 
-# ---- views and in-place writes --------------------------------------------------------------------------------
+# ---- views and in-place writes ----------------------------------------------------------
 
 
 def test_write_to_leaf_raises():
@@ -482,7 +482,7 @@ def test_write_to_view_made_without_grad_raises():
         view.mul_(2)
 
 
-# ---- modes --------------------------------------------------------------------------------------------------------
+# ---- modes ------------------------------------------------------------------------------
 
 
 def test_no_grad_does_not_record():
@@ -539,7 +539,7 @@ def test_inference_tensor_cannot_be_saved_or_written():
         (leaf(3, dtype=torch.float32) * a).sum().backward()
 
 
-# ---- saved tensors ------------------------------------------------------------------------------------------------
+# ---- saved tensors ----------------------------------------------------------------------
 
 
 def test_saved_tensors_hooks_pack_and_unpack():
@@ -606,7 +606,7 @@ def test_mutation_on_saved_tensors_can_be_allowed():
     assert torch.allclose(a.grad, expected)
 
 
-# ---- anomaly mode ---------------------------------------------------------------------------------------------------
+# ---- anomaly mode -----------------------------------------------------------------------
 
 
 def test_anomaly_mode_shows_the_forward_line():
@@ -639,7 +639,7 @@ def test_anomaly_mode_shows_the_line_of_an_exception():
     assert "Fails.apply(leaf(3))" in "".join(str(w.message) for w in caught)
 
 
-# ---- depth, threads, memory ---------------------------------------------------------------------------------------------
+# ---- depth, threads, memory -------------------------------------------------------------
 
 
 def test_chain_of_a_million_nodes_runs_and_is_freed():
@@ -745,10 +745,12 @@ def test_leaf_is_freed_after_backward():
 
 @pytest.mark.parametrize("make", [lambda a: a, lambda a: a * 2])
 def test_hook_that_refers_to_its_tensor_is_collected(make):
-    t = make(leaf(3))
-    t.register_hook(lambda g: t * g)
-    ref = weakref.ref(t)
-    del t
+    def hooked():
+        t = make(leaf(3))
+        t.register_hook(lambda g: t * g)
+        return weakref.ref(t)
+
+    ref = hooked()
     gc.collect()
     assert ref() is None
 

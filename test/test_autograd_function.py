@@ -1,4 +1,5 @@
-"""torch.autograd.Function: both styles of forward, what a context can do, and the errors of wrong backwards."""
+"""torch.autograd.Function: both styles of forward, what a context can do, and the errors of wrong
+backwards."""
 
 import weakref
 
@@ -172,7 +173,7 @@ def test_none_can_be_saved():
     WithNone.apply(leaf(3)).sum().backward()
 
 
-# ---- outputs ------------------------------------------------------------------------------------------------
+# ---- outputs ----------------------------------------------------------------------------
 
 
 class Both(Function):
@@ -278,7 +279,7 @@ def test_dirty_view_goes_through_its_base():
     assert a.grad.tolist() == [2, 2, 1, 1]
 
 
-# ---- wrong backwards ----------------------------------------------------------------------------------------
+# ---- wrong backwards --------------------------------------------------------------------
 
 
 def wrong(result):
@@ -348,7 +349,7 @@ def test_exception_in_backward_reaches_the_caller():
         wrong(lambda g: 1 / 0).backward()
 
 
-# ---- the rest -----------------------------------------------------------------------------------------------
+# ---- the rest ---------------------------------------------------------------------------
 
 
 def test_once_differentiable_raises_the_second_time():

@@ -61,7 +61,7 @@ def test_resumed_run_is_bit_exact(gpt, tmp_path):
     while second.step < 12:
         second.train_step()
     assert second.losses == whole.losses
-    for mine, theirs in zip(second.model.parameters(), whole.model.parameters()):
+    for mine, theirs in zip(second.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
 

@@ -1,5 +1,5 @@
-"""`import torch` in a fresh interpreter is light: nothing heavy is imported with it, and the process
-stays small. Its time is measured by tools/measure_import.py, since a clock is no test."""
+"""`import torch` in a fresh interpreter is light: nothing heavy is imported with it, and the
+process stays small. Its time is measured by tools/measure_import.py, since a clock is no test."""
 
 import subprocess
 import sys
@@ -12,14 +12,18 @@ def fresh(code):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["numpy", "sympy", "networkx", "scipy", "torch.nn", "typing_extensions"])
+@pytest.mark.parametrize(
+    "module", ["numpy", "sympy", "networkx", "scipy", "torch.nn", "typing_extensions"]
+)
 def test_import_torch_does_not_import(module):
     assert fresh(f"import torch, sys; print({module!r} in sys.modules)") == "False"
 
 
 def test_import_torch_stays_under_60_mb():
     # The peak of this process alone; what getrusage gives remembers the parent's.
-    code = "import torch; print([x for x in open('/proc/self/status') if 'VmHWM' in x][0].split()[1])"
+    code = (
+        "import torch; print([x for x in open('/proc/self/status') if 'VmHWM' in x][0].split()[1])"
+    )
     assert int(fresh(code)) / 1024 < 60
 
 

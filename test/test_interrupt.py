@@ -1,5 +1,6 @@
-"""Ctrl-C, fork and affinity: a long operator answers a signal within a second and leaves the library
-usable, a forked child can compute, and the pool is no larger than the cores it may run on."""
+"""Ctrl-C, fork and affinity: a long operator answers a signal within a second and leaves the
+library usable, a forked child can compute, and the pool is no larger than the cores it may
+run on."""
 
 import os
 import signal
@@ -96,7 +97,8 @@ def test_fork_while_another_thread_computes_child_can_compute():
 def test_pool_is_sized_by_affinity():
     first = min(os.sched_getaffinity(0))
     done = run(
-        f"import os; os.sched_setaffinity(0, {{{first}}})\nimport torch; print(torch.get_num_threads())"
+        f"import os; os.sched_setaffinity(0, {{{first}}})\n"
+        "import torch; print(torch.get_num_threads())"
     )
     assert done.stdout.strip() == "1", done.stderr
 

@@ -1,6 +1,6 @@
 """Allocation failing at every point of thirty typical calls. Each failure has to be
-torch.OutOfMemoryError, has to leave every tensor of the call as it was, leak nothing, and the same call
-right after it has to give the same bits as one that never failed."""
+torch.OutOfMemoryError, has to leave every tensor of the call as it was, leak nothing, and the same
+call right after it has to give the same bits as one that never failed."""
 
 import gc
 

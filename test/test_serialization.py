@@ -183,7 +183,7 @@ def test_state_dict_keeps_its_metadata():
     assert found._metadata == state._metadata
     other = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4))
     other.load_state_dict(found)
-    for mine, theirs in zip(model.parameters(), other.parameters()):
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
 
@@ -215,7 +215,7 @@ def test_classes_load_only_when_they_are_allowed():
     buffer = io.BytesIO()
     torch.save([Point(3)], buffer)
     buffer.seek(0)
-    with pytest.raises(CheckpointError, match="Unsupported global.*Point"):
+    with pytest.raises(CheckpointError, match=r"Unsupported global.*Point"):
         torch.load(buffer)
     assert isinstance(CheckpointError("x"), (pickle.UnpicklingError, RuntimeError))
     buffer.seek(0)
@@ -334,7 +334,7 @@ def test_location_of_an_absent_device_is_explained(tmp_path):
     if getattr(torch, "cuda", None) is not None and torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     torch.save(torch.ones(2), tmp_path / "x.pt")
-    with pytest.raises(RuntimeError, match="torch.cuda.is_available\\(\\) is False"):
+    with pytest.raises(RuntimeError, match=r"torch.cuda.is_available\(\) is False"):
         torch.load(tmp_path / "x.pt", map_location="cuda:0")
 
 
@@ -385,7 +385,11 @@ def test_archive_behind_other_bytes_in_a_stream():
         (lambda p: torch.load(5), AttributeError, "seekable"),
         (lambda p: torch.save(1, 5), AttributeError, "'write' attribute"),
         (lambda p: torch.save(1, p / "no" / "x.pt"), RuntimeError, "Parent directory"),
-        (lambda p: torch.save(lambda: 1, p / "x"), (AttributeError, pickle.PicklingError), "pickle"),
+        (
+            lambda p: torch.save(lambda: 1, p / "x"),
+            (AttributeError, pickle.PicklingError),
+            "pickle",
+        ),
         (
             lambda p: torch.load(p / "x", pickle_module=pickle, weights_only=True),
             RuntimeError,

@@ -1,6 +1,8 @@
 """The bits of a result do not depend on the number of threads. Every operator here runs on 1, 2 and
-4 threads on inputs large enough to be cut into chunks, with odd sizes so that chunks end ragged, and
-the results are compared byte by byte."""
+4 threads on inputs large enough to be cut into chunks, with odd sizes so that chunks end ragged,
+and the results are compared byte by byte."""
+
+import os
 
 import pytest
 
@@ -55,15 +57,25 @@ def check(call, *inputs):
         assert all(same_bits(x, y) for x, y in zip(results[0], other, strict=True))
 
 
+def test_inputs_are_large_enough_to_be_shared_between_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        torch.exp(values((N,), torch.float32))
+        assert len(os.listdir("/proc/self/task")) >= 4
+    finally:
+        torch.set_num_threads(before)
+
+
 # ---- pointwise and activations -----------------------------------------------------------------
 UNARY = (
-    "abs neg exp exp2 expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan "
-    "asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid floor ceil round trunc frac reciprocal "
-    "square sign isnan isfinite isinf relu logit i0 sinc deg2rad positive"
+    "abs neg exp exp2 expm1 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos "
+    "atan asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid floor ceil round trunc frac "
+    "reciprocal square sign isnan isfinite isinf relu logit i0 sinc deg2rad positive"
 ).split()
 BINARY = (
-    "add sub mul div true_divide floor_divide remainder fmod pow maximum minimum fmax fmin atan2 hypot "
-    "copysign eq ne lt le gt ge logical_and logical_or logaddexp xlogy nextafter"
+    "add sub mul div true_divide floor_divide remainder fmod pow maximum minimum fmax fmin atan2 "
+    "hypot copysign eq ne lt le gt ge logical_and logical_or logaddexp xlogy nextafter"
 ).split()
 BITWISE = "bitwise_and bitwise_or bitwise_xor gcd lcm bitwise_left_shift".split()
 ACTIVATIONS = (
@@ -81,7 +93,9 @@ def test_unary(name):
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name):
     for dtype in (torch.float32, torch.bfloat16):
-        check(getattr(torch, name), values((701, 431), dtype, 0.5), values((431,), dtype, 0.5, seed=1))
+        check(
+            getattr(torch, name), values((701, 431), dtype, 0.5), values((431,), dtype, 0.5, seed=1)
+        )
 
 
 @pytest.mark.parametrize("name", [*BITWISE, "add", "mul", "eq", "maximum"])
@@ -107,7 +121,9 @@ POINTWISE = {
     "where": lambda a, b: torch.where(a > b, a, b),
     "clamp": lambda a, b: torch.clamp(a, -1, b.max()),
     "nan_to_num": lambda a, b: torch.nan_to_num(a / (a - a)),
-    "cast": lambda a, b: [a.to(d) for d in (torch.float64, torch.bfloat16, torch.float16, torch.int8)],
+    "cast": lambda a, b: [
+        a.to(d) for d in (torch.float64, torch.bfloat16, torch.float16, torch.int8)
+    ],
     "copy": lambda a, b: torch.empty(431, 701).t().copy_(a),
     "complex": lambda a, b: torch.complex(a, b).exp(),
 }
@@ -115,7 +131,11 @@ POINTWISE = {
 
 @pytest.mark.parametrize("name", POINTWISE)
 def test_pointwise_forms(name):
-    check(POINTWISE[name], values((701, 431), torch.float32), values((701, 431), torch.float32, seed=1))
+    check(
+        POINTWISE[name],
+        values((701, 431), torch.float32),
+        values((701, 431), torch.float32, seed=1),
+    )
 
 
 # ---- reductions and scans ----------------------------------------------------------------------
@@ -131,8 +151,8 @@ def test_reduction(name, dtype):
     if name != "logsumexp":
         check(call, x)
     for dim in (0, 1):
-        check(lambda t: call(t, dim=dim), x)
-        check(lambda t: call(t.t(), dim=dim), x)
+        check(lambda t, dim=dim: call(t, dim=dim), x)
+        check(lambda t, dim=dim: call(t.t(), dim=dim), x)
     check(lambda t: call(t.view(7, -1), dim=1), values((7 * 43003,), dtype, 0.9, 1.1))
 
 
@@ -150,7 +170,7 @@ def test_integer_reduction(name, dtype):
 def test_scan_and_softmax(name, dtype):
     call = getattr(torch, name)
     for dim in (0, 1):
-        check(lambda t: call(t, dim), values((701, 431), dtype, 0.9, 1.1))
+        check(lambda t, dim=dim: call(t, dim), values((701, 431), dtype, 0.9, 1.1))
 
 
 SELECTIONS = {
@@ -190,7 +210,9 @@ MOVES = {
     "repeat": lambda a: a.repeat(2, 3),
     "tile_transposed": lambda a: a.t().tile(2, 1),
     "contiguous": lambda a: a.t().contiguous(),
-    "channels_last": lambda a: a[:700].view(7, 4, 25, 431).contiguous(memory_format=torch.channels_last),
+    "channels_last": lambda a: (
+        a[:700].view(7, 4, 25, 431).contiguous(memory_format=torch.channels_last)
+    ),
     "tril": lambda a: a.tril(3),
     "repeat_interleave": lambda a: a.repeat_interleave(2, 0),
     "index_select": lambda a: a.index_select(0, index(900, high=701)),
@@ -204,11 +226,15 @@ MOVES = {
     "scatter_reduce": lambda a: a.scatter_reduce(1, index(701, 431, high=431), a, "mean"),
     "index_add": lambda a: a.index_add(0, index(701, high=701), a * 1.1),
     "index_put_accumulate": lambda a: a.index_put(
-        (index(300_000, high=701), index(300_000, high=431)), values((300_000,), a.dtype), accumulate=True
+        (index(300_000, high=701), index(300_000, high=431)),
+        values((300_000,), a.dtype),
+        accumulate=True,
     ),
     "index_copy": lambda a: a.index_copy(0, torch.arange(700, -1, -1), a),
     "take": lambda a: a.take(index(300_000, high=701 * 431)),
-    "put_accumulate": lambda a: a.put(index(300_000, high=99), values((300_000,), a.dtype), accumulate=True),
+    "put_accumulate": lambda a: a.put(
+        index(300_000, high=99), values((300_000,), a.dtype), accumulate=True
+    ),
     "bucketize": lambda a: torch.bucketize(a, torch.linspace(-3, 3, 77, dtype=a.dtype)),
     "embedding": lambda a: torch.nn.functional.embedding(index(3000, high=701), a),
 }

@@ -1,5 +1,5 @@
-"""What `import torch` costs over a bare interpreter: milliseconds (median of warm runs) and resident
-memory, in fresh processes; with a second interpreter that has the peer installed, both and the ratio.
+"""What `import torch` costs over a bare interpreter: milliseconds (median of warm runs) and
+resident memory, in fresh processes; given an interpreter that has the peer, both and the ratio.
 
     python tools/measure_import.py [PEER_PYTHON]
 """

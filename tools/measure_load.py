@@ -68,7 +68,8 @@ def main() -> int:
     for name, time_alone in alone.items():
         ratio = loaded[name] / time_alone
         worst = max(worst, ratio)
-        print(f"{name:20s} alone {time_alone:10.1f} us   loaded {loaded[name]:10.1f} us   {ratio:5.2f}x")
+        times = f"alone {time_alone:10.1f} us   loaded {loaded[name]:10.1f} us"
+        print(f"{name:20s} {times}   {ratio:5.2f}x")
     return 1 if options.limit and worst > options.limit else 0
 
 

@@ -21,7 +21,7 @@ from torch._serialization.errors import (
     UnsupportedCheckpointError,
     container_error,
 )
-from torch._serialization.legacy import (
+from torch._serialization.legacy import (  # noqa: F401
     MAGIC_NUMBER,
     PROTOCOL_VERSION,
     load_legacy,

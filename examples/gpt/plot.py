@@ -1,6 +1,7 @@
 """Line charts as PNG pictures, drawn point by point and encoded with zlib alone, so that the
 example needs no plotting library."""
 
+import itertools
 import math
 import struct
 import zlib
@@ -109,7 +110,7 @@ def chart(series, title, x_label, y_label, width=800, height=480):
     for number, (name, line) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         places = [place(x, y) for x, y in line]
-        for (x0, y0), (x1, y1) in zip(places, places[1:]):
+        for (x0, y0), (x1, y1) in itertools.pairwise(places):
             picture.line(x0, y0, x1, y1, colour)
             picture.line(x0, y0 + 1, x1, y1 + 1, colour)
         spot = right - 150

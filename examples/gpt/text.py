@@ -8,20 +8,22 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 
 
 class Text:
-    """A text as a tensor of tokens, split into a part to learn from and a part to test on."""
+    """Texts as tensors of tokens: a part to learn from, and the end of each text to test on."""
 
-    def __init__(self, content, held_out=0.1):
-        self.characters = "".join(sorted(set(content)))
+    def __init__(self, texts, held_out=0.1):
+        self.characters = "".join(sorted(set("".join(texts))))
         self._index = {character: i for i, character in enumerate(self.characters)}
-        tokens = self.encode(content)
-        cut = int(len(tokens) * (1 - held_out))
-        self.train, self.test = tokens[:cut], tokens[cut:]
+        train, test = [], []
+        for tokens in map(self.encode, texts):
+            cut = int(len(tokens) * (1 - held_out))
+            train.append(tokens[:cut])
+            test.append(tokens[cut:])
+        self.train, self.test = torch.cat(train), torch.cat(test)
 
     @classmethod
     def bundled(cls):
         """The files in data/, in the order of their names."""
-        files = sorted(DATA.glob("*.txt"))
-        return cls("\n\n".join(file.read_text(encoding="utf-8").strip() for file in files) + "\n")
+        return cls([file.read_text(encoding="utf-8") for file in sorted(DATA.glob("*.txt"))])
 
     def encode(self, text):
         """The tokens of a text; characters that the data lacks are left out."""

@@ -5,7 +5,7 @@ child processes with a memory limit; each failure is printed as one line that ru
     python tools/fuzz/ops.py --n 100000 --seed 1 --jobs 2
     python tools/fuzz/ops.py --replay "torch.add(T((2, 3), 'int8'), None)"
 
-The sequence depends on the seed and the package alone; call number i can be made without the others.
+The sequence depends on the seed and the package alone; call number i needs none of the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from targets import all_targets, call_text, full_name
 from values import Values, namespace
-from worker import HEADER, PAGE, Log, limit_resources, quiet, work
+from worker import HEADER, OUTCOMES, PAGE, Log, limit_resources, quiet, work
 
 HARD_LIMIT = 10.0
 CANARIES = {"crash": "plant('crash')", "hang": "plant('hang')"}
@@ -91,7 +91,7 @@ class Child:
         index, _, counts, text = self.log.read()
         if kind.startswith("exit") and index < self.begin:
             raise SystemExit(f"the worker did not start: {self.noise()}")
-        self.counts.update(dict(zip(("returned", "raised", "interrupted"), counts)))
+        self.counts.update(dict(zip(OUTCOMES, counts, strict=True)))
         return kind, index, text
 
     def noise(self) -> str:
@@ -118,11 +118,13 @@ def replay(text: str, options):
 
 
 def confirmed(text: str, options) -> str:
-    """How the call ends in a fresh process: a signal's name, "hang", or "" when it is fine there."""
+    """How the call ends in a fresh process: a signal's name, "hang", or "" when it is fine."""
     command = [sys.executable, os.path.abspath(__file__), "--memory", str(options.memory)]
     command += ["--replay", text]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=options.hang_after + 5, check=False)
+        done = subprocess.run(
+            command, capture_output=True, timeout=options.hang_after + 5, check=False
+        )
     except subprocess.TimeoutExpired:
         return "hang"
     return signal.Signals(-done.returncode).name if done.returncode < 0 else ""
@@ -133,7 +135,10 @@ def report(kind, index, text, child, options):
     where = "" if again else f"   # alone it is fine; --seed {options.seed} --begin {index - 200}"
     print(f'FAILURE {kind} #{index}: python tools/fuzz/ops.py --replay "{text}"{where}', flush=True)
     if options.verbose:
-        print("    " + "\n    ".join(child.noise().strip().splitlines()[: options.verbose]), flush=True)
+        print(
+            "    " + "\n    ".join(child.noise().strip().splitlines()[: options.verbose]),
+            flush=True,
+        )
 
 
 def shares(options):
@@ -168,7 +173,9 @@ def run(options) -> list:
             if time.monotonic() - shown > 30:
                 shown = time.monotonic()
                 places = [c.log.read()[0] for c in running]
-                print(f"at {places} after {shown - began:.0f} s, {len(failures)} failures", flush=True)
+                print(
+                    f"at {places} after {shown - began:.0f} s, {len(failures)} failures", flush=True
+                )
     finally:
         for child in running:
             child.close()
@@ -177,9 +184,9 @@ def run(options) -> list:
     kinds = collections.Counter(kind for kind, _, _ in failures)
     signals = sum(n for kind, n in kinds.items() if kind != "hang")
     print(
-        f"{made} calls, seed {options.seed}: {counts['returned']} returned, {counts['raised']} raised, "
-        f"{counts['interrupted']} stopped by the alarm, {signals} signals, {kinds['hang']} hangs; "
-        f"{seconds:.0f} s, {made / seconds:.0f} calls/s"
+        f"{made} calls, seed {options.seed}: {counts['returned']} returned, "
+        f"{counts['raised']} raised, {counts['interrupted']} stopped by the alarm, "
+        f"{signals} signals, {kinds['hang']} hangs; {seconds:.0f} s, {made / seconds:.0f} calls/s"
     )
     return failures
 
@@ -200,12 +207,16 @@ def parse(arguments):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="child processes at a time")
     parser.add_argument("--only", help="a regular expression; callables whose name it matches")
-    parser.add_argument("--memory", type=float, default=default_memory(), help="limit in GB, 0: none")
+    parser.add_argument(
+        "--memory", type=float, default=default_memory(), help="limit in GB, 0: none"
+    )
     parser.add_argument("--replay", metavar="CALL", help="make this one call, in this process")
     parser.add_argument("--list", action="store_true", help="print the names of what is called")
     parser.add_argument("--self-test", action="store_true", help="check that failures are noticed")
     parser.add_argument("--max-failures", type=int, default=200)
-    parser.add_argument("--verbose", type=int, default=0, metavar="LINES", help="of the child's stderr")
+    parser.add_argument(
+        "--verbose", type=int, default=0, metavar="LINES", help="of the child's stderr"
+    )
     parser.add_argument("--begin", type=int, default=0, help="number of the first call")
     for hidden in ("--worker", "--end"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)

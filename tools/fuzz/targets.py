@@ -5,25 +5,25 @@ callables with neither get arbitrary values. What is left out is listed here wit
 from __future__ import annotations
 
 import inspect
+import keyword
 import re
 from dataclasses import dataclass, field
 
 # Left out, each with the reason; anything else that is bound is called.
 LEFT_OUT = {
-    r"torch\.(UntypedStorage|StorageBase|\w+Storage)\.from_file": "maps a file of the caller's choice",
+    r"torch\.(UntypedStorage|StorageBase|\w+Storage)\.from_file": "maps a file it is given",
     r".*\._write_file|.*\._set_from_file|.*\._new_with_file": "writes or reads a file descriptor",
-    r".*\._new_using_fd_cpu|.*\._new_using_filename_cpu|.*\._share_f\w+_cpu_": "descriptors and files",
-    r"torch\.(save|load|import_ir_module\w*)": "read and write files; the loader has its own fuzzer",
-    r"torch\.(set_num_threads|set_num_interop_threads)": "a million threads is a legal request",
-    r"torch\._C\.(set_num_threads|set_num_interop_threads)": "a million threads is a legal request",
-    r"torch\._C\._set_alloc_failure": "makes every later call fail; test_out_of_memory.py drives it",
-    r".*\.(__subclasshook__|__init_subclass__|__class__|__getattribute__|__dir__|mro)": "of object",
+    r".*\._new_using_fd_cpu|.*\._new_using_filename_cpu|.*\._share_f\w+_cpu_": "opens files",
+    r"torch\.(save|load|import_ir_module\w*)": "read and write files",
+    r"torch\._C\._set_alloc_failure": "makes later calls fail; for test_out_of_memory.py",
+    r".*\.(__subclasshook__|__init_subclass__|__class__|__getattribute__)": "methods of object",
+    r".*\.(__dir__|mro)": "methods of object",
     r"torch\.(.*\.)?install$|torch\.__getattr__|torch\.__dir__": "module plumbing",
 }
 # These change the process (registrations, modes, defaults): each is called in a fork of the worker.
 ISOLATED = re.compile(
-    r"torch\._C\._(library|push|pop|set|unset|dispatch_tls_set|disabled|RestorePython|Include|Exclude"
-    r"|Auto|Disable|InferenceMode|call_overloads).*|torch\._C\.(Disable\w+)|torch\.(Disable\w+)"
+    r"torch\._C\._?(library|push|pop|set|unset|dispatch_tls_set|disabled|RestorePython|Include"
+    r"|Exclude|Auto|Disable|InferenceMode|call_overloads).*|torch\._C\.(Disable\w+)|torch\.(Disable\w+)"
     r"|torch\.(set_|use_det|seed|manual_seed|inference_mode|no_grad|enable_grad)\w*"
     r"|torch\.Tensor\.(__setattr__|__delattr__|__setstate__|__init__|share_memory_)"
 )
@@ -39,18 +39,19 @@ RECEIVERS = {
 }
 # Argument names of Python functions that say what is meant; the rest is a tensor or anything.
 NAMED_TYPES = {
-    "int": "dim dim0 dim1 dims n k groups num_classes seed diagonal offset start end steps decimals upscale_factor"
-    " downscale_factor kernel_size num_groups ignore_index",
+    "int": "dim dim0 dim1 dims n k groups num_classes seed diagonal offset start end steps"
+    " decimals upscale_factor downscale_factor kernel_size num_groups ignore_index",
     "SymInt[]": "size sizes shape shapes stride normalized_shape kernel padding pad split_size",
-    "float": "p eps alpha beta margin lambd momentum lr scale threshold value label_smoothing delta slope lower"
-    " upper negative_slope min_val max_val temperature rtol atol smoothing",
-    "bool": "training inplace keepdim size_average reduce affine is_causal log_target full hard sorted"
-    " return_inverse return_counts log_input swap equal_nan unbiased use_input_stats requires_grad pin_memory",
+    "float": "p eps alpha beta margin lambd momentum lr scale threshold value label_smoothing"
+    " delta slope lower upper negative_slope min_val max_val temperature rtol atol smoothing",
+    "bool": "training inplace keepdim size_average reduce affine is_causal log_target full hard"
+    " sorted return_inverse return_counts log_input swap equal_nan unbiased use_input_stats"
+    " requires_grad pin_memory",
     "str": "reduction mode indexing equation approximate",
     "ScalarType": "dtype",
     "Device": "device",
-    "Tensor": "input other target weight bias self tensor x x1 x2 running_mean running_var query key value1 anchor"
-    " positive negative mask attn_mask var output distance_function",
+    "Tensor": "input other target weight bias self tensor x x1 x2 running_mean running_var query"
+    " key value1 anchor positive negative mask attn_mask var output distance_function",
     "Tensor[]": "tensors operands matrices arrays",
 }
 _TYPE_OF_NAME = {name: kind for kind, names in NAMED_TYPES.items() for name in names.split()}
@@ -83,7 +84,8 @@ def left_out(path: str) -> bool:
 
 def schema_parameters(schema) -> list[Parameter]:
     return [
-        Parameter(a.name, str(a.type), a.kwarg_only, a.has_default_value()) for a in schema.arguments
+        Parameter(a.name, str(a.type), a.kwarg_only, a.has_default_value())
+        for a in schema.arguments
     ]
 
 
@@ -111,7 +113,9 @@ def signature_parameters(function) -> list[Parameter] | None:
         if p.kind is p.VAR_KEYWORD:
             continue
         kind = _TYPE_OF_NAME.get(p.name, "any")
-        parameters.append(Parameter(p.name, kind, p.kind is p.KEYWORD_ONLY, p.default is not p.empty))
+        parameters.append(
+            Parameter(p.name, kind, p.kind is p.KEYWORD_ONLY, p.default is not p.empty)
+        )
         if p.kind is p.VAR_POSITIONAL:
             parameters[-1].optional = True
             parameters.append(Parameter(p.name, kind, False, True))
@@ -119,7 +123,11 @@ def signature_parameters(function) -> list[Parameter] | None:
 
 
 def function_targets(torch, table):
-    modules = [("torch", torch, ""), ("torch._C", torch._C, ""), ("torch.functional", torch.functional, "")]
+    modules = [
+        ("torch", torch, ""),
+        ("torch._C", torch._C, ""),
+        ("torch.functional", torch.functional, ""),
+    ]
     modules.append(("torch._C._VariableFunctions", torch._C._VariableFunctions, ""))
     modules.append(("torch.nn.functional", torch.nn.functional, ""))
     modules.append(("torch.autograd", torch.autograd, ""))
@@ -166,7 +174,9 @@ def method_targets(torch, table):
             if name in ("__getitem__", "__setitem__", "__delitem__"):
                 index, value = Parameter("index", "index"), Parameter("value", "any")
                 tensor = Parameter("value", "Tensor")
-                overloads = [[index, value], [index, tensor]] if name == "__setitem__" else [[index]]
+                overloads = (
+                    [[index, value], [index, tensor]] if name == "__setitem__" else [[index]]
+                )
             elif re.fullmatch(r"__\w+__", name) and name.strip("_").lstrip("ri") in table:
                 overloads = [[Parameter("other", "Tensor")], [Parameter("other", "Scalar")]]
             elif not overloads:
@@ -178,10 +188,12 @@ def method_targets(torch, table):
 def all_targets(only: str | None = None) -> list[Target]:
     """Every target, in an order that depends on the package alone."""
     import torch
-    import torch.nn.functional  # noqa: F401
+    import torch.nn.functional
 
     table, overloads = schema_table(torch)
-    targets = [Target(path, None, [parameters]) for path, parameters in overloads if not left_out(path)]
+    targets = [
+        Target(path, None, [parameters]) for path, parameters in overloads if not left_out(path)
+    ]
     targets += function_targets(torch, table)
     targets += method_targets(torch, table)
     if only:
@@ -229,7 +241,8 @@ def _arguments(target: Target, values) -> str:
             continue
         value = values.anything() if position == wrong else values.of_type(p.kind, p.name)
         by_name = by_name or p.keyword
-        parts.append(f"{p.name}={value}" if by_name else value)
+        named = f"**{{{p.name!r}: {value}}}" if keyword.iskeyword(p.name) else f"{p.name}={value}"
+        parts.append(named if by_name else value)
     if chance > 0.98:
         parts.append("dtype=" + values.any_dtype())
     if 0.95 < chance < 0.97 and parts:

@@ -1,6 +1,6 @@
 """Random arguments as Python expressions. Text rather than objects, because the text of a call is
-all that is needed to run it again: a failure is reported, replayed and kept in a corpus as one line.
-The expressions use the names in `namespace()`, of which `T` makes any kind of tensor."""
+all that is needed to run it again: a failure is reported, replayed and kept in a corpus as one
+line. The expressions use the names in `namespace()`, of which `T` makes any kind of tensor."""
 
 from __future__ import annotations
 
@@ -25,8 +25,26 @@ WORDS = (
     "batchmean ij xy tanh left right fro nuc cpu meta float32 linear nearest max min ij,jk->ik "
     "...i,i->... i->ii ii->i ij-> a,b->ab"
 ).split()
-ODD_WORDS = ("''", "'\\0'", "'\\ud800'", "'cuda:99'", "'cpu:-1'", "'x'*5000", "'%s%n'", "'aten::add'")
-DEVICES = ("'cpu'", "'cpu'", "'meta'", "'cuda'", "'cuda:0'", "'xpu'", "'cpu:5'", "torch.device('meta')")
+ODD_WORDS = (
+    "''",
+    "'\\0'",
+    "'\\ud800'",
+    "'cuda:99'",
+    "'cpu:-1'",
+    "'x'*5000",
+    "'%s%n'",
+    "'aten::add'",
+)
+DEVICES = (
+    "'cpu'",
+    "'cpu'",
+    "'meta'",
+    "'cuda'",
+    "'cuda:0'",
+    "'xpu'",
+    "'cpu:5'",
+    "torch.device('meta')",
+)
 LAYOUTS = ("torch.strided", "torch.sparse_coo", "torch.sparse_csr", "torch.jagged")
 FORMATS = (
     "torch.contiguous_format",
@@ -35,13 +53,17 @@ FORMATS = (
     "torch.channels_last_3d",
 )
 GENERATORS = ("None", "None", "torch.Generator()", "torch.default_generator")
-STORAGES = ("T((4,),'float32').untyped_storage()", "torch.UntypedStorage(0)", "torch.UntypedStorage(8)")
+STORAGES = (
+    "T((4,),'float32').untyped_storage()",
+    "torch.UntypedStorage(0)",
+    "torch.UntypedStorage(8)",
+)
 ODD_VALUES = (
     "None", "True", "[]", "()", "{}", "object()", "int", "b'ab'", "...", "slice(0, 2)", "range(3)",
     "[[1, 2], [3]]", "[1, 'a']", "[None]", "{'a': 1}", "(lambda *a, **k: a[0] if a else 1.0)",
     "iter([1, 2])", "1+2j", "torch.Size([2, 3])", "torch.float32", "torch.device('cpu')", "{1, 2}",
-    "[T((2,),'float32'), 1]", "[T((2,),'float32'), None]", "'abc'", "torch", "torch.Tensor", "nest(50)",
-    "bytearray(8)", "memoryview(b'12345678')", "Odd()",
+    "[T((2,),'float32'), 1]", "[T((2,),'float32'), None]", "'abc'", "torch", "torch.Tensor",
+    "nest(50)", "bytearray(8)", "memoryview(b'12345678')", "Odd()",
 )  # fmt: skip
 HUGE_SHAPES = ((2**31,), (2**40,), (2**62, 2), (2**31, 2**31), (2**33, 0, 3), (2**20, 2**20, 2**20))
 
@@ -73,9 +95,8 @@ def namespace():
             value = [value]
         return value
 
-    return {
-        "torch": torch, "T": make, "nest": nest, "Odd": Odd, "nan": float("nan"), "inf": float("inf"),
-    }  # fmt: skip
+    numbers = {"nan": float("nan"), "inf": float("inf")}
+    return {"torch": torch, "T": make, "nest": nest, "Odd": Odd, **numbers}
 
 
 class Odd:
@@ -146,6 +167,23 @@ def _arrange(torch, filled, shape, layout):
     return filled(shape)
 
 
+_SPATIAL = {
+    "stride": (1, 1, 2),
+    "dilation": (1, 1, 2),
+    "padding": (0, 1, 2, -1),
+    "output_padding": (0, 0, 1),
+    "kernel_size": (1, 2, 3),
+}
+_TEXTS = {
+    "reduce": ("sum", "prod", "mean", "amax", "amin", "add", "multiply"),
+    "padding": ("valid", "same"),
+    "rounding_mode": ("floor", "trunc"),
+    "approximate": ("none", "tanh"),
+    "indexing": ("ij", "xy"),
+    "interpolation": ("linear", "lower", "higher", "midpoint", "nearest"),
+}
+
+
 class Values:
     """Argument expressions for one call; shapes and dtypes hang together so that many are valid."""
 
@@ -165,6 +203,8 @@ class Values:
         if chance < 0.004:
             return rng.choice(((70000,), (301, 257), (3, 40001), (66000, 1)))
         rank = rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5))
+        if chance < 0.2:  # products and convolutions fit when all lengths are the same
+            return (rng.choice((1, 2, 3, 4)),) * rank
         sizes = (1, 2, 3, 4, 5, 7) if chance < 0.85 else (0, 1, 2, 3, 17)
         return tuple(rng.choice(sizes) for _ in range(rank))
 
@@ -190,6 +230,9 @@ class Values:
             shape = rng.choice(HUGE_SHAPES)
             return f"T({shape}, '{self.new_dtype()}', '{'x' if chance < 0.002 else 'm'}')"
         shape = self.related_shape()
+        if shape and any(w in name for w in ("target", "weight", "bias", "running", "vec")):
+            chance = rng.random()  # often one number per sample or per channel
+            shape = shape[:1] if chance < 0.25 else shape[1:2] if chance < 0.5 else shape
         index_like = any(w in name for w in ("index", "indices", "target", "repeats", "length"))
         if index_like and rng.random() < 0.8:
             dtype, fill = rng.choice(("int64", "int64", "int64", "int32")), rng.choice("iiiirzh")
@@ -209,6 +252,8 @@ class Values:
         if "dim" in name and chance < 0.7:
             rank = max(1, len(self.shape))
             return str(rng.randrange(-rank, rank))
+        if name in ("reduction", "mode", "groups", "edge_order") and chance < 0.9:
+            return rng.choice("0112")
         if chance < 0.84:
             return str(rng.choice(SMALL_INTS))
         if chance < 0.96:
@@ -237,6 +282,9 @@ class Values:
             return str(rng.sample(range(rank), rank))
         if chance < 0.36:
             return self.integer(name)
+        if name in _SPATIAL and chance < 0.8:
+            value = rng.choice(_SPATIAL[name])
+            return str([value] * (size or max(1, rank - 2)))
         count = size if size and rng.random() < 0.9 else rng.choice((0, 1, 2, 2, 3, 4, rank, rank))
         if chance > 0.995:
             count = 70
@@ -250,8 +298,10 @@ class Values:
             parts.append("None" if none else self.tensor(name))
         return f"[{', '.join(parts)}]"
 
-    def text(self) -> str:
+    def text(self, name: str = "") -> str:
         rng = self.rng
+        if name in _TEXTS and rng.random() < 0.8:
+            return repr(rng.choice(_TEXTS[name]))
         return repr(rng.choice(WORDS)) if rng.random() < 0.9 else rng.choice(ODD_WORDS)
 
     def any_dtype(self) -> str:
@@ -301,7 +351,7 @@ class Values:
 
     # ---- by schema
     def of_type(self, kind: str, name: str) -> str:
-        """A plausible value for an argument of schema type `kind`, such as `SymInt[2]` or `Tensor?`."""
+        """A plausible value for an argument of schema type `kind`: `SymInt[2]`, `Tensor?`."""
         rng = self.rng
         if kind.endswith("?"):
             if rng.random() < 0.4:
@@ -327,7 +377,7 @@ _MAKERS = {
     "float": lambda v, name: v.number(),
     "Scalar": lambda v, name: v.scalar(),
     "bool": lambda v, name: v.rng.choice(("True", "False")),
-    "str": lambda v, name: v.text(),
+    "str": Values.text,
     "ScalarType": lambda v, name: v.any_dtype(),
     "Device": lambda v, name: v.rng.choice(DEVICES),
     "Layout": lambda v, name: v.rng.choice(LAYOUTS if v.rng.random() < 0.3 else LAYOUTS[:1]),

@@ -15,6 +15,7 @@ import warnings
 
 PAGE = 1 << 16
 HEADER = struct.Struct("<qdqqqq")  # index, start, returned, raised, interrupted, length of the text
+OUTCOMES = ("returned", "raised", "interrupted")
 SOFT_LIMIT = 2.0  # seconds until the call is asked to stop, as Ctrl-C would
 
 
@@ -90,12 +91,12 @@ def run_isolated(text: str, names: dict) -> str:
     pid = os.fork()
     if pid == 0:
         outcome = run_text(text, names)
-        os._exit(("returned", "raised", "interrupted").index(outcome))
+        os._exit(OUTCOMES.index(outcome))
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         os.kill(os.getpid(), os.WTERMSIG(status))
         time.sleep(10)
-    return ("returned", "raised", "interrupted")[min(os.WEXITSTATUS(status), 2)]
+    return OUTCOMES[min(os.WEXITSTATUS(status), 2)]
 
 
 def plant(kind: str):
@@ -123,12 +124,11 @@ def work(log: Log, generate, begin: int, end: int, counts: list):
 
     names = namespace()
     names["plant"] = plant
-    position = {"returned": 0, "raised": 1, "interrupted": 2}
     for index in range(begin, end):
         text, isolated = generate(index)
         log.write(index, counts, text.encode("utf-8", "surrogatepass"))
         outcome = (run_isolated if isolated else run_text)(text, names)
-        counts[position[outcome]] += 1
+        counts[OUTCOMES.index(outcome)] += 1
         if index % 2000 == 0:
             settings_restored(names["torch"])
             gc.collect()

@@ -97,7 +97,11 @@ def _strided(what, storage, dtype, offset, size, stride):
         _fail(what, f"storage offset {offset!r} is not acceptable")
     _geometry(what, size, stride)
     untyped = storage.untyped()
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride)) if 0 not in size else -1
+    last = (
+        offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if 0 not in size
+        else -1
+    )
     if (last + 1) * dtype.itemsize > untyped.nbytes():
         _fail(
             what,
@@ -186,7 +190,7 @@ def _coo_is_ordered(indices, size):
     if indices.size(1) < 2:
         return True
     flat = torch.zeros(indices.size(1), dtype=torch.int64)
-    for row, extent in zip(indices, size):
+    for row, extent in zip(indices, size, strict=False):
         flat = flat * extent + row
     return bool((flat[1:] > flat[:-1]).all())
 

@@ -69,9 +69,7 @@ class ZipStorages:
             return known[1]
         record = self._archive.record(f"data/{key}")
         if record.size != nbytes:
-            raise refused(
-                f"storage {key} should have {nbytes} bytes, its record has {record.size}"
-            )
+            raise refused(f"storage {key} should have {nbytes} bytes, its record has {record.size}")
         if self._to_meta:
             untyped = meta_storage(nbytes)
         else:

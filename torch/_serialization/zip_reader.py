@@ -28,7 +28,7 @@ _CHUNK = 1 << 24
 class Record:
     """Where one record lies."""
 
-    __slots__ = ("name", "header", "offset", "size", "crc", "flags")
+    __slots__ = ("crc", "flags", "header", "name", "offset", "size")
 
     def __init__(self, name, header, size, crc, flags):
         self.name, self.header, self.size, self.crc, self.flags = name, header, size, crc, flags
@@ -95,7 +95,9 @@ class ZipArchive:
             tail = self._source.read_at(end_at - _LOCATOR64.size, _LOCATOR64.size)
         if tail[:4] == b"PK\x06\x07":
             limit, wide = self._read_end64(tail, end_at)
-            for narrow, full, mark in zip((count, size, start), wide, (_MAX16, _MAX32, _MAX32)):
+            for narrow, full, mark in zip(
+                (count, size, start), wide, (_MAX16, _MAX32, _MAX32), strict=True
+            ):
                 if narrow != full and narrow != mark:
                     raise container_error("its two end records disagree")
             count, size, start = wide

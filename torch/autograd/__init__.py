@@ -1,5 +1,5 @@
-"""Automatic differentiation: backward passes, gradients as values, custom functions and the modes that
-switch recording on and off.
+"""Automatic differentiation: backward passes, gradients as values, custom functions and the modes
+that switch recording on and off.
 """
 
 import importlib
@@ -35,7 +35,8 @@ __all__ = [
     "variable",
 ]
 
-# Names that need more than the core, loaded by their first use: the package is part of `import torch`.
+# Names that need more than the core, loaded by their first use: the package is part of `import
+# torch`.
 _LAZY = {
     "gradcheck": "torch.autograd.gradcheck",
     "gradgradcheck": "torch.autograd.gradcheck",

@@ -8,7 +8,8 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:
-    """Switches anomaly detection at once; as a context manager, until the end of the with statement."""
+    """Switches anomaly detection at once; as a context manager, until the end of the with
+    statement."""
 
     def __init__(self, mode, check_nan=True):
         self.prev = _C.is_anomaly_enabled()
@@ -23,16 +24,16 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Anomaly detection inside the with statement. Each recorded operator keeps its stack, which is slow: for
-    finding errors only."""
+    """Anomaly detection inside the with statement. Each recorded operator keeps its stack, which
+    is slow: for finding errors only."""
 
     def __init__(self, check_nan=True):
         self.prev = _C.is_anomaly_enabled()
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         self.check_nan = check_nan
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled "
-            "for debugging.",
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
             stacklevel=2,
         )
 

@@ -1,4 +1,5 @@
-"""torch.autograd.backward and torch.autograd.grad: the checks of their arguments before the engine runs."""
+"""torch.autograd.backward and torch.autograd.grad: the checks of their arguments before the engine
+runs."""
 
 import torch
 from torch import _C
@@ -32,21 +33,22 @@ def _check_given(grad, output, index, batched):
     if given != shape:
         if batched:
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                "dimension. The sizes of the remaining dimensions are expected to match the shape of "
-                f"corresponding output, but a mismatch was detected: grad_output[{index}] has a shape of "
-                f"{grad.shape} and output[{index}] has a shape of {shape}. If you only want some tensors in "
-                "`grad_output` to be considered batched, consider using vmap."
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                "match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape "
+                f"of {shape}. If you only want some tensors in `grad_output` to be considered "
+                "batched, consider using vmap."
             )
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a "
-            f"shape of {shape}."
+            f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and "
+            f"output[{index}] has a shape of {shape}."
         )
     if dtype.is_complex != grad.dtype.is_complex:
         raise RuntimeError(
-            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
-            f"dtype: grad_output[{index}] has a dtype of {grad.dtype} and output[{index}] has a dtype of "
-            f"{dtype}."
+            "For complex Tensors, both grad_output and output are required to have the same "
+            f"dtype. Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and "
+            f"output[{index}] has a dtype of {dtype}."
         )
     return grad
 
@@ -54,7 +56,7 @@ def _check_given(grad, output, index, batched):
 def _make_grads(outputs, grads, batched):
     """The gradients of the outputs: as given, or one for a scalar."""
     made = []
-    for index, (output, grad) in enumerate(zip(outputs, grads)):
+    for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
         if isinstance(grad, torch.Tensor):
             made.append(_check_given(grad, output, index, batched))
             continue
@@ -100,11 +102,11 @@ def backward(
     grad_variables=None,
     inputs=None,
 ):
-    """Adds the gradients of the tensors with respect to the leaves of their graph, or to `inputs`, to the
-    leaves' .grad.
+    """Adds the gradients of the tensors with respect to the leaves of their graph, or to `inputs`,
+    to the leaves' .grad.
 
-    `grad_tensors` are the gradients of the tensors themselves; None for scalars. The graph is freed unless
-    `retain_graph`; with `create_graph` the gradients can be differentiated again.
+    `grad_tensors` are the gradients of the tensors themselves; None for scalars. The graph is
+    freed unless `retain_graph`; with `create_graph` the gradients can be differentiated again.
     """
     if grad_variables is not None:
         import warnings
@@ -116,8 +118,8 @@ def backward(
         )
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
-                "only use `grad_tensors`."
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
     inputs = () if inputs is None else _as_tuple(inputs) or None
@@ -144,7 +146,9 @@ def _batched(outputs, grads, keep, create_graph, inputs, allow_unused):
         rows.append(
             _engine.run_backward(outputs, row, retain, create_graph, inputs, allow_unused, False)
         )
-    return tuple(None if column[0] is None else torch.stack(column) for column in zip(*rows))
+    return tuple(
+        None if column[0] is None else torch.stack(column) for column in zip(*rows, strict=False)
+    )
 
 
 def grad(
@@ -158,11 +162,12 @@ def grad(
     is_grads_batched=False,
     materialize_grads=False,
 ):
-    """The gradients of the sum of the outputs (weighted by `grad_outputs`) with respect to the inputs, as a
-    tuple. Nothing is accumulated into .grad.
+    """The gradients of the sum of the outputs (weighted by `grad_outputs`) with respect to the
+    inputs, as a tuple. Nothing is accumulated into .grad.
 
-    An input that the outputs do not depend on raises, unless `allow_unused` (None is given for it) or
-    `materialize_grads` (zeros). With `is_grads_batched` the first dimension of each `grad_outputs` is a batch.
+    An input that the outputs do not depend on raises, unless `allow_unused` (None is given for it)
+    or `materialize_grads` (zeros). With `is_grads_batched` the first dimension of each
+    `grad_outputs` is a batch.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -192,8 +197,9 @@ def grad(
         import warnings
 
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
-            "for other parts of the graph, please use torch.autograd.backward.",
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use "
+            "torch.autograd.backward.",
             FutureWarning,
             stacklevel=2,
         )
@@ -214,6 +220,6 @@ def grad(
             )
         found = tuple(
             torch.zeros_like(i, requires_grad=create_graph) if g is None else g
-            for i, g in zip(inputs, found)
+            for i, g in zip(inputs, found, strict=False)
         )
     return found

@@ -1,7 +1,7 @@
 """torch.autograd.Function: operators whose forward and backward are written in Python.
 
-`apply` is in C++ (torch._C._FunctionBase). Here are the methods that a context offers to the user's code and
-the metaclass that makes a context class for every function.
+`apply` is in C++ (torch._C._FunctionBase). Here are the methods that a context offers to the
+user's code and the metaclass that makes a context class for every function.
 """
 
 import functools
@@ -25,7 +25,8 @@ class FunctionCtx:
     """What `ctx` can do in forward, setup_context and backward."""
 
     def save_for_backward(self, *tensors):
-        """Keeps tensors for backward, where they are `ctx.saved_tensors`. Call it once; None is kept too."""
+        """Keeps tensors for backward, where they are `ctx.saved_tensors`. Call it once; None is
+        kept too."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors):
@@ -33,8 +34,8 @@ class FunctionCtx:
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) and tensor is not None:
                 raise TypeError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
-                    "attributes on ctx."
+                    "save_for_forward expects all arguments to be tensors; you should save "
+                    "non-tensors as attributes on ctx."
                 )
         self.saved_for_forward = tensors
 
@@ -55,7 +56,8 @@ class FunctionCtx:
         import warnings
 
         warnings.warn(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.",
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
+            "tracked.",
             FutureWarning,
             stacklevel=2,
         )
@@ -81,8 +83,8 @@ def _resolve_backward(cls):
 
         def refuse(ctx, *grads):
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                "implement one of them."
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
             )
 
         return refuse
@@ -111,7 +113,8 @@ class FunctionMeta(type):
 class _SingleLevel(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def forward(*args, **kwargs):
-        """The operation: `forward(ctx, *args)`, or `forward(*args)` where setup_context is defined."""
+        """The operation: `forward(ctx, *args)`, or `forward(*args)` where setup_context is
+        defined."""
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function."
         )
@@ -125,31 +128,32 @@ class _SingleLevel(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     def backward(ctx, *grad_outputs):
         """Gradients of forward's inputs, one for each, from those of its outputs."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it "
-            "with backward mode AD."
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
         )
 
     @staticmethod
     def vjp(ctx, *grad_outputs):
         """Another name for backward."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it "
-            "with backward mode AD."
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
         )
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """Tangents of the outputs from those of the inputs."""
         raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
         )
 
 
 class Function(_SingleLevel):
     """Base class of custom operators.
 
-    Define the static methods `forward` and `backward` (and `setup_context`, `jvp`, `vmap` as needed) and
-    call `YourFunction.apply(*args)`.
+    Define the static methods `forward` and `backward` (and `setup_context`, `jvp`, `vmap` as
+    needed) and call `YourFunction.apply(*args)`.
     """
 
     generate_vmap_rule = False
@@ -158,17 +162,17 @@ class Function(_SingleLevel):
         import warnings
 
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
-            "should invoke them on the class itself. Instantiating an autograd function will raise an error in "
-            "a future version of PyTorch.",
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
         )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
-            "autograd function with static forward method. (Example: "
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method. (Example: "
             "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
@@ -176,13 +180,14 @@ class Function(_SingleLevel):
     def vmap(info, in_dims, *args):
         """How the function acts on batched inputs."""
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap static method or set "
-            "generate_vmap_rule=True."
+            "To use autograd.Function with vmap, you must either override the vmap static method "
+            "or set generate_vmap_rule=True."
         )
 
     @classmethod
     def _bind_arguments(cls, args, kwargs):
-        """Positional arguments of one call of forward: keywords in their places, defaults filled in."""
+        """Positional arguments of one call of forward: keywords in their places, defaults filled
+        in."""
         signature = _signature(cls.forward)
         context = () if cls._has_setup_context else (None,)
         bound = signature.bind(*context, *args, **kwargs)
@@ -241,7 +246,8 @@ def once_differentiable(fn):
             return outputs
         raising = iter(
             _RaiseAtBackward.apply(
-                "trying to differentiate twice a function that was marked with @once_differentiable",
+                "trying to differentiate twice a function that was marked with "
+                "@once_differentiable",
                 *tensors,
             )
         )
@@ -275,8 +281,8 @@ def _unflatten(structure, tensors):
 
 
 class NestedIOFunction(Function):
-    """A Function whose inputs and outputs may be nested tuples and lists of tensors. Subclasses define
-    forward_extended and backward_extended."""
+    """A Function whose inputs and outputs may be nested tuples and lists of tensors. Subclasses
+    define forward_extended and backward_extended."""
 
     @classmethod
     def apply(cls, *args):

@@ -5,7 +5,7 @@ import torch
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-# ---- arguments and results ------------------------------------------------------------------------------
+# ---- arguments and results --------------------------------------------------------------
 
 
 def _tuple(value, what, function):
@@ -16,14 +16,14 @@ def _tuple(value, what, function):
         if not isinstance(item, torch.Tensor):
             kind = f"Value at index {i} in the {what}" if is_tuple else f"The {what}"
             raise TypeError(
-                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given "
-                f"{kind.lower()} has type {type(item)}."
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
+                f"the given {kind.lower()} has type {type(item)}."
             )
     return is_tuple, items
 
 
 def _prepare(inputs, create_graph):
-    """Inputs as this function's own variables: parts of the caller's graph only with create_graph."""
+    """Inputs as variables of our own: parts of the caller's graph only with create_graph."""
     return tuple(
         t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_()
         for t in inputs
@@ -43,7 +43,7 @@ def _check_vectors(vectors, others, other_is_tuple):
                 f"v is a tuple of invalid length: should be {len(others)} but got {len(vectors)}."
             )
         raise RuntimeError("The given v should contain a single Tensor.")
-    for i, (v, other) in enumerate(zip(vectors, others)):
+    for i, (v, other) in enumerate(zip(vectors, others, strict=False)):
         if v.size() != other.size():
             where = f"Entry {i} in " if other_is_tuple else ""
             raise RuntimeError(
@@ -68,17 +68,17 @@ def _strict_outputs(outputs, what):
     for i, out in enumerate(outputs):
         if not out.requires_grad:
             raise RuntimeError(
-                f"Output {i} of the user-provided function does not require gradients. The {what} must be "
-                "differentiable in strict mode."
+                f"Output {i} of the user-provided function does not require gradients. The {what} "
+                "must be differentiable in strict mode."
             )
 
 
 def _grad(outputs, inputs, vectors, create_graph=False):
     """Gradients, None where an input plays no part; outputs without gradient are left out."""
-    pairs = [(o, v) for o, v in zip(outputs, vectors) if o.requires_grad]
+    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=False) if o.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
-    outputs, vectors = zip(*pairs)
+    outputs, vectors = zip(*pairs, strict=False)
     return torch.autograd.grad(
         outputs, inputs, vectors, allow_unused=True, create_graph=create_graph, retain_graph=True
     )
@@ -87,7 +87,7 @@ def _grad(outputs, inputs, vectors, create_graph=False):
 def _fill(grads, like, strict, create_graph, what):
     """Zeros for missing gradients, or an error in strict mode."""
     out = []
-    for i, (grad, ref) in enumerate(zip(grads, like)):
+    for i, (grad, ref) in enumerate(zip(grads, like, strict=False)):
         if grad is None and strict:
             raise RuntimeError(
                 f"The output of the user-provided function is independent of input {i}. {what}"
@@ -96,8 +96,8 @@ def _fill(grads, like, strict, create_graph, what):
             grad = torch.zeros_like(ref)
         elif strict and create_graph and not grad.requires_grad:
             raise RuntimeError(
-                f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in "
-                "strict mode when create_graph=True."
+                f"The jacobian of the user-provided function is independent of input {i}. This is "
+                "not allowed in strict mode when create_graph=True."
             )
         out.append(grad)
     return tuple(out)
@@ -113,7 +113,7 @@ def _run(func, inputs, function, strict, what="outputs"):
     return is_tuple, outputs
 
 
-# ---- products -------------------------------------------------------------------------------------------
+# ---- products ---------------------------------------------------------------------------
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
@@ -130,7 +130,8 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(func(*inputs), the product of the Jacobian with v), by differentiating the vector-Jacobian product."""
+    """(func(*inputs), the product of the Jacobian with v), by differentiating the vector-Jacobian
+    product."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "jvp")
         inputs = _prepare(inputs, create_graph)
@@ -152,7 +153,8 @@ def _scalar(func, inputs, function, strict):
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].nelement() != 1:
         raise RuntimeError(
-            f"The Tensor returned by the function given to {function} should contain a single element"
+            f"The Tensor returned by the function given to {function} should contain a single "
+            "element"
         )
     return outputs
 
@@ -187,8 +189,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         outputs = _scalar(func, inputs, "hvp", strict)
         weight = torch.ones_like(outputs[0]).requires_grad_()
         first = _fill(_grad(outputs, inputs, (weight,), True), inputs, strict, True, _STRICT)
-        # The Hessian is symmetric where it is continuous, but the product is taken as defined: through the
-        # derivative of (u, first) with respect to u.
+        # The Hessian is symmetric where it is continuous, but the product is taken as defined:
+        # through the derivative of (u, first) with respect to u.
         weights = tuple(torch.zeros_like(t, requires_grad=True) for t in inputs)
         double = _fill(_grad(first, inputs, weights, True), inputs, False, True, _STRICT)
         product = _fill(
@@ -198,7 +200,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     return outputs[0], (product if is_tuple else product[0])
 
 
-# ---- matrices -------------------------------------------------------------------------------------------
+# ---- matrices ---------------------------------------------------------------------------
 
 
 def _rows(out, inputs, create_graph, strict, index):
@@ -206,8 +208,8 @@ def _rows(out, inputs, create_graph, strict, index):
     if not out.requires_grad:
         if strict:
             raise RuntimeError(
-                f"Output {index} of the user-provided function does not require gradients. The outputs must be "
-                "differentiable in strict mode."
+                f"Output {index} of the user-provided function does not require gradients. The "
+                "outputs must be differentiable in strict mode."
             )
         return tuple(out.new_zeros(out.shape + t.shape) for t in inputs)
     rows = [[] for _ in inputs]
@@ -219,12 +221,13 @@ def _rows(out, inputs, create_graph, strict, index):
             rows[k].append(grad)
     return tuple(
         torch.stack(r).view(out.shape + t.shape) if r else out.new_zeros(out.shape + t.shape)
-        for r, t in zip(rows, inputs)
+        for r, t in zip(rows, inputs, strict=False)
     )
 
 
 def _columns(func, inputs):
-    """The Jacobian column by column, by forward-mode differentiation: one block for each (output, input)."""
+    """The Jacobian column by column, by forward-mode differentiation: one block for each (output,
+    input)."""
     from torch.autograd import forward_ad
 
     blocks = []
@@ -243,33 +246,37 @@ def _columns(func, inputs):
                     [torch.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
                 )
         blocks.append(
-            tuple(torch.stack(c, -1).view(c[0].shape + tensor.shape) for c in zip(*columns))
+            tuple(
+                torch.stack(c, -1).view(c[0].shape + tensor.shape)
+                for c in zip(*columns, strict=False)
+            )
         )
-    return out_is_tuple, tuple(zip(*blocks))
+    return out_is_tuple, tuple(zip(*blocks, strict=False))
 
 
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
 ):
-    """The Jacobian of func at inputs: a tensor, or a tuple for each output of a tuple for each input."""
+    """The Jacobian of func at inputs: a tensor, or a tuple for each output of a tuple for each
+    input."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
-                'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not '
-                "supported together (yet). Please either set `create_graph=False` or "
-                '`strategy="reverse-mode"`.'
+                "torch.autograd.functional.jacobian: `create_graph=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`create_graph=False` or `strategy="reverse-mode"`.'
             )
         if not vectorize:
             raise NotImplementedError(
-                'torch.autograd.functional.jacobian: `strategy="forward-mode"` is only supported with '
-                "`vectorize=True`."
+                'torch.autograd.functional.jacobian: `strategy="forward-mode"` is only supported '
+                "with `vectorize=True`."
             )
     if vectorize and strict:
         raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
-            "Please either set `strict=False` or `vectorize=False`."
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+            "supported together. Please either set `strict=False` or `vectorize=False`."
         )
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "jacobian")
@@ -292,7 +299,8 @@ def hessian(
     vectorize=False,
     outer_jacobian_strategy="reverse-mode",
 ):
-    """The Hessian of a scalar function: a tensor, or a tuple for each input of a tuple for each input."""
+    """The Hessian of a scalar function: a tensor, or a tuple for each input of a tuple for each
+    input."""
     is_tuple, inputs = _tuple(inputs, "inputs", "hessian")
 
     def scalar(*args):
@@ -302,7 +310,8 @@ def hessian(
             raise RuntimeError("The function given to hessian should return a single Tensor")
         if outputs[0].nelement() != 1:
             raise RuntimeError(
-                "The Tensor returned by the function given to hessian should contain a single element"
+                "The Tensor returned by the function given to hessian should contain a single "
+                "element"
             )
         return outputs[0].squeeze()
 

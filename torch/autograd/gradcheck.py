@@ -1,9 +1,10 @@
 """Gradients checked against finite differences.
 
-Everything is compared as real numbers: a complex tensor counts as its real and imaginary parts. The gradient of a
-real loss L at z = a + ib is dL/da + i dL/db, so that a backward pass started with the gradient 1 gives the row of an
-output's real part in the Jacobian, and one started with i that of its imaginary part. The slow mode compares whole
-Jacobians, the fast mode their product with random vectors from both sides.
+Everything is compared as real numbers: a complex tensor counts as its real and imaginary parts.
+The gradient of a real loss L at z = a + ib is dL/da + i dL/db, so that a backward pass started
+with the gradient 1 gives the row of an output's real part in the Jacobian, and one started with i
+that of its imaginary part. The slow mode compares whole Jacobians, the fast mode their product
+with random vectors from both sides.
 """
 
 import collections.abc
@@ -24,7 +25,7 @@ class GradcheckError(RuntimeError):
     """A gradient is not what finite differences say."""
 
 
-# ---- tensors as real numbers ------------------------------------------------------------------------------
+# ---- tensors as real numbers ------------------------------------------------------------
 
 
 def _real(tensor):
@@ -66,7 +67,7 @@ def _checked_inputs(inputs):
     return [i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
-# ---- finite differences -----------------------------------------------------------------------------------
+# ---- finite differences -----------------------------------------------------------------
 
 
 class _Perturbed:
@@ -94,7 +95,7 @@ class _Perturbed:
                 sides.append([_real(o) for o in outputs])
         finally:
             self._move(self.start)
-        return [(a - b) / (2 * self.eps) for a, b in zip(*sides)]
+        return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=False)]
 
 
 def _numerical(func, inputs, index, outputs, eps):
@@ -105,12 +106,12 @@ def _numerical(func, inputs, index, outputs, eps):
     for k in range(n):
         direction = torch.zeros_like(perturbed.start)
         direction[k] = 1
-        for column, difference in zip(columns, perturbed.difference(direction)):
+        for column, difference in zip(columns, perturbed.difference(direction), strict=False):
             column[k] = difference
     return columns
 
 
-# ---- backward passes --------------------------------------------------------------------------------------
+# ---- backward passes --------------------------------------------------------------------
 
 
 def _backward(output, inputs, grad):
@@ -118,7 +119,8 @@ def _backward(output, inputs, grad):
 
 
 def _analytical(output, inputs, grad_dtypes):
-    """For each input the Jacobian of one output, from one backward pass for each of its real numbers."""
+    """For each input the Jacobian of one output, from one backward pass for each of its real
+    numbers."""
     columns = [torch.zeros(_size(t), _size(output), dtype=_real(t).dtype) for t in inputs]
     if not output.requires_grad:
         return columns
@@ -126,7 +128,7 @@ def _analytical(output, inputs, grad_dtypes):
         unit = torch.zeros(_size(output), dtype=_real(output).dtype)
         unit[k] = 1
         grads = _backward(output, inputs, _from_real(unit, output))
-        for i, (grad, tensor) in enumerate(zip(grads, inputs)):
+        for i, (grad, tensor) in enumerate(zip(grads, inputs, strict=False)):
             if grad is None:
                 continue
             if grad.shape != tensor.shape:
@@ -151,11 +153,13 @@ def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     inputs = tuple(t for t in _as_tuple(inputs) if t.requires_grad)
     first = _analytical(output, inputs, False)
     second = _analytical(output, inputs, False)
-    same = all((a - b).abs().max() <= nondet_tol for a, b in zip(first, second) if a.numel())
+    same = all(
+        (a - b).abs().max() <= nondet_tol for a, b in zip(first, second, strict=False) if a.numel()
+    )
     return first, same, True, True
 
 
-# ---- the checks ---------------------------------------------------------------------------------------------
+# ---- the checks -------------------------------------------------------------------------
 
 
 def _check_arguments(inputs):
@@ -166,29 +170,32 @@ def _check_arguments(inputs):
         found = True
         if t.dtype not in (torch.float64, torch.complex128):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This "
-                "check will likely fail if all the inputs are not of double precision floating point or complex. ",
+                f"Input #{i} requires gradient and is not a double precision floating point or "
+                "complex. This check will likely fail if all the inputs are not of double "
+                "precision floating point or complex. ",
                 stacklevel=4,
             )
         if t.layout is torch.strided and any(
-            stride == 0 and size > 1 for stride, size in zip(t.stride(), t.size())
+            stride == 0 and size > 1 for stride, size in zip(t.stride(), t.size(), strict=False)
         ):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                ".contiguous on the input before passing it to gradcheck."
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are non-overlapping to be able to compute the numerical gradients "
+                "correctly. You should call .contiguous on the input before passing it to "
+                "gradcheck."
             )
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them "
+            "have requires_grad=True."
         )
 
 
 def _mismatch(analytical, numerical, out_index, in_index, mode, note=""):
     return GradcheckError(
-        f"{note}Jacobian {'computed with forward mode ' if mode == 'forward' else ''}mismatch for output {out_index} "
-        f"with respect to input {in_index},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+        f"{note}Jacobian {'computed with forward mode ' if mode == 'forward' else ''}mismatch for "
+        f"output {out_index} with respect to input "
+        f"{in_index},\nnumerical:{numerical}\nanalytical:{analytical}\n"
     )
 
 
@@ -206,7 +213,7 @@ def _slow_check(func, inputs, outputs, which, options, forward):
                 if not _close(column, numerical[k][o], options["rtol"], options["atol"]):
                     raise _mismatch(column, numerical[k][o], o, which[k], "backward")
             again = _analytical(output, tensors, False)
-            for a, b in zip(columns, again):
+            for a, b in zip(columns, again, strict=False):
                 if a.numel() and (a - b).abs().max() > options["nondet_tol"]:
                     raise GradcheckError(_NOT_REENTRANT.format(options["nondet_tol"]))
     if forward:
@@ -215,7 +222,9 @@ def _slow_check(func, inputs, outputs, which, options, forward):
             for d in range(_size(inputs[i])):
                 direction = torch.zeros(_size(inputs[i]), dtype=_real(inputs[i]).dtype)
                 direction[d] = 1
-                for column, tangent in zip(columns, _forward_tangents(func, inputs, i, direction)):
+                for column, tangent in zip(
+                    columns, _forward_tangents(func, inputs, i, direction), strict=False
+                ):
                     if tangent is not None:
                         column[d] = _real(tangent)
             for o, column in enumerate(columns):
@@ -224,9 +233,9 @@ def _slow_check(func, inputs, outputs, which, options, forward):
 
 
 _NOT_REENTRANT = (
-    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-    "different values, although analytical gradient matches numerical gradient. The tolerance for nondeterminism was "
-    "{}."
+    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+    "times gives different values, although analytical gradient matches numerical gradient. The "
+    "tolerance for nondeterminism was {}."
 )
 
 
@@ -255,7 +264,7 @@ def _fast_check(func, inputs, outputs, which, options, forward):
     lefts = [_random(_size(o), _real(o), generator) for o in outputs]
     numerical = [
         _Perturbed(func, inputs, i, options["eps"]).difference(right)
-        for i, right in zip(which, rights)
+        for i, right in zip(which, rights, strict=False)
     ]
     for o, output in enumerate(outputs):
         for k, i in enumerate(which):
@@ -306,7 +315,9 @@ def _check_zero_gradient(outputs, tensors):
     for output in outputs:
         if not output.requires_grad:
             continue
-        for grad, tensor in zip(_backward(output, tensors, torch.zeros_like(output)), tensors):
+        for grad, tensor in zip(
+            _backward(output, tensors, torch.zeros_like(output)), tensors, strict=False
+        ):
             if grad is None:
                 continue
             if not torch.equal(grad, torch.zeros_like(grad)):
@@ -345,8 +356,9 @@ def _check_undefined(func, inputs, outputs, tensors):
     for grad in grads:
         if grad is not None and grad.any():
             raise GradcheckError(
-                "Expected all input grads to be undefined or zero when all output grads are undefined or zero. "
-                "Please look at 'Notes about undefined output gradients' in tools/autograd/derivatives.yaml"
+                "Expected all input grads to be undefined or zero when all output grads are "
+                "undefined or zero. Please look at 'Notes about undefined output gradients' in "
+                "tools/autograd/derivatives.yaml"
             )
 
 
@@ -360,7 +372,7 @@ def _check_batched(outputs, tensors):
             output, tensors, batch, is_grads_batched=True, retain_graph=True, allow_unused=True
         )
         for i, grad in enumerate(batch):
-            for got, expected in zip(together, _backward(output, tensors, grad)):
+            for got, expected in zip(together, _backward(output, tensors, grad), strict=False):
                 if expected is not None and not torch.allclose(got[i], expected):
                     raise GradcheckError(
                         "For batched gradients: the batched gradient differs from the single one"
@@ -407,10 +419,11 @@ def gradcheck(
     fast_mode=False,
     masked=None,
 ):
-    """Whether the gradients of func at the inputs that require grad agree with central differences of step eps.
+    """Whether the gradients of func at the inputs that require grad agree with central differences
+    of step eps.
 
-    Raises GradcheckError where they do not, or answers False with raise_exception=False. Inputs should be double
-    precision. `fast_mode` compares one random projection of each Jacobian only.
+    Raises GradcheckError where they do not, or answers False with raise_exception=False. Inputs
+    should be double precision. `fast_mode` compares one random projection of each Jacobian only.
     """
     if not check_forward_ad and not check_backward_ad:
         raise AssertionError(
@@ -460,8 +473,8 @@ def gradgradcheck(
     fast_mode=False,
     masked=False,
 ):
-    """The same check for gradients of gradients: func's backward, as a function of the inputs and of the gradients of
-    the outputs (random ones unless given), is itself checked."""
+    """The same check for gradients of gradients: func's backward, as a function of the inputs and
+    of the gradients of the outputs (random ones unless given), is itself checked."""
     if not check_fwd_over_rev and not check_rev_over_rev:
         raise AssertionError(
             "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
@@ -478,7 +491,7 @@ def gradgradcheck(
         args, grads = args[:-count], args[-count:]
         outputs = _outputs_of(func, args)
         wanted = tuple(t for t in args if isinstance(t, torch.Tensor) and t.requires_grad)
-        pairs = [(o, g) for o, g in zip(outputs, grads) if o.requires_grad]
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=False) if o.requires_grad]
         with torch.enable_grad():
             found = torch.autograd.grad(
                 [o for o, _ in pairs],

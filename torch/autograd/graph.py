@@ -1,5 +1,5 @@
-"""The graph of a backward pass: its nodes and edges, hooks on several gradients at once, and hooks on the
-tensors that are saved for it.
+"""The graph of a backward pass: its nodes and edges, hooks on several gradients at once, and hooks
+on the tensors that are saved for it.
 """
 
 import abc
@@ -78,10 +78,10 @@ def increment_version(tensor):
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled):
-    """Accepted; gradients are accumulated on the stream of the leaf, so that nothing can mismatch."""
+    """Accepted; gradients are accumulated on the leaf's stream, so that nothing can mismatch."""
 
 
-# ---- saved tensors ----------------------------------------------------------------------------------
+# ---- saved tensors ----------------------------------------------------------------------
 
 
 class saved_tensors_hooks:
@@ -136,7 +136,7 @@ def disable_saved_tensors_hooks(error_message):
             _C._autograd._saved_tensors_hooks_disable(before)
 
 
-# ---- writes to saved tensors --------------------------------------------------------------------------
+# ---- writes to saved tensors ------------------------------------------------------------
 
 
 class _Handle:
@@ -150,7 +150,7 @@ class _MutationContext:
         self.cloned = weakref.WeakKeyDictionary()  # handle -> the copy
         self.original = weakref.WeakKeyDictionary()  # handle -> the tensor saved
         self.handles = weakref.WeakValueDictionary()  # (id, data, version) -> handle
-        self.saved = defaultdict(set)  # data pointer -> keys that were saved
+        self.saved = defaultdict(set)  # storage -> keys that were saved
 
     def clear(self):
         self.cloned.clear()
@@ -164,7 +164,7 @@ def _key(tensor):
 
 
 def _storage_key(tensor):
-    return tensor.untyped_storage()._cdata if hasattr(tensor.untyped_storage(), "_cdata") else 0
+    return tensor.untyped_storage().data_ptr()
 
 
 class _SwapWithCloned(saved_tensors_hooks):
@@ -185,8 +185,8 @@ class _SwapWithCloned(saved_tensors_hooks):
                 return context.cloned[handle]
             if handle not in context.original:
                 raise RuntimeError(
-                    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
-                    "graph was originally recorded."
+                    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context "
+                    "in which the graph was originally recorded."
                 )
             return context.original[handle]
 
@@ -195,7 +195,7 @@ class _SwapWithCloned(saved_tensors_hooks):
 
 def _written(func, args, kwargs):
     """The tensors that an operator writes to."""
-    for argument, value in zip(func._schema.arguments, args):
+    for argument, value in zip(func._schema.arguments, args, strict=False):
         if argument.alias_info is not None and argument.alias_info.is_write:
             yield from value if isinstance(value, (list, tuple)) else (value,)
     for argument in func._schema.arguments:
@@ -229,8 +229,8 @@ _mutation = threading.local()
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
-    """Inside, tensors saved for backward may be written in place: the values that backward needs are cloned
-    before the write. Backward must run inside too."""
+    """Inside, tensors saved for backward may be written in place: the values that backward needs
+    are cloned before the write. Backward must run inside too."""
     if getattr(_mutation, "active", False):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _MutationContext()
@@ -243,7 +243,7 @@ def allow_mutation_on_saved_tensors():
             _mutation.active = False
 
 
-# ---- hooks on several gradients -------------------------------------------------------------------------
+# ---- hooks on several gradients ---------------------------------------------------------
 
 
 class _MultiHandle(RemovableHandle):
@@ -322,8 +322,9 @@ def _multi_hook_any(tensors, fn):
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Calls fn once in each backward pass: with the gradients of all tensors (None for those the pass does not
-    reach) when the last has arrived, or with the first that arrives where mode is "any"."""
+    """Calls fn once in each backward pass: with the gradients of all tensors (None for those the
+    pass does not reach) when the last has arrived, or with the first that arrives where mode is
+    "any"."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = tuple(tensors)

@@ -55,9 +55,7 @@ def _float_mask(mask, name, dtype):
     if mask is None:
         return None
     if mask.dtype != torch.bool:
-        _require(
-            mask.is_floating_point(), f"only bool and floating types of {name} are supported"
-        )
+        _require(mask.is_floating_point(), f"only bool and floating types of {name} are supported")
         return mask
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
 
@@ -132,8 +130,7 @@ def _project_separate(inputs, weights, bias, embed_dim):
             f"expecting {name}_proj_weight shape of {expected}, but got {tuple(weight.shape)}",
         )
     return tuple(
-        _C._nn.linear(x, w, b)
-        for x, w, b in zip(inputs, weights, _split_bias(bias), strict=True)
+        _C._nn.linear(x, w, b) for x, w, b in zip(inputs, weights, _split_bias(bias), strict=True)
     )
 
 
@@ -221,8 +218,7 @@ def _check_widths(query, key, value, embed_dim, embed_dim_to_check, heads, separ
     if separate:
         _require(
             key.shape[:2] == value.shape[:2],
-            f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-            f"{value.shape[:2]}",
+            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
         )
     else:
         _require(

@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedules."""
 
-from torch.optim import adam, lr_scheduler, optimizer, sgd
+from torch.optim import adam, lr_scheduler, optimizer, sgd, swa_utils
 from torch.optim._adafactor import Adafactor
 from torch.optim._muon import Muon
 from torch.optim.adadelta import Adadelta
@@ -8,6 +8,7 @@ from torch.optim.adagrad import Adagrad
 from torch.optim.adam import Adam, AdamW
 from torch.optim.adamax import Adamax
 from torch.optim.asgd import ASGD
+from torch.optim.lbfgs import LBFGS
 from torch.optim.nadam import NAdam
 from torch.optim.optimizer import Optimizer
 from torch.optim.radam import RAdam
@@ -24,6 +25,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "LBFGS",
     "Muon",
     "NAdam",
     "Optimizer",
@@ -36,4 +38,5 @@ __all__ = [
     "lr_scheduler",
     "optimizer",
     "sgd",
+    "swa_utils",
 ]

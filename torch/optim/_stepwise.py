@@ -1,8 +1,8 @@
 """What the optimizers written as tensor operations share: checks, state, gathering of lists.
 
-Each such optimizer is a class that keeps settings and state, and a function of lists of tensors that
-does the arithmetic. `foreach`, `fused` and `capturable` choose between ways of computing the same
-numbers elsewhere; here they are accepted and kept, and there is one way.
+Each such optimizer is a class that keeps settings and state, and a function of lists of tensors
+that does the arithmetic. `foreach`, `fused` and `capturable` choose between ways of computing the
+same numbers elsewhere; here they are accepted and kept, and there is one way.
 """
 
 import torch

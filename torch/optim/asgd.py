@@ -14,7 +14,7 @@ __all__ = ["ASGD", "asgd"]
 
 
 class ASGD(Stepwise):
-    """Averaged stochastic gradient descent (Polyak and Juditsky, 1992); the average is state["ax"]."""
+    """Averaged gradient descent (Polyak and Juditsky, 1992); state["ax"] is the average."""
 
     _scalars = ("step", "eta", "mu")
 

@@ -1,9 +1,10 @@
-"""Checkpointing: the tensors that a part of the model saves for backward are not kept but computed again when
-backward needs them.
+"""Checkpointing: the tensors that a part of the model saves for backward are not kept but computed
+again when backward needs them.
 
-There are two kinds. The re-entrant one runs the part without recording and, in backward, runs it again and
-differentiates it by a nested backward pass. The other records as usual with hooks on saved tensors: what is saved
-becomes a placeholder, and the first placeholder that backward opens runs the part again to fill all of them.
+There are two kinds. The re-entrant one runs the part without recording and, in backward, runs it
+again and differentiates it by a nested backward pass. The other records as usual with hooks on
+saved tensors: what is saved becomes a placeholder, and the first placeholder that backward opens
+runs the part again to fill all of them.
 """
 
 import contextlib
@@ -81,7 +82,7 @@ def set_checkpoint_debug_enabled(enabled):
         _debug = before
 
 
-# ---- state that both runs must share --------------------------------------------------------------------------
+# ---- state that both runs must share ----------------------------------------------------
 
 
 def _tensors_in(value):
@@ -105,7 +106,7 @@ def get_device_states(*args):
 
 def set_device_states(devices, states, *, device_type=None):
     """Puts the random states back."""
-    for device, state in zip(devices, states):
+    for device, state in zip(devices, states, strict=False):
         torch.cuda.set_rng_state(state, device)
 
 
@@ -139,14 +140,15 @@ def noop_context_fn():
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-# ---- the re-entrant kind ----------------------------------------------------------------------------------------
+# ---- the re-entrant kind ----------------------------------------------------------------
 
 
 def detach_variable(inputs):
     """The inputs without their history; they require grad as before."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
         )
     return tuple(
         t.detach().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t
@@ -179,7 +181,7 @@ class CheckpointFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         inputs = list(ctx.inputs)
-        for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors):
+        for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=False):
             inputs[i] = tensor
         detached = detach_variable(tuple(inputs))
         with ctx.random.replay(), torch.enable_grad():
@@ -188,7 +190,7 @@ class CheckpointFunction(torch.autograd.Function):
             outputs = (outputs,)
         pairs = [
             (o, g)
-            for o, g in zip(outputs, grads)
+            for o, g in zip(outputs, grads, strict=False)
             if isinstance(o, torch.Tensor) and o.requires_grad
         ]
         if not pairs:
@@ -199,12 +201,12 @@ class CheckpointFunction(torch.autograd.Function):
         return (None, None, *(t.grad if isinstance(t, torch.Tensor) else None for t in detached))
 
 
-# ---- the other kind -----------------------------------------------------------------------------------------------
+# ---- the other kind ---------------------------------------------------------------------
 
 
 class _Placeholder:
-    """Stands for a saved tensor until backward opens it. `values` holds what second runs found, one for each
-    backward pass."""
+    """Stands for a saved tensor until backward opens it. `values` holds what second runs found,
+    one for each backward pass."""
 
     def __init__(self):
         self.values = {}
@@ -219,7 +221,8 @@ def _metadata(tensor):
 
 
 class _SaveInputs(torch.autograd.Function):
-    """Keeps the arguments as saved tensors, so that checkpoints around this one do not keep them either."""
+    """Keeps the arguments as saved tensors, so that checkpoints around this one do not keep them
+    either."""
 
     @staticmethod
     def forward(*tensors):
@@ -233,7 +236,7 @@ class _SaveInputs(torch.autograd.Function):
 
         def read():
             values = list(ctx.others)
-            for i, tensor in zip(ctx.positions, ctx.saved_tensors):
+            for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=False):
                 values[i] = tensor
             return values[1:]
 
@@ -274,9 +277,9 @@ class _Part:
             self.recompute(task)
         if task not in placeholder.values:
             raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
-                "If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please "
-                "open an issue with details on your use case."
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
+                "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do "
+                "so only once. Otherwise please open an issue with details on your use case."
             )
         return placeholder.values.pop(task)
 
@@ -311,9 +314,10 @@ class _Part:
             pass
         if position != len(self.placeholders):
             raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.placeholders)}\n"
-                f"Number of tensors saved during recomputation: {position}.{self.hint()}"
+                "torch.utils.checkpoint: A different number of tensors was saved during the "
+                "original forward and recomputation.\nNumber of tensors saved during forward: "
+                f"{len(self.placeholders)}\nNumber of tensors saved during recomputation: "
+                f"{position}.{self.hint()}"
             )
 
     def check_metadata(self, index, tensor):
@@ -321,9 +325,9 @@ class _Part:
         if expected == got:
             return
         raise CheckpointError(
-            "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-            f"the forward pass.\ntensor at position {index}:\nsaved metadata: {expected}\nrecomputed metadata: "
-            f"{got}{self.hint()}"
+            "torch.utils.checkpoint: Recomputed values for the following tensors have different "
+            f"metadata than during the forward pass.\ntensor at position {index}:\nsaved metadata: "
+            f"{expected}\nrecomputed metadata: {got}{self.hint()}"
         )
 
     def hint(self):
@@ -351,7 +355,7 @@ def _without_reentrant(
     names = tuple(kwargs)
 
     def second_run(*flat):
-        plain, named = flat[: len(args)], dict(zip(names, flat[len(args) :]))
+        plain, named = flat[: len(args)], dict(zip(names, flat[len(args) :], strict=False))
         with random.replay(), second_context:
             function(*plain, **named)
 
@@ -382,16 +386,19 @@ def checkpoint(
     early_stop=True,
     **kwargs,
 ):
-    """Runs function(*args, **kwargs) without keeping what it saves for backward; backward runs it again.
+    """Runs function(*args, **kwargs) without keeping what it saves for backward; backward runs it
+    again.
 
-    `preserve_rng_state=False` spares the bookkeeping of random states where the function draws none.
+    `preserve_rng_state=False` spares the bookkeeping of random states where the function draws
+    none.
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch "
-            "2.9, calling checkpoint without use_reentrant will raise an exception. use_reentrant=False is "
-            "recommended, but if you need to preserve the current default behavior, you can pass "
-            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
+            "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an "
+            "exception. use_reentrant=False is recommended, but if you need to preserve the "
+            "current default behavior, you can pass use_reentrant=True. Refer to docs for more "
+            "details on the differences between the two variants.",
             stacklevel=2,
         )
         use_reentrant = True
@@ -410,13 +417,15 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as usual."""
+    """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as
+    usual."""
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
-            "In version 2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is "
-            "recommended, but if you need to preserve the current default behavior, you can pass "
-            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
+            "passed explicitly. In version 2.9 we will raise an exception if use_reentrant is not "
+            "passed. use_reentrant=False is recommended, but if you need to preserve the current "
+            "default behavior, you can pass use_reentrant=True. Refer to docs for more details on "
+            "the differences between the two variants.",
             stacklevel=2,
         )
         use_reentrant = True
@@ -444,7 +453,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     return piece(end + 1, len(functions) - 1)(input)
 
 
-# ---- choosing what is kept ------------------------------------------------------------------------------------------
+# ---- choosing what is kept --------------------------------------------------------------
 
 
 class CheckpointPolicy(enum.Enum):
@@ -475,8 +484,8 @@ def _policy_of(policy_fn, context, func, args, kwargs):
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
-    """A pair of contexts for checkpoint's context_fn: the results of operators that the policy (a function, or a list
-    of operators) wants saved are kept and not computed again."""
+    """A pair of contexts for checkpoint's context_fn: the results of operators that the policy (a
+    function, or a list of operators) wants saved are kept and not computed again."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map
 
@@ -484,7 +493,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         for op in policy_fn_or_list:
             if not isinstance(op, torch._ops.OpOverload):
                 raise ValueError(
-                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}."
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type "
+                    f"{type(op)}."
                 )
 
         def policy_fn(context, op, *args, **kwargs):

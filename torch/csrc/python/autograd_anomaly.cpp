@@ -50,9 +50,10 @@ void Record::print(const std::string& node_name) {
   try {
     const std::string forward = traceback_of(*this);
     if (forward.empty()) {
-      TORCH_WARN("Error detected in ", node_name,
-                 ". No forward pass information available. Enable detect anomaly during forward pass "
-                 "for more information.");
+      TORCH_WARN(
+          "Error detected in ", node_name,
+          ". No forward pass information available. Enable detect anomaly during forward pass "
+          "for more information.");
     } else {
       TORCH_WARN("Error detected in ", node_name,
                  ". Traceback of forward call that caused the error:\n", forward);

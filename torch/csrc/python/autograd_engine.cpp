@@ -1,5 +1,6 @@
-// See autograd_engine.h. Tensor.backward is all C++ because it is called once for every step of every
-// training program; torch.autograd.backward and grad check their many forms in Python and end in run_backward.
+// See autograd_engine.h. Tensor.backward is all C++ because it is called once for every step of
+// every training program; torch.autograd.backward and grad check their many forms in Python and end
+// in run_backward.
 #include <torch/csrc/python/autograd_engine.h>
 
 #include <ATen/ops/ones_like.h>
@@ -20,11 +21,13 @@ using EdgeList = c10::SmallVector<Edge, 2>;
 
 void warn_create_graph(bool create_graph) {
   if (!create_graph) return;
-  TORCH_WARN_ONCE(
-      "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
-      "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
-      "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
-      "after use to break the cycle and avoid the leak.");
+  TORCH_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between "
+                  "the parameter and its "
+                  "gradient which can cause a memory leak. We recommend using autograd.grad when "
+                  "creating the graph to avoid "
+                  "this. If you have to use this function, make sure to reset the .grad fields of "
+                  "your parameters to None "
+                  "after use to break the cycle and avoid the leak.");
 }
 
 // ---- where gradients are wanted
@@ -57,26 +60,30 @@ EdgeList input_edges(PyObject* inputs, bool accumulate) {
 Tensor root_gradient(const Tensor& self, PyObject* gradient) {
   if (gradient && gradient != Py_None) {
     if (!is_tensor(gradient)) {
-      raise_type_error(c10::str("gradients can be either Tensors or None, but got ", type_name(gradient)));
+      raise_type_error(
+          c10::str("gradients can be either Tensors or None, but got ", type_name(gradient)));
     }
     const Tensor& grad = tensor_of(gradient);
-    TORCH_CHECK(grad.sizes() == self.sizes(), "Mismatch in shape: grad_output[0] has a shape of torch.Size(",
-                grad.sizes(), ") and output[0] has a shape of torch.Size(", self.sizes(), ").");
+    TORCH_CHECK(grad.sizes() == self.sizes(),
+                "Mismatch in shape: grad_output[0] has a shape of torch.Size(", grad.sizes(),
+                ") and output[0] has a shape of torch.Size(", self.sizes(), ").");
     TORCH_CHECK(grad.is_complex() == self.is_complex(),
-                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+                "For complex Tensors, both grad_output and output are required to have the same "
+                "dtype. Mismatch "
                 "in dtype: grad_output[0] has a dtype of ",
                 grad.scalar_type(), " and output[0] has a dtype of ", self.scalar_type(), ".");
     return grad;
   }
   TORCH_CHECK(self.numel() == 1, "grad can be implicitly created only for scalar outputs");
-  TORCH_CHECK(self.is_floating_point(), "grad can be computed only for real scalar outputs but got ",
-              self.scalar_type());
+  TORCH_CHECK(self.is_floating_point(),
+              "grad can be computed only for real scalar outputs but got ", self.scalar_type());
   return at::ones_like(self);
 }
 
 void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain, bool create_graph,
               PyObject* inputs) {
-  TORCH_CHECK(self.requires_grad(), "element 0 of tensors does not require grad and does not have a grad_fn");
+  TORCH_CHECK(self.requires_grad(),
+              "element 0 of tensors does not require grad and does not have a grad_fn");
   warn_create_graph(create_graph);
   const Edge root = autograd::gradient_edge(self);
   const EdgeList wanted = input_edges(inputs, true);
@@ -90,19 +97,18 @@ void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain
   autograd::run_backward(root, std::move(grads), wanted, options);
 }
 
-constexpr Param kBackwardParams[] = {
-    {"self", P::Tensor, 0, 0, nullptr},
-    {"gradient", P::Object, kHasDefault | kOptional, 0, "None"},
-    {"retain_graph", P::Bool, kHasDefault | kOptional, 0, "None"},
-    {"create_graph", P::Bool, kHasDefault, 0, "False"},
-    {"inputs", P::Object, kHasDefault | kOptional, 0, "None"}};
+constexpr Param kBackwardParams[] = {{"self", P::Tensor, 0, 0, nullptr},
+                                     {"gradient", P::Object, kHasDefault | kOptional, 0, "None"},
+                                     {"retain_graph", P::Bool, kHasDefault | kOptional, 0, "None"},
+                                     {"create_graph", P::Bool, kHasDefault, 0, "False"},
+                                     {"inputs", P::Object, kHasDefault | kOptional, 0, "None"}};
 PyObject* invoke_backward(ArgValues& a) {
   run_from(a.tensor(0), a.object(1), a.opt_boolean(2), a.given(3) && a.boolean(3), a.object(4));
   return new_none();
 }
-const Signature kBackwardSignature[] = {
-    {kBackwardParams, 5, 5, 0, invoke_backward,
-     "backward(Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False, inputs=None)"}};
+const Signature kBackwardSignature[] = {{kBackwardParams, 5, 5, 0, invoke_backward,
+                                         "backward(Tensor? gradient=None, bool? retain_graph=None, "
+                                         "bool create_graph=False, inputs=None)"}};
 const Function kBackward = {"backward", "torch.Tensor", kBackwardSignature, 1};
 
 PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
@@ -120,7 +126,8 @@ bool truth(PyObject* value, bool otherwise) {
 
 void read_roots(PyObject* tensors, PyObject* gradients, EdgeList& roots, TensorVec& grads) {
   if (!PyTuple_Check(tensors)) raise_type_error("tensors argument is expected to be a tuple");
-  if (!PyTuple_Check(gradients)) raise_type_error("grad_tensors argument is expected to be a tuple");
+  if (!PyTuple_Check(gradients))
+    raise_type_error("grad_tensors argument is expected to be a tuple");
   const Py_ssize_t n = PyTuple_GET_SIZE(tensors);
   TORCH_CHECK(n == PyTuple_GET_SIZE(gradients), "got ", int64_t(n), " tensors and ",
               int64_t(PyTuple_GET_SIZE(gradients)), " gradients");
@@ -149,7 +156,8 @@ PyObject* gradients_found(const TensorVec& found, bool allow_unreachable) {
   return out.release();
 }
 
-PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                              PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     const KeywordArgs values("run_backward",
                              {"tensors", "grad_tensors", "keep_graph", "create_graph", "inputs",
@@ -171,7 +179,8 @@ PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
   });
 }
 
-// A Python function for the end of the pass. Its count must not be touched without the GIL, hence shared.
+// A Python function for the end of the pass. Its count must not be touched without the GIL, hence
+// shared.
 PyObject* engine_queue_callback(PyObject*, PyObject* callback) {
   return guarded([&] {
     std::shared_ptr<PyObject> kept(PyRef::borrow(callback).release(), [](PyObject* o) {
@@ -218,11 +227,10 @@ PyMethodDef engine_methods[] = {
     {"queue_callback", engine_queue_callback, METH_O, nullptr},
     {"is_checkpoint_valid", engine_is_checkpoint_valid, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyMethodDef module_functions[] = {
-    {"_current_autograd_node", py_current_node, METH_NOARGS, nullptr},
-    {"_current_graph_task_id", py_pass_id, METH_NOARGS, nullptr},
-    {"_will_engine_execute_node", py_will_compute, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_functions[] = {{"_current_autograd_node", py_current_node, METH_NOARGS, nullptr},
+                                  {"_current_graph_task_id", py_pass_id, METH_NOARGS, nullptr},
+                                  {"_will_engine_execute_node", py_will_compute, METH_O, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
 PyTypeObject EngineType = type_object("torch._C._ImperativeEngine");
 
 // ---- threads of the engine
@@ -230,7 +238,9 @@ PyTypeObject EngineType = type_object("torch._C._ImperativeEngine");
 struct CarriedError {
   PyObject *type, *value, *trace;
 };
-void* enter_thread() { return reinterpret_cast<void*>(static_cast<intptr_t>(PyGILState_Ensure()) + 1); }
+void* enter_thread() {
+  return reinterpret_cast<void*>(static_cast<intptr_t>(PyGILState_Ensure()) + 1);
+}
 void* leave_thread(void* held) {
   void* carried = nullptr;
   if (PyErr_Occurred()) {
@@ -251,7 +261,8 @@ void resume_error(void* carried) {
 
 PyMethodDef tensor_autograd_methods[] = {
     {"backward", fast(py_backward), METH_FASTCALL | METH_KEYWORDS,
-     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nComputes the gradients of the "
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nComputes the "
+     "gradients of the "
      "graph's leaves with respect to this tensor and adds them to their .grad."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -264,7 +275,8 @@ bool init_autograd_engine(PyObject* module) {
   auto* base = reinterpret_cast<PyObject*>(&EngineType);
   Py_INCREF(base);
   autograd::thread_hooks = {enter_thread, leave_thread, resume_error};
-  return add_object(module, "_EngineBase", base) && PyModule_AddFunctions(module, module_functions) == 0;
+  return add_object(module, "_EngineBase", base) &&
+         PyModule_AddFunctions(module, module_functions) == 0;
 }
 
 } // namespace torch::python

@@ -1,9 +1,9 @@
 // torch.autograd.Function in C++: the context object, the node that calls backward, and `apply`.
 //
 // Note [Contexts and nodes]
-// The context (`ctx`) is what Python shows as grad_fn. The node owns the context; the context knows its node
-// only while that lives. What save_for_backward keeps lies in the context as saved variables, which the node
-// frees after its backward.
+// The context (`ctx`) is what Python shows as grad_fn. The node owns the context; the context knows
+// its node only while that lives. What save_for_backward keeps lies in the context as saved
+// variables, which the node frees after its backward.
 #pragma once
 #include <torch/csrc/python/support.h>
 

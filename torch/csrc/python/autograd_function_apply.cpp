@@ -1,5 +1,5 @@
-// torch.autograd.Function.apply: runs the user's forward without recording, then makes its tensor outputs
-// results of one node whose edges lead to the tensor inputs.
+// torch.autograd.Function.apply: runs the user's forward without recording, then makes its tensor
+// outputs results of one node whose edges lead to the tensor inputs.
 #include <torch/csrc/python/autograd_function_context.h>
 
 #include <ATen/ops/alias.h>
@@ -97,12 +97,14 @@ PyRef run_forward(Application& call) {
 void check_tensor_tuple(PyObject* tuple, const char* what, const char* where) {
   if (!tuple) return;
   if (!PyTuple_Check(tuple)) {
-    raise_type_error(c10::str(where, " attribute is expected to be a tuple but is ", type_name(tuple)));
+    raise_type_error(
+        c10::str(where, " attribute is expected to be a tuple but is ", type_name(tuple)));
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     PyObject* item = PyTuple_GET_ITEM(tuple, i);
     if (!is_tensor(item)) {
-      raise_type_error(c10::str(what, " only accepts variable arguments, but got ", type_name(item)));
+      raise_type_error(
+          c10::str(what, " only accepts variable arguments, but got ", type_name(item)));
     }
   }
 }
@@ -134,9 +136,10 @@ Tensor without_history(const Application& call, const Tensor& t) {
 Tensor with_history(const Application& call, const Tensor& t) {
   const bool dirty = listed(call.context->dirty_tensors, t);
   const bool input = call.is_input(t);
-  TORCH_CHECK(!dirty || input, "Some elements marked as dirty during the forward method were not returned as "
-                               "output. The inputs that are modified inplace must all be outputs of the "
-                               "Function.");
+  TORCH_CHECK(!dirty || input,
+              "Some elements marked as dirty during the forward method were not returned as "
+              "output. The inputs that are modified inplace must all be outputs of the "
+              "Function.");
   if (dirty) {
     autograd::rebase_history(t, call.node);
     return t;
@@ -181,8 +184,9 @@ PyRef wrap_outputs(Application& call, PyObject* outputs) {
       if (call.recorded) call.node->add_input_metadata(result);
     }
     if (call.node) call.node->output_index.push_back(next++);
-    PyTuple_SET_ITEM(out.get(), i, result.is_same(t) ? PyRef::borrow(item).release()
-                                                     : checked(wrap(std::move(result))).release());
+    PyTuple_SET_ITEM(out.get(), i,
+                     result.is_same(t) ? PyRef::borrow(item).release()
+                                       : checked(wrap(std::move(result))).release());
   }
   return out;
 }
@@ -193,10 +197,13 @@ void check_dirty_returned(const Application& call, PyObject* outputs) {
     bool found = false;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(outputs); ++k) {
       PyObject* item = PyTuple_GET_ITEM(outputs, k);
-      found = found || (is_tensor(item) && tensor_of(item).is_same(tensor_of(PyTuple_GET_ITEM(dirty, i))));
+      found = found ||
+              (is_tensor(item) && tensor_of(item).is_same(tensor_of(PyTuple_GET_ITEM(dirty, i))));
     }
-    TORCH_CHECK(found, "Some elements marked as dirty during the forward method were not returned as output. "
-                       "The inputs that are modified inplace must all be outputs of the Function.");
+    TORCH_CHECK(
+        found,
+        "Some elements marked as dirty during the forward method were not returned as output. "
+        "The inputs that are modified inplace must all be outputs of the Function.");
   }
 }
 
@@ -213,8 +220,8 @@ void save_tensors(Application& call) {
       continue;
     }
     if (!is_tensor(item)) {
-      raise_type_error(c10::str("save_for_backward can only save variables, but argument ", int64_t(i),
-                                " is of type ", type_name(item)));
+      raise_type_error(c10::str("save_for_backward can only save variables, but argument ",
+                                int64_t(i), " is of type ", type_name(item)));
     }
     const Tensor& t = tensor_of(item);
     const bool output = autograd::grad_fn_of(t).get() == call.node.get();
@@ -228,7 +235,8 @@ void save_tensors(Application& call) {
 // forward(*args, **kwargs) as one tuple: keywords are put in their places by the class.
 PyRef positional(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyRef tuple = checked(PyTuple_New(nargs));
-  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(tuple.get(), i, PyRef::borrow(args[i]).release());
+  for (Py_ssize_t i = 0; i < nargs; ++i)
+    PyTuple_SET_ITEM(tuple.get(), i, PyRef::borrow(args[i]).release());
   const bool named = kwnames && PyTuple_GET_SIZE(kwnames) > 0;
   if (!named && !has_setup_context(cls)) return tuple;
   PyRef kwargs = checked(PyDict_New());
@@ -246,14 +254,16 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject
   PyRef context_class(PyObject_GetAttrString(cls, "_backward_cls"));
   if (!context_class) throw python_error();
   call.context_ref = checked(PyObject_CallNoArgs(context_class.get()));
-  if (!is_function_context(call.context_ref.get())) raise_type_error("_backward_cls makes no context");
+  if (!is_function_context(call.context_ref.get()))
+    raise_type_error("_backward_cls makes no context");
   call.context = as_context(call.context_ref.get());
   read_inputs(call);
   PyRef returned = run_forward(call);
   const bool single = !PyTuple_Check(returned.get());
   PyRef outputs = single ? checked(PyTuple_Pack(1, returned.get())) : std::move(returned);
   check_tensor_tuple(call.context->dirty_tensors, "mark_dirty", "dirty_tensors");
-  check_tensor_tuple(call.context->non_differentiable, "mark_non_differentiable", "non_differentiable");
+  check_tensor_tuple(call.context->non_differentiable, "mark_non_differentiable",
+                     "non_differentiable");
   check_dirty(call);
   check_dirty_returned(call, outputs.get());
   PyRef wrapped = wrap_outputs(call, outputs.get());
@@ -267,7 +277,8 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject
 
 } // namespace
 
-PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* function_apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames) {
   return guarded([&] { return apply(cls, args, nargs, kwnames); });
 }
 

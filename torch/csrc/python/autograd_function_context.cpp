@@ -65,10 +65,11 @@ void context_dealloc(PyObject* py) {
 // --------------------------------------------------------------------------------------------
 FunctionNode& need_node(PyObject* py, const char* what) {
   FunctionNode* node = as_context(py)->node;
-  TORCH_CHECK(node != nullptr, "Attribute '", what,
-              "' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly "
-              "on an instance of autograd.Function is a legacy access pattern that is no longer "
-              "supported.");
+  TORCH_CHECK(
+      node != nullptr, "Attribute '", what,
+      "' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly "
+      "on an instance of autograd.Function is a legacy access pattern that is no longer "
+      "supported.");
   return *node;
 }
 
@@ -99,13 +100,15 @@ template <bool FunctionContext::*kFlag> int set_flag(PyObject* py, PyObject* val
 PyObject* get_saved_tensors(PyObject* py, void*) {
   return guarded([&]() -> PyObject* {
     FunctionContext* self = as_context(py);
-    if (self->saved_for_forward && !self->node) return PyRef::borrow(self->saved_for_forward).release();
-    TORCH_CHECK(!self->released,
-                "Trying to backward through the graph a second time (or directly access saved tensors "
-                "after they have already been freed). Saved intermediate values of the graph are freed "
-                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-                "backward through the graph a second time or if you need to access saved tensors after "
-                "calling backward.");
+    if (self->saved_for_forward && !self->node)
+      return PyRef::borrow(self->saved_for_forward).release();
+    TORCH_CHECK(
+        !self->released,
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after "
+        "calling backward.");
     PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(self->saved.size())));
     for (size_t i = 0; i < self->saved.size(); ++i) {
       PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
@@ -127,9 +130,8 @@ PyObject* py_name(PyObject* py, PyObject*) {
   return guarded([&] { return wrap(std::string(Py_TYPE(py)->tp_name)); });
 }
 PyObject* py_sequence_nr(PyObject* py, PyObject*) {
-  return guarded([&] {
-    return PyLong_FromUnsignedLongLong(need_node(py, "_sequence_nr").sequence_nr());
-  });
+  return guarded(
+      [&] { return PyLong_FromUnsignedLongLong(need_node(py, "_sequence_nr").sequence_nr()); });
 }
 PyObject* py_register_hook(PyObject* py, PyObject* hook) {
   return guarded([&] { return node_register_hook(need_node(py, "register_hook"), hook); });
@@ -222,7 +224,9 @@ void FunctionNode::release_resources() {
   Node::release_resources();
 }
 
-std::string FunctionNode::name() const { return context_ ? Py_TYPE(context_)->tp_name : "Function"; }
+std::string FunctionNode::name() const {
+  return context_ ? Py_TYPE(context_)->tp_name : "Function";
+}
 
 void FunctionNode::release_variables() {
   WithGil gil;
@@ -248,13 +252,15 @@ PyRef FunctionNode::arguments(const TensorVec& grads) {
 }
 
 TensorVec FunctionNode::results(PyObject* returned) {
-  PyRef tuple = PyTuple_Check(returned) ? PyRef::borrow(returned) : checked(PyTuple_Pack(1, returned));
+  PyRef tuple =
+      PyTuple_Check(returned) ? PyRef::borrow(returned) : checked(PyTuple_Pack(1, returned));
   const std::vector<bool>& is_tensor_input = as_context(context_)->is_tensor_input;
   const auto expected = static_cast<Py_ssize_t>(is_tensor_input.size());
   Py_ssize_t count = PyTuple_GET_SIZE(tuple.get());
   while (count > expected && PyTuple_GET_ITEM(tuple.get(), count - 1) == Py_None) --count;
-  TORCH_CHECK(count == expected, "function ", name(), " returned an incorrect number of gradients (expected ",
-              int64_t(expected), ", got ", int64_t(count), ")");
+  TORCH_CHECK(count == expected, "function ", name(),
+              " returned an incorrect number of gradients (expected ", int64_t(expected), ", got ",
+              int64_t(count), ")");
   TensorVec out;
   for (Py_ssize_t i = 0; i < expected; ++i) {
     PyObject* item = PyTuple_GET_ITEM(tuple.get(), i);
@@ -289,7 +295,9 @@ PyObject* context_of_node(const autograd::Node& node) {
   const auto* mine = dynamic_cast<const FunctionNode*>(&node);
   return mine ? mine->context() : nullptr;
 }
-bool is_function_context(PyObject* object) { return PyObject_TypeCheck(object, &FunctionContextType); }
+bool is_function_context(PyObject* object) {
+  return PyObject_TypeCheck(object, &FunctionContextType);
+}
 bool is_function_context_type(PyObject* type) {
   return PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &FunctionContextType);
 }

@@ -57,7 +57,8 @@ Tensor replacement(PyObject* hook, PyObject* result, const Tensor& before) {
               "' has changed the type of value (was ", before.scalar_type(), " got ",
               now.scalar_type(), ")");
   TORCH_CHECK(now.device().type() == before.device().type(), "hook '", name_of(hook),
-              "' has changed the type of value (was on ", before.device(), " got ", now.device(), ")");
+              "' has changed the type of value (was on ", before.device(), " got ", now.device(),
+              ")");
   TORCH_CHECK(now.sizes() == before.sizes(), "hook '", name_of(hook),
               "' has changed the size of value");
   return now;
@@ -101,7 +102,8 @@ struct PostAccumulateHook final : autograd::TensorHook {
   HookDict hooks;
 };
 
-// Takes over what a node hook returned: None, a tensor where there is one gradient, or a tuple of as many.
+// Takes over what a node hook returned: None, a tensor where there is one gradient, or a tuple of
+// as many.
 void take_result(PyObject* hook, PyObject* result, TensorVec& grads) {
   if (result == Py_None) return;
   PyRef tuple = PyTuple_Check(result) ? PyRef::borrow(result) : checked(PyTuple_Pack(1, result));
@@ -128,8 +130,8 @@ struct NodeDictHook final : autograd::NodeHook {
         continue;
       }
       PyRef leaving = gradients_tuple(outputs);
-      PyRef result = checked(
-          PyObject_CallFunctionObjArgs(hook, leaving.get(), entering.get(), nullptr));
+      PyRef result =
+          checked(PyObject_CallFunctionObjArgs(hook, leaving.get(), entering.get(), nullptr));
       take_result(hook, result.get(), outputs);
     }
   }
@@ -191,7 +193,8 @@ PyObject* add_node_hook(autograd::Node& node, PyObject* hook, bool before) {
   auto& list = before ? all.pre : all.post;
   PyRef dict;
   for (const auto& known : list) {
-    if (auto* mine = dynamic_cast<NodeDictHook*>(known.get())) dict = PyRef::borrow(mine->hooks.get());
+    if (auto* mine = dynamic_cast<NodeDictHook*>(known.get()))
+      dict = PyRef::borrow(mine->hooks.get());
   }
   if (!dict) {
     dict = new_hook_dict();

@@ -1,5 +1,5 @@
-// Bases of no_grad, enable_grad, set_grad_enabled and inference_mode: construction, __enter__ and __exit__. What makes
-// them decorators is Python (torch/autograd/grad_mode.py).
+// Bases of no_grad, enable_grad, set_grad_enabled and inference_mode: construction, __enter__ and
+// __exit__. What makes them decorators is Python (torch/autograd/grad_mode.py).
 #include <torch/csrc/python/autograd_modes.h>
 
 #include <c10/core/TensorImpl.h>
@@ -57,7 +57,8 @@ template <bool kMode> PyObject* grad_new(PyTypeObject* type, PyObject* args, PyO
 PyObject* set_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     PyObject* mode = only_argument(type, args, kwargs, "mode");
-    if (!mode) raise_type_error("set_grad_enabled() missing 1 required positional argument: 'mode'");
+    if (!mode)
+      raise_type_error("set_grad_enabled() missing 1 required positional argument: 'mode'");
     const int truth = PyObject_IsTrue(mode);
     check_status(truth);
     PyObject* self = allocate(type, truth != 0);

@@ -1,5 +1,5 @@
-// See autograd_node.h. The type of a grad_fn object carries the node's name ("MulBackward0"); types are made
-// when first met and live as long as the process.
+// See autograd_node.h. The type of a grad_fn object carries the node's name ("MulBackward0"); types
+// are made when first met and live as long as the process.
 #include <torch/csrc/python/autograd_node.h>
 
 #include <cstring>
@@ -104,11 +104,10 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyGetSetDef node_properties[] = {
-    {"next_functions", get_next_functions, nullptr, nullptr, nullptr},
-    {"metadata", get_metadata, nullptr, nullptr, nullptr},
-    {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef node_properties[] = {{"next_functions", get_next_functions, nullptr, nullptr, nullptr},
+                                 {"metadata", get_metadata, nullptr, nullptr, nullptr},
+                                 {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyGetSetDef leaf_properties[] = {{"variable", get_variable, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef node_methods[] = {{"name", py_name, METH_NOARGS, nullptr},
@@ -127,12 +126,13 @@ PyObject* get_saved(PyObject* self, void* closure) {
       const char* member = reinterpret_cast<const char*>(&node) + field.offset;
       return from_ivalue(field.read(member, &node), nullptr).release();
     }
-    raise(PyExc_AttributeError, c10::str(node.name(), " keeps no ", static_cast<const char*>(closure)));
+    raise(PyExc_AttributeError,
+          c10::str(node.name(), " keeps no ", static_cast<const char*>(closure)));
   });
 }
 
-// The type for nodes like this one; kept for ever, as its objects may be. Nodes of one name may keep different
-// things.
+// The type for nodes like this one; kept for ever, as its objects may be. Nodes of one name may
+// keep different things.
 PyTypeObject* type_for(const Node& node) {
   struct Made {
     std::string name;
@@ -147,7 +147,8 @@ PyTypeObject* type_for(const Node& node) {
   auto found = types.find(key);
   if (found != types.end()) return &found->second->type;
   auto* made = new Made{name, {}, {}, {}};
-  for (const autograd::SavedField& field : fields) made->saved.push_back(c10::str("_saved_", field.name));
+  for (const autograd::SavedField& field : fields)
+    made->saved.push_back(c10::str("_saved_", field.name));
   for (size_t i = 0; i < fields.size(); ++i) {
     made->properties.push_back(
         {made->saved[i].c_str(), get_saved, nullptr, nullptr, const_cast<char*>(fields[i].name)});
@@ -192,9 +193,9 @@ PyObject* py_is_node(PyObject*, PyObject* object) {
   return new_bool(PyObject_TypeCheck(object, &NodeBaseType) || is_function_context(object));
 }
 PyObject* py_is_node_type(PyObject*, PyObject* type) {
-  const bool known = PyType_Check(type) && (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type),
-                                                             &NodeBaseType) ||
-                                            is_function_context_type(type));
+  const bool known = PyType_Check(type) &&
+                     (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &NodeBaseType) ||
+                      is_function_context_type(type));
   return new_bool(known);
 }
 PyMethodDef module_functions[] = {{"_gradient_edge", py_gradient_edge, METH_O, nullptr},
@@ -218,7 +219,9 @@ PyObject* node_next_functions(Node& node) {
 
 PyObject* node_metadata(Node& node) { return anomaly_metadata(node); }
 
-PyObject* node_register_hook(Node& node, PyObject* hook) { return add_node_hook(node, hook, false); }
+PyObject* node_register_hook(Node& node, PyObject* hook) {
+  return add_node_hook(node, hook, false);
+}
 PyObject* node_register_prehook(Node& node, PyObject* hook) {
   return add_node_hook(node, hook, true);
 }
@@ -228,7 +231,8 @@ PyObject* node_input_metadata(Node& node) {
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     const autograd::InputMetadata& meta = node.input_metadata(i);
     PyRef shape = checked(make_size(meta.sizes));
-    PyRef dtype = meta.dtype == at::ScalarType::Undefined ? PyRef(new_none()) : checked(wrap(meta.dtype));
+    PyRef dtype =
+        meta.dtype == at::ScalarType::Undefined ? PyRef(new_none()) : checked(wrap(meta.dtype));
     PyRef device = checked(wrap(meta.device));
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
                      checked(PyTuple_Pack(3, shape.get(), dtype.get(), device.get())).release());
@@ -272,8 +276,7 @@ Edge edge_of(PyObject* object) {
   const int matches = PyObject_IsInstance(object, cls);
   check_status(matches);
   if (!matches) {
-    raise_type_error(
-        c10::str("expected a Tensor or a GradientEdge, got ", type_name(object)));
+    raise_type_error(c10::str("expected a Tensor or a GradientEdge, got ", type_name(object)));
   }
   PyRef node = checked(PyObject_GetAttrString(object, "node"));
   PyRef number = checked(PyObject_GetAttrString(object, "output_nr"));

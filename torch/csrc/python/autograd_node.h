@@ -15,12 +15,12 @@ PyObject* wrap_node(const c10::intrusive_ptr<autograd::Node>& node);
 // The node behind a grad_fn object; throws TypeError for anything else.
 c10::intrusive_ptr<autograd::Node> node_of(PyObject* object);
 
-// The edge of a tensor, or of a torch.autograd.graph.GradientEdge. Throws TypeError for other objects;
-// an edge without function where the tensor does not require grad.
+// The edge of a tensor, or of a torch.autograd.graph.GradientEdge. Throws TypeError for other
+// objects; an edge without function where the tensor does not require grad.
 autograd::Edge edge_of(PyObject* object);
 
-// Members shared by the objects of C++ nodes and by the contexts of Python functions, which differ only in
-// how they find their node.
+// Members shared by the objects of C++ nodes and by the contexts of Python functions, which differ
+// only in how they find their node.
 PyObject* node_next_functions(autograd::Node& node);
 PyObject* node_metadata(autograd::Node& node);
 PyObject* node_register_hook(autograd::Node& node, PyObject* hook);

@@ -1,4 +1,5 @@
-// Hooks that pack and unpack saved tensors (torch.autograd.graph.saved_tensors_hooks): a stack for each thread.
+// Hooks that pack and unpack saved tensors (torch.autograd.graph.saved_tensors_hooks): a stack for
+// each thread.
 #include <torch/csrc/python/autograd_saved.h>
 
 #include <torch/csrc/autograd/variable.h>
@@ -16,14 +17,17 @@ void drop(PyObject* o) {
 }
 
 struct NoGrad {
-  NoGrad() : before(c10::tls_autograd_state.grad_mode) { c10::tls_autograd_state.grad_mode = false; }
+  NoGrad() : before(c10::tls_autograd_state.grad_mode) {
+    c10::tls_autograd_state.grad_mode = false;
+  }
   ~NoGrad() { c10::tls_autograd_state.grad_mode = before; }
   bool before;
 };
 
 struct PythonHooks final : autograd::SavedTensorHooks {
   PythonHooks(PyObject* pack_hook, PyObject* unpack_hook)
-      : packer(PyRef::borrow(pack_hook).release()), unpacker(PyRef::borrow(unpack_hook).release()) {}
+      : packer(PyRef::borrow(pack_hook).release()), unpacker(PyRef::borrow(unpack_hook).release()) {
+  }
   ~PythonHooks() override {
     drop(packer);
     drop(unpacker);
@@ -35,18 +39,21 @@ struct PythonHooks final : autograd::SavedTensorHooks {
     const uint32_t version = t.unsafeGetTensorImpl()->version();
     PyRef packed = checked(PyObject_CallOneArg(packer, value.get()));
     TORCH_CHECK(version == t.unsafeGetTensorImpl()->version(),
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
-                "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected "
+                "side-effects. Please open an "
                 "issue if you need to perform in-place operations on the input to a pack hook.");
-    return std::shared_ptr<void>(packed.release(), [](void* o) { drop(static_cast<PyObject*>(o)); });
+    return std::shared_ptr<void>(packed.release(),
+                                 [](void* o) { drop(static_cast<PyObject*>(o)); });
   }
   Tensor unpack(const std::shared_ptr<void>& packed) override {
     WithGil gil;
     PyRef value = checked(PyObject_CallOneArg(unpacker, static_cast<PyObject*>(packed.get())));
     if (!is_tensor(value.get())) {
-      raise_type_error(
-          c10::str("Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
-                   type_name(value.get())));
+      raise_type_error(c10::str(
+          "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+          type_name(value.get())));
     }
     return tensor_of(value.get());
   }
@@ -102,9 +109,8 @@ PyObject* py_enable(PyObject*, PyObject*) {
 }
 PyObject* py_is_enabled(PyObject*, PyObject*) { return new_bool(stack.disabled_because.empty()); }
 PyObject* py_disabled_message(PyObject*, PyObject*) {
-  return guarded([] {
-    return stack.disabled_because.empty() ? new_none() : wrap(stack.disabled_because);
-  });
+  return guarded(
+      [] { return stack.disabled_because.empty() ? new_none() : wrap(stack.disabled_because); });
 }
 PyObject* py_top(PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {

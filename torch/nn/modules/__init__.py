@@ -6,6 +6,7 @@ from torch.nn.modules import (
     batchnorm,
     channelshuffle,
     container,
+    conv,
     distance,
     dropout,
     flatten,
@@ -23,6 +24,7 @@ from torch.nn.modules.adaptive import *  # noqa: F403
 from torch.nn.modules.batchnorm import *  # noqa: F403
 from torch.nn.modules.channelshuffle import *  # noqa: F403
 from torch.nn.modules.container import *  # noqa: F403
+from torch.nn.modules.conv import *  # noqa: F403
 from torch.nn.modules.distance import *  # noqa: F403
 from torch.nn.modules.dropout import *  # noqa: F403
 from torch.nn.modules.flatten import *  # noqa: F403
@@ -43,6 +45,7 @@ for _module in (
     batchnorm,
     channelshuffle,
     container,
+    conv,
     distance,
     dropout,
     flatten,

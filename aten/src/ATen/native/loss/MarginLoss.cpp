@@ -6,6 +6,7 @@
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/multilabel_margin_loss_forward.h>
+#include <ATen/parallel/Parallel.h>
 
 namespace at::native {
 namespace {
@@ -167,11 +168,13 @@ multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target, int
           const int64_t count = target_count(tp, batch.classes);
           for (int64_t i = 0; i < count; ++i) mark[tp[i]] = one;
           double sum = 0;
-          for (int64_t i = 0; i < count; ++i)
+          for (int64_t i = 0; i < count; ++i) {
+            check_interrupt(); // the work is quadratic
             for (int64_t c = 0; c < batch.classes; ++c) {
               const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
               if (mark[c] != one && z > 0) sum += z;
             }
+          }
           out[n] = static_cast<T>(sum / static_cast<double>(batch.classes));
         }
       });
@@ -209,13 +212,15 @@ Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tens
                      mark += batch.classes, out += batch.classes) {
           const double scale = norm * g[reduction == kNoReduction ? n : 0];
           const int64_t count = target_count(tp, batch.classes);
-          for (int64_t i = 0; i < count; ++i)
+          for (int64_t i = 0; i < count; ++i) {
+            check_interrupt(); // the work is quadratic
             for (int64_t c = 0; c < batch.classes; ++c) {
               const double z = 1 - static_cast<double>(xp[tp[i]]) + static_cast<double>(xp[c]);
               if (static_cast<double>(mark[c]) != 0 || z <= 0) continue;
               out[tp[i]] -= scale;
               out[c] += scale;
             }
+          }
         }
       });
   return grad.to(self.scalar_type());

@@ -1,0 +1,5 @@
+"""Parts of the DataLoader that projects import by these names."""
+
+from torch.utils.data._utils import collate, fetch, worker
+
+__all__ = ["collate", "fetch", "worker"]

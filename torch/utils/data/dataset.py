@@ -1,0 +1,210 @@
+"""Datasets: what can be indexed, what can only be iterated, and those made of others."""
+
+import bisect
+import itertools
+import math
+import warnings
+from typing import Generic, TypeVar
+
+import torch
+
+__all__ = [
+    "Dataset",
+    "IterableDataset",
+    "TensorDataset",
+    "StackDataset",
+    "ConcatDataset",
+    "ChainDataset",
+    "Subset",
+    "random_split",
+]
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Dataset(Generic[_T_co]):
+    """Samples by index: subclasses define `__getitem__` and usually `__len__`. A `__getitems__`
+    that takes a list of indices fetches a batch at once."""
+
+    def __getitem__(self, index):
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[_T_co]):
+    """Samples in the order of `__iter__`, for data that cannot be indexed."""
+
+    def __iter__(self):
+        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Tensors side by side: sample i holds row i of each."""
+
+    def __init__(self, *tensors):
+        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].size(0)
+
+
+def _fetch_many(dataset, indices):
+    """A batch of samples, at once where the dataset can."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        items = dataset.__getitems__(indices)
+        if len(items) != len(indices):
+            raise ValueError(
+                f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+            )
+        return items
+    return [dataset[index] for index in indices]
+
+
+class StackDataset(Dataset):
+    """Datasets side by side: sample i is a tuple, or with keyword arguments a dict, of samples i
+    of each."""
+
+    def __init__(self, *args, **kwargs):
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or"
+                "``dict``- (via ``kwargs``) like input/output, but both types are given."
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        self.datasets = args or kwargs
+        members = args or tuple(kwargs.values())
+        self._length = len(members[0])
+        if any(len(dataset) != self._length for dataset in members):
+            raise ValueError("Size mismatch between datasets")
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {key: dataset[index] for key, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices):
+        if isinstance(self.datasets, dict):
+            columns = [_fetch_many(dataset, indices) for dataset in self.datasets.values()]
+            return [
+                dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)
+            ]
+        columns = [_fetch_many(dataset, indices) for dataset in self.datasets]
+        return list(zip(*columns, strict=True))
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset[_T_co]):
+    """Datasets one after the other."""
+
+    @staticmethod
+    def cumsum(sequence):
+        """The index at which each dataset ends."""
+        return list(itertools.accumulate(len(dataset) for dataset in sequence))
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, idx):
+        if idx < 0:
+            if -idx > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            idx += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, idx)
+        start = self.cumulative_sizes[which - 1] if which else 0
+        return self.datasets[which][idx - start]
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = datasets
+
+    def _members(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self):
+        for dataset in self._members():
+            yield from dataset
+
+    def __len__(self):
+        return sum(len(dataset) for dataset in self._members())
+
+
+class Subset(Dataset[_T_co]):
+    """The samples of a dataset at given indices."""
+
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, idx):
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[i] for i in idx]]
+        return self.dataset[self.indices[idx]]
+
+    def __getitems__(self, indices):
+        chosen = [self.indices[i] for i in indices]
+        if callable(getattr(self.dataset, "__getitems__", None)):
+            return self.dataset.__getitems__(chosen)
+        return [self.dataset[index] for index in chosen]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def _lengths_of_fractions(total, fractions):
+    """Whole lengths; what rounding down leaves goes one by one to the first splits."""
+    lengths = []
+    for i, fraction in enumerate(fractions):
+        if fraction < 0 or fraction > 1:
+            raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+        lengths.append(math.floor(total * fraction))
+    for i in range(total - sum(lengths)):
+        lengths[i % len(lengths)] += 1
+    for i, length in enumerate(lengths):
+        if length == 0:
+            warnings.warn(
+                f"Length of split at index {i} is 0. This might result in an empty dataset.",
+                stacklevel=3,
+            )
+    return lengths
+
+
+def random_split(dataset, lengths, generator=None):
+    """Subsets of given lengths, or fractions that sum to 1, without overlap, chosen at random."""
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = _lengths_of_fractions(len(dataset), lengths)
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    order = torch.randperm(sum(lengths), generator=generator).tolist()
+    ends = itertools.accumulate(lengths)
+    return [
+        Subset(dataset, order[end - length : end])
+        for end, length in zip(ends, lengths, strict=True)
+    ]
