@@ -1,0 +1,129 @@
+"""Every dispatch key that later layers stand on takes a kernel, is reached in its order, and lets
+dispatch go on below it."""
+
+import pytest
+
+import torch
+
+# Functionality keys from low to high: a higher one is asked first.
+KEYS = [
+    "BackendSelect",
+    "Functionalize",
+    "ADInplaceOrView",
+    "AutogradCPU",
+    "AutocastCPU",
+    "AutocastCUDA",
+    "FuncTorchBatched",
+    "FuncTorchGradWrapper",
+    "PreDispatch",
+]
+BACKENDS = {"CPU": "cpu", "Meta": "meta"}
+
+
+@pytest.fixture
+def library():
+    lib = torch.library.Library("cresset_keys", "DEF")
+    yield lib
+    lib._destroy()
+
+
+def included(key):
+    return torch._C._IncludeDispatchKeyGuard(torch._C._parse_dispatch_key(key))
+
+
+def excluded(key):
+    return torch._C._ExcludeDispatchKeyGuard(
+        torch._C.DispatchKeySet(torch._C._parse_dispatch_key(key))
+    )
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_key_takes_a_kernel_and_dispatch_goes_on_below(key, library):
+    name = f"echo_{key.lower()}"
+    library.define(f"{name}(Tensor x) -> Tensor")
+    seen = []
+
+    def backend(x):
+        seen.append("backend")
+        return x.clone()
+
+    def functionality(x):
+        seen.append(key)
+        with excluded(key):
+            return op(x)
+
+    library.impl(name, backend, "CPU")
+    library.impl(name, functionality, key)
+    op = getattr(torch.ops.cresset_keys, name)
+    with included(key):
+        out = op(torch.ones(2))
+    assert seen == [key, "backend"]
+    assert out.tolist() == [1, 1]
+
+
+def test_higher_keys_are_asked_first(library):
+    library.define("order(Tensor x) -> Tensor")
+    seen = []
+
+    def kernel_for(key):
+        def kernel(x):
+            seen.append(key)
+            with excluded(key):
+                return torch.ops.cresset_keys.order(x)
+
+        return kernel
+
+    keys = ["Functionalize", "AutocastCPU", "FuncTorchBatched"]
+    for key in keys:
+        library.impl("order", kernel_for(key), key)
+    library.impl("order", lambda x: x.clone(), "CPU")
+    guards = [included(key) for key in keys]
+    for guard in guards:
+        guard.__enter__()
+    try:
+        torch.ops.cresset_keys.order(torch.ones(1))
+    finally:
+        for guard in reversed(guards):
+            guard.__exit__(None, None, None)
+    assert seen == list(reversed(keys))
+
+
+@pytest.mark.parametrize("key", BACKENDS)
+def test_backend_of_the_tensor_decides(key, library):
+    library.define("where_am_i(Tensor x) -> int")
+    for number, name in enumerate(BACKENDS):
+        library.impl("where_am_i", lambda x, number=number: number, name)
+    got = torch.ops.cresset_keys.where_am_i(torch.ones(1, device=BACKENDS[key]))
+    assert got == list(BACKENDS).index(key)
+
+
+def test_composite_serves_every_backend_and_a_backend_kernel_wins(library):
+    library.define("pick(Tensor x) -> str")
+    library.impl("pick", lambda x: "composite", "CompositeExplicitAutograd")
+    assert torch.ops.cresset_keys.pick(torch.ones(1)) == "composite"
+    library.impl("pick", lambda x: "cpu", "CPU")
+    assert torch.ops.cresset_keys.pick(torch.ones(1)) == "cpu"
+    assert torch.ops.cresset_keys.pick(torch.ones(1, device="meta")) == "composite"
+
+
+def test_missing_backend_names_operator_and_backends(library):
+    library.define("cpu_only(Tensor x) -> Tensor")
+    library.impl("cpu_only", lambda x: x, "CPU")
+    with pytest.raises(NotImplementedError, match=r"cresset_keys::cpu_only.*'Meta' backend"):
+        torch.ops.cresset_keys.cpu_only(torch.ones(1, device="meta"))
+
+
+def test_kernel_of_a_builtin_operator_is_overridden_and_comes_back():
+    lib = torch.library.Library("aten", "IMPL")
+    try:
+        lib.impl("sinh", lambda x: torch.full_like(x, 42), "CPU")
+        assert torch.sinh(torch.zeros(1)).item() == 42
+    finally:
+        lib._destroy()
+    assert torch.sinh(torch.zeros(1)).item() == 0
+
+
+def test_conjugate_and_negative_bits_are_resolved_by_their_keys():
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    assert z.conj().is_conj() and (z.conj() * 1j).tolist() == [2 + 1j, -4 + 3j]
+    assert z.conj().imag.is_neg() and (z.conj().imag + 1).tolist() == [-1, 5]
