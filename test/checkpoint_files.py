@@ -49,9 +49,8 @@ def archive(entries, **fields):
         )
         out += name + extra + entry.data
         if later:
-            out += struct.pack(
-                "<4sIII", b"PK\x07\x08", entry.get("descriptor_crc", crc), size, size
-            )
+            form = entry.get("descriptor_form", "<4sIII")
+            out += struct.pack(form, b"PK\x07\x08", entry.get("descriptor_crc", crc), size, size)
         out += entry.get("after", b"")
         directory += struct.pack(
             "<4s6H3I5H2I",

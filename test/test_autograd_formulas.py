@@ -1,6 +1,6 @@
 """Gradients against finite differences: each row of the tables calls one operator on small float64
 (and, where it takes them, complex128) tensors; first and second derivatives of a random combination
-of its results are compared with central differences.
+of its results are compared with central differences, tangents of forward mode with the gradient.
 """
 
 import math
@@ -9,6 +9,7 @@ import sys
 import unittest
 
 import torch
+from torch.autograd import forward_ad
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -132,8 +133,22 @@ POINTWISE = [
     ("clamp", lambda x: torch.clamp(x, -0.4, 0.5), [(2, 3)], -1, 1, False),
     ("clamp tensor", torch.clamp, [(2, 3), (3,), (3,)], -1, 1, False),
     ("clamp_min", lambda x: torch.clamp_min(x, 0.1), [(2, 3)], -1, 1, False),
-    ("addcmul", lambda a, b, c: torch.addcmul(a, b, c, value=2), [(2, 3), (3,), (2, 1)], -1, 1, True),
-    ("addcdiv", lambda a, b, c: torch.addcdiv(a, b, c, value=2), [(2, 3), (3,), (2, 1)], 0.4, 1, True),
+    (
+        "addcmul",
+        lambda a, b, c: torch.addcmul(a, b, c, value=2),
+        [(2, 3), (3,), (2, 1)],
+        -1,
+        1,
+        True,
+    ),
+    (
+        "addcdiv",
+        lambda a, b, c: torch.addcdiv(a, b, c, value=2),
+        [(2, 3), (3,), (2, 1)],
+        0.4,
+        1,
+        True,
+    ),
     ("pow scalar", lambda x: x**3 + x**2 + x**0.5, [(2, 3)], 0.3, 1.5, True),
     ("pow", torch.pow, [(2, 3), (3,)], 0.4, 1.5, True),
     ("rpow", lambda x: torch.pow(2.5, x), [(2, 3)], -1, 1, True),
@@ -280,11 +295,46 @@ SHAPE = [
 MATMUL = [
     ("mm", torch.mm, [(2, 3), (3, 2)], -1, 1, True),
     ("bmm", torch.bmm, [(2, 2, 3), (2, 3, 1)], -1, 1, True),
-    ("addmm", lambda a, b, c: torch.addmm(a, b, c, beta=2, alpha=3), [(2,), (2, 3), (3, 2)], -1, 1, True),
-    ("addmv", lambda a, b, c: torch.addmv(a, b, c, beta=2, alpha=3), [(2,), (2, 3), (3,)], -1, 1, True),
-    ("addbmm", lambda a, b, c: torch.addbmm(a, b, c, beta=2, alpha=3), [(2, 2), (2, 2, 3), (2, 3, 2)], -1, 1, True),
-    ("baddbmm", lambda a, b, c: torch.baddbmm(a, b, c, beta=2, alpha=3), [(2, 2), (2, 2, 3), (2, 3, 2)], -1, 1, True),
-    ("addr", lambda a, b, c: torch.addr(a, b, c, beta=2, alpha=3), [(2, 3), (2,), (3,)], -1, 1, True),
+    (
+        "addmm",
+        lambda a, b, c: torch.addmm(a, b, c, beta=2, alpha=3),
+        [(2,), (2, 3), (3, 2)],
+        -1,
+        1,
+        True,
+    ),
+    (
+        "addmv",
+        lambda a, b, c: torch.addmv(a, b, c, beta=2, alpha=3),
+        [(2,), (2, 3), (3,)],
+        -1,
+        1,
+        True,
+    ),
+    (
+        "addbmm",
+        lambda a, b, c: torch.addbmm(a, b, c, beta=2, alpha=3),
+        [(2, 2), (2, 2, 3), (2, 3, 2)],
+        -1,
+        1,
+        True,
+    ),
+    (
+        "baddbmm",
+        lambda a, b, c: torch.baddbmm(a, b, c, beta=2, alpha=3),
+        [(2, 2), (2, 2, 3), (2, 3, 2)],
+        -1,
+        1,
+        True,
+    ),
+    (
+        "addr",
+        lambda a, b, c: torch.addr(a, b, c, beta=2, alpha=3),
+        [(2, 3), (2,), (3,)],
+        -1,
+        1,
+        True,
+    ),
     ("dot", torch.dot, [(3,), (3,)], -1, 1, True),
     ("vdot", torch.vdot, [(3,), (3,)], -1, 1, True),
     ("mv", torch.mv, [(2, 3), (3,)], -1, 1, True),
@@ -304,7 +354,14 @@ NN = [
     ("glu", lambda x: F.glu(x, 1), [(2, 4)], -1, 1, False),
     ("prelu", F.prelu, [(2, 3), (3,)], -1, 1, False),
     *[
-        (f"{n} {how}", lambda x, n=n, how=how: getattr(F, n)(x, TARGET, reduction=how), [(2, 3)], -2, 2, False)
+        (
+            f"{n} {how}",
+            lambda x, n=n, how=how: getattr(F, n)(x, TARGET, reduction=how),
+            [(2, 3)],
+            -2,
+            2,
+            False,
+        )
         for n in ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss", "soft_margin_loss")
         for how in ("none", "mean", "sum")
     ],
@@ -377,6 +434,7 @@ class FormulaTest(unittest.TestCase):
             self.close(grad.detach(), expected, f"{name} input {i} {dtype}")
         if name in FIRST_ONLY:
             return
+        self.check_forward(row, inputs, grads, first)
         which = [i for i, g in enumerate(grads) if g is not None and g.requires_grad]
         if not which:
             return
@@ -390,6 +448,20 @@ class FormulaTest(unittest.TestCase):
         for i, grad in enumerate(twice):
             grad = torch.zeros_like(inputs[i]) if grad is None else grad
             self.close(grad, numeric(slope, inputs, i), f"{name} second, input {i} {dtype}")
+
+    def check_forward(self, row, inputs, grads, first):
+        """The tangent of the number is the product of its gradient with the tangents."""
+        with forward_ad.dual_level():
+            tangents = [random_like(x).to(x.dtype) for x in inputs]
+            duals = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents)]
+            tangent = forward_ad.unpack_dual(first(*duals)).tangent
+        expected = 0.0
+        for grad, t in zip(grads, tangents):
+            if grad is not None:
+                product = (grad.conj() if grad.is_complex() else grad) * t
+                expected += (torch.real(product) if product.is_complex() else product).sum().item()
+        got = 0.0 if tangent is None else tangent.item()
+        self.assertAlmostEqual(got, expected, 7, f"{row[0]} forward")
 
     def close(self, got, expected, message):
         error = (got - expected).abs().max().item() if got.numel() else 0.0

@@ -432,3 +432,25 @@ def test_saved_tensors_hooks_see_what_a_function_saves():
         y = Square.apply(a)
     y.sum().backward()
     assert len(seen) == 1 and torch.allclose(a.grad, 2 * a.detach())
+
+
+def test_jvp_gives_the_tangent_of_the_output():
+    from torch.autograd import forward_ad
+
+    class SquareJvp(Square):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_forward(x)
+            return Square.forward(ctx, x)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            (x,) = ctx.saved_tensors
+            return 2 * x * tangent
+
+    x, t = torch.randn(3), torch.randn(3)
+    with forward_ad.dual_level():
+        out = forward_ad.unpack_dual(SquareJvp.apply(forward_ad.make_dual(x, t)))
+        assert torch.allclose(out.primal, x * x) and torch.allclose(out.tangent, 2 * x * t)
+        with pytest.raises(NotImplementedError, match="must implement the jvp function"):
+            Square.apply(forward_ad.make_dual(x, t))

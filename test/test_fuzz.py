@@ -55,6 +55,43 @@ def test_what_is_left_out_says_why():
     assert all(len(reason) > 8 for reason in targets.LEFT_OUT.values())
 
 
+def test_tensor_whose_storage_was_freed_raises():
+    x = torch.arange(6.0).reshape(2, 3)
+    storage = x.untyped_storage()
+    storage.resize_(0)
+    for call in (lambda: x + 1, lambda: x.sum(), lambda: x.tolist(), lambda: x[0].clone(), x.item):
+        with pytest.raises(RuntimeError):
+            call()
+    storage.resize_(24)
+    assert (x.zero_() + 1).sum().item() == 6
+
+
+@pytest.mark.parametrize("sizes", [(4,), (4, 8), (0, 4), (8, 0, 1)])
+def test_tensor_whose_storage_was_shrunk_reads_within_its_memory(sizes):
+    x = torch.ones(1000)
+    storage = x.untyped_storage()
+    for size in sizes:
+        storage.resize_(size)
+    assert storage.nbytes() == sizes[-1]
+    x.fill_(2)
+    assert x.sum().item() == 2000
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_triangle_indices_count_matches_a_plain_loop(lower):
+    make = torch.tril_indices if lower else torch.triu_indices
+    for rows in range(5):
+        for columns in range(5):
+            for offset in range(-6, 7):
+                inside = [
+                    (i, j)
+                    for i in range(rows)
+                    for j in range(columns)
+                    if (j - i <= offset if lower else j - i >= offset)
+                ]
+                assert make(rows, columns, offset).t().tolist() == [list(p) for p in inside]
+
+
 @pytest.mark.parametrize("call", [line for line in REGRESSIONS if line and line[0] != "#"])
 def test_call_that_once_crashed_returns_or_raises(call):
     expected = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, MemoryError)

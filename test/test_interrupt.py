@@ -16,6 +16,14 @@ import torch
 LONG = {
     "pointwise": lambda: torch.zeros(()).expand(1 << 34).sum(),
     "matmul": lambda: torch.mm(torch.zeros(1, 1).expand(20000, 20000), torch.zeros(20000, 20000)),
+    "prod_of_expanded": lambda: torch.ones((), dtype=torch.int8).expand(1 << 20, 1 << 40).prod(),
+    "mv_of_expanded": lambda: torch.ones(()).expand(1 << 21, 1 << 20).mv(torch.ones(1 << 20)),
+    "scatter_add_of_expanded": lambda: torch.zeros(3).scatter_add_(
+        0, torch.zeros((), dtype=torch.int64).expand(1 << 40), torch.ones(()).expand(1 << 40)
+    ),
+    "quadratic_loss": lambda: torch.nn.functional.multilabel_margin_loss(
+        torch.rand(60000), torch.arange(60000)
+    ),
     "chain": lambda: [torch.rand(4_000_000).exp_() for _ in range(100000)],
     "cumsum": lambda: torch.zeros(1, 1).expand(1, 1 << 29).cumsum(1),
 }

@@ -41,6 +41,17 @@ def test_file_without_a_fault_loads():
     assert load(checkpoint(GOOD, DATA)).tolist() == [[1, 2], [3, 4]]
 
 
+def _wide(*values):
+    """The extra field of 64-bit sizes."""
+    return struct.pack(f"<HH{len(values)}Q", 1, 8 * len(values), *values)
+
+
+def test_64_bit_fields_of_large_archives_load():
+    entry = Entry("x/data/0", DATA["0"], local_extra=_wide(16, 0), descriptor_form="<4sIQQ")
+    found = load(checkpoint(GOOD, DATA, replaced={"data/0": entry}))
+    assert found.tolist() == [[1, 2], [3, 4]]
+
+
 def _swap(old, new, count=1):
     return lambda data: data.replace(old, new, count)
 
@@ -69,6 +80,14 @@ CONTAINERS = {
     ),
     "local size differs": checkpoint(
         GOOD, DATA, replaced=_entry("data/0", DATA["0"], local_size=99)
+    ),
+    "local 64-bit size differs": checkpoint(
+        GOOD, DATA, replaced=_entry("data/0", DATA["0"], local_extra=_wide(17, 0))
+    ),
+    "local 64-bit size cut short": checkpoint(
+        GOOD,
+        DATA,
+        replaced=_entry("data/0", DATA["0"], local_extra=struct.pack("<HHI", 1, 4, 16)),
     ),
     "local CRC differs": checkpoint(GOOD, DATA, replaced=_entry("data/0", DATA["0"], local_crc=1)),
     "local method differs": checkpoint(

@@ -68,6 +68,7 @@ __all__ = [
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
     "validate_cuda_device",
 ]
 
@@ -101,7 +102,7 @@ get_layout.__module__, get_layout.__name__, get_layout.__qualname__ = (
 
 # ---- settings -----------------------------------------------------------------------------------
 
-_settings = {"endianness": None, "mmap": MAP_PRIVATE, "crc32": True}
+_settings = {"endianness": None, "mmap": MAP_PRIVATE, "crc32": True, "skip": False}
 
 
 def get_default_load_endianness():
@@ -135,7 +136,7 @@ class set_default_mmap_options:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *exc_info) -> None:
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         _settings["mmap"] = self.prev
 
 
@@ -147,6 +148,24 @@ def get_crc32_options() -> bool:
 def set_crc32_options(compute_crc32: bool) -> None:
     """Sets whether torch.save computes the checksum of each record."""
     _settings["crc32"] = bool(compute_crc32)
+
+
+class skip_data:
+    """In a `with` block, torch.save leaves zeros where the bytes of storages belong, and torch.load
+    makes storages of the right size without reading them: for files that something else fills."""
+
+    def __init__(self, materialize_fake_tensors: bool = False):
+        if materialize_fake_tensors:
+            raise NotImplementedError("skip_data: materialize_fake_tensors needs fake tensors")
+        self.materialize_fake_tensors = materialize_fake_tensors
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(_settings["skip"])
+        _settings["skip"] = True
+
+    def __exit__(self, type, value, tb):
+        _settings["skip"] = self._before.pop()
 
 
 # ---- what programs allow ------------------------------------------------------------------------
@@ -199,7 +218,7 @@ class safe_globals:
             self._before.append(dict(user_globals))
             user_globals.update(self._named)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, type, value, tb):
         with _globals_lock:
             user_globals.clear()
             user_globals.update(self._before.pop())
@@ -271,7 +290,7 @@ def _write_archive(writer, pickled, storages, without_byteorder):
     if not without_byteorder:
         writer.add("byteorder", sys.byteorder.encode())
     for key, (untyped, _) in storages.by_key.items():
-        host = untyped.cpu()
+        host = UntypedStorage(untyped.nbytes()).fill_(0) if _settings["skip"] else untyped.cpu()
         writer.add(f"data/{key}", host_bytes(host))
     writer.add("version", b"3\n")
     writer.add(".data/serialization_id", writer.serialization_id())
@@ -423,6 +442,7 @@ def _load_zip(source, map_location, pickle_module, mapped, arguments):
         swap=_needs_swap(archive),
         mapped=mapping,
         to_meta=target == "meta",
+        unread=_settings["skip"],
     )
     pickled = archive.read("data.pkl")
     if pickle_module is not None:

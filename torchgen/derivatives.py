@@ -35,9 +35,7 @@ PROPERTIES = {
 # Arguments that never receive a gradient whatever the operator.
 _INDEX_NAMES = frozenset("index indices mask condition".split())
 _KEYS = frozenset("name node output_differentiability no_grad result".split())
-_TOKEN = re.compile(
-    r"(?<![\w.:])([A-Za-z_]\w*)(?:\.(" + "|".join(PROPERTIES) + r")\(\))?(?!\w|::)"
-)
+_TOKEN = re.compile(r"(?<![\w.:])([A-Za-z_]\w*)(?:\.(" + "|".join(PROPERTIES) + r")\(\))?(?!\w|::)")
 
 
 @dataclasses.dataclass

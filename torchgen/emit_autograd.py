@@ -48,7 +48,11 @@ def _value_types(t: Type) -> tuple[str, str]:
         return text, text
     if t.is_list:
         member, seen = _LISTS[t.base]
-        return (f"::std::optional<{member}>", f"::std::optional<{seen}>") if t.optional else (member, seen)
+        return (
+            (f"::std::optional<{member}>", f"::std::optional<{seen}>")
+            if t.optional
+            else (member, seen)
+        )
     plain = _VALUES[t.base]
     text = f"::std::optional<{plain}>" if t.optional else plain
     return text, text
@@ -135,7 +139,11 @@ def _formula_block(d: Derivative, formula: Formula, layout: _Layout) -> str:
     if len(formula.inputs) == 1:
         arg = formula.inputs[0]
         place = layout.at[arg.name]
-        call = f"give_list(out, {place}, {arg.name}_count" if arg.type.is_list else f"give(out, {place}"
+        call = (
+            f"give_list(out, {place}, {arg.name}_count"
+            if arg.type.is_list
+            else f"give(out, {place}"
+        )
         lines.append(f"    {call}, {formula.text});\n")
     else:
         flags = ", ".join(layout.wanted(a) for a in formula.inputs)
@@ -146,9 +154,8 @@ def _formula_block(d: Derivative, formula: Formula, layout: _Layout) -> str:
         lines.append(f"    auto parts = {formula.text};\n")
         for i, arg in enumerate(formula.inputs):
             place = layout.at[arg.name]
-            lines.append(
-                f"    if (grad_input_mask[{i}]) give(out, {place}, ::std::get<{i}>(::std::move(parts)));\n"
-            )
+            part = f"::std::get<{i}>(::std::move(parts))"
+            lines.append(f"    if (grad_input_mask[{i}]) give(out, {place}, {part});\n")
     return "".join([*lines, "  }\n"])
 
 
@@ -219,7 +226,7 @@ def _save(d: Derivative, s: Saved, layout: _Layout, inplace: bool) -> str:
     value = s.name
     if inplace and s.name == "self":
         value = "at::clone(self)"
-    return f"  {cond}node->{s.member} = SavedVariable({value}, {'true' if s.kind == 'output' else 'false'});\n"
+    return f"  {cond}node->{s.member} = SavedVariable({value}, false);\n"
 
 
 def _template_args(op: Op) -> str:
@@ -337,7 +344,7 @@ def _shard(ops: list[Op], derivatives: Derivatives, bases: set[str]) -> str:
     includes += f"#include <torch/csrc/autograd/{header}.h>\n"
     return (
         f"{BANNER}#define CRESSET_KERNEL_TU\n{includes}\n"
-        f"#pragma GCC diagnostic ignored \"-Winvalid-offsetof\"\n\n"
+        f'#pragma GCC diagnostic ignored "-Winvalid-offsetof"\n\n'
         f"namespace {_NAMESPACE} {{\nnamespace {{\n{text}}}  // namespace\n\n{''.join(kernels)}"
         f"}}  // namespace {_NAMESPACE}\n"
     )

@@ -20,7 +20,7 @@ void expect_close(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.sizes(), b.sizes());
   EXPECT_TRUE(at::allclose(a, b, 1e-9, 1e-12));
 }
-}  // namespace
+} // namespace
 
 TEST(Autograd, BroadcastProduct) {
   const Tensor a = leaf({3, 4}), b = leaf({4});

@@ -50,12 +50,13 @@ class ZipStorages:
     """Loads the storages of a zip archive on demand; `load` is the persistent_load of both
     unpicklers."""
 
-    def __init__(self, archive, restore, *, swap=False, mapped=None, to_meta=False):
+    def __init__(self, archive, restore, *, swap=False, mapped=None, to_meta=False, unread=False):
         self._archive = archive
         self._restore = restore
         self._swap = swap
         self._mapped = mapped
         self._to_meta = to_meta
+        self._unread = unread
         self._loaded = {}
 
     def load(self, pid):
@@ -79,6 +80,8 @@ class ZipStorages:
         return storage
 
     def _read(self, record, key, dtype, cls):
+        if self._unread:
+            return UntypedStorage(record.size).fill_(0)
         if self._mapped is not None:
             untyped = self._mapped[record.offset : record.offset + record.size]
         else:

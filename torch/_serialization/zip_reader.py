@@ -213,11 +213,14 @@ class ZipArchive:
 
     @staticmethod
     def _check_local_sizes(entry, packed, size, extra, later, disagree):
-        wide = extra.get(_ZIP64_FIELD)
-        if wide is not None:
-            if len(wide) < 16:
-                raise disagree("sizes")
-            full = struct.unpack_from("<QQ", wide)
+        # PyTorch's writer puts the size, a zero or the place of the record here, by need.
+        wide = extra.get(_ZIP64_FIELD, b"")
+        if len(wide) % 8 or len(wide) > 24:
+            raise disagree("sizes")
+        full = struct.unpack(f"<{len(wide) // 8}Q", wide)
+        if any(value not in (entry.size, entry.header, 0) for value in full):
+            raise disagree("sizes")
+        if len(full) >= 2:
             size = full[0] if size == _MAX32 else size
             packed = full[1] if packed == _MAX32 else packed
         allowed = (entry.size, 0) if later else (entry.size,)

@@ -1,10 +1,23 @@
-"""Convolutions, pooling and folding of torch.nn.functional, a file of their own because they are many.
-Convolutions are the operators themselves; pooling adds the defaults and the choice of indices."""
+"""Convolutions, pooling and folding of torch.nn.functional: a file of their own as they are many.
+Convolutions are the operators themselves; pooling adds defaults and the choice of indices."""
 
+import torch
 from torch import _C, _VF
 from torch.overrides import handle_torch_function, has_torch_function_unary
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -12,6 +25,18 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "fold",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "unfold",
 ]
 
@@ -43,6 +68,221 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             fold, (input,), input, output_size, kernel_size, dilation=dilation, padding=padding,
             stride=stride,
         )  # fmt: skip
-    return _C._nn.col2im(
-        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+    size, kernel = _pair(output_size), _pair(kernel_size)
+    return _C._nn.col2im(input, size, kernel, _pair(dilation), _pair(padding), _pair(stride))
+
+
+# ---- maximum
+# ----------------------------------------------------------------------------------------------
+
+
+def _max_pool(dims):
+    """The functions with and without indices over so many dimensions."""
+    with_indices = _VF.max_pool1d_with_indices if dims == 1 else None
+    if with_indices is None:
+        with_indices = getattr(_C._nn, f"max_pool{dims}d_with_indices")
+    plain = getattr(torch, f"max_pool{dims}d")
+
+    def pool_with_indices(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+        return_indices=False,
+    ):  # fmt: skip
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool_with_indices, (input,), input, kernel_size, stride=stride, padding=padding,
+                dilation=dilation, ceil_mode=ceil_mode, return_indices=return_indices,
+            )  # fmt: skip
+        stride = [] if stride is None else stride
+        return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def pool(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+        return_indices=False,
+    ):  # fmt: skip
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool, (input,), input, kernel_size, stride=stride, padding=padding,
+                dilation=dilation, ceil_mode=ceil_mode, return_indices=return_indices,
+            )  # fmt: skip
+        stride = [] if stride is None else stride
+        function = with_indices if return_indices else plain
+        return function(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = f"max_pool{dims}d"
+    pool.__doc__ = f"The largest element of each window over {dims} dimensions."
+    pool_with_indices.__name__ = pool_with_indices.__qualname__ = f"max_pool{dims}d_with_indices"
+    pool_with_indices.__doc__ = "The largest element of each window, and where it stands."
+    return pool, pool_with_indices
+
+
+max_pool1d, max_pool1d_with_indices = _max_pool(1)
+max_pool2d, max_pool2d_with_indices = _max_pool(2)
+max_pool3d, max_pool3d_with_indices = _max_pool(3)
+
+
+# ---- mean
+# ----------------------------------------------------------------------------------------------
+
+avg_pool1d = _VF.avg_pool1d
+avg_pool2d = _C._nn.avg_pool2d
+avg_pool3d = _C._nn.avg_pool3d
+adaptive_avg_pool1d = _VF.adaptive_avg_pool1d
+
+
+def _adaptive_size(output_size, input):
+    """A number stands for all dimensions; None in a list keeps the input's size."""
+    if isinstance(output_size, int):
+        return output_size
+    sizes = input.size()
+    if len(sizes) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    kept = sizes[-len(output_size) :]
+    return [k if asked is None else asked for asked, k in zip(output_size, kept, strict=False)]
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """The means of as many windows as asked for."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_avg_pool2d, (input,), input, output_size)
+    return _C._nn.adaptive_avg_pool2d(input, _adaptive_size(output_size, input))
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """The means of as many windows as asked for."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(adaptive_avg_pool3d, (input,), input, output_size)
+    return _C._nn.adaptive_avg_pool3d(input, _adaptive_size(output_size, input))
+
+
+def _adaptive_max(dims):
+    native = _VF.adaptive_max_pool1d if dims == 1 else getattr(_C._nn, f"adaptive_max_pool{dims}d")
+
+    def pool_with_indices(input, output_size, return_indices=False):
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool_with_indices, (input,), input, output_size, return_indices=return_indices
+            )
+        if dims > 1:
+            output_size = _adaptive_size(output_size, input)
+        return native(input, output_size)
+
+    def pool(input, output_size, return_indices=False):
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool, (input,), input, output_size, return_indices=return_indices
+            )
+        found = pool_with_indices(input, output_size)
+        return found if return_indices else found[0]
+
+    name = f"adaptive_max_pool{dims}d"
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = "The maxima of as many windows as asked for."
+    pool_with_indices.__name__ = pool_with_indices.__qualname__ = name + "_with_indices"
+    pool_with_indices.__doc__ = "The maxima of as many windows as asked for, and where they stand."
+    return pool, pool_with_indices
+
+
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max(1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max(2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max(3)
+
+
+# ---- power mean
+# ----------------------------------------------------------------------------------------------
+
+
+def _lp_pool(dims, mean, input, norm_type, kernel_size, stride, ceil_mode):
+    """The p-norm of each window, from the mean of the p-th powers."""
+    count = kernel_size**dims if isinstance(kernel_size, int) else 1
+    if not isinstance(kernel_size, int):
+        for size in kernel_size:
+            count *= size
+    powers = mean(
+        input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode
     )
+    return (torch.sign(powers) * torch.relu(torch.abs(powers))).mul(count).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            lp_pool1d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+    return _lp_pool(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            lp_pool2d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+    return _lp_pool(2, avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(
+            lp_pool3d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
+    return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# ---- unpooling
+# ----------------------------------------------------------------------------------------------
+
+
+def _unpooled_size(input, dims, kernel_size, stride, padding, output_size):
+    """The spatial sizes of the result: those that the pooling would have had, or those asked for
+    when the pooling could have come from them."""
+    sizes = input.size()
+    default = [
+        (sizes[d - dims] - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(dims)
+    ]
+    if output_size is None:
+        return default
+    if len(output_size) == dims + 2:
+        output_size = output_size[2:]
+    if len(output_size) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, "
+            f"but it has a length of '{len(output_size)}'"
+        )
+    for d in range(dims):
+        low, high = default[d] - stride[d], default[d] + stride[d]
+        if not low < output_size[d] < high:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})'
+            )
+    return list(output_size)
+
+
+def _max_unpool(dims):
+    def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                unpool, (input,), input, indices, kernel_size, stride=stride, padding=padding,
+                output_size=output_size,
+            )  # fmt: skip
+        spread = lambda v: (v,) * dims if isinstance(v, int) else tuple(v)
+        kernel_size, padding = spread(kernel_size), spread(padding)
+        stride = kernel_size if stride is None else spread(stride)
+        size = _unpooled_size(input, dims, kernel_size, stride, padding, output_size)
+        if dims == 1:
+            return _C._nn.max_unpool2d(
+                input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]
+            ).squeeze(-1)
+        if dims == 2:
+            return _C._nn.max_unpool2d(input, indices, size)
+        return _C._nn.max_unpool3d(input, indices, size, stride, padding)
+
+    unpool.__name__ = unpool.__qualname__ = f"max_unpool{dims}d"
+    unpool.__doc__ = "Puts values back to the places their maxima came from; the rest is zero."
+    return unpool
+
+
+max_unpool1d = _max_unpool(1)
+max_unpool2d = _max_unpool(2)
+max_unpool3d = _max_unpool(3)

@@ -36,6 +36,13 @@ def relu(input, inplace=False):
     return torch.relu_(input) if inplace else torch.relu(input)
 
 
+relu_ = torch.relu_
+selu_ = torch.selu_
+celu_ = torch.celu_
+rrelu_ = torch.rrelu_
+threshold_ = torch.threshold_
+
+
 def _activation(name, native=None):
     """A function of (input, inplace=False) over the operators name and name_ of torch._C._nn."""
     native = native or name

@@ -1,6 +1,7 @@
 """Initial values of parameters. The streams are PyTorch's: the same seed gives the same weights."""
 
 import math
+import warnings
 
 import torch
 
@@ -228,3 +229,34 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     for column in range(cols):
         tensor[torch.randperm(rows)[:zeros], column] = 0
     return tensor
+
+
+def _deprecated(function):
+    """The former name of a function, without the underscore, which warns."""
+    new = function.__name__
+    old = new[:-1]
+
+    def renamed(*args, **kwargs):
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__ = renamed.__qualname__ = old
+    renamed.__doc__ = f"The former name of {new}."
+    return renamed
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

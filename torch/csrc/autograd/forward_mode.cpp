@@ -23,7 +23,7 @@ constexpr c10::DispatchKey kDualKey = c10::DispatchKey::Tracer;
 constexpr c10::DispatchKeySet kDualKeys{kDualKey};
 
 struct Level {
-  int64_t number = -1;  // none open
+  int64_t number = -1; // none open
   std::vector<c10::weak_intrusive_ptr<at::TensorImpl>> duals;
 };
 thread_local Level level;
@@ -42,14 +42,15 @@ void set_tangent(const Tensor& t, Tensor tangent) {
 }
 
 struct GradModeGuard {
-  explicit GradModeGuard(bool on) : before(c10::tls_autograd_state.grad_mode) { c10::tls_autograd_state.grad_mode = on; }
+  explicit GradModeGuard(bool on) : before(c10::tls_autograd_state.grad_mode) {
+    c10::tls_autograd_state.grad_mode = on;
+  }
   ~GradModeGuard() { c10::tls_autograd_state.grad_mode = before; }
   bool before;
 };
 
 // ---- arguments and results on a stack
-template <class F>
-void visit_tensors(IValue& value, const F& f) {
+template <class F> void visit_tensors(IValue& value, const F& f) {
   if (value.isTensor()) {
     value = IValue(f(value.toTensor()));
   } else if (value.isTensorList()) {
@@ -75,7 +76,9 @@ Tensors tensors_on(at::Stack& stack) {
 }
 
 // Arguments that an operator changes without saying so must not be changed twice.
-bool is_hidden_state(const std::string& name) { return name == "running_mean" || name == "running_var" || name == "noise"; }
+bool is_hidden_state(const std::string& name) {
+  return name == "running_mean" || name == "running_var" || name == "noise";
+}
 
 // The operator on inputs of its own, with what is needed to take their tangents to its results.
 struct Trial {
@@ -129,8 +132,10 @@ Tensors push_forward(const Trial& trial) {
     directions.push_back(trial.tangents[k]);
   }
   Tensors found(weights.size());
-  if (!linear.empty()) found = grad(linear, weights, directions, c10::tls_autograd_state.grad_mode, false, true);
-  for (size_t k = 0; k < found.size(); ++k) out[places[k]] = found[k].defined() ? found[k] : at::zeros_like(weights[k]);
+  if (!linear.empty())
+    found = grad(linear, weights, directions, c10::tls_autograd_state.grad_mode, false, true);
+  for (size_t k = 0; k < found.size(); ++k)
+    out[places[k]] = found[k].defined() ? found[k] : at::zeros_like(weights[k]);
   return out;
 }
 
@@ -147,11 +152,13 @@ class DualKernel final : public at::BoxedKernel {
         return t;
       });
     // Operators made of others are treated part by part.
-    if (!dual || !c10::tls_autograd_state.fw_grad_mode || (op.flags & at::kOpComposite) != 0 || !has_gradient(op)) {
+    if (!dual || !c10::tls_autograd_state.fw_grad_mode || (op.flags & at::kOpComposite) != 0 ||
+        !has_gradient(op)) {
       op.redispatch_boxed(below, stack);
       return;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(std::strstr(op.tags_text, "nondeterministic_seeded") == nullptr, "forward mode of '", op.full_name(),
+    TORCH_CHECK_NOT_IMPLEMENTED(std::strstr(op.tags_text, "nondeterministic_seeded") == nullptr,
+                                "forward mode of '", op.full_name(),
                                 "', which draws random numbers, is not implemented.");
     c10::ExcludeDispatchKeyGuard guard(kDualKeys);
     const at::Stack arguments(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end());
@@ -174,10 +181,11 @@ class DualKernel final : public at::BoxedKernel {
 
  private:
   static bool has_gradient(const at::OperatorEntry& op) {
-    return op.has_kernel(c10::DispatchKey::Autograd) || op.has_kernel(c10::DispatchKey::AutogradCPU);
+    return op.has_kernel(c10::DispatchKey::Autograd) ||
+           op.has_kernel(c10::DispatchKey::AutogradCPU);
   }
 };
-}  // namespace
+} // namespace
 
 int64_t enter_dual_level() {
   TORCH_CHECK(level.number < 0, "Nested forward mode AD is not supported at the moment");
@@ -188,8 +196,10 @@ int64_t enter_dual_level() {
 }
 
 void exit_dual_level(int64_t number) {
-  TORCH_CHECK(number == level.number, "Trying to exit a forward AD level that was not the last one that was created. This is not "
-              "supported.");
+  TORCH_CHECK(
+      number == level.number,
+      "Trying to exit a forward AD level that was not the last one that was created. This is not "
+      "supported.");
   for (const auto& weak : level.duals) {
     c10::intrusive_ptr<at::TensorImpl> impl = weak.lock();
     if (!impl) continue;
@@ -207,6 +217,14 @@ Tensor tangent_of(const Tensor& t) {
   return meta ? meta->forward_grad : Tensor();
 }
 
+void carry_tangent(const Tensor& t, const Tensor& tangent) {
+  TORCH_CHECK(level.number >= 0, "a tangent needs an open level of forward mode");
+  TORCH_CHECK(t.sizes() == tangent.sizes() && t.scalar_type() == tangent.scalar_type(),
+              "jvp returned a tangent of size ", tangent.sizes(), " and dtype ", tangent.scalar_type(), " for an output of size ",
+              t.sizes(), " and dtype ", t.scalar_type());
+  set_tangent(t, tangent);
+}
+
 Tensor primal_of(const Tensor& t) {
   c10::ExcludeDispatchKeyGuard guard(kDualKeys);
   Tensor out = at::alias(t);
@@ -215,22 +233,30 @@ Tensor primal_of(const Tensor& t) {
 }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t number) {
-  TORCH_CHECK(level.number == number && number >= 0, "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+  TORCH_CHECK(level.number == number && number >= 0,
+              "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
               "enter_dual_level() first.");
-  TORCH_CHECK(primal.is_floating_point() || primal.is_complex(), "Expected primal to be floating point or complex, but got: ",
-              primal.scalar_type());
-  TORCH_CHECK(tangent.is_floating_point() || tangent.is_complex(), "Expected tangent to be floating point or complex, but got: ",
-              tangent.scalar_type());
-  TORCH_CHECK(!tangent_of(primal).defined(), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
-              "level ", number, " is not supported.");
-  TORCH_CHECK(primal.sizes() == tangent.sizes(), "Trying to set a forward gradient that has a different size than that of the original "
-              "Tensor, this is not supported. Tensor is of size ", primal.sizes(), " while the given forward gradient is of size ",
-              tangent.sizes(), ".");
-  TORCH_CHECK(primal.scalar_type() == tangent.scalar_type() && primal.device() == tangent.device(),
-              "Trying to set a forward gradient of another dtype or device than that of the Tensor: ", tangent, " for ", primal);
+  TORCH_CHECK(primal.is_floating_point() || primal.is_complex(),
+              "Expected primal to be floating point or complex, but got: ", primal.scalar_type());
+  TORCH_CHECK(tangent.is_floating_point() || tangent.is_complex(),
+              "Expected tangent to be floating point or complex, but got: ", tangent.scalar_type());
+  TORCH_CHECK(
+      !tangent_of(primal).defined(),
+      "Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+      "level ",
+      number, " is not supported.");
+  TORCH_CHECK(
+      primal.sizes() == tangent.sizes(),
+      "Trying to set a forward gradient that has a different size than that of the original "
+      "Tensor, this is not supported. Tensor is of size ",
+      primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
+  TORCH_CHECK(
+      primal.scalar_type() == tangent.scalar_type() && primal.device() == tangent.device(),
+      "Trying to set a forward gradient of another dtype or device than that of the Tensor: ",
+      tangent, " for ", primal);
   Tensor out = primal_of(primal);
   set_tangent(out, tangent);
   return out;
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -1,11 +1,11 @@
 // Forward-mode differentiation: tensors that carry a tangent, and operators that carry it on.
 //
 // Note [Tangents from gradients]
-// No operator has a forward formula of its own. The gradient v -> J^T v of an operator is linear in v,
-// so that its own gradient with respect to v is t -> J t: the tangent of the results. One boxed kernel
-// at a key above Autograd does this for every operator that has a gradient; operators made of others
-// pass through it and their parts are treated. The kernel is registered when the first level is
-// entered: programs without forward mode pay nothing.
+// No operator has a forward formula of its own. The gradient v -> J^T v of an operator is linear in
+// v, so that its own gradient with respect to v is t -> J t: the tangent of the results. One boxed
+// kernel at a key above Autograd does this for every operator that has a gradient; operators made
+// of others pass through it and their parts are treated. The kernel is registered when the first
+// level is entered: programs without forward mode pay nothing.
 #pragma once
 #include <torch/csrc/autograd/variable.h>
 
@@ -17,9 +17,11 @@ TORCH_API void exit_dual_level(int64_t level);
 
 // A tensor that shares the data of `primal` and carries `tangent`.
 TORCH_API Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level);
+// Gives `t`, the result of a custom function, its tangent at the open level.
+TORCH_API void carry_tangent(const Tensor& t, const Tensor& tangent);
 // The tangent, or an undefined tensor.
 TORCH_API Tensor tangent_of(const Tensor& t);
 // The tensor without its tangent, as a view.
 TORCH_API Tensor primal_of(const Tensor& t);
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -43,7 +43,9 @@ inline Scalar cj(const Scalar& s) {
   return c10::complex<double>(z.real_, -z.imag_);
 }
 // grad * s, without a multiplication by one.
-inline Tensor scaled(const Tensor& grad, const Scalar& s) { return s.equal(int64_t(1)) ? grad : grad * cj(s); }
+inline Tensor scaled(const Tensor& grad, const Scalar& s) {
+  return s.equal(int64_t(1)) ? grad : grad * cj(s);
+}
 
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kLn2 = 0.69314718055994530942;
@@ -63,48 +65,72 @@ Tensor angle_grad(const Tensor& grad, const Tensor& self);
 Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor trigamma(const Tensor& self);
 // grad * (first - result / self), where the bracket is `at_zero` at zero.
-Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result, double at_zero);
+Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result,
+                  double at_zero);
 Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
-Tensor div_self_grad(const Tensor& grad, const Tensor& other, const std::optional<std::string>& mode);
-Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other, const std::optional<std::string>& mode);
-Tensor div_scalar_grad(const Tensor& grad, const Scalar& other, const std::optional<std::string>& mode);
+Tensor div_self_grad(const Tensor& grad, const Tensor& other,
+                     const std::optional<std::string>& mode);
+Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other,
+                      const std::optional<std::string>& mode);
+Tensor div_scalar_grad(const Tensor& grad, const Scalar& other,
+                       const std::optional<std::string>& mode);
 // The share of the larger of two; halves at equality.
 Tensor larger_share(const Tensor& grad, const Tensor& mine, const Tensor& other);
-Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first, bool max);
+Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first,
+                     bool max);
 Tensor pow_grad(const Tensor& grad, const Tensor& self, const Scalar& exponent);
 Tensor pow_self_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent);
-Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result);
-Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result);
-Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self, const Tensor& other);
-Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log, const Tensor& other, double limit);
+Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent,
+                         const Tensor& result);
+Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent,
+                       const Tensor& result);
+Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self,
+                  const Tensor& other);
+Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log,
+                       const Tensor& other, double limit);
 Tensor igamma_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other);
-Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
-Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
-Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
-Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max);
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max);
+Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                         const OptionalTensor& max);
+Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                            const OptionalTensor& max);
+Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                            const OptionalTensor& max);
 Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps);
 
 // ---- reductions
 // The gradient of a reduction seen with the reduced dimensions back in place (of size 1).
-Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
-Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
-Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                bool keepdim);
+Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                bool keepdim);
+Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                 bool keepdim);
 Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result);
-Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim);
+Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim,
+                     bool keepdim);
 // Shared evenly among the elements equal to the result.
-Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims, bool keepdim);
-Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min, const Tensor& max,
-                    std::optional<int64_t> dim, bool keepdim);
-Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction, bool keepdim);
-Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims,
+Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                     const OptionalIntArrayRef& dims, bool keepdim);
+Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min,
+                    const Tensor& max, std::optional<int64_t> dim, bool keepdim);
+Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims,
                 const std::optional<Scalar>& correction, bool keepdim);
-Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self, const OptionalIntArrayRef& dims,
-                     const std::optional<Scalar>& correction, bool keepdim);
-Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std, const OptionalIntArrayRef& dims,
-                     const std::optional<Scalar>& correction, bool keepdim);
-Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim);
-Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const OptionalIntArrayRef& dims, bool keepdim);
+Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                bool keepdim);
+Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self,
+                     const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                     bool keepdim);
+Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std,
+                     const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                     bool keepdim);
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                      IntArrayRef dims, bool keepdim);
+Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord,
+                 const OptionalIntArrayRef& dims, bool keepdim);
 Tensor reversed_cumsum(const Tensor& grad, int64_t dim);
 Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
@@ -115,11 +141,15 @@ Tensor trace_grad(const Tensor& grad, IntArrayRef sizes);
 
 // ---- shapes
 Tensor permute_grad(const Tensor& grad, IntArrayRef dims);
-Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides, int64_t base_offset, IntArrayRef sizes,
-                       IntArrayRef strides, std::optional<int64_t> offset);
-Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t dim);
-Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t size, int64_t dim);
-Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, IntArrayRef parts, int64_t dim);
+Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides,
+                       int64_t base_offset, IntArrayRef sizes, IntArrayRef strides,
+                       std::optional<int64_t> offset);
+Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                   int64_t dim);
+Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                  int64_t size, int64_t dim);
+Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                        IntArrayRef parts, int64_t dim);
 Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, int64_t dim);
 Tensors stack_grad(const Tensor& grad, int64_t dim);
 Tensors block_diag_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes);
@@ -134,48 +164,64 @@ Tensor index_grad(const Tensor& grad, IntArrayRef sizes, const OptionalTensors& 
 Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, bool accumulate);
 Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes);
 Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index);
-Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim, IntArrayRef sizes);
-Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                std::string_view reduce, bool include_self, const Tensor& result);
-Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                               std::string_view reduce, bool include_self, const Tensor& result);
-Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                         std::string_view reduce, bool include_self, const Tensor& result, bool of_self);
+Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim,
+                              IntArrayRef sizes);
+Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                                const Tensor& index, const Tensor& src, std::string_view reduce,
+                                bool include_self, const Tensor& result);
+Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                               const Tensor& index, const Tensor& src, std::string_view reduce,
+                               bool include_self, const Tensor& result);
+Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& source, std::string_view reduce, bool include_self,
+                         const Tensor& result, bool of_self);
 
 // ---- matrix products
-Tensor matrix_H(const Tensor& t);  // of the last two dimensions
-std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, std::array<bool, 3> mask);
-
+Tensor matrix_H(const Tensor& t); // of the last two dimensions
+Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight);
+Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes);
+Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim);
 
 // ---- activations and losses
-Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                      bool is_result, const Tensor& self_or_result);
-Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm);
+Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha,
+                      const Scalar& scale, const Scalar& input_scale, bool is_result,
+                      const Tensor& self_or_result);
+Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim,
+                   const Scalar& maxnorm);
 // Mean and reciprocal deviation are results too and may have gradients.
-std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                                                   const OptionalTensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input,
+                                                   const Tensor& mean, const Tensor& rstd,
+                                                   const OptionalTensor& weight, int64_t n,
+                                                   int64_t c, int64_t hxw, int64_t group,
                                                    std::array<bool, 3> mask);
-Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, int64_t reduction);
-Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target, const OptionalTensor& weight,
-                            const OptionalTensor& pos_weight, int64_t reduction);
-Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, const OptionalTensor& pos_weight,
+Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight,
+                       int64_t reduction);
+Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target,
+                            const OptionalTensor& weight, const OptionalTensor& pos_weight,
+                            int64_t reduction);
+Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self,
+                                   const OptionalTensor& weight, const OptionalTensor& pos_weight,
                                    int64_t reduction);
 
 // ---- convolutions
-std::tuple<Tensor, Tensor, Tensor> conv_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, IntArrayRef stride,
-                                             IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+std::tuple<Tensor, Tensor, Tensor> conv_grad(const Tensor& grad, const Tensor& input,
+                                             const Tensor& weight, IntArrayRef stride,
+                                             IntArrayRef padding, IntArrayRef dilation,
+                                             bool transposed, IntArrayRef output_padding,
                                              int64_t groups, std::array<bool, 3> mask);
 // Of convolution_backward: at grad_output, input and weight.
-std::tuple<Tensor, Tensor, Tensor> conv_grad_grad(const TensorVec& grads, const Tensor& grad_output, const Tensor& input,
-                                                  const Tensor& weight, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                                  bool transposed, IntArrayRef output_padding, int64_t groups,
+std::tuple<Tensor, Tensor, Tensor> conv_grad_grad(const TensorVec& grads, const Tensor& grad_output,
+                                                  const Tensor& input, const Tensor& weight,
+                                                  IntArrayRef stride, IntArrayRef padding,
+                                                  IntArrayRef dilation, bool transposed,
+                                                  IntArrayRef output_padding, int64_t groups,
                                                   std::array<bool, 3> mask);
-Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
-                   IntArrayRef stride);
+Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_size,
+                   IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
 
 // ---- pooling
 // The elements of each plane (the last `dims` dimensions) at the flat indices.
 Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims);
 IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims);
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

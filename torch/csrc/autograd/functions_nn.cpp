@@ -15,10 +15,11 @@
 
 namespace torch::autograd::generated {
 
-// Left of zero the slope is input_scale * alpha * scale * exp(input_scale * x), which in terms of the
-// result is input_scale * (result + alpha * scale).
-Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                      bool is_result, const Tensor& self_or_result) {
+// Left of zero the slope is input_scale * alpha * scale * exp(input_scale * x), which in terms of
+// the result is input_scale * (result + alpha * scale).
+Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha,
+                      const Scalar& scale, const Scalar& input_scale, bool is_result,
+                      const Tensor& self_or_result) {
   const double a = alpha.toDouble() * scale.toDouble(), i = input_scale.toDouble();
   Tensor slope = grad * grad_output * i;
   if (!is_result) slope = slope * at::exp(self_or_result * i) * (a * i);
@@ -26,7 +27,8 @@ Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scala
 }
 
 // A row longer than maxnorm is multiplied by f = maxnorm / (norm + 1e-7), which depends on the row.
-Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim,
+                   const Scalar& maxnorm) {
   const int64_t rank = self.dim(), kept = dim < 0 ? dim + rank : dim;
   c10::DimVector others;
   for (int64_t d = 0; d < rank; ++d)
@@ -41,11 +43,15 @@ Tensor renorm_grad(const Tensor& grad, const Tensor& self, const Scalar& p, int6
   return at::where(at::gt(norm, maxnorm), shortened, grad);
 }
 
-std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                                                   const OptionalTensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const Tensor& input,
+                                                   const Tensor& mean, const Tensor& rstd,
+                                                   const OptionalTensor& weight, int64_t n,
+                                                   int64_t c, int64_t hxw, int64_t group,
                                                    std::array<bool, 3> mask) {
   std::tuple<Tensor, Tensor, Tensor> out;
-  if (grads[0].defined()) out = at::native_group_norm_backward(grads[0], input, mean, rstd, weight, n, c, hxw, group, mask);
+  if (grads[0].defined())
+    out =
+        at::native_group_norm_backward(grads[0], input, mean, rstd, weight, n, c, hxw, group, mask);
   if (!mask[0]) return out;
   const int64_t count = c / group * hxw;
   auto add = [&](const Tensor& part) {
@@ -57,37 +63,43 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_grad(const TensorVec& grads, const
   if (grads[2].defined()) {
     const Tensor r = rstd.reshape({n, group, 1});
     const Tensor centered = input.reshape({n, group, count}) - mean.reshape({n, group, 1});
-    add(grads[2].reshape({n, group, 1}) * (centered * (r * r * r)) * (-1.0 / static_cast<double>(count)));
+    add(grads[2].reshape({n, group, 1}) * (centered * (r * r * r)) *
+        (-1.0 / static_cast<double>(count)));
   }
   return out;
 }
 
 namespace {
 // The gradient of each element's loss.
-Tensor of_elements(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, int64_t reduction) {
+Tensor of_elements(const Tensor& grad, const Tensor& self, const OptionalTensor& weight,
+                   int64_t reduction) {
   Tensor g = weight ? grad * *weight : grad;
   return reduction == 1 ? g / self.numel() : g;
 }
-}  // namespace
+} // namespace
 
-Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, int64_t reduction) {
-  const Tensor yes = at::clamp_min(at::log(self), -100), no = at::clamp_min(at::log(1 - self), -100);
+Tensor bce_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight,
+                       int64_t reduction) {
+  const Tensor yes = at::clamp_min(at::log(self), -100),
+               no = at::clamp_min(at::log(1 - self), -100);
   return of_elements(grad, self, weight, reduction) * (no - yes);
 }
 
 // loss = (1 - t) x + (1 + (pos_weight - 1) t) log(1 + exp(-x))
-Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target, const OptionalTensor& weight,
-                            const OptionalTensor& pos_weight, int64_t reduction) {
+Tensor bce_with_logits_grad(const Tensor& grad, const Tensor& self, const Tensor& target,
+                            const OptionalTensor& weight, const OptionalTensor& pos_weight,
+                            int64_t reduction) {
   const Tensor g = of_elements(grad, self, weight, reduction);
   if (!pos_weight) return g * (at::sigmoid(self) - target);
   const Tensor factor = (*pos_weight - 1) * target + 1;
   return g * ((1 - target) - factor * at::sigmoid(-self));
 }
-Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& weight, const OptionalTensor& pos_weight,
+Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self,
+                                   const OptionalTensor& weight, const OptionalTensor& pos_weight,
                                    int64_t reduction) {
   const Tensor g = of_elements(grad, self, weight, reduction);
   if (!pos_weight) return -(g * self);
   return g * ((*pos_weight - 1) * at::softplus(-self) - self);
 }
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

@@ -1,4 +1,6 @@
 // Gradients of pointwise operators. See functions.h.
+#include <ATen/ops/abs.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/digamma.h>
 #include <ATen/ops/eq.h>
@@ -22,8 +24,6 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/special_i0e.h>
 #include <ATen/ops/special_zeta.h>
-#include <ATen/ops/complex.h>
-#include <ATen/ops/abs.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/functions.h>
@@ -75,23 +75,30 @@ Tensor trigamma(const Tensor& self) {
 }
 
 // The rule of the Bessel functions of order one: f1' = f0 - f1 / x.
-Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result, double at_zero) {
+Tensor ratio_rule(const Tensor& grad, const Tensor& self, const Tensor& first, const Tensor& result,
+                  double at_zero) {
   const Tensor zero = at::eq(self, 0);
   return grad * at::where(zero, at_zero, first - result / at::masked_fill(self, zero, 1));
 }
 Tensor i1e_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   const Tensor zero = at::eq(self, 0);
   const Tensor safe = at::masked_fill(self, zero, 1);
-  return grad * at::where(zero, 0.5, at::special_i0e(safe) - result * (at::sgn(safe) + at::_ops::pow_Tensor_Scalar::call(safe, -1)));
+  return grad *
+         at::where(zero, 0.5,
+                   at::special_i0e(safe) -
+                       result * (at::sgn(safe) + at::_ops::pow_Tensor_Scalar::call(safe, -1)));
 }
 
-Tensor div_self_grad(const Tensor& grad, const Tensor& other, const std::optional<std::string>& mode) {
+Tensor div_self_grad(const Tensor& grad, const Tensor& other,
+                     const std::optional<std::string>& mode) {
   return mode ? at::zeros_like(grad) : grad / cj(other);
 }
-Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other, const std::optional<std::string>& mode) {
+Tensor div_other_grad(const Tensor& grad, const Tensor& self, const Tensor& other,
+                      const std::optional<std::string>& mode) {
   return mode ? at::zeros_like(grad) : -grad * cj(self / other / other);
 }
-Tensor div_scalar_grad(const Tensor& grad, const Scalar& other, const std::optional<std::string>& mode) {
+Tensor div_scalar_grad(const Tensor& grad, const Scalar& other,
+                       const std::optional<std::string>& mode) {
   return mode ? at::zeros_like(grad) : grad / cj(other);
 }
 
@@ -100,7 +107,8 @@ Tensor larger_share(const Tensor& grad, const Tensor& mine, const Tensor& other)
 }
 
 // fmax and fmin ignore NaN; at equality the first operand has the gradient.
-Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first, bool max) {
+Tensor first_of_fmax(const Tensor& grad, const Tensor& self, const Tensor& other, bool first,
+                     bool max) {
   const Tensor chosen = max ? at::ge(self, other) : at::le(self, other);
   const Tensor mask = at::logical_or(chosen, at::isnan(other));
   return first ? keep_where(grad, mask) : zero_where(grad, mask);
@@ -127,14 +135,16 @@ Tensor pow_self_grad(const Tensor& grad, const Tensor& self, const Tensor& expon
 }
 
 // 0^y is constant for y >= 0, although log 0 is not finite.
-Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
+Tensor pow_exponent_grad(const Tensor& grad, const Tensor& self, const Tensor& exponent,
+                         const Tensor& result) {
   Tensor constant = at::eq(self, 0);
   const Tensor real_part = exponent.is_complex() ? at::real(exponent) : exponent;
   constant = at::logical_and(constant, at::ge(real_part, 0));
   return zero_where(grad * cj(result * at::log(self)), constant);
 }
 
-Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
+Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exponent,
+                       const Tensor& result) {
   const at::TensorOptions options = at::TensorOptions(result.scalar_type()).device(result.device());
   const Tensor base = at::scalar_tensor(self, options);
   const Tensor slope = grad * cj(result * at::log(base));
@@ -143,12 +153,14 @@ Tensor pow_scalar_grad(const Tensor& grad, const Scalar& self, const Tensor& exp
 }
 
 // ---- others
-Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self, const Tensor& other) {
+Tensor atan2_grad(const Tensor& grad, const Tensor& numerator, const Tensor& self,
+                  const Tensor& other) {
   const Tensor square = self * self + other * other;
   return zero_where(grad * (numerator / square), at::eq(square, 0));
 }
 
-Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log, const Tensor& other, double limit) {
+Tensor xlogy_self_grad(const Tensor& grad, const Tensor& self, const Tensor& log,
+                       const Tensor& other, double limit) {
   return zero_where(grad * log, at::logical_and(at::eq(self, 0), at::le(other, limit)));
 }
 
@@ -156,24 +168,28 @@ Tensor igamma_other_grad(const Tensor& grad, const Tensor& self, const Tensor& o
   return grad * at::exp((self - 1) * at::log(other) - other - at::lgamma(self));
 }
 
-Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp_grad(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max) {
   if (min && max) return keep_where(grad, at::logical_and(at::ge(self, *min), at::le(self, *max)));
   if (min) return keep_where(grad, at::ge(self, *min));
   return max ? keep_where(grad, at::le(self, *max)) : grad;
 }
 
-Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max) {
+Tensor clamp_tensor_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                         const OptionalTensor& max) {
   if (min && max) return keep_where(grad, at::logical_and(at::ge(self, *min), at::le(self, *max)));
   if (min) return keep_where(grad, at::ge(self, *min));
   return max ? keep_where(grad, at::le(self, *max)) : grad;
 }
 // The upper bound wins where the two cross.
-Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max) {
+Tensor clamp_min_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                            const OptionalTensor& max) {
   Tensor mask = at::lt(self, *min);
   if (max) mask = at::logical_and(mask, at::lt(*min, *max));
   return keep_where(grad, mask);
 }
-Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min, const OptionalTensor& max) {
+Tensor clamp_max_bound_grad(const Tensor& grad, const Tensor& self, const OptionalTensor& min,
+                            const OptionalTensor& max) {
   Tensor mask = at::gt(self, *max);
   if (min) mask = at::logical_or(mask, at::lt(*max, *min));
   return keep_where(grad, mask);
@@ -185,8 +201,9 @@ Tensor copysign_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
 
 Tensor logit_grad(const Tensor& grad, const Tensor& self, std::optional<double> eps) {
   const Tensor slope = grad / (self * (1 - self));
-  if (!eps) return at::where(at::logical_and(at::ge(self, 0), at::le(self, 1)), slope, __builtin_nan(""));
+  if (!eps)
+    return at::where(at::logical_and(at::ge(self, 0), at::le(self, 1)), slope, __builtin_nan(""));
   return keep_where(slope, at::logical_and(at::ge(self, *eps), at::le(self, 1 - *eps)));
 }
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

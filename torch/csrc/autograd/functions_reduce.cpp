@@ -56,20 +56,25 @@ Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) 
   const c10::DimVector list = reduced_dims(t.dim(), dims);
   return t.dim() == 0 ? t : at::sum(t, OptionalIntArrayRef(IntArrayRef(list)), keepdim);
 }
-bool nonzero_everywhere(const Tensor& t) { return at::_ops::all::call(at::ne(t, 0)).item().toBool(); }
-}  // namespace
+bool nonzero_everywhere(const Tensor& t) {
+  return at::_ops::all::call(at::ne(t, 0)).item().toBool();
+}
+} // namespace
 
-Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+Tensor unreduce(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                bool keepdim) {
   if (keepdim || sizes.empty()) return grad;
-  if (!dims || dims->empty()) return grad;  // a scalar: broadcasts as it is
+  if (!dims || dims->empty()) return grad; // a scalar: broadcasts as it is
   Tensor out = grad;
   for (const int64_t d : reduced_dims(sizes.size(), dims)) out = out.unsqueeze(d);
   return out;
 }
-Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                bool keepdim) {
   return unreduce(grad, sizes, dims, keepdim).expand(sizes);
 }
-Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims, bool keepdim) {
+Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
+                 bool keepdim) {
   return (unreduce(grad, sizes, dims, keepdim) / count_of(sizes, dims)).expand(sizes);
 }
 
@@ -85,7 +90,7 @@ Tensor product_of_others(const Tensor& x, int64_t dim) {
   const Tensor behind = at::flip(at::cumprod(at::cat({one, reversed}, dim), dim), {dim});
   return before * behind;
 }
-}  // namespace
+} // namespace
 
 Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   if (self.dim() == 0) return grad.clone();
@@ -93,7 +98,8 @@ Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
   if (nonzero_everywhere(self)) return grad * cj(result / self);
   return grad * cj(product_of_others(self.reshape({-1}), 0)).reshape(self.sizes());
 }
-Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim, bool keepdim) {
+Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim,
+                     bool keepdim) {
   if (self.dim() == 0) return grad.clone();
   if (self.numel() == 0) return at::zeros_like(self);
   const Tensor g = keepdim ? grad : grad.unsqueeze(dim);
@@ -102,16 +108,19 @@ Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& resul
 }
 
 // ---- extrema
-Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims, bool keepdim) {
-  const Tensor mask = at::eq(self, unreduce(result, self.sizes(), dims, keepdim)).to(grad.scalar_type());
+Tensor extremum_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                     const OptionalIntArrayRef& dims, bool keepdim) {
+  const Tensor mask =
+      at::eq(self, unreduce(result, self.sizes(), dims, keepdim)).to(grad.scalar_type());
   const Tensor count = sum_over(mask, dims, true);
   return mask * (unreduce(grad, self.sizes(), dims, keepdim) / count);
 }
 
-Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min, const Tensor& max,
-                    std::optional<int64_t> dim, bool keepdim) {
+Tensor aminmax_grad(const Tensor& gmin, const Tensor& gmax, const Tensor& self, const Tensor& min,
+                    const Tensor& max, std::optional<int64_t> dim, bool keepdim) {
   const int64_t one = dim.value_or(0);
-  const OptionalIntArrayRef dims = dim ? OptionalIntArrayRef(IntArrayRef(&one, 1)) : OptionalIntArrayRef();
+  const OptionalIntArrayRef dims =
+      dim ? OptionalIntArrayRef(IntArrayRef(&one, 1)) : OptionalIntArrayRef();
   Tensor out;
   if (gmin.defined()) out = extremum_grad(gmin, self, min, dims, keepdim);
   if (gmax.defined()) {
@@ -127,27 +136,33 @@ Tensor cumextremum_grad(const Tensor& grad, const Tensor& indices, IntArrayRef s
 }
 
 // ---- variance
-Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction, bool keepdim) {
-  const double divisor = std::max(0.0, count_of(self.sizes(), dims) - (correction ? correction->toDouble() : 1.0));
+Tensor var_grad(const Tensor& grad, const Tensor& self, const OptionalIntArrayRef& dims,
+                const std::optional<Scalar>& correction, bool keepdim) {
+  const double divisor =
+      std::max(0.0, count_of(self.sizes(), dims) - (correction ? correction->toDouble() : 1.0));
   const c10::DimVector list = reduced_dims(self.dim(), dims);
-  const Tensor mean = self.dim() == 0 ? self : at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true);
+  const Tensor mean =
+      self.dim() == 0 ? self : at::mean(self, OptionalIntArrayRef(IntArrayRef(list)), true);
   return unreduce(grad, self.sizes(), dims, keepdim) * (self - mean) * (2.0 / divisor);
 }
-Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalIntArrayRef& dims,
-                const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                bool keepdim) {
   const Tensor of_var = zero_where(grad / (result * 2), at::eq(result, 0));
   return var_grad(of_var, self, dims, correction, keepdim);
 }
-Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self, const OptionalIntArrayRef& dims,
-                     const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var_mean_grad(const Tensor& gvar, const Tensor& gmean, const Tensor& self,
+                     const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                     bool keepdim) {
   Tensor out;
   if (gvar.defined()) out = var_grad(gvar, self, dims, correction, keepdim);
   if (!gmean.defined()) return out;
   const Tensor part = mean_grad(gmean, self.sizes(), dims, keepdim);
   return out.defined() ? out + part : part;
 }
-Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std, const OptionalIntArrayRef& dims,
-                     const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std,
+                     const OptionalIntArrayRef& dims, const std::optional<Scalar>& correction,
+                     bool keepdim) {
   Tensor out;
   if (gstd.defined()) out = std_grad(gstd, self, std, dims, correction, keepdim);
   if (!gmean.defined()) return out;
@@ -157,7 +172,8 @@ Tensor std_mean_grad(const Tensor& gstd, const Tensor& gmean, const Tensor& self
 
 // ---- sums of exponentials
 // An infinite result has infinite inputs: their weights are taken as zero, not as inf - inf.
-Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dims, bool keepdim) {
+Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                      IntArrayRef dims, bool keepdim) {
   const OptionalIntArrayRef over(dims);
   const Tensor total = unreduce(result, self.sizes(), over, keepdim);
   const Tensor weights = at::exp(self - total);
@@ -166,12 +182,16 @@ Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& resu
   return g * zero_where(weights, at::logical_and(at::isinf(total), at::lt(total, 0)));
 }
 
-Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
+                         int64_t dim) {
   if (self.dim() == 0) return grad;
-  if (grad.is_complex()) return at::conj(at::exp(self)) * reversed_cumsum(grad * at::exp(-cj(result)), dim);
+  if (grad.is_complex())
+    return at::conj(at::exp(self)) * reversed_cumsum(grad * at::exp(-cj(result)), dim);
   // Positive and negative gradients apart, each as the logarithm of a sum: nothing overflows.
   // A zero has a very small logarithm, not -inf, whose differences would be NaN.
-  const double small = grad.scalar_type() == at::kDouble ? -1e300 : grad.scalar_type() == at::kHalf ? -6e4 : -1e37;
+  const double small = grad.scalar_type() == at::kDouble ? -1e300
+                       : grad.scalar_type() == at::kHalf ? -6e4
+                                                         : -1e37;
   auto scan = [&](const Tensor& mask, const Tensor& size) {
     const Tensor terms = at::where(mask, at::log(at::where(mask, size, 1)) - result, small);
     return at::exp(at::flip(at::logcumsumexp(at::flip(terms, {dim}), dim), {dim}) + self);
@@ -179,7 +199,8 @@ Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& r
   return scan(at::gt(grad, 0), grad) - scan(at::lt(grad, 0), -grad);
 }
 
-Tensor softmax_output_grad(const Tensor& gg, const Tensor& grad, const Tensor& output, int64_t dim) {
+Tensor softmax_output_grad(const Tensor& gg, const Tensor& grad, const Tensor& output,
+                           int64_t dim) {
   const Tensor first = at::sum(grad * output, {dim}, true);
   const Tensor second = at::sum(gg * output, {dim}, true);
   return gg * grad - gg * first - grad * second;
@@ -189,7 +210,8 @@ Tensor log_softmax_grad_grad(const Tensor& gg, const Tensor& output, int64_t dim
 }
 
 // ---- norms
-Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, const OptionalIntArrayRef& dims, bool keepdim) {
+Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord,
+                 const OptionalIntArrayRef& dims, bool keepdim) {
   const double p = ord.toDouble();
   const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
   const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
@@ -236,6 +258,8 @@ Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result
   return at::cat(parts, dim);
 }
 
-Tensor trace_grad(const Tensor& grad, IntArrayRef sizes) { return at::eye(sizes[0], sizes[1], grad.options()) * grad; }
+Tensor trace_grad(const Tensor& grad, IntArrayRef sizes) {
+  return at::eye(sizes[0], sizes[1], grad.options()) * grad;
+}
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

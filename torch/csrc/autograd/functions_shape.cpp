@@ -40,8 +40,9 @@ Tensor permute_grad(const Tensor& grad, IntArrayRef dims) {
 // The elements of the view are added to where they lie in a buffer as large as what the base spans;
 // the base is read from it. Where the base itself repeats memory, each of its elements has an equal
 // share.
-Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides, int64_t base_offset, IntArrayRef sizes,
-                       IntArrayRef strides, std::optional<int64_t> offset) {
+Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef base_strides,
+                       int64_t base_offset, IntArrayRef sizes, IntArrayRef strides,
+                       std::optional<int64_t> offset) {
   auto span = [](IntArrayRef size, IntArrayRef stride) {
     int64_t last = 0;
     for (size_t d = 0; d < size.size(); ++d) {
@@ -52,7 +53,8 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
   };
   const int64_t view_offset = offset.value_or(base_offset);
   const int64_t first = std::min(view_offset, base_offset);
-  const int64_t length = std::max(view_offset - first + span(sizes, strides), base_offset - first + span(base_sizes, base_strides));
+  const int64_t length = std::max(view_offset - first + span(sizes, strides),
+                                  base_offset - first + span(base_sizes, base_strides));
   if (length == 0 || grad.numel() == 0) return at::zeros(base_sizes, grad.options());
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(grad.device());
   // The position in the buffer of each element of a geometry.
@@ -69,14 +71,17 @@ Tensor as_strided_grad(const Tensor& grad, IntArrayRef base_sizes, IntArrayRef b
   };
   const Tensor view_at = positions(sizes, strides, view_offset - first);
   const Tensor base_at = positions(base_sizes, base_strides, base_offset - first);
-  const Tensor buffer = at::index_add(at::zeros({length}, grad.options()), 0, view_at, grad.reshape({-1}));
-  const Tensor shares = at::index_add(at::zeros({length}, integers), 0, base_at, at::ones_like(base_at));
+  const Tensor buffer =
+      at::index_add(at::zeros({length}, grad.options()), 0, view_at, grad.reshape({-1}));
+  const Tensor shares =
+      at::index_add(at::zeros({length}, integers), 0, base_at, at::ones_like(base_at));
   const Tensor picked = at::index_select(buffer, 0, base_at) / at::index_select(shares, 0, base_at);
   return picked.reshape(base_sizes);
 }
 
 // ---- joining and splitting
-Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t dim) {
+Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                   int64_t dim) {
   c10::DimVector part(sizes);
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   part.erase(part.begin() + at_);
@@ -84,7 +89,8 @@ Tensor unbind_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOp
   for (const Tensor& g : grads) all.push_back(g.defined() ? g : at::zeros(part, options));
   return at::stack(all, dim);
 }
-Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, IntArrayRef parts, int64_t dim) {
+Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                        IntArrayRef parts, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   Tensors all;
   for (size_t i = 0; i < grads.size(); ++i) {
@@ -94,7 +100,8 @@ Tensor split_sizes_grad(const TensorVec& grads, IntArrayRef sizes, const at::Ten
   }
   return at::cat(all, dim);
 }
-Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options, int64_t size, int64_t dim) {
+Tensor split_grad(const TensorVec& grads, IntArrayRef sizes, const at::TensorOptions& options,
+                  int64_t size, int64_t dim) {
   const int64_t at_ = dim < 0 ? dim + static_cast<int64_t>(sizes.size()) : dim;
   c10::DimVector parts(grads.size(), size);
   const int64_t before = size * static_cast<int64_t>(grads.size() - 1);
@@ -181,19 +188,22 @@ Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArr
 Tensor take_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& index) {
   return at::put(zeros_of(sizes, grad), index, grad, true);
 }
-Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim, IntArrayRef sizes) {
+Tensor index_copy_source_grad(const Tensor& grad, const Tensor& index, int64_t dim,
+                              IntArrayRef sizes) {
   const Tensor picked = at::index_select(grad, dim, index);
   return sizes.size() == static_cast<size_t>(picked.dim()) ? picked : picked.reshape(sizes);
 }
 
 // ---- reductions into positions
-Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                std::string_view reduce, bool include_self, const Tensor& result) {
+Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                                const Tensor& index, const Tensor& src, std::string_view reduce,
+                                bool include_self, const Tensor& result) {
   Tensor out;
   if (reduce == "sum") {
     out = grad;
   } else if (reduce == "mean") {
-    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad), dim, index, at::ones_like(src));
+    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad),
+                                         dim, index, at::ones_like(src));
     out = grad / at::masked_fill(count, at::eq(count, 0), 1);
   } else if (reduce == "prod") {
     // The product of the parts alone; self is the other factor.
@@ -209,21 +219,24 @@ Tensor scatter_reduce_self_grad(const Tensor& grad, const Tensor& self, int64_t 
   return include_self ? out : at::scatter(out, dim, index, 0);
 }
 
-Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                               std::string_view reduce, bool include_self, const Tensor& result) {
+Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t dim,
+                               const Tensor& index, const Tensor& src, std::string_view reduce,
+                               bool include_self, const Tensor& result) {
   if (reduce == "sum") return at::gather(grad, dim, index);
   if (reduce == "mean") {
-    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad), dim, index, at::ones_like(src));
+    const Tensor count = at::scatter_add(include_self ? at::ones_like(grad) : at::zeros_like(grad),
+                                         dim, index, at::ones_like(src));
     return at::gather(grad / at::masked_fill(count, at::eq(count, 0), 1), dim, index);
   }
   if (reduce == "prod") {
-    // result / src where src is not zero. A single zero at a position has the product of the others;
-    // two or more leave nothing.
+    // result / src where src is not zero. A single zero at a position has the product of the
+    // others; two or more leave nothing.
     const Tensor zero = at::eq(src, 0);
     const Tensor filled = at::masked_fill(src, zero, 1);
     const Tensor start = include_self ? self : at::scatter(self, dim, index, 1);
     const Tensor others = at::scatter_reduce(start, dim, index, filled, "prod", true);
-    const Tensor zeros = at::gather(at::scatter_add(at::zeros_like(self), dim, index, zero.to(self.scalar_type())), dim, index);
+    const Tensor zeros = at::gather(
+        at::scatter_add(at::zeros_like(self), dim, index, zero.to(self.scalar_type())), dim, index);
     const Tensor single = at::gather(others, dim, index);
     const Tensor usual = at::gather(result, dim, index) / filled;
     const Tensor slope = at::where(zero, at::where(at::eq(zeros, 1), single, 0), usual);
@@ -236,8 +249,9 @@ Tensor scatter_reduce_src_grad(const Tensor& grad, const Tensor& self, int64_t d
   return theirs * at::gather(grad / at::masked_fill(count, at::eq(count, 0), 1), dim, index);
 }
 
-Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                         std::string_view reduce, bool include_self, const Tensor& result, bool of_self) {
+Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
+                         const Tensor& source, std::string_view reduce, bool include_self,
+                         const Tensor& result, bool of_self) {
   // The same as scatter_reduce with the index repeated over the other dimensions.
   const int64_t rank = source.dim();
   const int64_t at_ = dim < 0 ? dim + rank : dim;
@@ -245,25 +259,27 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
   if (rank > 0) shape[at_] = index.numel();
   const Tensor wide = index.reshape(shape).expand(source.sizes());
   const std::string_view name = reduce;
-  return of_self ? scatter_reduce_self_grad(grad, self, dim, wide, source, name, include_self, result)
-                 : scatter_reduce_src_grad(grad, self, dim, wide, source, name, include_self, result);
+  return of_self
+             ? scatter_reduce_self_grad(grad, self, dim, wide, source, name, include_self, result)
+             : scatter_reduce_src_grad(grad, self, dim, wide, source, name, include_self, result);
 }
 
 // ---- matrix products
 Tensor matrix_H(const Tensor& t) { return cj(t).transpose(-2, -1); }
 
-std::tuple<Tensor, Tensor, Tensor> linear_grad(const Tensor& grad, const Tensor& input, const Tensor& weight, std::array<bool, 3> mask) {
-  std::tuple<Tensor, Tensor, Tensor> out;
-  const bool vector_weight = weight.dim() == 1;
-  const Tensor w = vector_weight ? weight.unsqueeze(0) : weight;
-  const Tensor g = (vector_weight ? grad.unsqueeze(-1) : grad).reshape({-1, w.size(0)});
-  if (mask[0]) std::get<0>(out) = at::mm(g, cj(w)).reshape(input.sizes());
-  if (mask[1]) {
-    const Tensor gw = at::mm(g.transpose(0, 1), cj(input.reshape({-1, w.size(1)})));
-    std::get<1>(out) = vector_weight ? gw.squeeze(0) : gw;
-  }
-  if (mask[2]) std::get<2>(out) = vector_weight ? at::sum(g) : at::sum(g, {0}, false);
-  return out;
+// A weight of one dimension stands for one row, and the results have no last dimension.
+Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight) {
+  const Tensor w = cj(weight.dim() == 1 ? weight.unsqueeze(0) : weight);
+  return at::mm(grad.reshape({-1, w.size(0)}), w).reshape(sizes);
+}
+Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes) {
+  const int64_t rows = sizes.size() == 1 ? 1 : sizes[0];
+  const Tensor flat = cj(input.reshape({-1, sizes.back()}));
+  const Tensor out = at::mm(grad.reshape({-1, rows}).transpose(0, 1), flat);
+  return sizes.size() == 1 ? out.squeeze(0) : out;
+}
+Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
+  return weight_dim == 1 ? at::sum(grad) : at::sum(grad.reshape({-1, grad.size(-1)}), {0}, false);
 }
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

@@ -12,20 +12,22 @@ Tensor GeneratedNode::for_input(size_t i, Tensor grad) const {
 }
 
 namespace {
-template <class T>
-at::IValue to_ivalue(const T& value, Node*) {
-  return at::IValue(value);
+template <class T> at::IValue to_ivalue(const T& value, Node*) { return at::IValue(value); }
+at::IValue to_ivalue(const SavedVariable& value, Node* owner) {
+  return at::IValue(value.unpack(owner));
 }
-at::IValue to_ivalue(const SavedVariable& value, Node* owner) { return at::IValue(value.unpack(owner)); }
-at::IValue to_ivalue(const std::vector<SavedVariable>& value, Node* owner) { return at::IValue(unpack_list(value, owner)); }
-at::IValue to_ivalue(const c10::DimVector& value, Node*) { return at::IValue(at::IntArrayRef(value)); }
+at::IValue to_ivalue(const std::vector<SavedVariable>& value, Node* owner) {
+  return at::IValue(unpack_list(value, owner));
+}
+at::IValue to_ivalue(const c10::DimVector& value, Node*) {
+  return at::IValue(at::IntArrayRef(value));
+}
 at::IValue to_ivalue(const std::optional<c10::DimVector>& value, Node*) {
   return value ? at::IValue(at::IntArrayRef(*value)) : at::IValue();
 }
-}  // namespace
+} // namespace
 
-template <class T>
-at::IValue read_saved(const void* member, Node* owner) {
+template <class T> at::IValue read_saved(const void* member, Node* owner) {
   return to_ivalue(*static_cast<const T*>(member), owner);
 }
 #define CRESSET_READ(...) template at::IValue read_saved<__VA_ARGS__>(const void*, Node*);
@@ -47,33 +49,40 @@ CRESSET_READ_BOTH(std::vector<double>)
 #undef CRESSET_READ
 #undef CRESSET_READ_BOTH
 
+namespace detail {
+[[noreturn]] static void throw_missing(const std::string& op);
+}
 namespace {
 class MissingBackward final : public Node {
  public:
   explicit MissingBackward(std::string op) : op_(std::move(op)) {}
   std::string name() const override { return "NotImplemented"; }
-  TensorVec apply(TensorVec) override {
-    throw c10::NotImplementedError(c10::str("the derivative for '", op_, "' is not implemented."));
-  }
+  TensorVec apply(TensorVec) override { detail::throw_missing(op_); }
 
  private:
   std::string op_;
 };
-}  // namespace
+} // namespace
 
 namespace detail {
 void throw_out_requires_grad(const at::OperatorEntry& op) {
   const char* plain = op.name;
   for (const char* p = op.name; *p != 0; ++p)
     if (p[0] == ':' && p[1] == ':') plain = p + 2;
-  throw c10::Error(c10::str(plain, "(): functions with out=... arguments don't support automatic differentiation, "
-                            "but one of the arguments requires grad."));
+  throw c10::Error(c10::str(
+      plain, "(): functions with out=... arguments don't support automatic differentiation, "
+             "but one of the arguments requires grad."));
 }
+
+[[noreturn]] static void throw_missing(const std::string& op) {
+  throw c10::NotImplementedError(c10::str("the derivative for '", op, "' is not implemented."));
+}
+void throw_missing(const at::OperatorEntry& op) { throw_missing(op.full_name()); }
 
 void mark_missing(const at::OperatorEntry& op, at::TensorList outputs) {
   auto node = c10::make_intrusive<MissingBackward>(op.full_name());
   for (const Tensor& t : outputs) finish(t, node);
 }
-}  // namespace detail
+} // namespace detail
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -34,24 +34,27 @@ struct TORCH_API GeneratedNode : Node {
 };
 
 // Reads a saved member; defined for the types that nodes keep.
-template <class T>
-at::IValue read_saved(const void* member, Node* owner);
-#define CRESSET_SAVED(node, name) \
-  { #name, __builtin_offsetof(node, name##_), &read_saved<decltype(node::name##_)> }
+template <class T> at::IValue read_saved(const void* member, Node* owner);
+#define CRESSET_SAVED(node, name)                                                                  \
+  { #name, __builtin_offsetof(node, name##_), &read_saved < decltype(node::name##_)> }
 
-// ---- in kernels -----------------------------------------------------------------------------------
-template <class... Args>
-bool recording(const Args&... args) {
+// ---- in kernels
+// -----------------------------------------------------------------------------------
+template <class... Args> bool recording(const Args&... args) {
   return c10::tls_autograd_state.grad_mode && any_requires_grad(args...);
 }
-inline bool is_differentiable(const Tensor& t) { return t.defined() && (t.is_floating_point() || t.is_complex()); }
+inline bool is_differentiable(const Tensor& t) {
+  return t.defined() && (t.is_floating_point() || t.is_complex());
+}
 inline bool is_differentiable(at::TensorList list) {
   for (const Tensor& t : list)
     if (!is_differentiable(t)) return false;
   return true;
 }
 inline void connect(Node& node, const Tensor& t) { node.add_next_edge(gradient_edge(t)); }
-inline void connect(Node& node, const std::optional<Tensor>& t) { node.add_next_edge(t ? gradient_edge(*t) : Edge()); }
+inline void connect(Node& node, const std::optional<Tensor>& t) {
+  node.add_next_edge(t ? gradient_edge(*t) : Edge());
+}
 inline void connect(Node& node, at::TensorList list) {
   for (const Tensor& t : list) connect(node, t);
 }
@@ -66,14 +69,19 @@ inline void check_inplace_each(const Tensor& t) { check_inplace(t, true); }
 inline void check_inplace_each(at::TensorList list) {
   for (const Tensor& t : list) check_inplace(t, true);
 }
-inline void rebase_each(const Tensor& t, const c10::intrusive_ptr<Node>& node) { rebase_history(t, node); }
+inline void rebase_each(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
+  rebase_history(t, node);
+}
 inline void rebase_each(at::TensorList list, const c10::intrusive_ptr<Node>& node) {
   for (const Tensor& t : list) rebase_history(t, node);
 }
 // After an operator that changed the geometry of its argument and not its data.
-inline void set_history_each(const Tensor& t, const c10::intrusive_ptr<Node>& node) { set_history(t, node); }
+inline void set_history_each(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
+  set_history(t, node);
+}
 
-// ---- saving ---------------------------------------------------------------------------------------
+// ---- saving
+// ---------------------------------------------------------------------------------------
 inline c10::DimVector keep(at::IntArrayRef list) { return c10::DimVector(list); }
 inline std::optional<c10::DimVector> keep(const at::OptionalIntArrayRef& list) {
   return list ? std::optional<c10::DimVector>(c10::DimVector(*list)) : std::nullopt;
@@ -103,7 +111,8 @@ inline std::vector<c10::DimVector> sizes_of_each(at::TensorList list) {
   return out;
 }
 
-// ---- in nodes -------------------------------------------------------------------------------------
+// ---- in nodes
+// -------------------------------------------------------------------------------------
 inline bool any_defined(const TensorVec& grads) {
   for (const Tensor& g : grads)
     if (g.defined()) return true;
@@ -112,7 +121,8 @@ inline bool any_defined(const TensorVec& grads) {
 inline at::OptionalIntArrayRef optional_ref(const std::optional<c10::DimVector>& list) {
   return list ? at::OptionalIntArrayRef(at::IntArrayRef(*list)) : std::nullopt;
 }
-inline std::optional<at::ArrayRef<double>> optional_ref(const std::optional<std::vector<double>>& list) {
+inline std::optional<at::ArrayRef<double>>
+optional_ref(const std::optional<std::vector<double>>& list) {
   return list ? std::optional<at::ArrayRef<double>>(*list) : std::nullopt;
 }
 inline std::vector<Tensor> unpack_list(const std::vector<SavedVariable>& list, Node* owner) {
@@ -124,7 +134,8 @@ inline std::optional<Tensor> unpack_optional(const SavedVariable& saved, Node* o
   Tensor t = saved.unpack(owner);
   return t.defined() ? std::optional<Tensor>(std::move(t)) : std::nullopt;
 }
-inline std::vector<std::optional<Tensor>> unpack_optional_list(const std::vector<SavedVariable>& list, Node* owner) {
+inline std::vector<std::optional<Tensor>>
+unpack_optional_list(const std::vector<SavedVariable>& list, Node* owner) {
   std::vector<std::optional<Tensor>> out;
   for (const SavedVariable& s : list) out.push_back(unpack_optional(s, owner));
   return out;
@@ -142,4 +153,4 @@ inline at::TensorOptions options_of(const InputMetadata& m) {
   return at::TensorOptions(m.dtype).device(m.device).layout(m.layout);
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -18,19 +18,22 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 
 namespace torch::autograd::generated {
 
 namespace {
 struct GradModeOn {
-  GradModeOn() : before(c10::tls_autograd_state.grad_mode) { c10::tls_autograd_state.grad_mode = true; }
+  GradModeOn() : before(c10::tls_autograd_state.grad_mode) {
+    c10::tls_autograd_state.grad_mode = true;
+  }
   ~GradModeOn() { c10::tls_autograd_state.grad_mode = before; }
   bool before;
 };
 
-// A tensor with the same values and, under create_graph, the same history, but a place of its own in
-// the graph.
+// A tensor with the same values and, under create_graph, the same history, but a place of its own
+// in the graph.
 Tensor fresh_input(const Tensor& t, bool create_graph) {
   if (!t.defined()) return t;
   if (create_graph && t.requires_grad()) return at::alias(t);
@@ -40,7 +43,8 @@ Tensor fresh_input(const Tensor& t, bool create_graph) {
 }
 
 // grad() of the outputs that have a history, at the wanted inputs; undefined for the others.
-Tensors grads_at(const Tensors& outputs, const Tensors& weights, const Tensors& inputs, bool create_graph) {
+Tensors grads_at(const Tensors& outputs, const Tensors& weights, const Tensors& inputs,
+                 bool create_graph) {
   Tensors used, given, wanted;
   std::vector<size_t> places;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -59,9 +63,10 @@ Tensors grads_at(const Tensors& outputs, const Tensors& weights, const Tensors& 
   for (size_t k = 0; k < found.size(); ++k) out[places[k]] = found[k];
   return out;
 }
-}  // namespace
+} // namespace
 
-Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad, const Tensors& inputs) {
+Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad,
+                         const Tensors& inputs) {
   GradModeOn on;
   Tensors fresh;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -73,14 +78,15 @@ Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, cons
   return grads_at({y}, {grad}, fresh, on.before);
 }
 
-Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads, const Tensor& grad_output,
-                          const Tensors& inputs) {
+Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads,
+                          const Tensor& grad_output, const Tensors& inputs) {
   GradModeOn on;
   Tensors fresh;
   for (const Tensor& t : inputs) fresh.push_back(fresh_input(t, on.before));
   const Tensor weight = fresh_input(grad_output, on.before);
   const Tensor y = f(fresh);
-  const Tensors first_inputs(fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(std::min(grads.size(), fresh.size())));
+  const Tensors first_inputs(fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                grads.size(), fresh.size())));
   const Tensors first = grads_at({y}, {weight}, first_inputs, true);
   Tensors targets{weight};
   for (const Tensor& t : fresh) targets.push_back(t);
@@ -92,15 +98,20 @@ Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, con
   return grads_at(first, given, targets, on.before);
 }
 
+Tensor stand_in(const TensorVec& grads, size_t i) {
+  return grads[i].defined() ? at::zeros_like(detach(grads[i])) : Tensor();
+}
+
 // ---- activations
 namespace {
 // log(1 + exp(x)), without overflow and without corners in its parts.
 Tensor soft_smooth(const Tensor& x) { return x - at::log(at::sigmoid(x)); }
 Tensor reduced(const Tensor& loss, int64_t reduction) {
   if (reduction == 0) return loss;
-  return reduction == 1 ? at::_ops::mean::call(loss, std::nullopt) : at::_ops::sum::call(loss, std::nullopt);
+  return reduction == 1 ? at::_ops::mean::call(loss, std::nullopt)
+                        : at::_ops::sum::call(loss, std::nullopt);
 }
-}  // namespace
+} // namespace
 
 Forward silu_forward() {
   return [](const Tensors& in) { return in[0] * at::sigmoid(in[0]); };
@@ -131,7 +142,9 @@ Forward softplus_forward(const Scalar& beta, const Scalar& threshold) {
 }
 Forward elu_forward(const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
   const double a = alpha.toDouble(), s = scale.toDouble(), i = input_scale.toDouble();
-  return [a, s, i](const Tensors& in) { return at::where(at::gt(in[0], 0), in[0] * s, at::expm1(in[0] * i) * (a * s)); };
+  return [a, s, i](const Tensors& in) {
+    return at::where(at::gt(in[0], 0), in[0] * s, at::expm1(in[0] * i) * (a * s));
+  };
 }
 Forward prelu_forward() {
   return [](const Tensors& in) { return at::where(at::gt(in[0], 0), in[0], in[0] * in[1]); };
@@ -157,22 +170,26 @@ Forward smooth_l1_forward(int64_t reduction, double beta) {
     const Tensor d = in[0] - in[1];
     const Tensor length = at::abs(d);
     if (beta == 0) return reduced(length, reduction);
-    return reduced(at::where(at::lt(length, beta), d * d * (0.5 / beta), length - 0.5 * beta), reduction);
+    return reduced(at::where(at::lt(length, beta), d * d * (0.5 / beta), length - 0.5 * beta),
+                   reduction);
   };
 }
 Forward huber_forward(int64_t reduction, double delta) {
   return [reduction, delta](const Tensors& in) {
     const Tensor d = in[0] - in[1];
     const Tensor length = at::abs(d);
-    return reduced(at::where(at::le(length, delta), d * d * 0.5, (length - 0.5 * delta) * delta), reduction);
+    return reduced(at::where(at::le(length, delta), d * d * 0.5, (length - 0.5 * delta) * delta),
+                   reduction);
   };
 }
 Forward soft_margin_forward(int64_t reduction) {
-  return [reduction](const Tensors& in) { return reduced(soft_smooth(-(in[0] * in[1])), reduction); };
+  return
+      [reduction](const Tensors& in) { return reduced(soft_smooth(-(in[0] * in[1])), reduction); };
 }
 Forward bce_forward(int64_t reduction) {
   return [reduction](const Tensors& in) {
-    const Tensor yes = at::clamp_min(at::log(in[0]), -100), no = at::clamp_min(at::log(1 - in[0]), -100);
+    const Tensor yes = at::clamp_min(at::log(in[0]), -100),
+                 no = at::clamp_min(at::log(1 - in[0]), -100);
     const Tensor loss = (in[1] - 1) * no - in[1] * yes;
     return reduced(in[2].defined() ? loss * in[2] : loss, reduction);
   };
@@ -193,7 +210,9 @@ Tensor scaled_and_shifted(const Tensor& x, const Tensor& weight, const Tensor& b
   Tensor y = weight.defined() ? x * weight : x;
   return bias.defined() ? y + bias : y;
 }
-Tensor mean_over(const Tensor& x, IntArrayRef dims) { return at::mean(x, OptionalIntArrayRef(dims), true); }
+Tensor mean_over(const Tensor& x, IntArrayRef dims) {
+  return at::mean(x, OptionalIntArrayRef(dims), true);
+}
 // x without its mean, divided by the deviation that makes the saved reciprocal.
 Tensor standardized(const Tensor& x, IntArrayRef dims, const Tensor& rstd) {
   const Tensor centered = x - mean_over(x, dims);
@@ -201,7 +220,7 @@ Tensor standardized(const Tensor& x, IntArrayRef dims, const Tensor& rstd) {
   const Tensor eps = detach(at::reciprocal(rstd * rstd) - var);
   return centered * at::rsqrt(var + eps);
 }
-}  // namespace
+} // namespace
 
 Forward layer_norm_forward(IntArrayRef shape, const Tensor& rstd) {
   const int64_t n = static_cast<int64_t>(shape.size());
@@ -230,7 +249,8 @@ Forward group_norm_forward(const Tensor& rstd, int64_t n, int64_t c, int64_t hxw
     return scaled_and_shifted(y, weight, bias).reshape(in[0].sizes());
   };
 }
-Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var, bool train, double eps) {
+Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var, bool train,
+                           double eps) {
   return [running_mean, running_var, train, eps](const Tensors& in) {
     c10::DimVector dims, shape(static_cast<size_t>(in[0].dim()), 1);
     shape[1] = in[0].size(1);
@@ -249,4 +269,4 @@ Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var
   };
 }
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

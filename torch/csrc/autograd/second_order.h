@@ -1,7 +1,7 @@
-// Gradients of operators that are themselves gradients ("gelu_backward"), worked out from the forward
-// function. Such an operator is the product of a gradient with the slope of a function f; the function
-// written with simple operators is differentiated twice. Used where no short formula exists: it is
-// paid only by those who ask for second derivatives.
+// Gradients of operators that are themselves gradients ("gelu_backward"), worked out from the
+// forward function. Such an operator is the product of a gradient with the slope of a function f;
+// the function written with simple operators is differentiated twice. Used where no short formula
+// exists: it is paid only by those who ask for second derivatives.
 #pragma once
 #include <functional>
 
@@ -12,31 +12,39 @@ namespace torch::autograd::generated {
 // f by its inputs; an undefined tensor stands for an absent one.
 using Forward = std::function<Tensor(const Tensors&)>;
 
-// The operator gave the gradients of f at its first `grads.size()` inputs for `grad_output`; `grads`
-// arrive for these. Answers the gradients of grad_output and of the inputs where `needed` (0 stands for
-// grad_output, i for inputs[i - 1]).
-Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads, const Tensor& grad_output,
-                          const Tensors& inputs);
+// The operator gave the gradients of f at its first `grads.size()` inputs for `grad_output`;
+// `grads` arrive for these. Answers the gradients of grad_output and of the inputs where `needed`
+// (0 stands for grad_output, i for inputs[i - 1]).
+Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads,
+                          const Tensor& grad_output, const Tensors& inputs);
 
-template <size_t N>
-std::array<Tensor, N> second_order(const std::array<bool, N>& mask, const Forward& f, const TensorVec& grads,
-                                   const Tensor& grad_output, const Tensors& inputs) {
-  const Tensors found = second_order_list(std::vector<bool>(mask.begin(), mask.end()), f, grads, grad_output, inputs);
+template <size_t N> std::array<Tensor, N> second_order(const std::array<bool, N>& mask,
+                                                       const Forward& f, const TensorVec& grads,
+                                                       const Tensor& grad_output,
+                                                       const Tensors& inputs) {
+  const Tensors found =
+      second_order_list(std::vector<bool>(mask.begin(), mask.end()), f, grads, grad_output, inputs);
   std::array<Tensor, N> out;
   for (size_t i = 0; i < N; ++i) out[i] = found[i];
   return out;
 }
 // The gradients of f itself.
-Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad, const Tensors& inputs);
-template <size_t N>
-std::array<Tensor, N> first_order(const std::array<bool, N>& mask, const Forward& f, const Tensor& grad, const Tensors& inputs) {
-  const Tensors found = first_order_list(std::vector<bool>(mask.begin(), mask.end()), f, grad, inputs);
+Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad,
+                         const Tensors& inputs);
+template <size_t N> std::array<Tensor, N> first_order(const std::array<bool, N>& mask,
+                                                      const Forward& f, const Tensor& grad,
+                                                      const Tensors& inputs) {
+  const Tensors found =
+      first_order_list(std::vector<bool>(mask.begin(), mask.end()), f, grad, inputs);
   std::array<Tensor, N> out;
   for (size_t i = 0; i < N; ++i) out[i] = found[i];
   return out;
 }
 
 inline Tensor or_undefined(const OptionalTensor& t) { return t ? *t : Tensor(); }
+
+// A bias that the operator was not given, for the gradient `i` that it answered for it.
+Tensor stand_in(const TensorVec& grads, size_t i);
 
 // ---- forward functions
 Forward silu_forward();
@@ -51,13 +59,14 @@ Forward mse_forward(int64_t reduction);
 Forward smooth_l1_forward(int64_t reduction, double beta);
 Forward huber_forward(int64_t reduction, double delta);
 Forward soft_margin_forward(int64_t reduction);
-Forward bce_forward(int64_t reduction);               // input, target, weight
-Forward bce_with_logits_forward(int64_t reduction);   // input, target, weight, pos_weight
-// input, weight, bias. Mean and reciprocal deviation are functions of the input; eps is what the saved
-// ones leave.
+Forward bce_forward(int64_t reduction);             // input, target, weight
+Forward bce_with_logits_forward(int64_t reduction); // input, target, weight, pos_weight
+// input, weight, bias. Mean and reciprocal deviation are functions of the input; eps is what the
+// saved ones leave.
 Forward layer_norm_forward(IntArrayRef shape, const Tensor& rstd);
 Forward rms_norm_forward(IntArrayRef shape, const Tensor& rstd);
 Forward group_norm_forward(const Tensor& rstd, int64_t n, int64_t c, int64_t hxw, int64_t group);
-Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var, bool train, double eps);
+Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var, bool train,
+                           double eps);
 
-}  // namespace torch::autograd::generated
+} // namespace torch::autograd::generated

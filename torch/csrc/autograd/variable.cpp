@@ -33,6 +33,32 @@ AutogradMeta& ensure_meta(const Tensor& t) {
   return out;
 }
 
+namespace {
+// Some views cannot follow a write to their memory: those of a function with several outputs, of custom functions, and
+// those made where nothing was recorded. `what` says which write was made.
+void check_view_origin(const Tensor& t, const char* what) {
+  const Origin origin = t.unsafeGetTensorImpl()->view_origin;
+  if (C10_LIKELY(origin == Origin::Default || origin == Origin::MultiOutputSafe)) return;
+  const AutogradMeta* meta = meta_of(t);
+  TORCH_CHECK(origin != Origin::Inference,
+              "A view was created in inference mode and ", what, " in normal mode, which is not allowed.");
+  TORCH_CHECK(origin != Origin::NoGrad, "A view was created in no_grad mode and ", what,
+              " with grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+              "clarify your code by moving both the view and the inplace either both inside the no_grad block (if you "
+              "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
+  const std::string view = c10::str("Output ", meta ? meta->output_nr : 0, " of ",
+                                    meta && meta->grad_fn ? forward_name(*meta->grad_fn) : "a function", " is a view and ", what, ". ");
+  TORCH_CHECK(origin != Origin::Custom, view,
+              "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+              "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
+              "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+              "Function.");
+  TORCH_CHECK(origin != Origin::MultiOutput, view,
+              "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+              "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+}
+}  // namespace
+
 // Note [In-place writes and views]
 // All views of a base share its version counter. A view remembers the version at which its grad_fn was
 // made; when the counter moved on, the base's history has changed under it (rebase_history made it a
@@ -47,6 +73,7 @@ c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   if (C10_LIKELY(seen == version)) return meta ? meta->grad_fn : nullptr;
   const Tensor base = base_of(t);
   if (!meta_of(base) || !meta_of(base)->grad_fn) return meta ? meta->grad_fn : nullptr;
+  check_view_origin(t, "its base or another view of its base has been modified inplace");
   auto node = make_view_replay(t, base);
   AutogradMeta& fresh = ensure_meta(t);
   fresh.grad_fn = node;
@@ -143,30 +170,11 @@ void check_inplace(const Tensor& t, bool recorded) {
               "Inplace update to inference tensor outside InferenceMode is not allowed."
               "You can make a clone to get a normal tensor before doing inplace update.");
   const Tensor base = t.is_view() ? base_of(t) : Tensor();
-  const bool through_base = base.defined() && base.requires_grad();
-  if (t.requires_grad() && !through_base && is_leaf(t))
+  if (t.requires_grad() && !base.defined() && is_leaf(t))
     throw c10::Error("a leaf Variable that requires grad is being used in an in-place operation.");
   if (!recorded || !base.defined()) return;
-  const Origin origin = t.unsafeGetTensorImpl()->view_origin;
-  const c10::intrusive_ptr<Node> fn = grad_fn_of(t);
-  const std::string made_by = fn ? forward_name(*fn) : "no grad_fn";
-  TORCH_CHECK(origin != Origin::NoGrad,
-              "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
-              "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
-              "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-              "outside (if you want the inplace to be tracked).");
-  TORCH_CHECK(origin != Origin::Inference,
-              "A view was created in inference mode and is being modified inplace in normal mode, which is not allowed.");
-  TORCH_CHECK(origin != Origin::Custom, "Output ", meta_of(t) ? meta_of(t)->output_nr : 0, " of ", made_by,
-              " is a view and is being modified inplace. This view was created inside a custom Function (or because an "
-              "input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward "
-              "associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
-              "fix this by cloning the output of the custom Function.");
-  TORCH_CHECK(origin != Origin::MultiOutput, "Output ", meta_of(t) ? meta_of(t)->output_nr : 0, " of ", made_by,
-              " is a view and is being modified inplace. This view is the output of a function that returns multiple "
-              "views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
-              "operation by an out-of-place one.");
-  TORCH_CHECK(!(base.requires_grad() && is_leaf(base)),
+  check_view_origin(t, "is being modified inplace");
+  TORCH_CHECK(!(t.requires_grad() && is_leaf(base)),
               "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 

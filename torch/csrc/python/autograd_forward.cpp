@@ -14,14 +14,16 @@ PyObject* py_enter(PyObject*, PyObject*) {
 PyObject* py_exit(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"level", nullptr};
   long long level = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L", const_cast<char**>(names), &level)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L", const_cast<char**>(names), &level))
+    return nullptr;
   return guarded([&] {
     autograd::exit_dual_level(level);
     return new_none();
   });
 }
 const at::Tensor& tensor_argument(PyObject* o, const char* name) {
-  if (!is_tensor(o)) raise_type_error(std::string(name) + " must be a Tensor, not " + Py_TYPE(o)->tp_name);
+  if (!is_tensor(o))
+    raise_type_error(std::string(name) + " must be a Tensor, not " + Py_TYPE(o)->tp_name);
   return tensor_of(o);
 }
 PyObject* py_make(PyObject*, PyObject* args) {
@@ -29,7 +31,8 @@ PyObject* py_make(PyObject*, PyObject* args) {
   long long level = 0;
   if (!PyArg_ParseTuple(args, "OOL", &primal, &tangent, &level)) return nullptr;
   return guarded([&] {
-    return wrap(autograd::make_dual(tensor_argument(primal, "tensor"), tensor_argument(tangent, "tangent"), level));
+    return wrap(autograd::make_dual(tensor_argument(primal, "tensor"),
+                                    tensor_argument(tangent, "tangent"), level));
   });
 }
 PyObject* py_unpack(PyObject*, PyObject* dual) {
@@ -39,15 +42,17 @@ PyObject* py_unpack(PyObject*, PyObject* dual) {
   });
 }
 
-PyMethodDef functions[] = {
-    {"_enter_dual_level", py_enter, METH_NOARGS, nullptr},
-    {"_exit_dual_level", reinterpret_cast<PyCFunction>(py_exit), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"_make_dual", py_make, METH_VARARGS, nullptr},
-    {"_unpack_dual", py_unpack, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_enter_dual_level", py_enter, METH_NOARGS, nullptr},
+                           {"_exit_dual_level", reinterpret_cast<PyCFunction>(py_exit),
+                            METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"_make_dual", py_make, METH_VARARGS, nullptr},
+                           {"_unpack_dual", py_unpack, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
-bool init_autograd_forward(PyObject* module) { return PyModule_AddFunctions(module, functions) >= 0; }
+bool init_autograd_forward(PyObject* module) {
+  return PyModule_AddFunctions(module, functions) >= 0;
+}
 
 } // namespace torch::python

@@ -3,6 +3,9 @@
 #include <torch/csrc/python/autograd_function_context.h>
 
 #include <ATen/ops/alias.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <torch/csrc/autograd/forward_mode.h>
 
 #include <torch/csrc/python/torch_function.h>
 #include <torch/csrc/python/wrap.h>
@@ -230,6 +233,52 @@ void save_tensors(Application& call) {
   Py_CLEAR(call.context->to_save);
 }
 
+// ---- forward mode
+// -----------------------------------------------------------------------------------------
+bool has_tangents(const Application& call) {
+  if (!c10::tls_autograd_state.fw_grad_mode) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.inputs.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(call.inputs.get(), i);
+    if (is_tensor(item) && autograd::tangent_of(tensor_of(item)).defined()) return true;
+  }
+  return false;
+}
+
+// The context and a tangent for each input: zeros, or None, where an input has none.
+PyRef jvp_arguments(const Application& call) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(call.inputs.get());
+  PyRef args = checked(PyTuple_New(n + 1));
+  PyTuple_SET_ITEM(args.get(), 0, PyRef(call.context_ref).release());
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(call.inputs.get(), i);
+    Tensor tangent = is_tensor(item) ? autograd::tangent_of(tensor_of(item)) : Tensor();
+    const bool zeros = !tangent.defined() && is_tensor(item) && call.context->materialize_grads &&
+                       (tensor_of(item).is_floating_point() || tensor_of(item).is_complex());
+    if (zeros) tangent = at::zeros_like(autograd::detach(tensor_of(item)));
+    PyTuple_SET_ITEM(args.get(), i + 1, checked(wrap(std::move(tangent))).release());
+  }
+  return args;
+}
+
+void run_jvp(Application& call, PyObject* outputs) {
+  PyRef jvp = checked(PyObject_GetAttrString(call.cls, "jvp"));
+  PyRef returned = checked(PyObject_CallObject(jvp.get(), jvp_arguments(call).get()));
+  PyRef tangents =
+      PyTuple_Check(returned.get()) ? returned : checked(PyTuple_Pack(1, returned.get()));
+  const Py_ssize_t n = PyTuple_GET_SIZE(outputs);
+  TORCH_CHECK(PyTuple_GET_SIZE(tangents.get()) == n, "jvp returned ",
+              int64_t(PyTuple_GET_SIZE(tangents.get())), " tangents for ", int64_t(n), " outputs");
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* tangent = PyTuple_GET_ITEM(tangents.get(), i);
+    PyObject* output = PyTuple_GET_ITEM(outputs, i);
+    if (tangent == Py_None) continue;
+    if (!is_tensor(tangent) || !is_tensor(output)) {
+      raise_type_error("jvp must return a Tensor or None for each output of forward");
+    }
+    autograd::carry_tangent(tensor_of(output), tensor_of(tangent));
+  }
+}
+
 // ---- arguments
 // --------------------------------------------------------------------------------------------
 // forward(*args, **kwargs) as one tuple: keywords are put in their places by the class.
@@ -269,6 +318,8 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject
   PyRef wrapped = wrap_outputs(call, outputs.get());
   outputs = PyRef();
   save_tensors(call);
+  if (has_tangents(call)) run_jvp(call, wrapped.get());
+  Py_CLEAR(call.context->saved_for_forward);
   Py_CLEAR(call.context->dirty_tensors);
   Py_CLEAR(call.context->non_differentiable);
   if (!single) return wrapped.release();

@@ -100,8 +100,8 @@ template <bool FunctionContext::*kFlag> int set_flag(PyObject* py, PyObject* val
 PyObject* get_saved_tensors(PyObject* py, void*) {
   return guarded([&]() -> PyObject* {
     FunctionContext* self = as_context(py);
-    if (self->saved_for_forward && !self->node)
-      return PyRef::borrow(self->saved_for_forward).release();
+    // Kept for the time of jvp only.
+    if (self->saved_for_forward) return PyRef::borrow(self->saved_for_forward).release();
     TORCH_CHECK(
         !self->released,
         "Trying to backward through the graph a second time (or directly access saved tensors "

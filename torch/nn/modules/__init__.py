@@ -11,11 +11,13 @@ from torch.nn.modules import (
     dropout,
     flatten,
     instancenorm,
+    lazyconv,
     linear,
     loss,
     normalization,
     padding,
     pixelshuffle,
+    pooling,
     sparse,
     transformer,
 )
@@ -29,12 +31,14 @@ from torch.nn.modules.distance import *  # noqa: F403
 from torch.nn.modules.dropout import *  # noqa: F403
 from torch.nn.modules.flatten import *  # noqa: F403
 from torch.nn.modules.instancenorm import *  # noqa: F403
+from torch.nn.modules.lazyconv import *  # noqa: F403
 from torch.nn.modules.linear import *  # noqa: F403
 from torch.nn.modules.loss import *  # noqa: F403
 from torch.nn.modules.module import Module
 from torch.nn.modules.normalization import *  # noqa: F403
 from torch.nn.modules.padding import *  # noqa: F403
 from torch.nn.modules.pixelshuffle import *  # noqa: F403
+from torch.nn.modules.pooling import *  # noqa: F403
 from torch.nn.modules.sparse import *  # noqa: F403
 from torch.nn.modules.transformer import *  # noqa: F403
 
@@ -50,11 +54,13 @@ for _module in (
     dropout,
     flatten,
     instancenorm,
+    lazyconv,
     linear,
     loss,
     normalization,
     padding,
     pixelshuffle,
+    pooling,
     sparse,
     transformer,
 ):

@@ -354,19 +354,23 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self):
-        return "\n".join(f"({i}): {_describe(value)}" for i, value in enumerate(self))
+        return "\n".join(
+            f"  ({i}): {_describe(value, getattr(value, 'dtype', None))}"
+            for i, value in enumerate(self)
+        )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
 
 
-def _describe(value):
+def _describe(value, dtype):
+    """A line about a value; `dtype` is how a tensor's is written, which differs by container."""
     if not isinstance(value, torch.Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     place = f" ({value.device})" if value.device.type != "cpu" else ""
-    return f"{kind} containing: [{torch.typename(value.data)} of size {size}{place}]"
+    return f"{kind} containing: [{dtype} of size {size}{place}]"
 
 
 class ParameterDict(Module):
@@ -459,11 +463,17 @@ class ParameterDict(Module):
             )
         mapping = isinstance(parameters, (Mapping, ParameterDict))
         pairs = parameters.items() if mapping else parameters
+        # Plain mappings once had no order, and files of that time count on this one.
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs = sorted(pairs, key=operator.itemgetter(0))
         for key, value in pairs:
             self[key] = value
 
     def extra_repr(self):
-        return "\n".join(f"({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(
+            f"  ({key}): {_describe(value, torch.typename(getattr(value, 'data', value)))}"
+            for key, value in self.items()
+        )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterDict should not be called.")

@@ -25,7 +25,7 @@ def _tuple(value, dims):
 
 
 class _ConvNd(Module):
-    """What all convolutions share: the weight, the bias, their first values and the printed form."""
+    """What all convolutions share: weight, bias, their first values and the printed form."""
 
     __constants__ = [
         "stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
@@ -83,7 +83,7 @@ class _ConvNd(Module):
         if not isinstance(self.padding, str):
             return tuple(p for p in reversed(self.padding) for _ in range(2))
         both = []
-        for dilation, kernel in zip(reversed(self.dilation), reversed(self.kernel_size)):
+        for dilation, kernel in zip(self.dilation[::-1], self.kernel_size[::-1], strict=True):
             total = dilation * (kernel - 1) if self.padding == "same" else 0
             both += [total // 2, total - total // 2]
         return both
@@ -210,13 +210,14 @@ class _ConvTransposeNd(_ConvNd):
             + self.dilation[d] * (self.kernel_size[d] - 1) + 1
             for d in range(n)
         ]  # fmt: skip
-        largest = [low + step - 1 for low, step in zip(smallest, self.stride)]
-        if any(not low <= s <= high for s, low, high in zip(output_size, smallest, largest)):
+        largest = [low + step - 1 for low, step in zip(smallest, self.stride, strict=True)]
+        triples = zip(output_size, smallest, largest, strict=True)
+        if any(not low <= s <= high for s, low, high in triples):
             raise ValueError(
                 f"requested an output size of {tuple(output_size)}, but valid sizes range from "
                 f"{smallest} to {largest} (for an input of {input.size()[leading:]})"
             )
-        return [s - low for s, low in zip(output_size, smallest)]
+        return [s - low for s, low in zip(output_size, smallest, strict=True)]
 
     def forward(self, input, output_size=None):
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]

@@ -120,11 +120,11 @@ class LazyLinear(LazyModuleMixin, Linear):
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """in_features is the size of the input's last dimension."""
+        """in_features is the size of the input's last dimension; values already loaded stay."""
+        self.in_features = input.shape[-1]
         if not self.has_uninitialized_params():
             return
         with torch.no_grad():
-            self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))

@@ -4,11 +4,32 @@ module_state.py, hooks in module_hooks.py."""
 
 import torch
 from torch.nn.modules import module_hooks
-from torch.nn.modules.module_hooks import HooksMixin
-from torch.nn.modules.module_state import StateMixin
+from torch.nn.modules.module_hooks import (
+    HooksMixin,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.nn.modules.module_state import StateMixin, _IncompatibleKeys
 from torch.nn.parameter import Buffer, Parameter
 
-__all__ = ["Module"]
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 
 def _addindent(text, spaces):

@@ -167,7 +167,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """LocalResponseNorm whose window always has a channel in its middle."""
+    """LocalResponseNorm of old: a window with a channel in its middle, and the first channel."""
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__()
@@ -177,10 +177,15 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input):
-        # An even size gives the window of the next smaller odd one, yet still divides by itself.
-        width = (self.size - 1) // 2 * 2 + 1
-        alpha = self.alpha * width / self.size
-        return F.local_response_norm(input, width, alpha, self.beta, self.k)
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        half = (self.size - 1) // 2
+        square = input.square()
+        total = F.pad(square, (0, 0, 0, 0, half, half)).unfold(1, 2 * half + 1, 1).sum(-1)
+        # The first channel never leaves the window: programs that use this layer count on it.
+        late = total[:, half + 1 :] + square[:, :1]
+        total = torch.cat([total[:, : half + 1], late], 1)
+        return input / total.mul(self.alpha / self.size).add(self.k).pow(self.beta)
 
     def extra_repr(self):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -271,14 +271,15 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, st
   TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset, " is too large");
   const int64_t count = triangle_count(row, col, offset, lower);
   Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
-  if (out.is_meta()) return out;
+  if (out.is_meta() || count == 0) return out;
   dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* rows = static_cast<T*>(out.data_ptr());
     T* cols = rows + count;
     // Rows without a column are passed over: there may be very many.
     const int64_t begin = lower ? std::max<int64_t>(0, -offset) : 0;
-    const int64_t end = lower || col > row + offset ? row : std::max<int64_t>(0, col - offset);
+    const bool all = lower || __int128(col) - offset > row;
+    const int64_t end = all ? row : std::max<int64_t>(0, col - offset);
     for (int64_t i = begin; i < end; ++i) {
       const auto [first, last] = triangle_row(i, col, offset, lower);
       for (int64_t j = first; j < last; ++j) {

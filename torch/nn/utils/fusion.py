@@ -1,0 +1,78 @@
+"""Batch norms with fixed statistics folded into the layer before them."""
+
+from copy import deepcopy
+
+import torch
+from torch.nn.parameter import Parameter
+
+__all__ = [
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+]
+
+
+def _fold(weight, bias, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape):
+    """weight and bias that do what layer and norm did one after the other."""
+    bias = torch.zeros_like(bn_rm) if bias is None else bias
+    bn_w = torch.ones_like(bn_rm) if bn_w is None else bn_w
+    bn_b = torch.zeros_like(bn_rm) if bn_b is None else bn_b
+    scale = bn_w * torch.rsqrt(bn_rv + bn_eps)
+    new_weight = (weight * scale.reshape(shape)).to(weight.dtype)
+    new_bias = ((bias - bn_rm) * scale + bn_b).to(bias.dtype)
+    return (
+        Parameter(new_weight.detach(), weight.requires_grad),
+        Parameter(new_bias.detach(), bias.requires_grad),
+    )
+
+
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+    """Folds a batch norm into the weight and bias of a convolution."""
+    rest = [1] * (conv_w.dim() - 2)
+    shape = [1, -1, *rest] if transpose else [-1, 1, *rest]
+    return _fold(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
+
+
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    """Folds a batch norm into the weight and bias of a linear layer."""
+    return _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
+
+
+def fuse_conv_bn_eval(conv, bn, transpose=False):
+    """A convolution that does what conv and bn, both in eval mode, do one after the other."""
+    if conv.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    fused = deepcopy(conv)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight,
+        fused.bias,
+        bn.running_mean,
+        bn.running_var,
+        bn.eps,
+        bn.weight,
+        bn.bias,
+        transpose,
+    )
+    return fused
+
+
+def fuse_linear_bn_eval(linear, bn):
+    """A linear layer that does what linear and bn, both in eval mode, do one after the other."""
+    if linear.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError(
+            "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
+        )
+    fused = deepcopy(linear)
+    fused.weight, fused.bias = fuse_linear_bn_weights(
+        fused.weight,
+        fused.bias,
+        bn.running_mean,
+        bn.running_var,
+        bn.eps,
+        bn.weight,
+        bn.bias,
+    )
+    return fused

@@ -1,0 +1,79 @@
+"""A module called with other parameters and buffers than its own, which it keeps."""
+
+from contextlib import contextmanager
+
+__all__ = ["functional_call"]
+
+
+def _slot(module, path):
+    """The dictionary of a submodule that holds the tensor of a dotted name, and its key there."""
+    owner, _, name = path.rpartition(".")
+    submodule = module.get_submodule(owner)
+    for tensors in (submodule._parameters, submodule._buffers):
+        if name in tensors:
+            return tensors, name
+    raise AttributeError(f"{type(submodule).__name__} has no attribute `{name}`")
+
+
+def _all_slots(module):
+    """Every dotted name of a parameter or buffer, tied ones included, with its tensor."""
+    for prefix, submodule in module.named_modules(remove_duplicate=False):
+        for tensors in (submodule._parameters, submodule._buffers):
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    yield (f"{prefix}.{name}" if prefix else name), tensor
+
+
+def _with_tied(module, given):
+    """Extends the given tensors to the other names of the tensors they replace."""
+    named = dict(_all_slots(module))
+    by_tensor = {}
+    for name, value in given.items():
+        if name in named:
+            known = by_tensor.setdefault(id(named[name]), value)
+            if known is not value:
+                raise ValueError(f"functional_call got multiple values for a tied weight: {name}.")
+    out = dict(given)
+    for name, tensor in named.items():
+        if id(tensor) in by_tensor:
+            out.setdefault(name, by_tensor[id(tensor)])
+    return out
+
+
+def _check_strict(module, given):
+    names = {name for name, _ in _all_slots(module)}
+    missing, unexpected = sorted(names - set(given)), sorted(set(given) - names)
+    if missing or unexpected:
+        text = "Error(s) in loading state_dict for " + type(module).__name__ + ":"
+        if unexpected:
+            text += "\n\tUnexpected key(s): " + ", ".join(unexpected) + "."
+        if missing:
+            text += "\n\tMissing key(s): " + ", ".join(missing) + "."
+        raise RuntimeError(text)
+
+
+@contextmanager
+def _swapped(module, tensors):
+    slots = [(*_slot(module, path), value) for path, value in tensors.items()]
+    kept = [(owner, name, owner[name]) for owner, name, _ in slots]
+    try:
+        for owner, name, value in slots:
+            owner[name] = value
+        yield
+    finally:
+        for owner, name, value in kept:
+            owner[name] = value
+
+
+def functional_call(
+    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
+    """module(*args, **kwargs) with the given tensors, by dotted name, in place of its own."""
+    tensors = dict(parameters_and_buffers)
+    if tie_weights:
+        tensors = _with_tied(module, tensors)
+    if strict:
+        _check_strict(module, tensors)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _swapped(module, tensors):
+        return module(*args, **(kwargs or {}))
