@@ -16,41 +16,61 @@ def t():
     return torch.ones(2, 3)
 
 
-# ---- one signature ----------------------------------------------------------------------------------------------
+# ---- one signature -------------------------------------------------------------------------------
 
 
 def test_wrong_type_names_argument_and_position(t):
-    assert message_of(TypeError, torch.exp, "a") == "exp(): argument 'input' (position 1) must be Tensor, not str"
+    assert (
+        message_of(TypeError, torch.exp, "a")
+        == "exp(): argument 'input' (position 1) must be Tensor, not str"
+    )
     assert message_of(TypeError, torch.transpose, t, 0, 1.0).startswith(
         "transpose(): argument 'dim1' (position 3) must be int, not float"
     )
 
 
 def test_wrong_type_by_keyword_names_argument_only(t):
-    assert message_of(TypeError, torch.add, t, t, alpha="a") == "add(): argument 'alpha' must be Number, not str"
+    assert (
+        message_of(TypeError, torch.add, t, t, alpha="a")
+        == "add(): argument 'alpha' must be Number, not str"
+    )
 
 
 def test_unexpected_keyword_is_named(t):
-    assert message_of(TypeError, torch.exp, t, foo=1) == "exp() got an unexpected keyword argument 'foo'"
+    assert (
+        message_of(TypeError, torch.exp, t, foo=1)
+        == "exp() got an unexpected keyword argument 'foo'"
+    )
 
 
 def test_missing_argument_is_named(t):
-    assert message_of(TypeError, torch.exp) == 'exp() missing 1 required positional arguments: "input"'
+    assert (
+        message_of(TypeError, torch.exp) == 'exp() missing 1 required positional arguments: "input"'
+    )
 
 
 def test_too_many_arguments_are_counted(t):
-    assert message_of(TypeError, torch.exp, t, t) == "exp() takes 1 positional argument but 2 were given"
+    assert (
+        message_of(TypeError, torch.exp, t, t)
+        == "exp() takes 1 positional argument but 2 were given"
+    )
 
 
 def test_argument_given_twice_is_refused(t):
-    assert message_of(TypeError, torch.exp, t, input=t) == "exp() got multiple values for argument 'input'"
+    assert (
+        message_of(TypeError, torch.exp, t, input=t)
+        == "exp() got multiple values for argument 'input'"
+    )
 
 
 def test_method_positions_do_not_count_self(t):
-    assert message_of(TypeError, t.add, "a") == "add(): argument 'other' (position 1) must be Tensor, not str"
+    assert (
+        message_of(TypeError, t.add, "a")
+        == "add(): argument 'other' (position 1) must be Tensor, not str"
+    )
 
 
-# ---- several signatures -----------------------------------------------------------------------------------------
+# ---- several signatures --------------------------------------------------------------------------
 
 
 def test_no_signature_matches_lists_all_with_reasons(t):
@@ -60,7 +80,9 @@ def test_no_signature_matches_lists_all_with_reasons(t):
     )
     assert " * (torch.dtype dtype)\n" in text
     assert " * (tuple of ints size)\n" in text
-    assert text.count("didn't match because some of the arguments have invalid types: (!float!)") == 2
+    assert (
+        text.count("didn't match because some of the arguments have invalid types: (!float!)") == 2
+    )
 
 
 def test_overload_on_tensor_and_number(t):
@@ -68,7 +90,7 @@ def test_overload_on_tensor_and_number(t):
     assert torch.add(t, 1, alpha=2).tolist() == [[3.0] * 3] * 2
 
 
-# ---- numbers ----------------------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 def test_number_in_place_of_the_first_tensor(t):
@@ -108,11 +130,16 @@ def test_zero_dim_tensor_is_a_number(t):
         torch.add(t, t, alpha=torch.tensor([2]))
 
 
-# ---- lists ------------------------------------------------------------------------------------------------------
+# ---- lists ---------------------------------------------------------------------------------------
 
 
 def test_sizes_spread_out_or_in_a_sequence():
-    for shape in (torch.zeros(2, 3), torch.zeros((2, 3)), torch.zeros([2, 3]), torch.zeros(torch.Size([2, 3]))):
+    for shape in (
+        torch.zeros(2, 3),
+        torch.zeros((2, 3)),
+        torch.zeros([2, 3]),
+        torch.zeros(torch.Size([2, 3])),
+    ):
         assert shape.shape == (2, 3)
     assert torch.zeros(torch.tensor(2), 3).shape == (2, 3)
     assert torch.zeros(size=(2,)).shape == (2,)
@@ -133,13 +160,16 @@ def test_single_int_for_a_sized_list(t):
 
 
 def test_list_of_tensors_names_the_element(t):
-    assert message_of(TypeError, torch.cat, [t, 1]) == "expected Tensor as element 1 in argument 0, but got int"
+    assert (
+        message_of(TypeError, torch.cat, [t, 1])
+        == "expected Tensor as element 1 in argument 0, but got int"
+    )
     assert message_of(TypeError, torch.cat, t).startswith(
         "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
     )
 
 
-# ---- options ----------------------------------------------------------------------------------------------------
+# ---- options -------------------------------------------------------------------------------------
 
 
 def test_dtype_may_be_a_python_type():
@@ -167,7 +197,7 @@ def test_out_none_means_no_out(t):
     assert torch.exp(t, out=out) is out
 
 
-# ---- errors of the operator -----------------------------------------------------------------------------------
+# ---- errors of the operator ----------------------------------------------------------------------
 
 
 def test_operator_error_names_the_call(t):

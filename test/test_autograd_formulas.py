@@ -34,7 +34,7 @@ def values(shape, low, high, dtype):
 def combine(results, weights):
     """A real number that depends on every result."""
     total = 0.0
-    for r, w in zip(results, weights):
+    for r, w in zip(results, weights, strict=True):
         product = r * w
         total = total + (torch.real(product) if product.is_complex() else product).sum()
     return total
@@ -453,10 +453,10 @@ class FormulaTest(unittest.TestCase):
         """The tangent of the number is the product of its gradient with the tangents."""
         with forward_ad.dual_level():
             tangents = [random_like(x).to(x.dtype) for x in inputs]
-            duals = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents)]
+            duals = [forward_ad.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)]
             tangent = forward_ad.unpack_dual(first(*duals)).tangent
         expected = 0.0
-        for grad, t in zip(grads, tangents):
+        for grad, t in zip(grads, tangents, strict=True):
             if grad is not None:
                 product = (grad.conj() if grad.is_complex() else grad) * t
                 expected += (torch.real(product) if product.is_complex() else product).sum().item()

@@ -1,4 +1,5 @@
-"""The dispatcher from Python: keys, guards, operators as objects, __torch_dispatch__ and its modes."""
+"""The dispatcher from Python: keys, guards, operators as objects, __torch_dispatch__ and its
+modes."""
 
 import pytest
 
@@ -20,7 +21,7 @@ class Trace(TorchDispatchMode):
         return [call[0] for call in self.calls]
 
 
-# ---- keys and guards ----------------------------------------------------------------------------------------------
+# ---- keys and guards -----------------------------------------------------------------------------
 
 
 def test_keys_and_sets():
@@ -52,7 +53,7 @@ def test_keys_of_a_tensor():
     assert torch._C._dispatch_keys(torch.ones(2, device="meta")).has("Meta")
 
 
-# ---- operators ----------------------------------------------------------------------------------------------------
+# ---- operators -----------------------------------------------------------------------------------
 
 
 def test_operator_is_called_by_schema():
@@ -69,7 +70,11 @@ def test_operator_is_called_by_schema():
 @pytest.mark.parametrize(
     ("args", "kwargs", "phrase"),
     [
-        (("a",), {}, "Expected a value of type 'Tensor' for argument 'self' but instead found type 'str'"),
+        (
+            ("a",),
+            {},
+            "Expected a value of type 'Tensor' for argument 'self' but instead found type 'str'",
+        ),
         ((), {}, "is missing value for argument 'self'"),
         ((1, 2, 3), {}, "takes 2 positional argument"),
         ((1, 2), {"foo": 1}, "Unknown keyword argument 'foo'"),
@@ -95,7 +100,12 @@ def test_schema_can_be_read():
     assert str(schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
     assert schema.name == "aten::add" and schema.overload_name == "Tensor" and not schema.is_mutable
     alpha = schema.arguments[2]
-    assert alpha.name == "alpha" and alpha.kwarg_only and alpha.has_default_value() and alpha.default_value == 1
+    assert (
+        alpha.name == "alpha"
+        and alpha.kwarg_only
+        and alpha.has_default_value()
+        and alpha.default_value == 1
+    )
     assert str(schema.arguments[0].type) == "Tensor" and schema.arguments[0].alias_info is None
     in_place = torch.ops.aten.add_.Tensor._schema
     assert in_place.is_mutable and in_place.arguments[0].alias_info.is_write
@@ -120,7 +130,7 @@ def test_redispatch_to_a_backend():
         op.redispatch_boxed()
 
 
-# ---- modes --------------------------------------------------------------------------------------------------------
+# ---- modes ---------------------------------------------------------------------------------------
 
 
 def test_mode_sees_operators():
@@ -175,7 +185,7 @@ def test_disable_torch_dispatch_guard():
     assert mode.calls == []
 
 
-# ---- subclasses ---------------------------------------------------------------------------------------------------
+# ---- subclasses ----------------------------------------------------------------------------------
 
 
 class Wrapper(torch.Tensor):
@@ -185,7 +195,9 @@ class Wrapper(torch.Tensor):
 
     @staticmethod
     def __new__(cls, elem):
-        made = torch.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype, device=elem.device)
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, elem.shape, dtype=elem.dtype, device=elem.device
+        )
         made.elem = elem
         return made
 
@@ -235,7 +247,7 @@ def test_all_handlers_refusing_is_a_type_error():
             return NotImplemented
 
     w = torch.Tensor._make_wrapper_subclass(Refuses, (2,))
-    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.ops.aten.exp'"):
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.exp'"):
         torch.exp(w)
 
 

@@ -115,7 +115,9 @@ def test_copy_broadcasts_and_converts():
     x = torch.zeros(3, 4, dtype=torch.int32)
     assert x.copy_(torch.tensor([1.7, 2.2, 3.9, -4.5])) is x
     assert x[2].tolist() == [1, 2, 3, -4]
-    with pytest.raises(RuntimeError, match=r"doesn't match the broadcast shape|must match the size"):
+    with pytest.raises(
+        RuntimeError, match=r"doesn't match the broadcast shape|must match the size"
+    ):
         x.copy_(torch.ones(5))
 
 

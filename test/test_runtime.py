@@ -1,4 +1,5 @@
-"""State of the process and the thread: grad and inference mode, defaults, threads, warnings, signals, the GIL."""
+"""State of the process and the thread: grad and inference mode, defaults, threads, warnings,
+signals, the GIL."""
 
 import signal
 import threading
@@ -28,7 +29,7 @@ def test_inference_mode_makes_inference_tensors():
             assert torch.is_grad_enabled() and not torch.ones(2).is_inference()
     assert t.is_inference() and not torch.is_inference_mode_enabled()
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
-        t._version
+        _ = t._version
     with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode is not allowed"):
         t.requires_grad = True
 
@@ -38,7 +39,9 @@ def test_default_dtype():
     try:
         torch.set_default_dtype(torch.float64)
         assert torch.zeros(1).dtype is torch.float64
-        with pytest.raises(TypeError, match="only floating-point types are supported as the default type"):
+        with pytest.raises(
+            TypeError, match="only floating-point types are supported as the default type"
+        ):
             torch.set_default_dtype(torch.int64)
     finally:
         torch.set_default_dtype(before)

@@ -1,4 +1,5 @@
-"""The tensor object: identity, lifetime, attributes, subclasses, operators of Python, and the small types."""
+"""The tensor object: identity, lifetime, attributes, subclasses, operators of Python, and the small
+types."""
 
 import copy
 import gc
@@ -9,8 +10,7 @@ import pytest
 
 import torch
 
-
-# ---- identity and lifetime --------------------------------------------------------------------------------------
+# ---- identity and lifetime -----------------------------------------------------------------------
 
 
 def test_in_place_result_is_the_same_object():
@@ -97,7 +97,7 @@ def test_many_objects_come_and_go():
     assert [x.item() for x in again[:3]] == [1.0, 2.0, 3.0]
 
 
-# ---- attributes ---------------------------------------------------------------------------------------------------
+# ---- attributes ----------------------------------------------------------------------------------
 
 
 def test_geometry_attributes():
@@ -108,7 +108,10 @@ def test_geometry_attributes():
     assert t.dim() == t.ndim == t.ndimension() == 2
     assert t.numel() == t.nelement() == 6 and t.itemsize == t.element_size() == 4 and t.nbytes == 24
     assert t.storage_offset() == 0 and t.is_contiguous() and not t.t().is_contiguous()
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 5\)"):
+    with pytest.raises(
+        IndexError,
+        match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 5\)",
+    ):
         t.size(5)
 
 
@@ -117,7 +120,7 @@ def test_transposes():
     assert t.mT.shape == (2, 4, 3)
     assert t[0].T.shape == (4, 3) and t[0].H.shape == (4, 3)
     with pytest.raises(RuntimeError, match="only supported on matrices"):
-        t.H
+        _ = t.H
     assert torch.tensor(1.0).T.shape == ()
 
 
@@ -126,7 +129,9 @@ def test_requires_grad_flag():
     assert not t.requires_grad and t.is_leaf and t.grad is None and t.grad_fn is None
     t.requires_grad = True
     assert t.requires_grad and t.requires_grad_(False) is t and not t.requires_grad
-    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"):
+    with pytest.raises(
+        RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"
+    ):
         torch.ones(2, dtype=torch.int64).requires_grad = True
     with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
         t.requires_grad = 1
@@ -162,7 +167,7 @@ def test_version_counts_writes_through_views():
     assert t._version > before
 
 
-# ---- numbers --------------------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 def test_arithmetic_operators_with_numbers_on_both_sides():
@@ -170,8 +175,12 @@ def test_arithmetic_operators_with_numbers_on_both_sides():
     assert (t + 1).tolist() == (1 + t).tolist() == [2, 3, 5]
     assert (t - 1).tolist() == [0, 1, 3] and (1 - t).tolist() == [0, -1, -3]
     assert (t * 2).tolist() == (2 * t).tolist() == [2, 4, 8]
-    assert (-t).tolist() == [-1, -2, -4] and abs(-t).tolist() == [1, 2, 4] and (+t).tolist() == [1, 2, 4]
-    assert (t < 2).tolist() == [True, False, False] and (2 < t).tolist() == [False, False, True]
+    assert (
+        (-t).tolist() == [-1, -2, -4]
+        and abs(-t).tolist() == [1, 2, 4]
+        and (+t).tolist() == [1, 2, 4]
+    )
+    assert (t < 2).tolist() == [True, False, False] and (t > 2).tolist() == [False, False, True]
     assert (t == t).tolist() == [True] * 3 and (t != 1).tolist() == [False, True, True]
 
 
@@ -179,9 +188,17 @@ def test_integer_operators():
     t = torch.tensor([1, 2, 4])
     assert (t & 6).tolist() == (6 & t).tolist() == [0, 2, 4]
     assert (t | 1).tolist() == [1, 3, 5] and (t ^ 1).tolist() == [0, 3, 5]
-    assert (t << 1).tolist() == [2, 4, 8] and (1 << t).tolist() == [2, 4, 16] and (t >> 1).tolist() == [0, 1, 2]
+    assert (
+        (t << 1).tolist() == [2, 4, 8]
+        and (1 << t).tolist() == [2, 4, 16]
+        and (t >> 1).tolist() == [0, 1, 2]
+    )
     assert (~t).tolist() == [-2, -3, -5]
-    assert (t // 2).tolist() == [0, 1, 2] and (t % 3).tolist() == [1, 2, 1] and (7 // t).tolist() == [7, 3, 1]
+    assert (
+        (t // 2).tolist() == [0, 1, 2]
+        and (t % 3).tolist() == [1, 2, 1]
+        and (7 // t).tolist() == [7, 3, 1]
+    )
 
 
 def test_foreign_operands_are_left_to_python():
@@ -194,30 +211,44 @@ def test_foreign_operands_are_left_to_python():
     assert t + Other() == "mine"
     assert t.__add__("a") is NotImplemented
     assert (t == "a") is False and (t != None) is True  # noqa: E711
-    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Tensor' and 'str'"):
+    with pytest.raises(
+        TypeError, match=r"unsupported operand type\(s\) for \+: 'Tensor' and 'str'"
+    ):
         t + "a"
     with pytest.raises(TypeError, match="'<' not supported"):
-        t < "a"
+        _ = t < "a"
     with pytest.raises(TypeError):
         t @ 3
     with pytest.raises(TypeError, match="only implemented on integer and Boolean-type tensors"):
-        ~t
+        _ = ~t
 
 
 def test_conversion_to_python_numbers():
-    assert int(torch.tensor(3.7)) == 3 and float(torch.tensor(2)) == 2.0 and complex(torch.tensor(2)) == 2
+    assert (
+        int(torch.tensor(3.7)) == 3
+        and float(torch.tensor(2)) == 2.0
+        and complex(torch.tensor(2)) == 2
+    )
     assert bool(torch.tensor(0)) is False and bool(torch.tensor([1])) is True
     assert [10, 20][torch.tensor(1)] == 20
     assert torch.tensor(2**63 - 1).item() == 2**63 - 1 and torch.tensor(True).item() is True
-    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+    with pytest.raises(
+        RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"
+    ):
         bool(torch.ones(2))
     with pytest.raises(RuntimeError, match="Boolean value of Tensor with no values is ambiguous"):
         bool(torch.ones(0))
-    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+    with pytest.raises(
+        ValueError, match="only one element tensors can be converted to Python scalars"
+    ):
         int(torch.ones(2))
-    with pytest.raises(RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"):
+    with pytest.raises(
+        RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"
+    ):
         torch.ones(2).item()
-    with pytest.raises(TypeError, match="only integer tensors of a single element can be converted to an index"):
+    with pytest.raises(
+        TypeError, match="only integer tensors of a single element can be converted to an index"
+    ):
         [1][torch.tensor(1.0)]
     with pytest.raises(OverflowError):
         int(torch.tensor(float("inf")))
@@ -232,7 +263,7 @@ def test_tolist_of_all_ranks():
         len(torch.tensor(1))
 
 
-# ---- conversions ----------------------------------------------------------------------------------------------
+# ---- conversions ---------------------------------------------------------------------------------
 
 
 def test_to_returns_itself_when_nothing_changes():
@@ -249,7 +280,11 @@ def test_to_forms():
     assert t.to(torch.ones(1, dtype=torch.float64)).dtype is torch.float64
     assert t.to(device="cpu", dtype=torch.int16).dtype is torch.int16
     assert t.to("meta").device.type == "meta"
-    assert t.long().dtype is torch.int64 and t.bool().dtype is torch.bool and t.cfloat().dtype is torch.complex64
+    assert (
+        t.long().dtype is torch.int64
+        and t.bool().dtype is torch.bool
+        and t.cfloat().dtype is torch.complex64
+    )
     with pytest.raises(TypeError, match="to\\(\\) received an invalid combination of arguments"):
         t.to(torch.int32, "cpu")
 
@@ -257,12 +292,14 @@ def test_to_forms():
 def test_type_names():
     t = torch.ones(2)
     assert t.type() == "torch.FloatTensor"
-    assert t.type("torch.IntTensor").dtype is torch.int32 and t.type(torch.int64).dtype is torch.int64
+    assert (
+        t.type("torch.IntTensor").dtype is torch.int32 and t.type(torch.int64).dtype is torch.int64
+    )
     with pytest.raises(ValueError, match="invalid type: 'foo'"):
         t.type("foo")
 
 
-# ---- subclasses -----------------------------------------------------------------------------------------------
+# ---- subclasses ----------------------------------------------------------------------------------
 
 
 def test_make_subclass_shares_memory():
@@ -288,26 +325,40 @@ def test_base_class_cannot_be_constructed():
         object.__new__(torch.Tensor)
 
 
-# ---- small types ------------------------------------------------------------------------------------------------
+# ---- small types ---------------------------------------------------------------------------------
 
 
 def test_dtype_objects():
     assert repr(torch.float32) == "torch.float32" and torch.float is torch.float32
-    assert torch.float32.itemsize == 4 and torch.float32.is_floating_point and not torch.int8.is_complex
-    assert torch.float32.to_complex() is torch.complex64 and torch.complex64.to_real() is torch.float32
+    assert (
+        torch.float32.itemsize == 4
+        and torch.float32.is_floating_point
+        and not torch.int8.is_complex
+    )
+    assert (
+        torch.float32.to_complex() is torch.complex64 and torch.complex64.to_real() is torch.float32
+    )
     assert not torch.uint8.is_signed
     with pytest.raises(TypeError):
         torch.dtype()
 
 
 def test_device_objects():
-    assert repr(torch.device("cuda:1")) == "device(type='cuda', index=1)" and str(torch.device("cuda", 1)) == "cuda:1"
+    assert (
+        repr(torch.device("cuda:1")) == "device(type='cuda', index=1)"
+        and str(torch.device("cuda", 1)) == "cuda:1"
+    )
     assert torch.device("cpu").index is None and torch.device("cpu") != torch.device("cpu:0")
-    assert hash(torch.device("cpu")) == hash(torch.device("cpu")) and torch.device(torch.device("cpu")).type == "cpu"
+    assert (
+        hash(torch.device("cpu")) == hash(torch.device("cpu"))
+        and torch.device(torch.device("cpu")).type == "cpu"
+    )
     for bad in ("foo", "", "cuda:", "cuda:-1", "cuda:01", "cuda:x"):
         with pytest.raises(RuntimeError):
             torch.device(bad)
-    with pytest.raises(RuntimeError, match="must not include an index because index was passed explicitly"):
+    with pytest.raises(
+        RuntimeError, match="must not include an index because index was passed explicitly"
+    ):
         torch.device("cuda:0", 1)
     with pytest.raises(TypeError):
         torch.device(1.0)
@@ -315,11 +366,18 @@ def test_device_objects():
 
 def test_size_stays_size():
     s = torch.Size([1, 2])
-    assert repr(s) == "torch.Size([1, 2])" and s == (1, 2) and hash(s) == hash((1, 2)) and s.numel() == 2
+    assert (
+        repr(s) == "torch.Size([1, 2])"
+        and s == (1, 2)
+        and hash(s) == hash((1, 2))
+        and s.numel() == 2
+    )
     for kept in (s[:1], s + (3,), (3,) + s, s * 2, 2 * s):
         assert type(kept) is torch.Size
     assert torch.Size([torch.tensor(3)]) == (3,)
-    with pytest.raises(TypeError, match=r"torch.Size\(\) takes an iterable of 'int' \(item 0 is 'float'\)"):
+    with pytest.raises(
+        TypeError, match=r"torch.Size\(\) takes an iterable of 'int' \(item 0 is 'float'\)"
+    ):
         torch.Size([1.0])
     with pytest.raises(TypeError):
         s + [3]
@@ -329,7 +387,9 @@ def test_finfo_and_iinfo():
     info = torch.finfo(torch.float32)
     assert info.eps == 2**-23 and info.tiny == info.smallest_normal == 2**-126 and info.bits == 32
     assert info.max == torch.finfo().max and info.dtype == "float32" and info.resolution == 1e-6
-    assert torch.finfo(torch.float16).max == 65504 and torch.finfo(torch.complex64) == torch.finfo(torch.float32)
+    assert torch.finfo(torch.float16).max == 65504 and torch.finfo(torch.complex64) == torch.finfo(
+        torch.float32
+    )
     assert torch.iinfo(torch.int8).min == -128 and torch.iinfo(torch.uint64).max == 2**64 - 1
     with pytest.raises(TypeError):
         torch.finfo(torch.int32)
@@ -339,7 +399,14 @@ def test_finfo_and_iinfo():
 
 @pytest.mark.parametrize(
     "value",
-    [torch.float32, torch.strided, torch.channels_last, torch.device("cuda:1"), torch.Size([1, 2]), torch.finfo()],
+    [
+        torch.float32,
+        torch.strided,
+        torch.channels_last,
+        torch.device("cuda:1"),
+        torch.Size([1, 2]),
+        torch.finfo(),
+    ],
     ids=str,
 )
 def test_small_types_pickle_and_copy(value):
@@ -354,7 +421,10 @@ def test_generator_state_round_trip():
     state = g.get_state()
     assert state.dtype is torch.uint8 and state.shape == (5056,)
     other = torch.Generator().set_state(state)
-    assert other.get_state().tolist() == state.tolist() and other.clone_state().get_state().tolist() == state.tolist()
+    assert (
+        other.get_state().tolist() == state.tolist()
+        and other.clone_state().get_state().tolist() == state.tolist()
+    )
     with pytest.raises(TypeError):
         g.set_state(torch.zeros(3))
     with pytest.raises(RuntimeError):

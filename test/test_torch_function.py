@@ -1,4 +1,5 @@
-"""__torch_function__: overriding by subclasses, by unrelated classes, by modes, and the switches."""
+"""__torch_function__: overriding by subclasses, by unrelated classes, by modes, and the
+switches."""
 
 import threading
 
@@ -39,7 +40,7 @@ class Recording(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-# ---- tensor-likes -------------------------------------------------------------------------------------------------
+# ---- tensor-likes --------------------------------------------------------------------------------
 
 
 def test_function_receives_public_callable_types_and_arguments():
@@ -75,7 +76,7 @@ def test_not_implemented_by_all_is_a_type_error():
         def __torch_function__(cls, *args, **kwargs):
             return NotImplemented
 
-    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.add'"):
         torch.add(Refuses(), torch.ones(2))
     with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+"):
         torch.ones(2) + Refuses()
@@ -91,7 +92,7 @@ def test_errors_in_handlers_pass_through():
         torch.exp(Fails())
 
 
-# ---- subclasses ---------------------------------------------------------------------------------------------------
+# ---- subclasses ----------------------------------------------------------------------------------
 
 
 class Logged(torch.Tensor):
@@ -171,7 +172,7 @@ def test_parameter_is_plain():
     assert type(p.detach() + 1) is torch.Tensor
 
 
-# ---- modes --------------------------------------------------------------------------------------------------------
+# ---- modes ---------------------------------------------------------------------------------------
 
 
 def test_mode_sees_functions_methods_and_factories():
@@ -229,7 +230,7 @@ def test_popping_an_empty_stack_raises():
         torch._C._get_function_stack_at(0)
 
 
-# ---- switches -----------------------------------------------------------------------------------------------------
+# ---- switches ------------------------------------------------------------------------------------
 
 
 def test_disabling_subclasses_leaves_modes(logged):
@@ -249,7 +250,9 @@ def test_state_is_restored():
     state = torch._C._get_torch_function_state()
     assert state == torch._C._TorchFunctionState.ENABLED
     with torch._C.DisableTorchFunctionSubclass():
-        assert torch._C._get_torch_function_state() == torch._C._TorchFunctionState.SUBCLASSES_DISABLED
+        assert (
+            torch._C._get_torch_function_state() == torch._C._TorchFunctionState.SUBCLASSES_DISABLED
+        )
         assert not torch._C._is_torch_function_enabled()
     assert torch._C._is_torch_function_enabled()
     with pytest.raises(ValueError):

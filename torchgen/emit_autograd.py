@@ -148,9 +148,8 @@ def _formula_block(d: Derivative, formula: Formula, layout: _Layout) -> str:
     else:
         flags = ", ".join(layout.wanted(a) for a in formula.inputs)
         count = len(formula.inputs)
-        lines.append(
-            f"    [[maybe_unused]] const ::std::array<bool, {count}> grad_input_mask{{{{{flags}}}}};\n"
-        )
+        mask = f"const ::std::array<bool, {count}> grad_input_mask{{{{{flags}}}}}"
+        lines.append(f"    [[maybe_unused]] {mask};\n")
         lines.append(f"    auto parts = {formula.text};\n")
         for i, arg in enumerate(formula.inputs):
             place = layout.at[arg.name]

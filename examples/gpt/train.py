@@ -178,7 +178,7 @@ def parse(arguments):
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.05)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=None, help="default: all that there are")
     parser.add_argument("--sample", type=int, default=400, help="characters to write at the end")

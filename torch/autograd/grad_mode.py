@@ -4,7 +4,6 @@ Entering and leaving are in C++ (torch/csrc/python/autograd_modes.cpp); decorati
 """
 
 import functools
-import inspect
 
 from torch import _C
 
@@ -25,11 +24,11 @@ class _Decorator:
         return type(self)()
 
     def __call__(self, func):
-        if inspect.isclass(func):
+        if isinstance(func, type):
             func.__init__ = self(func.__init__)
             return func
         clone = self.clone
-        if inspect.isgeneratorfunction(func):
+        if _is_generator_function(func):
             return _generator(clone, func)
 
         @functools.wraps(func)
@@ -38,6 +37,14 @@ class _Decorator:
                 return func(*args, **kwargs)
 
         return wrapper
+
+
+def _is_generator_function(func):
+    # As inspect.isgeneratorfunction, whose module is slow to load.
+    while isinstance(func, functools.partial):
+        func = func.func
+    code = getattr(func, "__code__", None)
+    return code is not None and bool(code.co_flags & 0x20)
 
 
 def _generator(clone, func):

@@ -197,9 +197,7 @@ def _lp_pool(dims, mean, input, norm_type, kernel_size, stride, ceil_mode):
     if not isinstance(kernel_size, int):
         for size in kernel_size:
             count *= size
-    powers = mean(
-        input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode
-    )
+    powers = mean(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
     return (torch.sign(powers) * torch.relu(torch.abs(powers))).mul(count).pow(1.0 / norm_type)
 
 

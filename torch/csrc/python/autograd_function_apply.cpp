@@ -2,9 +2,9 @@
 // outputs results of one node whose edges lead to the tensor inputs.
 #include <torch/csrc/python/autograd_function_context.h>
 
-#include <ATen/ops/alias.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/forward_mode.h>
 
 #include <torch/csrc/python/torch_function.h>
@@ -137,32 +137,8 @@ Tensor without_history(const Application& call, const Tensor& t) {
 }
 
 Tensor with_history(const Application& call, const Tensor& t) {
-  const bool dirty = listed(call.context->dirty_tensors, t);
-  const bool input = call.is_input(t);
-  TORCH_CHECK(!dirty || input,
-              "Some elements marked as dirty during the forward method were not returned as "
-              "output. The inputs that are modified inplace must all be outputs of the "
-              "Function.");
-  if (dirty) {
-    autograd::rebase_history(t, call.node);
-    return t;
-  }
-  if (input) {
-    // The input itself must keep its history: the output is a view of it.
-    Tensor view;
-    {
-      GradModeGuard off(false);
-      view = at::alias(t);
-    }
-    view.unsafeGetTensorImpl()->view_origin = c10::TensorImpl::ViewOrigin::Custom;
-    autograd::set_history(view, call.node);
-    return view;
-  }
-  if (t.is_view()) {
-    t.unsafeGetTensorImpl()->view_origin = c10::TensorImpl::ViewOrigin::Custom;
-  }
-  autograd::set_history(t, call.node);
-  return t;
+  return autograd::record_custom_output(t, call.is_input(t), listed(call.context->dirty_tensors, t),
+                                        call.node);
 }
 
 PyRef wrap_outputs(Application& call, PyObject* outputs) {

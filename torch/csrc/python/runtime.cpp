@@ -27,6 +27,8 @@ void leave_blocking(void* state) {
 // Signal handlers run in the main thread only; others see "no signal".
 bool interrupted() {
   if (!Py_IsInitialized()) return false;
+  // A long backward pass keeps the GIL between large operators: others get their turn here.
+  if (PyGILState_Check()) NoGil others;
   WithGil gil;
   return PyErr_CheckSignals() < 0;
 }

@@ -169,9 +169,7 @@ class _LPPoolNd(Module):
 
     def forward(self, input):
         function = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self._dims - 1]
-        return function(
-            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
+        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self):
         return (
