@@ -3,7 +3,6 @@ library usable, a forked child can compute, and the pool is no larger than the c
 run on."""
 
 import os
-import signal
 import subprocess
 import sys
 import time

@@ -20,4 +20,4 @@ void set_default_dtype(ScalarType dtype) {
   default_dtype.store(dtype);
 }
 
-}  // namespace c10
+} // namespace c10

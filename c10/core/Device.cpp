@@ -4,13 +4,14 @@
 namespace c10 {
 namespace {
 const char* const kNames[kNumDeviceTypes] = {
-    "cpu",  "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan",
-    "metal", "xpu", "mps", "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone"};
+    "cpu",  "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
+    "fpga", "maia", "xla",    "vulkan", "metal",  "xpu",   "mps",
+    "meta", "hpu",  "ve",     "lazy",   "ipu",    "mtia",  "privateuseone"};
 std::string& privateuse1_name() {
   static std::string name = "privateuseone";
   return name;
 }
-}  // namespace
+} // namespace
 
 const char* device_type_name(DeviceType type) {
   if (type == DeviceType::PrivateUse1) return privateuse1_name().c_str();
@@ -59,4 +60,4 @@ std::string Device::str() const {
   return out;
 }
 
-}  // namespace c10
+} // namespace c10

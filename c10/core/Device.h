@@ -59,12 +59,14 @@ struct C10_API Device {
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
   constexpr bool is_meta() const { return type_ == DeviceType::Meta; }
-  constexpr bool operator==(const Device& o) const { return type_ == o.type_ && index_ == o.index_; }
+  constexpr bool operator==(const Device& o) const {
+    return type_ == o.type_ && index_ == o.index_;
+  }
   constexpr bool operator!=(const Device& o) const { return !(*this == o); }
-  std::string str() const;  // "cpu", "cuda:1"
+  std::string str() const; // "cpu", "cuda:1"
 };
 
 inline void append(std::string& out, const Device& device) { out += device.str(); }
 inline void append(std::string& out, DeviceType type) { out += device_type_name(type); }
 
-}  // namespace c10
+} // namespace c10

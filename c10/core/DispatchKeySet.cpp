@@ -6,15 +6,14 @@ namespace c10 {
 thread_local LocalDispatchKeySet tls_dispatch_keys;
 
 namespace {
-const char* const kKeyNames[] = {
-    "Undefined",
+const char* const kKeyNames[] = {"Undefined",
 #define X(name) #name,
-    CRESSET_FORALL_DISPATCH_KEYS(X) "EndOfRuntimeKeys",
-    CRESSET_FORALL_ALIAS_KEYS(X)
+                                 CRESSET_FORALL_DISPATCH_KEYS(X) "EndOfRuntimeKeys",
+                                 CRESSET_FORALL_ALIAS_KEYS(X)
 #undef X
 };
 constexpr int kNumKeyNames = sizeof(kKeyNames) / sizeof(kKeyNames[0]);
-}  // namespace
+} // namespace
 
 const char* toString(DispatchKey key) {
   const int index = static_cast<int>(key);
@@ -32,30 +31,43 @@ DispatchKey parseDispatchKey(std::string_view name) {
 
 DispatchKey backend_key(DeviceType type) {
   switch (type) {
-    case DeviceType::CPU: return DispatchKey::CPU;
-    case DeviceType::CUDA: return DispatchKey::CUDA;
-    case DeviceType::Meta: return DispatchKey::Meta;
-    case DeviceType::PrivateUse1: return DispatchKey::PrivateUse1;
-    default: return DispatchKey::Undefined;
+  case DeviceType::CPU:
+    return DispatchKey::CPU;
+  case DeviceType::CUDA:
+    return DispatchKey::CUDA;
+  case DeviceType::Meta:
+    return DispatchKey::Meta;
+  case DeviceType::PrivateUse1:
+    return DispatchKey::PrivateUse1;
+  default:
+    return DispatchKey::Undefined;
   }
 }
 
 DispatchKey autograd_key(DeviceType type) {
   switch (type) {
-    case DeviceType::CPU: return DispatchKey::AutogradCPU;
-    case DeviceType::CUDA: return DispatchKey::AutogradCUDA;
-    case DeviceType::Meta: return DispatchKey::AutogradMeta;
-    case DeviceType::PrivateUse1: return DispatchKey::AutogradPrivateUse1;
-    default: return DispatchKey::AutogradOther;
+  case DeviceType::CPU:
+    return DispatchKey::AutogradCPU;
+  case DeviceType::CUDA:
+    return DispatchKey::AutogradCUDA;
+  case DeviceType::Meta:
+    return DispatchKey::AutogradMeta;
+  case DeviceType::PrivateUse1:
+    return DispatchKey::AutogradPrivateUse1;
+  default:
+    return DispatchKey::AutogradOther;
   }
 }
 
 DispatchKey autocast_key(DeviceType type) {
   switch (type) {
-    case DeviceType::CUDA: return DispatchKey::AutocastCUDA;
-    case DeviceType::PrivateUse1: return DispatchKey::AutocastPrivateUse1;
-    default: return DispatchKey::AutocastCPU;
+  case DeviceType::CUDA:
+    return DispatchKey::AutocastCUDA;
+  case DeviceType::PrivateUse1:
+    return DispatchKey::AutocastPrivateUse1;
+  default:
+    return DispatchKey::AutocastCPU;
   }
 }
 
-}  // namespace c10
+} // namespace c10

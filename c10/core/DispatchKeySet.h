@@ -2,10 +2,10 @@
 // flat 64-bit set makes the choice of a kernel an or, a mask, a count of leading zeros and a load.
 //
 // Note [Autograd key only where gradients flow]
-// A tensor carries its Autograd key only while it requires grad (or carries a tangent), so that plain
-// tensors never enter an autograd kernel that would do nothing. Operators for which a user registered
-// an Autograd kernel ask for the key themselves (OperatorEntry::always_keys), because such a kernel
-// may be the only implementation.
+// A tensor carries its Autograd key only while it requires grad (or carries a tangent), so that
+// plain tensors never enter an autograd kernel that would do nothing. Operators for which a user
+// registered an Autograd kernel ask for the key themselves (OperatorEntry::always_keys), because
+// such a kernel may be the only implementation.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,6 +15,7 @@
 namespace c10 {
 
 // In the order of dispatch, lowest first. X(name)
+// clang-format off
 #define CRESSET_FORALL_DISPATCH_KEYS(X)                                                            \
   X(CPU) X(CUDA) X(Meta) X(PrivateUse1)                                                            \
   X(QuantizedCPU) X(QuantizedCUDA)                                                                 \
@@ -29,11 +30,14 @@ namespace c10 {
   X(FuncTorchBatched) X(BatchedNestedTensor) X(FuncTorchVmapMode) X(Batched) X(VmapMode)           \
   X(FuncTorchGradWrapper) X(DeferredInit) X(PythonTLSSnapshot) X(FuncTorchDynamicLayerFrontMode)   \
   X(TESTING_ONLY_GenericWrapper) X(TESTING_ONLY_GenericMode) X(PreDispatch) X(PythonDispatcher)
+// clang-format on
 // Names that stand for several keys in a registration.
+// clang-format off
 #define CRESSET_FORALL_ALIAS_KEYS(X)                                                               \
   X(Autograd) X(CompositeImplicitAutograd) X(CompositeImplicitAutogradNestedTensor)                \
   X(CompositeExplicitAutograd) X(CompositeExplicitAutogradNonFunctional)                           \
   X(FuncTorchBatchedDecomposition)
+// clang-format on
 
 enum class DispatchKey : uint8_t {
   Undefined = 0,
@@ -46,7 +50,7 @@ constexpr int kNumRuntimeKeys = static_cast<int>(DispatchKey::EndOfRuntimeKeys);
 static_assert(kNumRuntimeKeys <= 64, "a DispatchKeySet has 64 bits");
 
 C10_API const char* toString(DispatchKey key);
-C10_API DispatchKey parseDispatchKey(std::string_view name);  // ValueError when unknown
+C10_API DispatchKey parseDispatchKey(std::string_view name); // ValueError when unknown
 inline void append(std::string& out, DispatchKey key) { out += toString(key); }
 constexpr bool isAliasDispatchKey(DispatchKey key) { return key > DispatchKey::EndOfRuntimeKeys; }
 
@@ -80,9 +84,7 @@ class DispatchKeySet {
   constexpr bool operator!=(DispatchKeySet o) const { return bits_ != o.bits_; }
   constexpr DispatchKeySet add(DispatchKey key) const { return *this | DispatchKeySet(key); }
   constexpr DispatchKeySet remove(DispatchKey key) const { return *this - DispatchKeySet(key); }
-  DispatchKey highest() const {
-    return static_cast<DispatchKey>(63 - __builtin_clzll(bits_ | 1));
-  }
+  DispatchKey highest() const { return static_cast<DispatchKey>(63 - __builtin_clzll(bits_ | 1)); }
   int highest_index() const { return 63 - __builtin_clzll(bits_ | 1); }
 
  private:
@@ -96,13 +98,22 @@ constexpr DispatchKeySet kAutogradKeys{
     DispatchKey::AutogradPrivateUse1};
 constexpr DispatchKeySet kAutocastKeys{DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA,
                                        DispatchKey::AutocastPrivateUse1};
-constexpr DispatchKeySet kBackendKeys{
-    DispatchKey::CPU,          DispatchKey::CUDA,         DispatchKey::Meta,
-    DispatchKey::PrivateUse1,  DispatchKey::QuantizedCPU, DispatchKey::QuantizedCUDA,
-    DispatchKey::SparseCPU,    DispatchKey::SparseCUDA,   DispatchKey::SparseMeta,
-    DispatchKey::SparsePrivateUse1, DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrCUDA,
-    DispatchKey::SparseCsrMeta, DispatchKey::NestedTensorCPU, DispatchKey::NestedTensorCUDA,
-    DispatchKey::NestedTensorMeta};
+constexpr DispatchKeySet kBackendKeys{DispatchKey::CPU,
+                                      DispatchKey::CUDA,
+                                      DispatchKey::Meta,
+                                      DispatchKey::PrivateUse1,
+                                      DispatchKey::QuantizedCPU,
+                                      DispatchKey::QuantizedCUDA,
+                                      DispatchKey::SparseCPU,
+                                      DispatchKey::SparseCUDA,
+                                      DispatchKey::SparseMeta,
+                                      DispatchKey::SparsePrivateUse1,
+                                      DispatchKey::SparseCsrCPU,
+                                      DispatchKey::SparseCsrCUDA,
+                                      DispatchKey::SparseCsrMeta,
+                                      DispatchKey::NestedTensorCPU,
+                                      DispatchKey::NestedTensorCUDA,
+                                      DispatchKey::NestedTensorMeta};
 
 // The dense backend key of a device; Undefined for kinds without a backend here.
 C10_API DispatchKey backend_key(DeviceType type);
@@ -122,7 +133,8 @@ class ExcludeDispatchKeyGuard {
   explicit ExcludeDispatchKeyGuard(DispatchKeySet keys) : saved_(tls_dispatch_keys.excluded) {
     tls_dispatch_keys.excluded |= keys.raw();
   }
-  explicit ExcludeDispatchKeyGuard(DispatchKey key) : ExcludeDispatchKeyGuard(DispatchKeySet(key)) {}
+  explicit ExcludeDispatchKeyGuard(DispatchKey key)
+      : ExcludeDispatchKeyGuard(DispatchKeySet(key)) {}
   ~ExcludeDispatchKeyGuard() { tls_dispatch_keys.excluded = saved_; }
   ExcludeDispatchKeyGuard(const ExcludeDispatchKeyGuard&) = delete;
   ExcludeDispatchKeyGuard& operator=(const ExcludeDispatchKeyGuard&) = delete;
@@ -135,7 +147,8 @@ class IncludeDispatchKeyGuard {
   explicit IncludeDispatchKeyGuard(DispatchKeySet keys) : saved_(tls_dispatch_keys.included) {
     tls_dispatch_keys.included |= keys.raw();
   }
-  explicit IncludeDispatchKeyGuard(DispatchKey key) : IncludeDispatchKeyGuard(DispatchKeySet(key)) {}
+  explicit IncludeDispatchKeyGuard(DispatchKey key)
+      : IncludeDispatchKeyGuard(DispatchKeySet(key)) {}
   ~IncludeDispatchKeyGuard() { tls_dispatch_keys.included = saved_; }
   IncludeDispatchKeyGuard(const IncludeDispatchKeyGuard&) = delete;
   IncludeDispatchKeyGuard& operator=(const IncludeDispatchKeyGuard&) = delete;
@@ -144,4 +157,4 @@ class IncludeDispatchKeyGuard {
   uint64_t saved_;
 };
 
-}  // namespace c10
+} // namespace c10

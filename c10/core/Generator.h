@@ -36,9 +36,9 @@ class C10_API GeneratorImpl : public intrusive_ptr_target {
 
 using Generator = intrusive_ptr<GeneratorImpl>;
 
-}  // namespace c10
+} // namespace c10
 
 namespace at {
 using c10::Generator;
 using c10::GeneratorImpl;
-}  // namespace at
+} // namespace at

@@ -4,7 +4,17 @@
 #include <string>
 
 namespace c10 {
-enum class Layout : int8_t { Strided, Sparse, SparseCsr, Mkldnn, SparseCsc, SparseBsr, SparseBsc, Jagged, NumOptions };
+enum class Layout : int8_t {
+  Strided,
+  Sparse,
+  SparseCsr,
+  Mkldnn,
+  SparseCsc,
+  SparseBsr,
+  SparseBsc,
+  Jagged,
+  NumOptions
+};
 constexpr Layout kStrided = Layout::Strided;
 constexpr Layout kSparse = Layout::Sparse;
 constexpr Layout kSparseCsr = Layout::SparseCsr;
@@ -14,4 +24,4 @@ inline const char* layout_name(Layout layout) {
   return names[static_cast<int>(layout)];
 }
 inline void append(std::string& out, Layout layout) { out += layout_name(layout); }
-}  // namespace c10
+} // namespace c10

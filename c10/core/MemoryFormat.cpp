@@ -9,14 +9,16 @@ void contiguous_strides(IntArrayRef sizes, int64_t* strides) {
   int64_t step = 1;
   for (int64_t i = static_cast<int64_t>(sizes.size()) - 1; i >= 0; --i) {
     strides[i] = step;
-    // An overflow here means the element count overflows as well, which is checked where it is used.
+    // An overflow here means the element count overflows as well, which is checked where it is
+    // used.
     __builtin_mul_overflow(step, std::max<int64_t>(sizes[i], 1), &step);
   }
 }
 
 DimVector channels_last_strides(IntArrayRef sizes) {
   const size_t n = sizes.size();
-  TORCH_CHECK(n == 4 || n == 5, "channels_last needs a tensor of rank 4, channels_last_3d of rank 5; got rank ", n);
+  TORCH_CHECK(n == 4 || n == 5,
+              "channels_last needs a tensor of rank 4, channels_last_3d of rank 5; got rank ", n);
   DimVector strides(n);
   int64_t step = 1;
   auto place = [&](size_t dim) {
@@ -61,8 +63,8 @@ bool is_channels_last_strides(IntArrayRef sizes, IntArrayRef strides) {
 }
 
 namespace {
-// Dimensions from the innermost outwards. Row-major order is kept unless two non-zero strides ask for
-// another; equal strides put the smaller dimension inside.
+// Dimensions from the innermost outwards. Row-major order is kept unless two non-zero strides ask
+// for another; equal strides put the smaller dimension inside.
 DimVector order_by_stride(IntArrayRef sizes, IntArrayRef strides) {
   const int64_t n = static_cast<int64_t>(sizes.size());
   DimVector order(n);
@@ -85,7 +87,7 @@ DimVector order_by_stride(IntArrayRef sizes, IntArrayRef strides) {
   }
   return order;
 }
-}  // namespace
+} // namespace
 
 bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides) {
   for (int64_t s : sizes)
@@ -93,7 +95,8 @@ bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides) {
   DimVector order;
   for (int64_t i = 0; i < static_cast<int64_t>(sizes.size()); ++i)
     if (sizes[i] != 1) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
   int64_t expected = 1;
   for (int64_t dim : order) {
     if (strides[dim] != expected) return false;
@@ -113,4 +116,4 @@ DimVector infer_dense_strides(IntArrayRef sizes, IntArrayRef strides) {
   return out;
 }
 
-}  // namespace c10
+} // namespace c10

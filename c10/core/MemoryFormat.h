@@ -27,6 +27,7 @@ C10_API bool is_channels_last_strides(IntArrayRef sizes, IntArrayRef strides);
 C10_API bool is_contiguous_strides(IntArrayRef sizes, IntArrayRef strides);
 // Every element is reached once and there are no gaps, in any order of dimensions.
 C10_API bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides);
-// Strides that keep the order of `strides` but are dense: what `empty_like` and pointwise results use.
+// Strides that keep the order of `strides` but are dense: what `empty_like` and pointwise results
+// use.
 C10_API DimVector infer_dense_strides(IntArrayRef sizes, IntArrayRef strides);
-}  // namespace c10
+} // namespace c10

@@ -7,46 +7,78 @@ void Scalar::throw_overflow(ScalarType to) {
   const ScalarTypeInfo& type = info(to);
   const char* cpp = type.cpp_name;
   switch (to) {
-    case kByte: cpp = "uint8_t"; break;
-    case kChar: cpp = "int8_t"; break;
-    case kShort: cpp = "int16_t"; break;
-    case kInt: cpp = "int"; break;
-    case kLong: cpp = "int64_t"; break;
-    case kHalf: cpp = "at::Half"; break;
-    case kBFloat16: cpp = "at::BFloat16"; break;
-    case kFloat: cpp = "float"; break;
-    case kDouble: cpp = "double"; break;
-    default: break;
+  case kByte:
+    cpp = "uint8_t";
+    break;
+  case kChar:
+    cpp = "int8_t";
+    break;
+  case kShort:
+    cpp = "int16_t";
+    break;
+  case kInt:
+    cpp = "int";
+    break;
+  case kLong:
+    cpp = "int64_t";
+    break;
+  case kHalf:
+    cpp = "at::Half";
+    break;
+  case kBFloat16:
+    cpp = "at::BFloat16";
+    break;
+  case kFloat:
+    cpp = "float";
+    break;
+  case kDouble:
+    cpp = "double";
+    break;
+  default:
+    break;
   }
   throw Error(str("value cannot be converted to type ", cpp, " without overflow"));
 }
 
 Scalar Scalar::operator-() const {
   switch (tag_) {
-    case Tag::Double: return Scalar(-v_.d[0]);
-    case Tag::Complex: return Scalar(complex<double>(-v_.d[0], -v_.d[1]));
-    case Tag::Bool: TORCH_CHECK(false, "tried to call neg() on a bool Scalar"); break;
-    default: break;
+  case Tag::Double:
+    return Scalar(-v_.d[0]);
+  case Tag::Complex:
+    return Scalar(complex<double>(-v_.d[0], -v_.d[1]));
+  case Tag::Bool:
+    TORCH_CHECK(false, "tried to call neg() on a bool Scalar");
+    break;
+  default:
+    break;
   }
   return Scalar(static_cast<int64_t>(-static_cast<uint64_t>(v_.i)));
 }
 
 void append(std::string& out, const Scalar& value) {
   switch (value.tag()) {
-    case Scalar::Tag::Bool: append(out, value.to<bool>()); break;
-    case Scalar::Tag::Double: append(out, value.to<double>()); break;
-    case Scalar::Tag::Complex: {
-      const complex<double> z = value.toComplexDouble();
-      append(out, "(");
-      append(out, z.real_);
-      append(out, z.imag_ < 0 ? "" : "+");
-      append(out, z.imag_);
-      append(out, "j)");
-      break;
-    }
-    case Scalar::Tag::UInt: append(out, value.to<uint64_t>()); break;
-    default: append(out, value.to<int64_t>()); break;
+  case Scalar::Tag::Bool:
+    append(out, value.to<bool>());
+    break;
+  case Scalar::Tag::Double:
+    append(out, value.to<double>());
+    break;
+  case Scalar::Tag::Complex: {
+    const complex<double> z = value.toComplexDouble();
+    append(out, "(");
+    append(out, z.real_);
+    append(out, z.imag_ < 0 ? "" : "+");
+    append(out, z.imag_);
+    append(out, "j)");
+    break;
+  }
+  case Scalar::Tag::UInt:
+    append(out, value.to<uint64_t>());
+    break;
+  default:
+    append(out, value.to<int64_t>());
+    break;
   }
 }
 
-}  // namespace c10
+} // namespace c10

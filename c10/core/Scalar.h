@@ -1,5 +1,5 @@
-// A Python or C++ number on its way into an operator: it keeps its kind, so that promotion can tell a
-// bool from an integer from a float.
+// A Python or C++ number on its way into an operator: it keeps its kind, so that promotion can tell
+// a bool from an integer from a float.
 #pragma once
 #include <limits>
 #include <type_traits>
@@ -46,18 +46,22 @@ class C10_API Scalar {
   // The dtype the number would have as a tensor: Double, ComplexDouble, Bool, Long or UInt64.
   ScalarType type() const {
     switch (tag_) {
-      case Tag::Double: return kDouble;
-      case Tag::Complex: return kComplexDouble;
-      case Tag::Bool: return kBool;
-      case Tag::UInt: return kUInt64;
-      default: return kLong;
+    case Tag::Double:
+      return kDouble;
+    case Tag::Complex:
+      return kComplexDouble;
+    case Tag::Bool:
+      return kBool;
+    case Tag::UInt:
+      return kUInt64;
+    default:
+      return kLong;
     }
   }
 
   // The value as T. Checked: a value outside T's range raises "value cannot be converted to type T
   // without overflow"; a complex number with an imaginary part does not become real.
-  template <class T>
-  T to() const;
+  template <class T> T to() const;
   double toDouble() const { return to<double>(); }
   int64_t toLong() const { return to<int64_t>(); }
   bool toBool() const { return to<bool>(); }
@@ -67,16 +71,23 @@ class C10_API Scalar {
     return {as_double(), 0.0};
   }
   Scalar operator-() const;
-  bool equal(double v) const { return tag_ == Tag::Complex ? v_.d[0] == v && v_.d[1] == 0 : as_double() == v; }
-  bool equal(int64_t v) const { return tag_ == Tag::Int || tag_ == Tag::Bool ? v_.i == v : equal(double(v)); }
+  bool equal(double v) const {
+    return tag_ == Tag::Complex ? v_.d[0] == v && v_.d[1] == 0 : as_double() == v;
+  }
+  bool equal(int64_t v) const {
+    return tag_ == Tag::Int || tag_ == Tag::Bool ? v_.i == v : equal(double(v));
+  }
 
  private:
   double as_double() const {
     switch (tag_) {
-      case Tag::Double:
-      case Tag::Complex: return v_.d[0];
-      case Tag::UInt: return double(v_.u);
-      default: return double(v_.i);
+    case Tag::Double:
+    case Tag::Complex:
+      return v_.d[0];
+    case Tag::UInt:
+      return double(v_.u);
+    default:
+      return double(v_.i);
     }
   }
   [[noreturn]] static void throw_overflow(ScalarType to);
@@ -88,8 +99,7 @@ class C10_API Scalar {
   } v_{};
 };
 
-template <class T>
-T Scalar::to() const {
+template <class T> T Scalar::to() const {
   if constexpr (std::is_same_v<T, bool>) {
     return tag_ == Tag::Complex ? v_.d[0] != 0 || v_.d[1] != 0
                                 : (tag_ == Tag::Double ? v_.d[0] != 0 : v_.i != 0);
@@ -134,4 +144,4 @@ T Scalar::to() const {
 
 C10_API void append(std::string& out, const Scalar& value);
 
-}  // namespace c10
+} // namespace c10

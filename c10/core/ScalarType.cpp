@@ -55,24 +55,33 @@ const ScalarTypeInfo kScalarTypeInfo[NumScalarTypes] = {
 
 ScalarType toComplexType(ScalarType t) {
   switch (t) {
-    case kHalf: return kComplexHalf;
-    case kBFloat16:
-    case kFloat: return kComplexFloat;
-    case kDouble: return kComplexDouble;
-    case kComplexHalf:
-    case kComplexFloat:
-    case kComplexDouble: return t;
-    default: TORCH_CHECK(false, "Unknown Complex ScalarType for ", t);
+  case kHalf:
+    return kComplexHalf;
+  case kBFloat16:
+  case kFloat:
+    return kComplexFloat;
+  case kDouble:
+    return kComplexDouble;
+  case kComplexHalf:
+  case kComplexFloat:
+  case kComplexDouble:
+    return t;
+  default:
+    TORCH_CHECK(false, "Unknown Complex ScalarType for ", t);
   }
   return t;
 }
 
 ScalarType toRealValueType(ScalarType t) {
   switch (t) {
-    case kComplexHalf: return kHalf;
-    case kComplexFloat: return kFloat;
-    case kComplexDouble: return kDouble;
-    default: return t;
+  case kComplexHalf:
+    return kHalf;
+  case kComplexFloat:
+    return kFloat;
+  case kComplexDouble:
+    return kDouble;
+  default:
+    return t;
   }
 }
 
@@ -102,7 +111,7 @@ ScalarType promote_floating(ScalarType a, ScalarType b) {
   if (isReducedFloatingType(a) && isReducedFloatingType(b)) return kFloat;
   return elementSize(a) >= elementSize(b) ? a : b;
 }
-}  // namespace
+} // namespace
 
 ScalarType promoteTypes(ScalarType a, ScalarType b) {
   if (a == b) return a;
@@ -111,8 +120,8 @@ ScalarType promoteTypes(ScalarType a, ScalarType b) {
               " is not handled: these types have storage but no arithmetic");
   const ScalarType beside = is_wide_unsigned(a) ? b : a;
   TORCH_CHECK((!is_wide_unsigned(a) && !is_wide_unsigned(b)) || isFloatingType(beside),
-              "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", a,
-              " and ", b);
+              "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
+              a, " and ", b);
   const bool a_complex = isComplexType(a), b_complex = isComplexType(b);
   const bool a_float = isFloatingType(a), b_float = isFloatingType(b);
   if (a_complex || b_complex) {
@@ -133,4 +142,4 @@ bool canCast(ScalarType from, ScalarType to) {
   return !(from != kBool && to == kBool);
 }
 
-}  // namespace c10
+} // namespace c10

@@ -38,4 +38,4 @@ Storage make_storage(size_t nbytes, Device device) {
   return make_intrusive<StorageImpl>(nbytes, allocator->allocate(nbytes), allocator, true);
 }
 
-}  // namespace c10
+} // namespace c10

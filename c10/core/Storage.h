@@ -51,4 +51,4 @@ using Storage = intrusive_ptr<StorageImpl>;
 // `nbytes` of uninitialised memory from the allocator of `device`.
 C10_API Storage make_storage(size_t nbytes, Device device);
 
-}  // namespace c10
+} // namespace c10

@@ -19,11 +19,11 @@ struct Table {
   uint32_t environments = 0;
 };
 Table& table() {
-  static Table* t = new Table;  // outlives every thread on purpose
+  static Table* t = new Table; // outlives every thread on purpose
   return *t;
 }
 constexpr int64_t kFirst = INT64_MIN;
-}  // namespace
+} // namespace
 
 uint32_t new_symbolic_environment() {
   Table& t = table();
@@ -70,7 +70,8 @@ std::string SymInt::str() const {
   return is_symbolic() ? symbolic_node(data_)->str() : std::to_string(data_);
 }
 void throw_symbolic_list() {
-  throw Error("Cannot call sizes() on tensor with symbolic sizes/strides: this operator needs concrete integers");
+  throw Error("Cannot call sizes() on tensor with symbolic sizes/strides: this operator needs "
+              "concrete integers");
 }
 
-}  // namespace c10
+} // namespace c10

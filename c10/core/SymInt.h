@@ -1,11 +1,11 @@
-// An integer that may be symbolic. It is trivially copyable and as large as an int64_t, so operators
-// take it in registers at no cost.
+// An integer that may be symbolic. It is trivially copyable and as large as an int64_t, so
+// operators take it in registers at no cost.
 //
 // Note [Symbolic integers are handles]
-// A concrete value is stored as itself. Values below kSymbolicBound are handles of symbolic nodes in a
-// process-wide table; the node lives as long as the shape environment that made it (which releases
-// its nodes in one go), not as long as the copies of the handle. A handle whose environment is gone is
-// detected by its generation and raises.
+// A concrete value is stored as itself. Values below kSymbolicBound are handles of symbolic nodes
+// in a process-wide table; the node lives as long as the shape environment that made it (which
+// releases its nodes in one go), not as long as the copies of the handle. A handle whose
+// environment is gone is detected by its generation and raises.
 #pragma once
 #include <cstdint>
 
@@ -19,8 +19,8 @@ class C10_API SymNodeImpl {
   virtual ~SymNodeImpl();
   // The concrete value, recorded as a guard by the environment.
   virtual int64_t guard_int(const char* file, int line) = 0;
-  virtual int64_t binary(const char* op, int64_t self_raw, int64_t other_raw) = 0;  // a raw handle
-  virtual bool compare(const char* op, int64_t self_raw, int64_t other_raw) = 0;    // guarded
+  virtual int64_t binary(const char* op, int64_t self_raw, int64_t other_raw) = 0; // a raw handle
+  virtual bool compare(const char* op, int64_t self_raw, int64_t other_raw) = 0;   // guarded
   virtual std::string str() = 0;
 };
 
@@ -45,17 +45,39 @@ class SymInt {
   int64_t expect_int() const { return guard_int(); }
   std::string str() const;
 
-  friend SymInt operator+(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ + b.data_) : binary("add", a, b); }
-  friend SymInt operator-(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ - b.data_) : binary("sub", a, b); }
-  friend SymInt operator*(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ * b.data_) : binary("mul", a, b); }
-  friend SymInt operator/(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ / b.data_) : binary("floordiv", a, b); }
-  friend SymInt operator%(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ % b.data_) : binary("mod", a, b); }
-  friend bool operator==(SymInt a, SymInt b) { return plain(a, b) ? a.data_ == b.data_ : compare("eq", a, b); }
-  friend bool operator!=(SymInt a, SymInt b) { return plain(a, b) ? a.data_ != b.data_ : compare("ne", a, b); }
-  friend bool operator<(SymInt a, SymInt b) { return plain(a, b) ? a.data_ < b.data_ : compare("lt", a, b); }
-  friend bool operator<=(SymInt a, SymInt b) { return plain(a, b) ? a.data_ <= b.data_ : compare("le", a, b); }
-  friend bool operator>(SymInt a, SymInt b) { return plain(a, b) ? a.data_ > b.data_ : compare("gt", a, b); }
-  friend bool operator>=(SymInt a, SymInt b) { return plain(a, b) ? a.data_ >= b.data_ : compare("ge", a, b); }
+  friend SymInt operator+(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.data_ + b.data_) : binary("add", a, b);
+  }
+  friend SymInt operator-(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.data_ - b.data_) : binary("sub", a, b);
+  }
+  friend SymInt operator*(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.data_ * b.data_) : binary("mul", a, b);
+  }
+  friend SymInt operator/(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.data_ / b.data_) : binary("floordiv", a, b);
+  }
+  friend SymInt operator%(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.data_ % b.data_) : binary("mod", a, b);
+  }
+  friend bool operator==(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ == b.data_ : compare("eq", a, b);
+  }
+  friend bool operator!=(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ != b.data_ : compare("ne", a, b);
+  }
+  friend bool operator<(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ < b.data_ : compare("lt", a, b);
+  }
+  friend bool operator<=(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ <= b.data_ : compare("le", a, b);
+  }
+  friend bool operator>(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ > b.data_ : compare("gt", a, b);
+  }
+  friend bool operator>=(SymInt a, SymInt b) {
+    return plain(a, b) ? a.data_ >= b.data_ : compare("ge", a, b);
+  }
 
  private:
   static constexpr bool plain(SymInt a, SymInt b) { return !a.is_symbolic() && !b.is_symbolic(); }
@@ -81,7 +103,8 @@ inline SymIntArrayRef as_symint_array(IntArrayRef list) {
   return {reinterpret_cast<const SymInt*>(list.data()), list.size()};
 }
 [[noreturn]] C10_API void throw_symbolic_list();
-// The other way needs every value to be concrete; a symbolic one raises naming the operator's limit.
+// The other way needs every value to be concrete; a symbolic one raises naming the operator's
+// limit.
 inline IntArrayRef as_int_array(SymIntArrayRef list) {
   for (SymInt s : list)
     if (C10_UNLIKELY(s.is_symbolic())) throw_symbolic_list();
@@ -96,4 +119,4 @@ inline std::optional<int64_t> as_int(const std::optional<SymInt>& s) {
 }
 inline void append(std::string& out, SymInt s) { out += s.str(); }
 
-}  // namespace c10
+} // namespace c10

@@ -22,19 +22,10 @@ void TensorImpl::operator delete(void* p, size_t size) noexcept {
 }
 
 TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, Device device)
-    : keys_(keys),
-      storage_(std::move(storage)),
-      dims_(inline_dims_),
-      dtype_(dtype),
-      device_(device),
-      itemsize_(static_cast<uint8_t>(elementSize(dtype))),
-      contiguous_(true),
-      dense_(true),
-      channels_last_contiguous_(false),
-      channels_last_strides_(false),
-      wrapped_number_(false),
-      is_view_(false),
-      inference_(tls_autograd_state.inference_mode),
+    : keys_(keys), storage_(std::move(storage)), dims_(inline_dims_), dtype_(dtype),
+      device_(device), itemsize_(static_cast<uint8_t>(elementSize(dtype))), contiguous_(true),
+      dense_(true), channels_last_contiguous_(false), channels_last_strides_(false),
+      wrapped_number_(false), is_view_(false), inference_(tls_autograd_state.inference_mode),
       symbolic_(false) {
   dims_[0] = 0;
   dims_[1] = 1;
@@ -54,8 +45,10 @@ VersionCounter* TensorImpl::shared_counter() const {
   if (is_view_) return base_->shared_counter();
   VersionCounter* known = shared_version_.load(std::memory_order_acquire);
   if (known) return known;
-  VersionCounter* fresh = make_intrusive<VersionCounter>(version_.load(std::memory_order_relaxed)).release();
-  if (shared_version_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh;
+  VersionCounter* fresh =
+      make_intrusive<VersionCounter>(version_.load(std::memory_order_relaxed)).release();
+  if (shared_version_.compare_exchange_strong(known, fresh, std::memory_order_acq_rel))
+    return fresh;
   fresh->decref();
   return known;
 }
@@ -63,7 +56,8 @@ VersionCounter* TensorImpl::shared_counter() const {
 void TensorImpl::share_version_of(const TensorImpl& other) {
   VersionCounter* counter = other.shared_counter();
   counter->incref();
-  if (VersionCounter* old = shared_version_.exchange(counter, std::memory_order_acq_rel)) old->decref();
+  if (VersionCounter* old = shared_version_.exchange(counter, std::memory_order_acq_rel))
+    old->decref();
 }
 
 void TensorImpl::release_resources() {
@@ -137,10 +131,12 @@ void TensorImpl::update_flags() {
     check(0);
     channels_last_contiguous_ = same || numel_ == 0;
   }
-  dense_ = contiguous_ || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
+  dense_ =
+      contiguous_ || channels_last_contiguous_ || c10::is_non_overlapping_and_dense(sizes, strides);
 }
 
-void TensorImpl::set_symbolic_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+void TensorImpl::set_symbolic_geometry(SymIntArrayRef sizes, SymIntArrayRef strides,
+                                       SymInt offset) {
   ExtraMeta& extra = ensure_extra();
   extra.symbolic_sizes.clear();
   extra.symbolic_strides.clear();
@@ -185,4 +181,4 @@ intrusive_ptr<TensorImpl> TensorImpl::shallow_copy() const {
   return out;
 }
 
-}  // namespace c10
+} // namespace c10

@@ -1,11 +1,13 @@
 // The tensor itself: geometry, type, keys, and the links that autograd and Python hang on it. Sizes
-// and strides of up to five dimensions lie inside the object; objects come from a thread-local pool.
+// and strides of up to five dimensions lie inside the object; objects come from a thread-local
+// pool.
 //
 // Note [Views and version counters]
-// A tensor has a version counter that in-place writes increase. A view uses its base's, which it keeps alive.
-// `detach()` shares the counter without being a view, and must not keep the tensor it came from alive, with
-// the whole graph behind it: the counter then moves to a small object of its own that both hold. `x.data` makes
-// a tensor with the storage of x and a counter of its own, which is why the counter is not in the storage.
+// A tensor has a version counter that in-place writes increase. A view uses its base's, which it
+// keeps alive. `detach()` shares the counter without being a view, and must not keep the tensor it
+// came from alive, with the whole graph behind it: the counter then moves to a small object of its
+// own that both hold. `x.data` makes a tensor with the storage of x and a counter of its own, which
+// is why the counter is not in the storage.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -29,7 +31,7 @@ struct C10_API AutogradMetaInterface {
 // Rare properties, allocated when first needed.
 struct C10_API ExtraMeta {
   virtual ~ExtraMeta();
-  std::vector<int64_t> symbolic_sizes;  // raw SymInts
+  std::vector<int64_t> symbolic_sizes; // raw SymInts
   std::vector<int64_t> symbolic_strides;
   int64_t symbolic_offset = 0;
   int64_t symbolic_numel = 0;
@@ -64,7 +66,8 @@ class C10_API TensorImpl : public intrusive_ptr_target {
     return {dims_ + ndim_, ndim_};
   }
   SymIntArrayRef sym_sizes() const {
-    return C10_LIKELY(!symbolic_) ? as_symint_array({dims_, ndim_}) : symbolic_list(extra_->symbolic_sizes);
+    return C10_LIKELY(!symbolic_) ? as_symint_array({dims_, ndim_})
+                                  : symbolic_list(extra_->symbolic_sizes);
   }
   SymIntArrayRef sym_strides() const {
     return C10_LIKELY(!symbolic_) ? as_symint_array({dims_ + ndim_, ndim_})
@@ -78,13 +81,17 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   bool is_contiguous() const { return contiguous_; }
   bool is_contiguous(MemoryFormat format) const {
     switch (format) {
-      case MemoryFormat::ChannelsLast: return channels_last_contiguous_ && ndim_ == 4;
-      case MemoryFormat::ChannelsLast3d: return channels_last_contiguous_ && ndim_ == 5;
-      default: return contiguous_;
+    case MemoryFormat::ChannelsLast:
+      return channels_last_contiguous_ && ndim_ == 4;
+    case MemoryFormat::ChannelsLast3d:
+      return channels_last_contiguous_ && ndim_ == 5;
+    default:
+      return contiguous_;
     }
   }
   bool is_non_overlapping_and_dense() const { return dense_; }
-  // The strides order channels innermost (used by memory_format=preserve and suggest_memory_format).
+  // The strides order channels innermost (used by memory_format=preserve and
+  // suggest_memory_format).
   bool is_strides_like_channels_last() const { return channels_last_strides_; }
 
   // Trusted setters: the caller has checked that storage covers the geometry. Outside data goes
@@ -100,8 +107,8 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   int64_t itemsize() const { return itemsize_; }
   Device device() const { return device_; }
   Layout layout() const { return layout_; }
-  // A view has gradients where its base has: an in-place write may give the base a history after the
-  // view was made.
+  // A view has gradients where its base has: an in-place write may give the base a history after
+  // the view was made.
   DispatchKeySet key_set() const {
     return C10_LIKELY(!is_view_) ? keys_ : keys_ | (base_->keys_ & kAutogradKeys);
   }
@@ -127,8 +134,12 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   void set_wrapped_number(bool v) { wrapped_number_ = v; }
   bool is_conj() const { return keys_.has(DispatchKey::Conjugate); }
   bool is_neg() const { return keys_.has(DispatchKey::Negative); }
-  void set_conj(bool v) { keys_ = v ? keys_.add(DispatchKey::Conjugate) : keys_.remove(DispatchKey::Conjugate); }
-  void set_neg(bool v) { keys_ = v ? keys_.add(DispatchKey::Negative) : keys_.remove(DispatchKey::Negative); }
+  void set_conj(bool v) {
+    keys_ = v ? keys_.add(DispatchKey::Conjugate) : keys_.remove(DispatchKey::Conjugate);
+  }
+  void set_neg(bool v) {
+    keys_ = v ? keys_.add(DispatchKey::Negative) : keys_.remove(DispatchKey::Negative);
+  }
   bool is_inference() const { return inference_; }
   void set_inference(bool v) { inference_ = v; }
 
@@ -149,7 +160,14 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   // From now on this tensor, which must not be a view, counts with `other`.
   void share_version_of(const TensorImpl& other);
   // How a view was made; autograd refuses some in-place writes because of it.
-  enum class ViewOrigin : uint8_t { Default, MultiOutput, NoGrad, MultiOutputSafe, Inference, Custom };
+  enum class ViewOrigin : uint8_t {
+    Default,
+    MultiOutput,
+    NoGrad,
+    MultiOutputSafe,
+    Inference,
+    Custom
+  };
   ViewOrigin view_origin = ViewOrigin::Default;
 
   // ---- autograd (Note [Autograd key only where gradients flow])
@@ -160,7 +178,9 @@ class C10_API TensorImpl : public intrusive_ptr_target {
     keys_ = on ? keys_ | key : keys_ - kAutogradKeys;
   }
   AutogradMetaInterface* autograd_meta() const { return autograd_meta_.get(); }
-  void set_autograd_meta(std::unique_ptr<AutogradMetaInterface> meta) { autograd_meta_ = std::move(meta); }
+  void set_autograd_meta(std::unique_ptr<AutogradMetaInterface> meta) {
+    autograd_meta_ = std::move(meta);
+  }
 
   ExtraMeta* extra() const { return extra_.get(); }
   ExtraMeta& ensure_extra();
@@ -201,7 +221,7 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   Storage storage_;
   int64_t storage_offset_ = 0;
   int64_t numel_ = 0;
-  int64_t* dims_;  // sizes, then strides
+  int64_t* dims_; // sizes, then strides
   uint16_t ndim_ = 1;
   uint16_t dims_capacity_ = kInlineDims;
   ScalarType dtype_;
@@ -218,7 +238,7 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   bool symbolic_ : 1;
   // The counter, unless it is shared or the base's.
   mutable std::atomic<uint32_t> version_{0};
-  mutable std::atomic<VersionCounter*> shared_version_{nullptr};  // owned
+  mutable std::atomic<VersionCounter*> shared_version_{nullptr}; // owned
   intrusive_ptr<TensorImpl> base_;
   std::unique_ptr<AutogradMetaInterface> autograd_meta_;
   std::unique_ptr<ExtraMeta> extra_;
@@ -236,4 +256,4 @@ struct AutogradState {
 extern C10_API thread_local AutogradState tls_autograd_state
     __attribute__((tls_model("initial-exec")));
 
-}  // namespace c10
+} // namespace c10

@@ -23,13 +23,39 @@ class TensorOptions {
   TensorOptions(Layout layout) : layout_(layout) {}
   TensorOptions(MemoryFormat format) : memory_format_(format) {}
 
-  TensorOptions dtype(std::optional<ScalarType> v) const { auto o = *this; o.dtype_ = v; return o; }
-  TensorOptions device(std::optional<Device> v) const { auto o = *this; o.device_ = v; return o; }
-  TensorOptions device(DeviceType type, DeviceIndex index = -1) const { return device(Device(type, index)); }
-  TensorOptions layout(std::optional<Layout> v) const { auto o = *this; o.layout_ = v; return o; }
-  TensorOptions memory_format(std::optional<MemoryFormat> v) const { auto o = *this; o.memory_format_ = v; return o; }
-  TensorOptions pinned_memory(std::optional<bool> v) const { auto o = *this; o.pinned_ = v; return o; }
-  TensorOptions requires_grad(std::optional<bool> v) const { auto o = *this; o.requires_grad_ = v; return o; }
+  TensorOptions dtype(std::optional<ScalarType> v) const {
+    auto o = *this;
+    o.dtype_ = v;
+    return o;
+  }
+  TensorOptions device(std::optional<Device> v) const {
+    auto o = *this;
+    o.device_ = v;
+    return o;
+  }
+  TensorOptions device(DeviceType type, DeviceIndex index = -1) const {
+    return device(Device(type, index));
+  }
+  TensorOptions layout(std::optional<Layout> v) const {
+    auto o = *this;
+    o.layout_ = v;
+    return o;
+  }
+  TensorOptions memory_format(std::optional<MemoryFormat> v) const {
+    auto o = *this;
+    o.memory_format_ = v;
+    return o;
+  }
+  TensorOptions pinned_memory(std::optional<bool> v) const {
+    auto o = *this;
+    o.pinned_ = v;
+    return o;
+  }
+  TensorOptions requires_grad(std::optional<bool> v) const {
+    auto o = *this;
+    o.requires_grad_ = v;
+    return o;
+  }
 
   ScalarType dtype() const { return dtype_ ? *dtype_ : get_default_dtype(); }
   Device device() const { return device_ ? *device_ : Device(); }
@@ -55,4 +81,4 @@ class TensorOptions {
 inline TensorOptions dtype(ScalarType v) { return TensorOptions(v); }
 inline TensorOptions device(Device v) { return TensorOptions(v); }
 
-}  // namespace c10
+} // namespace c10

@@ -1,5 +1,5 @@
-// Export and hint macros. One library (libtorch) holds c10 and ATen, so C10_API and TORCH_API are the
-// same thing; both names exist because extensions written for PyTorch use both.
+// Export and hint macros. One library (libtorch) holds c10 and ATen, so C10_API and TORCH_API are
+// the same thing; both names exist because extensions written for PyTorch use both.
 #pragma once
 
 #define C10_API __attribute__((visibility("default")))

@@ -10,11 +10,9 @@
 
 namespace c10 {
 
-template <class T, unsigned N>
-class SmallVector;
+template <class T, unsigned N> class SmallVector;
 
-template <class T>
-class ArrayRef {
+template <class T> class ArrayRef {
  public:
   using value_type = T;
   using iterator = const T*;
@@ -25,12 +23,9 @@ class ArrayRef {
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
   constexpr ArrayRef(const T* begin, const T* end) : data_(begin), size_(end - begin) {}
   constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
-  template <class A>
-  ArrayRef(const std::vector<T, A>& v) : data_(v.data()), size_(v.size()) {}
-  template <unsigned N>
-  ArrayRef(const SmallVector<T, N>& v) : data_(v.data()), size_(v.size()) {}
-  template <size_t N>
-  constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
+  template <class A> ArrayRef(const std::vector<T, A>& v) : data_(v.data()), size_(v.size()) {}
+  template <unsigned N> ArrayRef(const SmallVector<T, N>& v) : data_(v.data()), size_(v.size()) {}
+  template <size_t N> constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
   // Valid until the end of the full expression, which is what argument passing needs.
@@ -66,8 +61,7 @@ using IntArrayRef = ArrayRef<int64_t>;
 using OptionalIntArrayRef = std::optional<IntArrayRef>;
 
 // "[2, 3]": how shapes appear in messages.
-template <class T>
-void append(std::string& out, ArrayRef<T> list) {
+template <class T> void append(std::string& out, ArrayRef<T> list) {
   out += '[';
   for (size_t i = 0; i < list.size(); ++i) {
     if (i) out += ", ";
@@ -76,4 +70,4 @@ void append(std::string& out, ArrayRef<T> list) {
   out += ']';
 }
 
-}  // namespace c10
+} // namespace c10

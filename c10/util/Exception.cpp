@@ -53,7 +53,7 @@ void print_warning(const char* category, const std::string& message) {
   std::fprintf(stderr, "%s: %s\n", category, message.c_str());
 }
 std::atomic<WarningHandler> warning_handler{&print_warning};
-}  // namespace
+} // namespace
 
 void set_warning_handler(WarningHandler handler) {
   warning_handler.store(handler ? handler : &print_warning);
@@ -63,6 +63,6 @@ namespace detail {
 void emit_warning(const char* category, std::string message) {
   warning_handler.load()(category, message);
 }
-}  // namespace detail
+} // namespace detail
 
-}  // namespace c10
+} // namespace c10

@@ -23,11 +23,11 @@ class C10_API Error : public std::exception {
   std::string message_;
 };
 
-#define CRESSET_DECLARE_ERROR(Name)                              \
-  class C10_API Name : public Error {                            \
-   public:                                                       \
-    explicit Name(std::string message) : Error(std::move(message)) {} \
-    ~Name() override;                                            \
+#define CRESSET_DECLARE_ERROR(Name)                                                                \
+  class C10_API Name : public Error {                                                              \
+   public:                                                                                         \
+    explicit Name(std::string message) : Error(std::move(message)) {}                              \
+    ~Name() override;                                                                              \
   }
 CRESSET_DECLARE_ERROR(IndexError);
 CRESSET_DECLARE_ERROR(ValueError);
@@ -55,11 +55,12 @@ C10_API void append(std::string& out, unsigned long value);
 C10_API void append(std::string& out, long long value);
 C10_API void append(std::string& out, unsigned long long value);
 C10_API void append(std::string& out, double value);
-inline void append(std::string& out, const std::string& text) { append(out, std::string_view(text)); }
+inline void append(std::string& out, const std::string& text) {
+  append(out, std::string_view(text));
+}
 
 // Concatenates anything with an `append(std::string&, const T&)` overload found by its namespace.
-template <class... Ts>
-std::string str(const Ts&... parts) {
+template <class... Ts> std::string str(const Ts&... parts) {
   std::string out;
   (append(out, parts), ...);
   return out;
@@ -68,42 +69,45 @@ std::string str(const Ts&... parts) {
 namespace detail {
 C10_API void emit_warning(const char* category, std::string message);
 }
-// `category` is "UserWarning", "DeprecationWarning", ...; the handler is installed by the Python layer
-// and defaults to standard error.
+// `category` is "UserWarning", "DeprecationWarning", ...; the handler is installed by the Python
+// layer and defaults to standard error.
 using WarningHandler = void (*)(const char* category, const std::string& message);
 C10_API void set_warning_handler(WarningHandler handler);
 
-}  // namespace c10
+} // namespace c10
 
-#define CRESSET_THROW_IF_NOT(Type, cond, ...)                                          \
-  do {                                                                                 \
-    if (C10_UNLIKELY(!(cond))) {                                                       \
-      [&]() __attribute__((cold, noinline, noreturn)) {                                  \
-        throw ::c10::Type(::c10::str(__VA_ARGS__));                                      \
-      }();                                                                             \
-    }                                                                                  \
+#define CRESSET_THROW_IF_NOT(Type, cond, ...)                                                      \
+  do {                                                                                             \
+    if (C10_UNLIKELY(!(cond))) {                                                                   \
+      [&]() __attribute__((cold, noinline, noreturn)) {                                            \
+        throw ::c10::Type(::c10::str(__VA_ARGS__));                                                \
+      }                                                                                            \
+      ();                                                                                          \
+    }                                                                                              \
   } while (false)
 
 #define TORCH_CHECK(cond, ...) CRESSET_THROW_IF_NOT(Error, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_INDEX(cond, ...) CRESSET_THROW_IF_NOT(IndexError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_VALUE(cond, ...) CRESSET_THROW_IF_NOT(ValueError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_TYPE(cond, ...) CRESSET_THROW_IF_NOT(TypeError, cond, ##__VA_ARGS__)
-#define TORCH_CHECK_NOT_IMPLEMENTED(cond, ...) \
+#define TORCH_CHECK_NOT_IMPLEMENTED(cond, ...)                                                     \
   CRESSET_THROW_IF_NOT(NotImplementedError, cond, ##__VA_ARGS__)
 #define TORCH_CHECK_LINALG(cond, ...) CRESSET_THROW_IF_NOT(LinAlgError, cond, ##__VA_ARGS__)
 #define CRESSET_STRINGIZE_IMPL(x) #x
 #define CRESSET_STRINGIZE(x) CRESSET_STRINGIZE_IMPL(x)
-#define TORCH_INTERNAL_ASSERT(cond, ...)                                                        \
-  CRESSET_THROW_IF_NOT(InternalError, cond, "internal error at " __FILE__                       \
-                       ":" CRESSET_STRINGIZE(__LINE__) ", please report it: " #cond " ", ##__VA_ARGS__)
+#define TORCH_INTERNAL_ASSERT(cond, ...)                                                           \
+  CRESSET_THROW_IF_NOT(InternalError, cond,                                                        \
+                       "internal error at " __FILE__                                               \
+                       ":" CRESSET_STRINGIZE(__LINE__) ", please report it: " #cond " ",           \
+                       ##__VA_ARGS__)
 #define TORCH_WARN(...) ::c10::detail::emit_warning("UserWarning", ::c10::str(__VA_ARGS__))
-#define TORCH_WARN_DEPRECATION(...) \
+#define TORCH_WARN_DEPRECATION(...)                                                                \
   ::c10::detail::emit_warning("DeprecationWarning", ::c10::str(__VA_ARGS__))
-#define TORCH_WARN_ONCE(...)                                    \
-  do {                                                          \
-    static bool warned_once = false;                            \
-    if (!warned_once) {                                         \
-      warned_once = true;                                       \
-      TORCH_WARN(__VA_ARGS__);                                  \
-    }                                                           \
+#define TORCH_WARN_ONCE(...)                                                                       \
+  do {                                                                                             \
+    static bool warned_once = false;                                                               \
+    if (!warned_once) {                                                                            \
+      warned_once = true;                                                                          \
+      TORCH_WARN(__VA_ARGS__);                                                                     \
+    }                                                                                              \
   } while (false)

@@ -26,4 +26,4 @@ int64_t checked_storage_bytes(IntArrayRef sizes, IntArrayRef strides, int64_t it
   return bytes;
 }
 
-}  // namespace c10
+} // namespace c10

@@ -9,8 +9,12 @@ namespace c10 {
 
 [[noreturn]] C10_API void throw_size_overflow(IntArrayRef sizes);
 
-inline bool mul_overflows(int64_t a, int64_t b, int64_t* out) { return __builtin_mul_overflow(a, b, out); }
-inline bool add_overflows(int64_t a, int64_t b, int64_t* out) { return __builtin_add_overflow(a, b, out); }
+inline bool mul_overflows(int64_t a, int64_t b, int64_t* out) {
+  return __builtin_mul_overflow(a, b, out);
+}
+inline bool add_overflows(int64_t a, int64_t b, int64_t* out) {
+  return __builtin_add_overflow(a, b, out);
+}
 
 // Product of sizes; Error when it exceeds int64. Sizes must not be negative.
 inline int64_t checked_numel(IntArrayRef sizes) {
@@ -32,4 +36,4 @@ inline int64_t checked_numel(IntArrayRef sizes) {
 C10_API int64_t checked_storage_bytes(IntArrayRef sizes, IntArrayRef strides, int64_t itemsize,
                                       int64_t storage_offset);
 
-}  // namespace c10
+} // namespace c10

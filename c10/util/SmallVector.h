@@ -11,8 +11,7 @@
 
 namespace c10 {
 
-template <class T, unsigned N>
-class SmallVector {
+template <class T, unsigned N> class SmallVector {
  public:
   using value_type = T;
   using iterator = T*;
@@ -22,7 +21,8 @@ class SmallVector {
   explicit SmallVector(size_t n, const T& value = T()) : SmallVector() { resize(n, value); }
   SmallVector(std::initializer_list<T> list) : SmallVector() { append(list.begin(), list.end()); }
   SmallVector(ArrayRef<T> list) : SmallVector() { append(list.begin(), list.end()); }
-  template <class It, class = decltype(*std::declval<It>()), class = decltype(++std::declval<It&>())>
+  template <class It, class = decltype(*std::declval<It>()),
+            class = decltype(++std::declval<It&>())>
   SmallVector(It first, It last) : SmallVector() {
     append(first, last);
   }
@@ -70,8 +70,7 @@ class SmallVector {
     if (n > capacity_) grow(n);
   }
   void push_back(T value) { emplace_back(std::move(value)); }
-  template <class... Args>
-  T& emplace_back(Args&&... args) {
+  template <class... Args> T& emplace_back(Args&&... args) {
     if (size_ == capacity_) grow(size_ + 1);
     return *new (data_ + size_++) T(std::forward<Args>(args)...);
   }
@@ -85,12 +84,10 @@ class SmallVector {
     reserve(n);
     while (size_ < n) emplace_back(value);
   }
-  template <class It>
-  void append(It first, It last) {
+  template <class It> void append(It first, It last) {
     for (; first != last; ++first) emplace_back(*first);
   }
-  template <class It>
-  void assign(It first, It last) {
+  template <class It> void assign(It first, It last) {
     clear();
     append(first, last);
   }
@@ -152,4 +149,4 @@ class SmallVector {
 // Sizes or strides of one tensor.
 using DimVector = SmallVector<int64_t, 6>;
 
-}  // namespace c10
+} // namespace c10

@@ -18,10 +18,12 @@ class intrusive_ptr_target {
   virtual ~intrusive_ptr_target() = default;
 
   void incref() const noexcept { strong_.fetch_add(1, std::memory_order_relaxed); }
-  // Destroys the object when the last strong reference goes; the memory goes with the last weak one.
+  // Destroys the object when the last strong reference goes; the memory goes with the last weak
+  // one.
   void decref() const noexcept {
     // A sole owner needs no atomic read-modify-write: nobody else can be looking.
-    if (strong_.load(std::memory_order_acquire) == 1 && weak_.load(std::memory_order_acquire) == 1) {
+    if (strong_.load(std::memory_order_acquire) == 1 &&
+        weak_.load(std::memory_order_acquire) == 1) {
       const_cast<intrusive_ptr_target*>(this)->last_strong_and_weak();
       return;
     }
@@ -56,11 +58,10 @@ class intrusive_ptr_target {
     delete this;
   }
   mutable std::atomic<uint32_t> strong_{0};
-  mutable std::atomic<uint32_t> weak_{1};  // all strong references together hold one
+  mutable std::atomic<uint32_t> weak_{1}; // all strong references together hold one
 };
 
-template <class T>
-class intrusive_ptr {
+template <class T> class intrusive_ptr {
  public:
   using element_type = T;
   intrusive_ptr() noexcept = default;
@@ -112,8 +113,7 @@ class intrusive_ptr {
   T* p_ = nullptr;
 };
 
-template <class T>
-class weak_intrusive_ptr {
+template <class T> class weak_intrusive_ptr {
  public:
   weak_intrusive_ptr() noexcept = default;
   explicit weak_intrusive_ptr(const intrusive_ptr<T>& p) noexcept : p_(p.get()) {
@@ -140,11 +140,10 @@ class weak_intrusive_ptr {
   T* p_ = nullptr;
 };
 
-template <class T, class... Args>
-intrusive_ptr<T> make_intrusive(Args&&... args) {
+template <class T, class... Args> intrusive_ptr<T> make_intrusive(Args&&... args) {
   T* p = new T(std::forward<Args>(args)...);
   p->incref();
   return intrusive_ptr<T>::reclaim(p);
 }
 
-}  // namespace c10
+} // namespace c10

@@ -12,13 +12,14 @@ at::Tensor scale_cpu(const at::Tensor& x, double by) {
   return out;
 }
 int autograd_calls = 0;
-}  // namespace
+} // namespace
 
 TORCH_LIBRARY(cresset_test, m) {
   m.def("scale(Tensor x, float by=2.0) -> Tensor");
-  m.def("twice(Tensor x, int[] dims) -> (Tensor, int)", [](const at::Tensor& x, at::IntArrayRef dims) {
-    return std::make_tuple(x, static_cast<int64_t>(dims.size()));
-  });
+  m.def("twice(Tensor x, int[] dims) -> (Tensor, int)",
+        [](const at::Tensor& x, at::IntArrayRef dims) {
+          return std::make_tuple(x, static_cast<int64_t>(dims.size()));
+        });
 }
 TORCH_LIBRARY_IMPL(cresset_test, CPU, m) { m.impl("scale", &scale_cpu); }
 
@@ -46,7 +47,8 @@ TEST(Library, SeveralResultsAreLeftInOrder) {
 }
 
 TEST(Library, MissingBackendRaisesNotImplemented) {
-  at::Stack stack{at::IValue(at::detail::empty({2}, at::kFloat, at::Device(at::kMeta))), at::IValue(1.0)};
+  at::Stack stack{at::IValue(at::detail::empty({2}, at::kFloat, at::Device(at::kMeta))),
+                  at::IValue(1.0)};
   EXPECT_THROW(op("cresset_test::scale")->call_boxed(stack), c10::NotImplementedError);
 }
 
@@ -63,8 +65,9 @@ TEST(Library, ANewKernelTakesEffectAndLeavesWithItsRegistration) {
     }
   };
   auto& dispatcher = at::Dispatcher::singleton();
-  const uint64_t id = dispatcher.register_kernel(op("cresset_test::scale"), at::DispatchKey::AutogradCPU,
-                                                 {nullptr, c10::make_intrusive<Counting>(), "test"});
+  const uint64_t id =
+      dispatcher.register_kernel(op("cresset_test::scale"), at::DispatchKey::AutogradCPU,
+                                 {nullptr, c10::make_intrusive<Counting>(), "test"});
   at::Stack stack{at::IValue(ones(1)), at::IValue(3.0)};
   op("cresset_test::scale")->call_boxed(stack);
   EXPECT_EQ(autograd_calls, 1);
@@ -76,7 +79,8 @@ TEST(Library, ANewKernelTakesEffectAndLeavesWithItsRegistration) {
 }
 
 TEST(Library, DefiningTwiceRaises) {
-  EXPECT_THROW(at::Dispatcher::singleton().define("cresset_test::scale(Tensor x) -> Tensor"), c10::Error);
+  EXPECT_THROW(at::Dispatcher::singleton().define("cresset_test::scale(Tensor x) -> Tensor"),
+               c10::Error);
 }
 
 TEST(Schema, RoundTrips) {
@@ -84,7 +88,8 @@ TEST(Schema, RoundTrips) {
       "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
       "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
       "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
-      "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+      "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "
+      "Tensor",
       "x::y(int[2]? a=None, str b=\"mean\", float[] c=[1.0, 2.0]) -> (Tensor out, int[] n)",
       "x::nothing() -> ()",
   };
@@ -92,7 +97,8 @@ TEST(Schema, RoundTrips) {
 }
 
 TEST(Schema, NonsenseRaisesWithPosition) {
-  for (const char* text : {"", "f", "f(", "f(Tensor)", "f(Tensr x) -> Tensor", "f(Tensor x) -> Tensor trailing junk"})
+  for (const char* text :
+       {"", "f", "f(", "f(Tensor)", "f(Tensr x) -> Tensor", "f(Tensor x) -> Tensor trailing junk"})
     EXPECT_THROW(at::FunctionSchema::parse(text), c10::Error) << text;
 }
-}  // namespace
+} // namespace

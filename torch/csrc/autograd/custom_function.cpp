@@ -26,23 +26,29 @@ std::string readable(const std::string& mangled) {
   std::free(text);
   return out;
 }
-}  // namespace
+} // namespace
 
 variable_list AutogradContext::get_saved_variables() const {
-  TORCH_CHECK(!released_, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-              "already been freed). Specify retain_graph=True if you need to backward through the graph a second time.");
+  TORCH_CHECK(!released_, "Trying to backward through the graph a second time (or directly access "
+                          "saved tensors after they have "
+                          "already been freed). Specify retain_graph=True if you need to backward "
+                          "through the graph a second time.");
   variable_list out;
   for (const SavedVariable& saved : saved_) out.push_back(saved.unpack(node_));
   return out;
 }
 
 bool AutogradContext::needs_input_grad(size_t i) const {
-  TORCH_CHECK_INDEX(node_ != nullptr && i < node_->num_outputs(), "needs_input_grad: forward has no tensor argument ", i);
+  TORCH_CHECK_INDEX(node_ != nullptr && i < node_->num_outputs(),
+                    "needs_input_grad: forward has no tensor argument ", i);
   return node_->should_compute_output(i);
 }
 
-Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty, const c10::intrusive_ptr<Node>& node) {
-  TORCH_CHECK(!is_dirty || is_input, "Some elements marked as dirty during the forward method were not inputs of the Function.");
+Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty,
+                            const c10::intrusive_ptr<Node>& node) {
+  TORCH_CHECK(
+      !is_dirty || is_input,
+      "Some elements marked as dirty during the forward method were not inputs of the Function.");
   if (is_dirty) {
     rebase_history(t, node);
     return t;
@@ -62,16 +68,20 @@ TensorVec CustomNode::apply(TensorVec grads) {
   variable_list list;
   for (size_t i = 0; i < grads.size(); ++i) {
     const InputMetadata& meta = input_metadata(i);
-    const bool zeros = !grads[i].defined() && context.materialize_grads_ && meta.dtype != at::ScalarType::Undefined;
-    list.push_back(zeros ? at::zeros(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt) : grads[i]);
+    const bool zeros = !grads[i].defined() && context.materialize_grads_ &&
+                       meta.dtype != at::ScalarType::Undefined;
+    list.push_back(zeros ? at::zeros(meta.sizes, meta.dtype, meta.layout, meta.device, std::nullopt)
+                         : grads[i]);
   }
   variable_list found = backward_(&context, std::move(list));
-  TORCH_CHECK(found.size() == is_tensor.size(), "function ", name_, " returned an incorrect number of gradients (expected ",
-              is_tensor.size(), ", got ", found.size(), ")");
+  TORCH_CHECK(found.size() == is_tensor.size(), "function ", name_,
+              " returned an incorrect number of gradients (expected ", is_tensor.size(), ", got ",
+              found.size(), ")");
   TensorVec out;
   for (size_t i = 0; i < found.size(); ++i) {
-    TORCH_CHECK(is_tensor[i] || !found[i].defined(), "function ", name_, " returned a gradient different from None at position ",
-                i + 1, ", but the corresponding forward input was not a Variable");
+    TORCH_CHECK(is_tensor[i] || !found[i].defined(), "function ", name_,
+                " returned a gradient different from None at position ", i + 1,
+                ", but the corresponding forward input was not a Variable");
     if (is_tensor[i]) out.push_back(std::move(found[i]));
   }
   return out;
@@ -99,13 +109,15 @@ variable_list CustomCall::finish(variable_list outputs) {
   for (const Tensor& t : context.dirty_) {
     if (recorded_) check_inplace(t, true);
     t.unsafeGetTensorImpl()->bump_version();
-    TORCH_CHECK(contains(outputs, t), "Some elements marked as dirty during the forward method were not returned as output. The "
-                "inputs that are modified inplace must all be outputs of the Function.");
+    TORCH_CHECK(
+        contains(outputs, t),
+        "Some elements marked as dirty during the forward method were not returned as output. The "
+        "inputs that are modified inplace must all be outputs of the Function.");
   }
   if (recorded_) {
     for (Tensor& t : outputs) {
-      const bool differentiable =
-          t.defined() && (t.is_floating_point() || t.is_complex()) && !contains(context.non_differentiable_, t);
+      const bool differentiable = t.defined() && (t.is_floating_point() || t.is_complex()) &&
+                                  !contains(context.non_differentiable_, t);
       if (differentiable) {
         t = record_custom_output(t, contains(inputs_, t), contains(context.dirty_, t), node_);
       } else {
@@ -122,4 +134,4 @@ variable_list CustomCall::finish(variable_list outputs) {
   return outputs;
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -2,12 +2,14 @@
 //
 //   struct Double : torch::autograd::Function<Double> {
 //     static Tensor forward(AutogradContext* ctx, const Tensor& x) { return x * 2; }
-//     static variable_list backward(AutogradContext* ctx, variable_list grads) { return {grads[0] * 2}; }
+//     static variable_list backward(AutogradContext* ctx, variable_list grads) { return {grads[0] *
+//     2}; }
 //   };
 //   Tensor y = Double::apply(x);
 //
-// forward gives a Tensor or a variable_list. backward gives one gradient for each argument of forward, undefined for those
-// that are no tensors; an argument that is a list of tensors counts as that many.
+// forward gives a Tensor or a variable_list. backward gives one gradient for each argument of
+// forward, undefined for those that are no tensors; an argument that is a list of tensors counts as
+// that many.
 #pragma once
 #include <map>
 #include <typeinfo>
@@ -44,21 +46,24 @@ class TORCH_API AutogradContext {
   bool released_ = false;
 };
 
-// Makes a result of a custom function an output of its node, and answers it. A dirty input was written in place; any
-// other input that is returned becomes a view, since it keeps its own history.
-TORCH_API Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty, const c10::intrusive_ptr<Node>& node);
+// Makes a result of a custom function an output of its node, and answers it. A dirty input was
+// written in place; any other input that is returned becomes a view, since it keeps its own
+// history.
+TORCH_API Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty,
+                                      const c10::intrusive_ptr<Node>& node);
 
 using CustomBackward = variable_list (*)(AutogradContext*, variable_list);
 
 class TORCH_API CustomNode final : public Node {
  public:
-  CustomNode(CustomBackward backward, std::string name) : backward_(backward), name_(std::move(name)) {}
+  CustomNode(CustomBackward backward, std::string name)
+      : backward_(backward), name_(std::move(name)) {}
   TensorVec apply(TensorVec grads) override;
   std::string name() const override { return name_; }
   void release_variables() override;
 
   AutogradContext context;
-  std::vector<bool> is_tensor;  // for each argument of forward
+  std::vector<bool> is_tensor; // for each argument of forward
 
  private:
   CustomBackward backward_;
@@ -74,10 +79,7 @@ class TORCH_API CustomCall {
   void add(const variable_list& list) {
     for (const Tensor& t : list) add(t);
   }
-  template <class T>
-  void add(const T&) {
-    node_->is_tensor.push_back(false);
-  }
+  template <class T> void add(const T&) { node_->is_tensor.push_back(false); }
   AutogradContext* context() { return &node_->context; }
   variable_list finish(variable_list outputs);
 
@@ -97,12 +99,11 @@ inline variable_list as_list(Tensor t) { return {std::move(t)}; }
 inline variable_list as_list(variable_list list) { return list; }
 inline Tensor as_result(variable_list list, const Tensor*) { return std::move(list[0]); }
 inline variable_list as_result(variable_list list, const variable_list*) { return list; }
-}  // namespace detail
+} // namespace detail
 
-template <class T>
-struct Function {
-  template <class X = T, class... Args>
-  static auto apply(Args&&... args) -> decltype(X::forward(static_cast<AutogradContext*>(nullptr), args...)) {
+template <class T> struct Function {
+  template <class X = T, class... Args> static auto apply(Args&&... args)
+      -> decltype(X::forward(static_cast<AutogradContext*>(nullptr), args...)) {
     using Result = decltype(X::forward(static_cast<AutogradContext*>(nullptr), args...));
     CustomCall call(&X::backward, typeid(X).name());
     (call.add(args), ...);
@@ -115,4 +116,4 @@ struct Function {
   }
 };
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -20,7 +20,7 @@ struct Slot {
   Node* node = nullptr;
   uint32_t waiting = 0;
   bool needed = true;
-  bool wanted = false;  // one of the pass's inputs
+  bool wanted = false; // one of the pass's inputs
   bool filled = false;
   TensorVec grads;
 };
@@ -87,7 +87,8 @@ thread_local int depth = 0;
 
 // Restores the thread's state when a pass ends, however it ends.
 struct PassScope {
-  explicit PassScope(Pass* pass) : before(current_pass), node(running_node), state(c10::tls_autograd_state) {
+  explicit PassScope(Pass* pass)
+      : before(current_pass), node(running_node), state(c10::tls_autograd_state) {
     current_pass = pass;
     ++depth;
     c10::tls_autograd_state.grad_mode = pass->options.create_graph;
@@ -103,7 +104,8 @@ struct PassScope {
   c10::AutogradState state;
 };
 
-// ---- counting -------------------------------------------------------------------------------------
+// ---- counting
+// -------------------------------------------------------------------------------------
 void count_dependencies(Pass& pass, c10::ArrayRef<Edge> roots) {
   std::vector<Node*> stack;
   bool fresh = false;
@@ -131,8 +133,9 @@ void mark_needed(Pass& pass) {
     slot.needed = false;
     order.push_back(&slot);
   }
-  std::sort(order.begin(), order.end(),
-            [](const Slot* a, const Slot* b) { return a->node->topological_nr() < b->node->topological_nr(); });
+  std::sort(order.begin(), order.end(), [](const Slot* a, const Slot* b) {
+    return a->node->topological_nr() < b->node->topological_nr();
+  });
   for (const Edge& input : pass.inputs)
     if (Slot* slot = pass.slots.find(input.function.get())) slot->needed = slot->wanted = true;
   for (Slot* slot : order) {
@@ -148,15 +151,17 @@ void mark_needed(Pass& pass) {
   }
 }
 
-// ---- gradients ------------------------------------------------------------------------------------
+// ---- gradients
+// ------------------------------------------------------------------------------------
 void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
   while (grads.size() < size) grads.push_back(Tensor());
   if (!grad.defined()) return;
   Tensor& sum = grads[at];
   if (!sum.defined()) {
     sum = std::move(grad);
-  } else if (!create_graph && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() && !sum.requires_grad() &&
-             sum.sizes() == grad.sizes() && sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
+  } else if (!create_graph && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() &&
+             !sum.requires_grad() && sum.sizes() == grad.sizes() &&
+             sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {
     sum = at::add(sum, grad);
@@ -164,31 +169,35 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
 }
 
 // A gradient must have the shape, dtype and device of what it is the gradient of; a broadcast one
-// is summed. This happens to each gradient before it is added to others, for which it must already have
-// its shape. `giver` gave it as its output `i`.
+// is summed. This happens to each gradient before it is added to others, for which it must already
+// have its shape. `giver` gave it as its output `i`.
 Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want, Tensor grad) {
   if (grad.sizes() != at::IntArrayRef(want.sizes)) {
     bool expandable = static_cast<size_t>(grad.dim()) >= want.sizes.size();
     const size_t lead = expandable ? grad.dim() - want.sizes.size() : 0;
     for (size_t d = 0; expandable && d < want.sizes.size(); ++d)
       expandable = want.sizes[d] == grad.sizes()[lead + d] || want.sizes[d] == 1;
-    TORCH_CHECK(expandable, "Function ", giver, " returned an invalid gradient at index ", i, " - got ",
-                grad.sizes(), " but expected shape compatible with ", at::IntArrayRef(want.sizes));
+    TORCH_CHECK(expandable, "Function ", giver, " returned an invalid gradient at index ", i,
+                " - got ", grad.sizes(), " but expected shape compatible with ",
+                at::IntArrayRef(want.sizes));
     c10::DimVector dims;
     for (size_t d = 0; d < lead; ++d) dims.push_back(static_cast<int64_t>(d));
     for (size_t d = 0; d < want.sizes.size(); ++d)
-      if (want.sizes[d] == 1 && grad.sizes()[lead + d] != 1) dims.push_back(static_cast<int64_t>(lead + d));
-    if (!dims.empty()) grad = at::sum(grad, at::OptionalIntArrayRef(at::IntArrayRef(dims)), true, std::nullopt);
+      if (want.sizes[d] == 1 && grad.sizes()[lead + d] != 1)
+        dims.push_back(static_cast<int64_t>(lead + d));
+    if (!dims.empty())
+      grad = at::sum(grad, at::OptionalIntArrayRef(at::IntArrayRef(dims)), true, std::nullopt);
     if (lead > 0) grad = grad.view(want.sizes);
   }
   if (grad.scalar_type() != want.dtype) {
-    TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype), "Function ", giver,
-                " returned an invalid gradient at index ", i, " - expected dtype ", want.dtype, " but got ",
-                grad.scalar_type());
+    TORCH_CHECK(!c10::isComplexType(grad.scalar_type()) || c10::isComplexType(want.dtype),
+                "Function ", giver, " returned an invalid gradient at index ", i,
+                " - expected dtype ", want.dtype, " but got ", grad.scalar_type());
     grad = grad.to(want.dtype);
   }
-  TORCH_CHECK(grad.device().type() == want.device.type(), "Function ", giver, " returned an invalid gradient at index ",
-              i, " - expected device ", want.device, " but got ", grad.device());
+  TORCH_CHECK(grad.device().type() == want.device.type(), "Function ", giver,
+              " returned an invalid gradient at index ", i, " - expected device ", want.device,
+              " but got ", grad.device());
   return grad;
 }
 Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
@@ -208,7 +217,8 @@ void check_finite(const Node& node, const TensorVec& grads) {
     const c10::complex<double> z = total.toComplexDouble();
     if (z.real_ == z.real_ && z.imag_ == z.imag_) continue;
     if (node.anomaly()) node.anomaly()->print(node.name());
-    throw c10::Error(c10::str("Function '", node.name(), "' returned nan values in its ", i, "th output."));
+    throw c10::Error(
+        c10::str("Function '", node.name(), "' returned nan values in its ", i, "th output."));
   }
 }
 
@@ -231,13 +241,16 @@ TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
   if (!pass.options.keep_graph) node.release_variables();
   if (post) run_hooks(hooks->post, entering, out);
   if (C10_UNLIKELY(anomaly_mode().enabled && anomaly_mode().check_nan)) check_finite(node, out);
-  TORCH_CHECK(out.size() >= node.num_outputs() || out.empty(), "Function ", node.name(), " returned an incorrect number of gradients (expected ",
-              node.num_outputs(), ", got ", out.size(), ")");
+  TORCH_CHECK(out.size() >= node.num_outputs() || out.empty(), "Function ", node.name(),
+              " returned an incorrect number of gradients (expected ", node.num_outputs(), ", got ",
+              out.size(), ")");
   return out;
 }
 
 struct LaterFirst {
-  bool operator()(const Node* a, const Node* b) const { return a->sequence_nr() < b->sequence_nr(); }
+  bool operator()(const Node* a, const Node* b) const {
+    return a->sequence_nr() < b->sequence_nr();
+  }
 };
 
 // Captures what arrives at a wanted input. Answers whether the node must run besides: a leaf's
@@ -284,8 +297,8 @@ void execute(Pass& pass) {
       if (!edge.function) continue;
       Slot* next = pass.slots.find(edge.function.get());
       if (i < out.size() && out[i].defined() && next->needed)
-        add_into(next->grads, edge.input_nr, fit(node, i, edge, std::move(out[i])), edge.function->num_inputs(),
-                 pass.options.create_graph);
+        add_into(next->grads, edge.input_nr, fit(node, i, edge, std::move(out[i])),
+                 edge.function->num_inputs(), pass.options.create_graph);
       if (--next->waiting == 0) {
         ready.push_back(edge.function.get());
         std::push_heap(ready.begin(), ready.end(), LaterFirst());
@@ -301,16 +314,17 @@ void run_on_this_thread(Pass& pass, c10::ArrayRef<Edge> roots, TensorVec grads) 
   for (size_t i = 0; i < roots.size(); ++i) {
     Slot* slot = pass.slots.find(roots[i].function.get());
     Tensor grad = grads[i].defined() ? fit(nullptr, i, roots[i], std::move(grads[i])) : Tensor();
-    add_into(slot->grads, roots[i].input_nr, std::move(grad), roots[i].function->num_inputs(), pass.options.create_graph);
+    add_into(slot->grads, roots[i].input_nr, std::move(grad), roots[i].function->num_inputs(),
+             pass.options.create_graph);
   }
   execute(pass);
   for (size_t i = 0; i < pass.callbacks.size(); ++i) pass.callbacks[i]();
 }
-}  // namespace
+} // namespace
 
 // Note [Nested passes]
-// A pass inside a pass runs on the same stack. Past a depth that a stack surely bears it continues on
-// a new thread, whose fresh stack carries the next levels while this one waits.
+// A pass inside a pass runs on the same stack. Past a depth that a stack surely bears it continues
+// on a new thread, whose fresh stack carries the next levels while this one waits.
 constexpr int kDepthPerThread = 48;
 ThreadHooks thread_hooks;
 
@@ -351,7 +365,8 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
 }
 
 void queue_callback(std::function<void()> callback) {
-  TORCH_CHECK(current_pass != nullptr, "Final callbacks can only be installed during backward pass.");
+  TORCH_CHECK(current_pass != nullptr,
+              "Final callbacks can only be installed during backward pass.");
   current_pass->callbacks.push_back(std::move(callback));
 }
 Node* current_node() { return running_node; }
@@ -368,13 +383,15 @@ namespace {
 std::vector<Edge> edges_of(at::TensorList tensors, const char* what) {
   std::vector<Edge> out;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    TORCH_CHECK(tensors[i].requires_grad(), "element ", i, " of ", what, " does not require grad and does not have a grad_fn");
+    TORCH_CHECK(tensors[i].requires_grad(), "element ", i, " of ", what,
+                " does not require grad and does not have a grad_fn");
     out.push_back(gradient_edge(tensors[i]));
   }
   return out;
 }
 TensorVec root_gradients(at::TensorList outputs, at::TensorList given) {
-  TORCH_CHECK(given.empty() || given.size() == outputs.size(), "got ", outputs.size(), " tensors and ", given.size(), " gradients");
+  TORCH_CHECK(given.empty() || given.size() == outputs.size(), "got ", outputs.size(),
+              " tensors and ", given.size(), " gradients");
   TensorVec out;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!given.empty() && given[i].defined()) {
@@ -386,13 +403,14 @@ TensorVec root_gradients(at::TensorList outputs, at::TensorList given) {
   }
   return out;
 }
-}  // namespace
+} // namespace
 
-void backward(at::TensorList tensors, at::TensorList grads, std::optional<bool> retain_graph, bool create_graph,
-              at::TensorList inputs) {
+void backward(at::TensorList tensors, at::TensorList grads, std::optional<bool> retain_graph,
+              bool create_graph, at::TensorList inputs) {
   const std::vector<Edge> roots = edges_of(tensors, "tensors");
   const std::vector<Edge> wanted = edges_of(inputs, "inputs");
-  run_backward(roots, root_gradients(tensors, grads), wanted, {retain_graph.value_or(create_graph), create_graph, true});
+  run_backward(roots, root_gradients(tensors, grads), wanted,
+               {retain_graph.value_or(create_graph), create_graph, true});
 }
 
 std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::TensorList grad_outputs,
@@ -403,9 +421,10 @@ std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::Tens
   TensorVec found = run_backward(roots, root_gradients(outputs, grad_outputs), wanted,
                                  {retain_graph.value_or(create_graph), create_graph, false});
   for (size_t i = 0; i < found.size(); ++i)
-    TORCH_CHECK(allow_unused || found[i].defined(), "One of the differentiated Tensors appears to not have been used in the graph. "
+    TORCH_CHECK(allow_unused || found[i].defined(),
+                "One of the differentiated Tensors appears to not have been used in the graph. "
                 "Set allow_unused=True if this is the desired behavior.");
   return found.vec();
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -10,17 +10,20 @@ namespace torch::autograd {
 struct BackwardOptions {
   bool keep_graph = false;
   bool create_graph = false;
-  // The pass was asked for gradients of `inputs` (autograd.grad): they are answered, not accumulated.
+  // The pass was asked for gradients of `inputs` (autograd.grad): they are answered, not
+  // accumulated.
   bool accumulate = true;
 };
 
-// Runs the pass from `roots` with `grads` (one each). `inputs`: where gradients are wanted; empty means
-// every leaf. Answers the gradients at `inputs`, undefined where nothing arrived, when
-// options.accumulate is false; with it, gradients arriving at `inputs` that are leaves are accumulated.
-TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef<Edge> inputs,
-                                 const BackwardOptions& options);
+// Runs the pass from `roots` with `grads` (one each). `inputs`: where gradients are wanted; empty
+// means every leaf. Answers the gradients at `inputs`, undefined where nothing arrived, when
+// options.accumulate is false; with it, gradients arriving at `inputs` that are leaves are
+// accumulated.
+TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads,
+                                 c10::ArrayRef<Edge> inputs, const BackwardOptions& options);
 
-// Runs `callback` when the backward pass in progress on this thread has ended. Error outside of one.
+// Runs `callback` when the backward pass in progress on this thread has ended. Error outside of
+// one.
 TORCH_API void queue_callback(std::function<void()> callback);
 // The node being run on this thread, or null.
 TORCH_API Node* current_node();
@@ -42,10 +45,12 @@ struct ThreadHooks {
 TORCH_API extern ThreadHooks thread_hooks;
 
 // ---- the C++ front end --------------------------------------------------------------------------
-TORCH_API void backward(at::TensorList tensors, at::TensorList grads = {}, std::optional<bool> retain_graph = std::nullopt,
-                        bool create_graph = false, at::TensorList inputs = {});
-TORCH_API std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::TensorList grad_outputs = {},
-                                   std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
-                                   bool allow_unused = false);
+TORCH_API void backward(at::TensorList tensors, at::TensorList grads = {},
+                        std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                        at::TensorList inputs = {});
+TORCH_API std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs,
+                                   at::TensorList grad_outputs = {},
+                                   std::optional<bool> retain_graph = std::nullopt,
+                                   bool create_graph = false, bool allow_unused = false);
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

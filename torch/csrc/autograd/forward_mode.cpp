@@ -220,8 +220,9 @@ Tensor tangent_of(const Tensor& t) {
 void carry_tangent(const Tensor& t, const Tensor& tangent) {
   TORCH_CHECK(level.number >= 0, "a tangent needs an open level of forward mode");
   TORCH_CHECK(t.sizes() == tangent.sizes() && t.scalar_type() == tangent.scalar_type(),
-              "jvp returned a tangent of size ", tangent.sizes(), " and dtype ", tangent.scalar_type(), " for an output of size ",
-              t.sizes(), " and dtype ", t.scalar_type());
+              "jvp returned a tangent of size ", tangent.sizes(), " and dtype ",
+              tangent.scalar_type(), " for an output of size ", t.sizes(), " and dtype ",
+              t.scalar_type());
   set_tangent(t, tangent);
 }
 

@@ -31,7 +31,7 @@ struct Trash {
   bool draining = false;
 };
 thread_local Trash trash;
-}  // namespace
+} // namespace
 
 void release_node(c10::intrusive_ptr<Node> node) {
   if (!node || node.use_count() > 1) return;
@@ -49,43 +49,57 @@ void release_node(c10::intrusive_ptr<Node> node) {
 // Sizes in steps of 64 bytes up to 512 have a pool each.
 void* Node::operator new(size_t size) {
   switch ((size + 63) / 64) {
-    case 1:
-    case 2:
-    case 3:
-    case 4: return c10::SmallPool<256>::take();
-    case 5:
-    case 6: return c10::SmallPool<384>::take();
-    case 7:
-    case 8: return c10::SmallPool<512>::take();
-    default: return ::operator new(size);
+  case 1:
+  case 2:
+  case 3:
+  case 4:
+    return c10::SmallPool<256>::take();
+  case 5:
+  case 6:
+    return c10::SmallPool<384>::take();
+  case 7:
+  case 8:
+    return c10::SmallPool<512>::take();
+  default:
+    return ::operator new(size);
   }
 }
 void Node::operator delete(void* p, size_t size) noexcept {
   switch ((size + 63) / 64) {
-    case 1:
-    case 2:
-    case 3:
-    case 4: c10::SmallPool<256>::give(p); break;
-    case 5:
-    case 6: c10::SmallPool<384>::give(p); break;
-    case 7:
-    case 8: c10::SmallPool<512>::give(p); break;
-    default: ::operator delete(p);
+  case 1:
+  case 2:
+  case 3:
+  case 4:
+    c10::SmallPool<256>::give(p);
+    break;
+  case 5:
+  case 6:
+    c10::SmallPool<384>::give(p);
+    break;
+  case 7:
+  case 8:
+    c10::SmallPool<512>::give(p);
+    break;
+  default:
+    ::operator delete(p);
   }
 }
 
 Node::Node() : sequence_nr_(next_sequence_nr++) {
-  if (C10_UNLIKELY(anomaly_mode().enabled && make_anomaly_record != nullptr)) anomaly_ = make_anomaly_record();
+  if (C10_UNLIKELY(anomaly_mode().enabled && make_anomaly_record != nullptr))
+    anomaly_ = make_anomaly_record();
 }
 
 Node::~Node() { Node::release_resources(); }
 
 void Node::release_resources() {
-  if (void* object = std::exchange(pyobj, nullptr); object != nullptr && release_pyobj != nullptr) release_pyobj(object);
+  if (void* object = std::exchange(pyobj, nullptr); object != nullptr && release_pyobj != nullptr)
+    release_pyobj(object);
   for (Edge& edge : next_edges_) release_node(std::move(edge.function));
 }
 
-void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs) {
+void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs,
+               TensorVec& outputs) {
   if (hooks.empty()) return;
   const std::vector<std::shared_ptr<NodeHook>> list = hooks;
   for (const auto& hook : list) hook->call(inputs, outputs);
@@ -99,25 +113,30 @@ void Node::run_tensor_hooks(TensorVec& grads) {
 }
 
 void Node::add_next_edge(Edge edge) {
-  if (edge.function) topological_nr_ = std::max(topological_nr_, edge.function->topological_nr() + 1);
+  if (edge.function)
+    topological_nr_ = std::max(topological_nr_, edge.function->topological_nr() + 1);
   next_edges_.push_back(std::move(edge));
 }
 void Node::set_next_edge(size_t i, Edge edge) {
-  if (edge.function) topological_nr_ = std::max(topological_nr_, edge.function->topological_nr() + 1);
+  if (edge.function)
+    topological_nr_ = std::max(topological_nr_, edge.function->topological_nr() + 1);
   next_edges_[i] = std::move(edge);
 }
 
 uint32_t Node::add_input_metadata(const Tensor& t) {
   inputs_.push_back({t.defined() ? c10::DimVector(t.sizes()) : c10::DimVector(),
                      t.defined() ? t.scalar_type() : at::ScalarType::Undefined,
-                     t.defined() ? t.device() : at::Device(at::kCPU), t.defined() ? t.layout() : at::kStrided});
+                     t.defined() ? t.device() : at::Device(at::kCPU),
+                     t.defined() ? t.layout() : at::kStrided});
   return static_cast<uint32_t>(inputs_.size() - 1);
 }
 
 std::string forward_name(const Node& node) {
   std::string name = node.name();
   const size_t end = name.find_last_not_of("0123456789");
-  if (end == std::string::npos || end + 1 == name.size() || end < 8 || name.compare(end - 7, 8, "Backward") != 0) return name;
+  if (end == std::string::npos || end + 1 == name.size() || end < 8 ||
+      name.compare(end - 7, 8, "Backward") != 0)
+    return name;
   name.resize(end - 7);
   return name;
 }
@@ -127,4 +146,4 @@ NodeHooks& Node::ensure_hooks() {
   return *hooks_;
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

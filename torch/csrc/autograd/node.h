@@ -54,8 +54,8 @@ struct NodeHooks {
 
 // Something a generated node keeps for its backward pass, for inspection (grad_fn._saved_self).
 struct SavedField {
-  const char* name;  // "self"
-  size_t offset;     // in the node
+  const char* name; // "self"
+  size_t offset;    // in the node
   at::IValue (*read)(const void* member, Node* owner);
 };
 
@@ -77,12 +77,14 @@ class TORCH_API Node : public c10::intrusive_ptr_target {
   // The gradients of the inputs from those of the outputs. Entries of inputs that need none may be
   // undefined.
   virtual TensorVec apply(TensorVec grads) = 0;
-  virtual std::string name() const = 0;  // "MulBackward0"
+  virtual std::string name() const = 0; // "MulBackward0"
   // Frees what was saved for the backward pass. A second run then raises.
   virtual void release_variables() {}
-  // What the node keeps; read with `field.read(reinterpret_cast<const char*>(node) + field.offset, node)`.
+  // What the node keeps; read with `field.read(reinterpret_cast<const char*>(node) + field.offset,
+  // node)`.
   virtual c10::ArrayRef<SavedField> saved_fields() const { return {}; }
-  // Runs the hooks of the tensors whose gradients enter the node, before these are captured or used.
+  // Runs the hooks of the tensors whose gradients enter the node, before these are captured or
+  // used.
   virtual void run_tensor_hooks(TensorVec& grads);
 
   // ---- edges
@@ -132,7 +134,8 @@ TORCH_API std::string forward_name(const Node& node);
 TORCH_API void release_node(c10::intrusive_ptr<Node> node);
 
 // Calls the hooks of a list, of which each may remove itself meanwhile.
-TORCH_API void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs, TensorVec& outputs);
+TORCH_API void run_hooks(const std::vector<std::shared_ptr<NodeHook>>& hooks, TensorVec& inputs,
+                         TensorVec& outputs);
 
 // ---- anomaly mode
 struct AnomalyMode {
@@ -143,4 +146,4 @@ TORCH_API AnomalyMode& anomaly_mode();
 // Makes the record for a new node under anomaly mode; set by the Python layer.
 TORCH_API extern std::unique_ptr<AnomalyRecord> (*make_anomaly_record)();
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -8,11 +8,16 @@ std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
 
 SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (!t.defined()) return;
-  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-              "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
-              "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
-  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. To work around you can make a clone to get a "
-              "normal tensor and use it in autograd.");
+  TORCH_CHECK(
+      !t.is_inference(),
+      "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+      "inference mode in computation tracked by autograd. To work around this, you can make a "
+      "clone to get a normal "
+      "tensor and use it in autograd, or use `torch.no_grad()` instead of "
+      "`torch.inference_mode()`.");
+  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. To work around "
+                                 "you can make a clone to get a "
+                                 "normal tensor and use it in autograd.");
   was_undefined_ = false;
   version_ = t.unsafeGetTensorImpl()->version();
   requires_grad_ = t.requires_grad();
@@ -58,15 +63,19 @@ Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const 
 
 Tensor SavedVariable::unpack(Node* owner) const {
   if (was_undefined_) return {};
-  TORCH_CHECK(!released_, "Trying to backward through the graph a second time (or directly access saved tensors after they "
-              "have already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-              "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you "
-              "need to access saved tensors after calling backward.");
+  TORCH_CHECK(!released_, "Trying to backward through the graph a second time (or directly access "
+                          "saved tensors after they "
+                          "have already been freed). Saved intermediate values of the graph are "
+                          "freed when you call .backward() or "
+                          "autograd.grad(). Specify retain_graph=True if you need to backward "
+                          "through the graph a second time or if you "
+                          "need to access saved tensors after calling backward.");
   const bool own_output = is_output_ && owner != nullptr;
   if (packed_) {
     const Tensor out = packed_->hooks->unpack(packed_->value);
     if (!requires_grad_) return out;
-    if (own_output) return with_history(out, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
+    if (own_output)
+      return with_history(out, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
     return packed_->edge.is_valid() ? with_history(out, packed_->edge) : out;
   }
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
@@ -81,27 +90,33 @@ void describe(std::string& text, const char* what, const Node& node) {
   const std::string where = node.anomaly() ? node.anomaly()->where() : std::string();
   if (!where.empty()) text += c10::str(" in the forward call:\n", where);
 }
-}  // namespace
+} // namespace
 
 void SavedVariable::throw_modified(uint32_t now, Node* owner) const {
-  std::string text = "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.";
+  std::string text = "one of the variables needed for gradient computation has been modified by an "
+                     "inplace operation: [torch.";
   c10::append(text, data_.scalar_type());
   text += "Tensor ";
   c10::append(text, data_.sizes());
   text += "]";
   const c10::intrusive_ptr<Node> fn = is_output_ ? nullptr : grad_fn_of(data_);
-  const std::string made_by = fn ? forward_name(*fn) : is_output_ && owner ? forward_name(*owner) : std::string();
-  if (!made_by.empty()) text += c10::str(", which is output ", is_output_ ? output_nr_ : meta_of(data_)->output_nr, " of ", made_by, ",");
+  const std::string made_by = fn                    ? forward_name(*fn)
+                              : is_output_ && owner ? forward_name(*owner)
+                                                    : std::string();
+  if (!made_by.empty())
+    text += c10::str(", which is output ", is_output_ ? output_nr_ : meta_of(data_)->output_nr,
+                     " of ", made_by, ",");
   text += c10::str(" is at version ", now, "; expected version ", version_, " instead.");
-  text += anomaly_mode().enabled
-              ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-                "question was changed in there or anywhere later. Good luck!"
-              : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+  text += anomaly_mode().enabled ? " Hint: the backtrace further above shows the operation that "
+                                   "failed to compute its gradient. The variable in "
+                                   "question was changed in there or anywhere later. Good luck!"
+                                 : " Hint: enable anomaly detection to find the operation that "
+                                   "failed to compute its gradient, with "
+                                   "torch.autograd.set_detect_anomaly(True, check_nan=False).";
   // A history younger than the node that saved the tensor is that of the write.
   if (fn && owner && fn->sequence_nr() > owner->sequence_nr()) describe(text, "written by ", *fn);
   if (owner) describe(text, "saved by ", *owner);
   throw c10::Error(text);
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

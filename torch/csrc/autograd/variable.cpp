@@ -22,7 +22,7 @@ std::mutex accumulator_mutex;
 using Origin = c10::TensorImpl::ViewOrigin;
 
 Tensor base_of(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->base()); }
-}  // namespace
+} // namespace
 
 AutogradMeta& ensure_meta(const Tensor& t) {
   TORCH_CHECK(t.defined(), "autograd: undefined tensor");
@@ -34,36 +34,46 @@ AutogradMeta& ensure_meta(const Tensor& t) {
 }
 
 namespace {
-// Some views cannot follow a write to their memory: those of a function with several outputs, of custom functions, and
-// those made where nothing was recorded. `what` says which write was made.
+// Some views cannot follow a write to their memory: those of a function with several outputs, of
+// custom functions, and those made where nothing was recorded. `what` says which write was made.
 void check_view_origin(const Tensor& t, const char* what) {
   const Origin origin = t.unsafeGetTensorImpl()->view_origin;
   if (C10_LIKELY(origin == Origin::Default || origin == Origin::MultiOutputSafe)) return;
   const AutogradMeta* meta = meta_of(t);
-  TORCH_CHECK(origin != Origin::Inference,
-              "A view was created in inference mode and ", what, " in normal mode, which is not allowed.");
+  TORCH_CHECK(origin != Origin::Inference, "A view was created in inference mode and ", what,
+              " in normal mode, which is not allowed.");
   TORCH_CHECK(origin != Origin::NoGrad, "A view was created in no_grad mode and ", what,
-              " with grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can "
-              "clarify your code by moving both the view and the inplace either both inside the no_grad block (if you "
-              "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).");
-  const std::string view = c10::str("Output ", meta ? meta->output_nr : 0, " of ",
-                                    meta && meta->grad_fn ? forward_name(*meta->grad_fn) : "a function", " is a view and ", what, ". ");
+              " with grad mode enabled. Given that this use case is ambiguous and error-prone, it "
+              "is forbidden. You can "
+              "clarify your code by moving both the view and the inplace either both inside the "
+              "no_grad block (if you "
+              "don't want the inplace to be tracked) or both outside (if you want the inplace to "
+              "be tracked).");
+  const std::string view =
+      c10::str("Output ", meta ? meta->output_nr : 0, " of ",
+               meta && meta->grad_fn ? forward_name(*meta->grad_fn) : "a function",
+               " is a view and ", what, ". ");
   TORCH_CHECK(origin != Origin::Custom, view,
-              "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-              "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
-              "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+              "This view was created inside a custom Function (or because an input was returned "
+              "as-is) and the autograd "
+              "logic to handle view+inplace would override the custom backward associated with the "
+              "custom Function, leading "
+              "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+              "output of the custom "
               "Function.");
   TORCH_CHECK(origin != Origin::MultiOutput, view,
-              "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-              "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+              "This view is the output of a function that returns multiple views. Such functions "
+              "do not allow the output "
+              "views to be modified inplace. You should replace the inplace operation by an "
+              "out-of-place one.");
 }
-}  // namespace
+} // namespace
 
 // Note [In-place writes and views]
-// All views of a base share its version counter. A view remembers the version at which its grad_fn was
-// made; when the counter moved on, the base's history has changed under it (rebase_history made it a
-// CopySlices), and the view's gradient must flow through that: its new grad_fn is the as_strided of
-// the base that it is.
+// All views of a base share its version counter. A view remembers the version at which its grad_fn
+// was made; when the counter moved on, the base's history has changed under it (rebase_history made
+// it a CopySlices), and the view's gradient must flow through that: its new grad_fn is the
+// as_strided of the base that it is.
 c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   AutogradMeta* meta = meta_of(t);
   if (C10_LIKELY(!t.is_view())) return meta ? meta->grad_fn : nullptr;
@@ -102,21 +112,24 @@ Edge gradient_edge(const Tensor& t) {
 }
 
 void set_requires_grad(const Tensor& t, bool value) {
-  TORCH_CHECK(is_leaf(t) || value, "you can only change requires_grad flags of leaf variables. If you want to use a "
-              "computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  TORCH_CHECK(is_leaf(t) || value,
+              "you can only change requires_grad flags of leaf variables. If you want to use a "
+              "computed variable in a subgraph that doesn't require differentiation use "
+              "var_no_grad = var.detach().");
   if (!is_leaf(t)) return;
   TORCH_CHECK(!value || t.is_floating_point() || t.is_complex(),
               "only Tensors of floating point and complex dtype can require gradients");
-  TORCH_CHECK(!value || !t.is_inference() || c10::tls_autograd_state.inference_mode,
-              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  TORCH_CHECK(
+      !value || !t.is_inference() || c10::tls_autograd_state.inference_mode,
+      "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!value && !meta_of(t)) return;
   ensure_meta(t).requires_grad = value;
   t.unsafeGetTensorImpl()->set_autograd_key(value);
 }
 
 namespace {
-// The tensor gets another history by an in-place write. Its hooks stay with the value before the write, to which
-// they were given; a retained gradient is that of the present value.
+// The tensor gets another history by an in-place write. Its hooks stay with the value before the
+// write, to which they were given; a retained gradient is that of the present value.
 void leave_hooks_behind(AutogradMeta& meta, Node& now, uint32_t number) {
   meta.hooks.clear();
   if (!meta.retains_grad || !meta.grad_fn || !meta.grad_fn->hooks()) return;
@@ -130,7 +143,7 @@ void leave_hooks_behind(AutogradMeta& meta, Node& now, uint32_t number) {
     return;
   }
 }
-}  // namespace
+} // namespace
 
 void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   if (!t.defined()) {
@@ -139,7 +152,8 @@ void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
   }
   AutogradMeta& meta = ensure_meta(t);
   const uint32_t number = node->add_input_metadata(t);
-  if (C10_UNLIKELY(!meta.hooks.empty() || meta.retains_grad)) leave_hooks_behind(meta, *node, number);
+  if (C10_UNLIKELY(!meta.hooks.empty() || meta.retains_grad))
+    leave_hooks_behind(meta, *node, number);
   meta.grad_fn = node;
   meta.output_nr = number;
   meta.attr_version = t.is_view() ? t.unsafeGetTensorImpl()->version() : 0;
@@ -174,8 +188,9 @@ void check_inplace(const Tensor& t, bool recorded) {
     throw c10::Error("a leaf Variable that requires grad is being used in an in-place operation.");
   if (!recorded || !base.defined()) return;
   check_view_origin(t, "is being modified inplace");
-  TORCH_CHECK(!(t.requires_grad() && is_leaf(base)),
-              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  TORCH_CHECK(
+      !(t.requires_grad() && is_leaf(base)),
+      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 Tensor detach(const Tensor& t) {
@@ -187,7 +202,8 @@ Tensor variable_data(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->s
 
 // ---- hooks ------------------------------------------------------------------------------------
 uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
-  TORCH_CHECK(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+  TORCH_CHECK(t.requires_grad(),
+              "cannot register a hook on a tensor that doesn't require gradient");
   AutogradMeta& meta = ensure_meta(t);
   hook->id = meta.next_hook_id++;
   const uint64_t id = hook->id;
@@ -217,7 +233,9 @@ void remove_hook(const Tensor& t, uint64_t id) {
   AutogradMeta* meta = meta_of(t);
   if (!meta) return;
   auto drop = [](auto& list, auto&& matches) {
-    list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& hook) { return matches(*hook); }), list.end());
+    list.erase(
+        std::remove_if(list.begin(), list.end(), [&](const auto& hook) { return matches(*hook); }),
+        list.end());
   };
   drop(meta->hooks, [&](const TensorHook& hook) { return hook.id == id; });
   drop(meta->post_accumulate, [&](const TensorHook& hook) { return hook.id == id; });
@@ -306,7 +324,7 @@ class AccumulationLock {
     return one;
   }
 };
-}  // namespace
+} // namespace
 
 void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   const AccumulationLock lock;
@@ -323,15 +341,18 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
     meta.grad = at::clone(grad);
     return;
   }
-  // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied otherwise.
-  const bool same_order = grad.strides() == leaf.strides() || (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
-  if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() && !grad.is_view() &&
-      grad.storage().use_count() == 1) {
+  // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied
+  // otherwise.
+  const bool same_order = grad.strides() == leaf.strides() ||
+                          (!leaf.is_non_overlapping_and_dense() && grad.is_contiguous());
+  if (grad.use_count() == 1 && same_order && grad.is_non_overlapping_and_dense() &&
+      !grad.is_view() && grad.storage().use_count() == 1) {
     meta.grad = grad.requires_grad() ? detach(grad) : std::move(grad);
     return;
   }
   if (leaf.is_non_overlapping_and_dense()) {
-    Tensor copy = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided, grad.device(), std::nullopt);
+    Tensor copy = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided,
+                                    grad.device(), std::nullopt);
     copy.copy_(grad);
     meta.grad = std::move(copy);
   } else {
@@ -339,16 +360,19 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   }
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd
 
 namespace at::native {
 // Declared by the operator list: detach_ of a tensor that has a history.
 Tensor& detach_autograd_(Tensor& self);
 Tensor& detach_autograd_(Tensor& self) {
-  TORCH_CHECK(!self.is_view(), "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
-              "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
-              "cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
-              "torch/optim/optimizer.py as the solution.");
+  TORCH_CHECK(!self.is_view(), "Can't detach views in-place. Use detach() instead. If you are "
+                               "using DistributedDataParallel (DDP) "
+                               "for training, and gradient_as_bucket_view is set as True, "
+                               "gradients are views of DDP buckets, and hence detach_() "
+                               "cannot be called on these gradients. To fix this error, please "
+                               "refer to the Optimizer.zero_grad() function in "
+                               "torch/optim/optimizer.py as the solution.");
   torch::autograd::AutogradMeta& meta = torch::autograd::ensure_meta(self);
   torch::autograd::release_node(std::move(meta.grad_fn));
   meta.grad_fn.reset();
@@ -357,4 +381,4 @@ Tensor& detach_autograd_(Tensor& self) {
   self.unsafeGetTensorImpl()->set_autograd_key(false);
   return self;
 }
-}  // namespace at::native
+} // namespace at::native

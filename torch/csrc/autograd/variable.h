@@ -20,7 +20,7 @@ struct TORCH_API AutogradMeta final : c10::AutogradMetaInterface {
   Tensor grad;
   c10::intrusive_ptr<Node> grad_fn;
   c10::weak_intrusive_ptr<Node> grad_accumulator;
-  bool requires_grad = false;  // of a leaf
+  bool requires_grad = false; // of a leaf
   bool retains_grad = false;
   uint32_t output_nr = 0;
   // Version of the base when grad_fn of a view was made.
@@ -29,13 +29,14 @@ struct TORCH_API AutogradMeta final : c10::AutogradMetaInterface {
   std::vector<std::shared_ptr<TensorHook>> hooks;
   std::vector<std::shared_ptr<TensorHook>> post_accumulate;
   uint64_t next_hook_id = 1;
-  Tensor forward_grad;  // the tangent of a dual tensor
+  Tensor forward_grad; // the tangent of a dual tensor
   uint64_t forward_level = 0;
 };
 
 // Null when the tensor has none.
 inline AutogradMeta* meta_of(const Tensor& t) {
-  return t.defined() ? static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta()) : nullptr;
+  return t.defined() ? static_cast<AutogradMeta*>(t.unsafeGetTensorImpl()->autograd_meta())
+                     : nullptr;
 }
 TORCH_API AutogradMeta& ensure_meta(const Tensor& t);
 
@@ -54,8 +55,8 @@ inline bool compute_requires_grad() { return c10::tls_autograd_state.grad_mode; 
 TORCH_API void set_requires_grad(const Tensor& t, bool value);
 // Makes `t` output of `node` (and so non-leaf).
 TORCH_API void set_history(const Tensor& t, const c10::intrusive_ptr<Node>& node);
-// After an in-place write recorded as `node`: t's history becomes node; when t is a view, the base's
-// history becomes a CopySlices of it.
+// After an in-place write recorded as `node`: t's history becomes node; when t is a view, the
+// base's history becomes a CopySlices of it.
 TORCH_API void rebase_history(const Tensor& t, const c10::intrusive_ptr<Node>& node);
 // Before an in-place write that will be recorded: leaves that require grad and views that must not
 // be written raise. `recorded`: any operand requires grad and grad mode is on.
@@ -94,7 +95,8 @@ class TORCH_API AccumulateGrad final : public Node {
 };
 
 // ---- tensors saved for the backward pass --------------------------------------------------------
-// Packs and unpacks saved tensors when hooks are installed (torch.autograd.graph.saved_tensors_hooks).
+// Packs and unpacks saved tensors when hooks are installed
+// (torch.autograd.graph.saved_tensors_hooks).
 struct TORCH_API SavedTensorHooks {
   virtual ~SavedTensorHooks();
   virtual std::shared_ptr<void> pack(const Tensor& t) = 0;
@@ -108,7 +110,8 @@ class TORCH_API SavedVariable {
   SavedVariable() = default;
   // `is_output`: the tensor is made by the node that saves it, which must not own itself.
   SavedVariable(const Tensor& t, bool is_output);
-  SavedVariable(const std::optional<Tensor>& t, bool is_output) : SavedVariable(t ? *t : Tensor(), is_output) {}
+  SavedVariable(const std::optional<Tensor>& t, bool is_output)
+      : SavedVariable(t ? *t : Tensor(), is_output) {}
   ~SavedVariable();
   SavedVariable(SavedVariable&&) noexcept = default;
   SavedVariable& operator=(SavedVariable&&) noexcept = default;
@@ -137,4 +140,4 @@ class TORCH_API SavedVariable {
   bool requires_grad_ = false;
 };
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -1,20 +1,20 @@
 // See view_nodes.h.
 #include <torch/csrc/autograd/view_nodes.h>
 
-#include <ATen/ops/as_strided.h>
 #include <ATen/ops/_neg_view.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/conj.h>
 #include <ATen/ops/view_as_real.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zero.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {
 namespace {
 
-// Where a view lies in its base, relative to the base's first element. A view of the real numbers in a complex base
-// (view_as_real, .real, .imag) counts in real numbers.
+// Where a view lies in its base, relative to the base's first element. A view of the real numbers
+// in a complex base (view_as_real, .real, .imag) counts in real numbers.
 struct ViewGeometry {
   c10::DimVector sizes, strides, base_sizes, base_strides;
   int64_t offset;
@@ -23,18 +23,16 @@ struct ViewGeometry {
   bool real_of_complex, conj, neg;
 
   ViewGeometry(const Tensor& view, const Tensor& base)
-      : sizes(view.sizes()),
-        strides(view.strides()),
-        base_sizes(base.sizes()),
-        base_strides(base.strides()),
-        dtype(base.scalar_type()),
-        device(base.device()),
-        real_of_complex(base.is_complex() && view.scalar_type() == c10::toRealValueType(base.scalar_type())),
-        conj(view.is_conj()),
-        neg(view.is_neg()) {
-    TORCH_CHECK_NOT_IMPLEMENTED((view.scalar_type() == base.scalar_type() || real_of_complex) && !base.is_conj() && !base.is_neg(),
-                                "an in-place write to a view of another dtype (", view.scalar_type(), " of ",
-                                base.scalar_type(), ") cannot be differentiated");
+      : sizes(view.sizes()), strides(view.strides()), base_sizes(base.sizes()),
+        base_strides(base.strides()), dtype(base.scalar_type()), device(base.device()),
+        real_of_complex(base.is_complex() &&
+                        view.scalar_type() == c10::toRealValueType(base.scalar_type())),
+        conj(view.is_conj()), neg(view.is_neg()) {
+    TORCH_CHECK_NOT_IMPLEMENTED((view.scalar_type() == base.scalar_type() || real_of_complex) &&
+                                    !base.is_conj() && !base.is_neg(),
+                                "an in-place write to a view of another dtype (",
+                                view.scalar_type(), " of ", base.scalar_type(),
+                                ") cannot be differentiated");
     offset = view.storage_offset() - base.storage_offset() * (real_of_complex ? 2 : 1);
   }
 
@@ -42,11 +40,13 @@ struct ViewGeometry {
   Tensor zeros_like_base() const {
     const c10::DimVector dense = c10::infer_dense_strides(base_sizes, base_strides);
     Tensor out = at::zeros(base_sizes, dtype, at::kStrided, device, std::nullopt);
-    return dense == c10::contiguous_strides(base_sizes) ? out : at::as_strided(out, base_sizes, dense);
+    return dense == c10::contiguous_strides(base_sizes) ? out
+                                                        : at::as_strided(out, base_sizes, dense);
   }
   // The part of a tensor laid out like the base that the view covers.
   Tensor part_of(const Tensor& whole) const {
-    TORCH_CHECK_NOT_IMPLEMENTED(whole.strides() == at::IntArrayRef(base_strides) || whole.numel() <= 1,
+    TORCH_CHECK_NOT_IMPLEMENTED(whole.strides() == at::IntArrayRef(base_strides) ||
+                                    whole.numel() <= 1,
                                 "the base of a differentiated in-place view must be dense");
     const Tensor numbers = real_of_complex ? at::view_as_real(whole) : whole;
     Tensor part = at::as_strided(numbers, sizes, strides, numbers.storage_offset() + offset);
@@ -109,7 +109,7 @@ class CopySlices final : public Node {
   ViewGeometry geometry_;
   c10::intrusive_ptr<Node> write_;
 };
-}  // namespace
+} // namespace
 
 c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base) {
   auto node = c10::make_intrusive<ViewReplayBackward>(ViewGeometry(view, base));
@@ -117,8 +117,9 @@ c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base
   return node;
 }
 
-c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view, c10::intrusive_ptr<Node> write) {
+c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view,
+                                          c10::intrusive_ptr<Node> write) {
   return c10::make_intrusive<CopySlices>(base, view, std::move(write));
 }
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

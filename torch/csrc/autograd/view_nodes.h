@@ -9,6 +9,7 @@ c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base
 
 // The history of `base` after `view` of it was written by `write`: the gradient of the elements in
 // the view goes through `write`, the rest to the base's former history.
-c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view, c10::intrusive_ptr<Node> write);
+c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view,
+                                          c10::intrusive_ptr<Node> write);
 
-}  // namespace torch::autograd
+} // namespace torch::autograd

@@ -1,13 +1,15 @@
-// Small checks that the generated bindings make around out= arguments. They stand here and not in the
-// generator, so that they are read, formatted and compiled like any other code.
+// Small checks that the generated bindings make around out= arguments. They stand here and not in
+// the generator, so that they are read, formatted and compiled like any other code.
 #pragma once
 #include <torch/csrc/python/arg_parser.h>
 
 namespace torch::python {
 
-// A factory called with out= and also with dtype, layout or device: they must describe the same tensor.
+// A factory called with out= and also with dtype, layout or device: they must describe the same
+// tensor.
 inline void check_out_options(const at::Tensor& out, std::optional<c10::ScalarType> dtype,
-                              std::optional<c10::Layout> layout, std::optional<c10::Device> device) {
+                              std::optional<c10::Layout> layout,
+                              std::optional<c10::Device> device) {
   TORCH_CHECK(!dtype || *dtype == out.scalar_type(), "dtype ", *dtype,
               " does not match dtype of out parameter (", out.scalar_type(), ")");
   TORCH_CHECK(!layout || *layout == out.layout(), "layout ", *layout,
@@ -22,6 +24,8 @@ inline void check_out_count(const char* name, at::TensorList outs, size_t count)
                    " Tensors, not ", outs.size());
 }
 
-inline at::Tensor& out_tensor(at::TensorList outs, size_t i) { return const_cast<at::Tensor&>(outs[i]); }
+inline at::Tensor& out_tensor(at::TensorList outs, size_t i) {
+  return const_cast<at::Tensor&>(outs[i]);
+}
 
 } // namespace torch::python

@@ -1,7 +1,6 @@
 // PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
-#include <torch/csrc/python/module_base.h>
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/autograd_anomaly.h>
 #include <torch/csrc/python/autograd_engine.h>
@@ -16,6 +15,7 @@
 #include <torch/csrc/python/exceptions.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/interop.h>
+#include <torch/csrc/python/module_base.h>
 #include <torch/csrc/python/runtime.h>
 #include <torch/csrc/python/storage.h>
 #include <torch/csrc/python/tensor.h>
@@ -108,10 +108,10 @@ bool init_all(PyObject* m) {
   return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&
          init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
-         init_interop(m) && init_runtime(m) && init_dispatch(m) &&
-         init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
-         init_autograd_anomaly(m) && init_autograd_modes(m) &&
-         init_autograd_saved(m) && init_autograd_forward(m) && init_module_base(m) && add_operators(m);
+         init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
+         init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
+         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
+         init_module_base(m) && add_operators(m);
 }
 
 } // namespace

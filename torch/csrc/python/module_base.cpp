@@ -1,5 +1,5 @@
-// The C part of torch.nn.Module: attribute lookup and calling, which every program does thousands of
-// times a step. Everything else of Module is Python (torch/nn/modules/module.py).
+// The C part of torch.nn.Module: attribute lookup and calling, which every program does thousands
+// of times a step. Everything else of Module is Python (torch/nn/modules/module.py).
 #include <torch/csrc/python/module_base.h>
 
 #include <torch/csrc/python/types.h>
@@ -10,11 +10,11 @@ namespace {
 PyTypeObject ModuleBaseType = type_object("torch._C._ModuleBase");
 
 // Interned names, and the dictionaries of hooks that concern every module.
-PyObject* owned_names[3];      // _parameters, _buffers, _modules
-PyObject* hook_names[4];       // the module's own hooks that concern calls
+PyObject* owned_names[3]; // _parameters, _buffers, _modules
+PyObject* hook_names[4];  // the module's own hooks that concern calls
 PyObject* forward_name;
 PyObject* compiled_name;
-PyObject* with_hooks;          // call_with_hooks(module, args, kwargs)
+PyObject* with_hooks; // call_with_hooks(module, args, kwargs)
 PyObject* global_hooks[4];
 
 // An attribute found the ordinary way, else what the module owns by that name, else AttributeError.
@@ -38,7 +38,8 @@ PyObject* module_getattro(PyObject* self, PyObject* name) {
     if (PyErr_Occurred()) return nullptr;
   }
   // A __getattr__ that a subclass defines is asked by the slot Python puts in front of this one.
-  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
+               Py_TYPE(self)->tp_name, name);
   return nullptr;
 }
 
@@ -81,8 +82,8 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* set_module_hooks(PyObject*, PyObject* args) {
   PyObject* call = nullptr;
   PyObject* dicts[4];
-  if (!PyArg_ParseTuple(args, "OO!O!O!O!:_set_module_hooks", &call, &PyDict_Type, &dicts[0], &PyDict_Type, &dicts[1],
-                        &PyDict_Type, &dicts[2], &PyDict_Type, &dicts[3]))
+  if (!PyArg_ParseTuple(args, "OO!O!O!O!:_set_module_hooks", &call, &PyDict_Type, &dicts[0],
+                        &PyDict_Type, &dicts[1], &PyDict_Type, &dicts[2], &PyDict_Type, &dicts[3]))
     return nullptr;
   Py_INCREF(call);
   Py_XSETREF(with_hooks, call);
@@ -104,12 +105,14 @@ bool intern(PyObject** slot, const char* text) {
 
 bool init_module_base(PyObject* module) {
   const char* const owned[] = {"_parameters", "_buffers", "_modules"};
-  const char* const hooks[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
+  const char* const hooks[] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
+                               "_backward_pre_hooks"};
   for (int i = 0; i < 3; ++i)
     if (!intern(&owned_names[i], owned[i])) return false;
   for (int i = 0; i < 4; ++i)
     if (!intern(&hook_names[i], hooks[i])) return false;
-  if (!intern(&forward_name, "forward") || !intern(&compiled_name, "_compiled_call_impl")) return false;
+  if (!intern(&forward_name, "forward") || !intern(&compiled_name, "_compiled_call_impl"))
+    return false;
   ModuleBaseType.tp_basicsize = sizeof(PyObject);
   ModuleBaseType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   ModuleBaseType.tp_getattro = module_getattro;

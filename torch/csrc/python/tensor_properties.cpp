@@ -151,7 +151,8 @@ int put_hooks(PyObject* self, PyObject* value, PyObject*& slot,
   return 0;
 }
 int put_backward_hooks(PyObject* self, PyObject* value) {
-  return put_hooks(self, value, reinterpret_cast<PyTensor*>(self)->backward_hooks, set_tensor_hooks);
+  return put_hooks(self, value, reinterpret_cast<PyTensor*>(self)->backward_hooks,
+                   set_tensor_hooks);
 }
 int put_post_accumulate_hooks(PyObject* self, PyObject* value) {
   return put_hooks(self, value, reinterpret_cast<PyTensor*>(self)->post_accumulate_grad_hooks,
@@ -278,8 +279,7 @@ CRESSET_READ(_base, get_base);
 CRESSET_READ(_cdata, get_cdata);
 CRESSET_PROPERTY(data, get_data, put_data);
 CRESSET_PROPERTY(_backward_hooks, get_backward_hooks, put_backward_hooks);
-CRESSET_PROPERTY(_post_accumulate_grad_hooks, get_post_accumulate_hooks,
-                 put_post_accumulate_hooks);
+CRESSET_PROPERTY(_post_accumulate_grad_hooks, get_post_accumulate_hooks, put_post_accumulate_hooks);
 CRESSET_READ(T, get_T);
 CRESSET_READ(mT, get_mT);
 CRESSET_READ(H, get_H);

@@ -12,14 +12,12 @@ namespace at {
 namespace boxing {
 
 // Arg<T>: an argument of type T read from an IValue, kept alive for the call.
-template <class T>
-struct Arg;
-#define CRESSET_BOXING_ARG(Type, Stored, expression)  \
-  template <>                                         \
-  struct Arg<Type> {                                  \
-    explicit Arg(const IValue& v) : value(expression) {} \
-    Type get() { return value; }                      \
-    Stored value;                                     \
+template <class T> struct Arg;
+#define CRESSET_BOXING_ARG(Type, Stored, expression)                                               \
+  template <> struct Arg<Type> {                                                                   \
+    explicit Arg(const IValue& v) : value(expression) {}                                           \
+    Type get() { return value; }                                                                   \
+    Stored value;                                                                                  \
   };
 CRESSET_BOXING_ARG(const Tensor&, Tensor, v.toTensor())
 CRESSET_BOXING_ARG(Tensor&, Tensor, v.toTensor())
@@ -40,20 +38,22 @@ CRESSET_BOXING_ARG(TensorList, std::vector<Tensor>, v.toTensorList())
 CRESSET_BOXING_ARG(OptionalTensorList, std::vector<std::optional<Tensor>>, v.toOptionalTensorList())
 CRESSET_BOXING_ARG(ArrayRef<Scalar>, std::vector<Scalar>, v.toScalarList())
 #undef CRESSET_BOXING_ARG
-template <>
-struct Arg<IntArrayRef> {
-  explicit Arg(const IValue& v) : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
-  IntArrayRef get() { return c10::as_int_array(SymIntArrayRef(reinterpret_cast<const SymInt*>(value.data()), value.size())); }
+template <> struct Arg<IntArrayRef> {
+  explicit Arg(const IValue& v)
+      : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
+  IntArrayRef get() {
+    return c10::as_int_array(
+        SymIntArrayRef(reinterpret_cast<const SymInt*>(value.data()), value.size()));
+  }
   std::vector<int64_t> value;
 };
-template <>
-struct Arg<SymIntArrayRef> {
-  explicit Arg(const IValue& v) : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
+template <> struct Arg<SymIntArrayRef> {
+  explicit Arg(const IValue& v)
+      : value(v.isInt() ? std::vector<int64_t>{v.toInt()} : v.toIntList()) {}
   SymIntArrayRef get() { return {reinterpret_cast<const SymInt*>(value.data()), value.size()}; }
   std::vector<int64_t> value;
 };
-template <size_t N>
-struct Arg<std::array<bool, N>> {
+template <size_t N> struct Arg<std::array<bool, N>> {
   explicit Arg(const IValue& v) {
     const std::vector<bool> list = v.toBoolList();
     TORCH_CHECK(list.size() == N, "expected a list of ", N, " bools, got ", list.size());
@@ -62,16 +62,14 @@ struct Arg<std::array<bool, N>> {
   std::array<bool, N> get() { return value; }
   std::array<bool, N> value;
 };
-template <class T>
-struct Arg<std::optional<T>> {
+template <class T> struct Arg<std::optional<T>> {
   explicit Arg(const IValue& v) {
     if (!v.isNone()) inner.emplace(v);
   }
   std::optional<T> get() { return inner ? std::optional<T>(inner->get()) : std::nullopt; }
   std::optional<Arg<T>> inner;
 };
-template <class T>
-struct Arg<const std::optional<T>&> {
+template <class T> struct Arg<const std::optional<T>&> {
   explicit Arg(const IValue& v) {
     if (!v.isNone()) value.emplace(Arg<const T&>(v).get());
   }
@@ -80,33 +78,27 @@ struct Arg<const std::optional<T>&> {
 };
 
 inline void push(Stack& stack, const Tensor& t) { stack.emplace_back(t); }
-template <class T>
-void push(Stack& stack, const T& value) {
-  stack.emplace_back(value);
-}
-template <class... Ts>
-void push(Stack& stack, const std::tuple<Ts...>& values) {
+template <class T> void push(Stack& stack, const T& value) { stack.emplace_back(value); }
+template <class... Ts> void push(Stack& stack, const std::tuple<Ts...>& values) {
   std::apply([&](const auto&... each) { (push(stack, each), ...); }, values);
 }
 
 // Result<T>: the results of a boxed call read back as T.
-template <class T>
-struct Result {
+template <class T> struct Result {
   static T take(Stack& stack, size_t at) {
-    if constexpr (std::is_same_v<T, std::vector<Tensor>>) return stack[at].toTensorList();
-    else return Arg<T>(stack[at]).get();
+    if constexpr (std::is_same_v<T, std::vector<Tensor>>)
+      return stack[at].toTensorList();
+    else
+      return Arg<T>(stack[at]).get();
   }
 };
-template <>
-struct Result<Tensor> {
+template <> struct Result<Tensor> {
   static Tensor take(Stack& stack, size_t at) { return stack[at].toTensor(); }
 };
-template <>
-struct Result<Scalar> {
+template <> struct Result<Scalar> {
   static Scalar take(Stack& stack, size_t at) { return stack[at].toScalar(); }
 };
-template <class... Ts>
-struct Result<std::tuple<Ts...>> {
+template <class... Ts> struct Result<std::tuple<Ts...>> {
   static std::tuple<Ts...> take(Stack& stack, size_t at) {
     return take_all(stack, at, std::index_sequence_for<Ts...>());
   }
@@ -119,8 +111,7 @@ struct Result<std::tuple<Ts...>> {
 // Calls the boxed kernel that `context` resolved to; the stack holds arguments, then results.
 TORCH_API void call_boxed_kernel(KernelContext context, Stack& stack);
 
-template <class Ret, class... Args>
-struct Adapter {
+template <class Ret, class... Args> struct Adapter {
   static Ret unboxed(KernelContext context, Args... args) {
     Stack stack;
     stack.reserve(sizeof...(Args) + 4);
@@ -142,10 +133,9 @@ struct Adapter {
   }
 
  private:
-  template <class T>
-  struct is_reference_tuple : std::false_type {};
-  template <class... Ts>
-  struct is_reference_tuple<std::tuple<Ts&...>> : std::bool_constant<(sizeof...(Ts) > 0)> {};
+  template <class T> struct is_reference_tuple : std::false_type {};
+  template <class... Ts> struct is_reference_tuple<std::tuple<Ts&...>>
+      : std::bool_constant<(sizeof...(Ts) > 0)> {};
 
   // The reference an in-place or out operator answers is the argument it wrote.
   static Tensor& pick_mutable(Args... args) {
@@ -153,25 +143,22 @@ struct Adapter {
     (void)std::initializer_list<int>{(found = pointer_if_mutable(args, found), 0)...};
     return *found;
   }
-  template <class R, size_t... I>
-  static R pick_mutables(std::index_sequence<I...>, Args... args) {
+  template <class R, size_t... I> static R pick_mutables(std::index_sequence<I...>, Args... args) {
     Tensor* found[sizeof...(I) + 1] = {};
     size_t count = 0;
-    (void)std::initializer_list<int>{(collect(static_cast<Args>(args), found, count, sizeof...(I)), 0)...};
+    (void)std::initializer_list<int>{
+        (collect(static_cast<Args>(args), found, count, sizeof...(I)), 0)...};
     return R(*found[I]...);
   }
   static void collect(Tensor& t, Tensor** found, size_t& count, size_t limit) {
     if (count < limit) found[count++] = &t;
   }
-  template <class T>
-  static void collect(const T&, Tensor**, size_t&, size_t) {}
+  template <class T> static void collect(const T&, Tensor**, size_t&, size_t) {}
   static Tensor* pointer_if_mutable(Tensor& t, Tensor* before) { return before ? before : &t; }
-  template <class T>
-  static Tensor* pointer_if_mutable(const T&, Tensor* before) { return before; }
+  template <class T> static Tensor* pointer_if_mutable(const T&, Tensor* before) { return before; }
 
-  template <size_t... I>
-  static void call(Ret (*fn)(KernelContext, Args...), KernelContext context, Stack& stack,
-                   std::index_sequence<I...>) {
+  template <size_t... I> static void call(Ret (*fn)(KernelContext, Args...), KernelContext context,
+                                          Stack& stack, std::index_sequence<I...>) {
     constexpr size_t n = sizeof...(Args);
     [[maybe_unused]] const size_t base = stack.size() - n;
     std::tuple<Arg<Args>...> holders{Arg<Args>(stack[base + I])...};
@@ -188,22 +175,16 @@ struct Adapter {
   }
 };
 
-template <class Fn>
-struct AdapterOf;
-template <class Ret, class... Args>
-struct AdapterOf<Ret(Args...)> {
+template <class Fn> struct AdapterOf;
+template <class Ret, class... Args> struct AdapterOf<Ret(Args...)> {
   using type = Adapter<Ret, Args...>;
 };
-}  // namespace boxing
+} // namespace boxing
 
 // The adapters of a signature, as a constant.
 template <class Fn>
-inline const BoxingOps kBoxingOps{
-    reinterpret_cast<void*>(&boxing::AdapterOf<Fn>::type::unboxed),
-    &boxing::AdapterOf<Fn>::type::boxed};
-template <class Fn>
-const BoxingOps* boxing_ops() {
-  return &kBoxingOps<Fn>;
-}
+inline const BoxingOps kBoxingOps{reinterpret_cast<void*>(&boxing::AdapterOf<Fn>::type::unboxed),
+                                  &boxing::AdapterOf<Fn>::type::boxed};
+template <class Fn> const BoxingOps* boxing_ops() { return &kBoxingOps<Fn>; }
 
-}  // namespace at
+} // namespace at

@@ -30,13 +30,15 @@ Found find_exact(const OperatorEntry& op, DispatchKey key) {
 
 bool has_backend_kernel(const OperatorEntry& op) {
   for (int key = 1; key < c10::kNumRuntimeKeys; ++key) {
-    if (c10::kBackendKeys.has(static_cast<DispatchKey>(key)) && find_exact(op, static_cast<DispatchKey>(key))) return true;
+    if (c10::kBackendKeys.has(static_cast<DispatchKey>(key)) &&
+        find_exact(op, static_cast<DispatchKey>(key)))
+      return true;
   }
   return static_cast<bool>(find_exact(op, DispatchKey::CompositeExplicitAutograd));
 }
 
-// In the order of precedence: a kernel for the key itself, what composite kernels offer, the Autograd
-// alias, a fallback for the key.
+// In the order of precedence: a kernel for the key itself, what composite kernels offer, the
+// Autograd alias, a fallback for the key.
 Found find_kernel(const OperatorEntry& op, DispatchKey key) {
   if (Found exact = find_exact(op, key)) return exact;
   const bool backend = c10::kBackendKeys.has(key);
@@ -52,7 +54,8 @@ Found find_kernel(const OperatorEntry& op, DispatchKey key) {
     if (!has_backend_kernel(op))
       if (Found f = find_exact(op, DispatchKey::CompositeImplicitAutograd)) return f;
   }
-  if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key)) return {nullptr, fallback};
+  if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key))
+    return {nullptr, fallback};
   return {};
 }
 
@@ -65,10 +68,11 @@ std::string argument_hint(const OperatorEntry& op, DispatchKey key) {
     known += toString(candidate);
   }
   return c10::str("Could not run '", op.full_name(), "' with arguments from the '", key,
-                  "' backend. '", op.full_name(), "' is only available for these backends: [", known, "].");
+                  "' backend. '", op.full_name(), "' is only available for these backends: [",
+                  known, "].");
 }
 
-}  // namespace
+} // namespace
 
 OperatorState::~OperatorState() = default;
 
@@ -92,7 +96,8 @@ void* OperatorEntry::resolve(DispatchKeySet keys) const {
   if (!found) {
     const DispatchKeySet rest = keys.remove(key);
     // Functionality without a kernel here is transparent: go on with the keys below it.
-    TORCH_CHECK_NOT_IMPLEMENTED(!c10::kBackendKeys.has(key) && !rest.empty(), argument_hint(*this, key));
+    TORCH_CHECK_NOT_IMPLEMENTED(!c10::kBackendKeys.has(key) && !rest.empty(),
+                                argument_hint(*this, key));
     mask.fetch_and(~DispatchKeySet(key).raw());
     for (DispatchKeySet left = rest; !left.empty(); left = left.remove(left.highest())) {
       const DispatchKey next = left.highest();
@@ -141,7 +146,8 @@ const FunctionSchema& OperatorEntry::schema() const {
   return *s.schema;
 }
 
-// ---- boxed calls ----------------------------------------------------------------------------------
+// ---- boxed calls
+// ----------------------------------------------------------------------------------
 namespace {
 uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t arguments) {
   uint64_t bits = 0;
@@ -149,16 +155,25 @@ uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t argument
   for (size_t i = stack.size() - arguments; i < stack.size(); ++i) {
     const IValue& v = stack[i];
     switch (v.tag) {
-      case IValue::Tag::Tensor: bits |= detail::keys_of(v.toTensor()); break;
-      case IValue::Tag::TensorList: bits |= detail::keys_of(TensorList(v.toTensorList())); break;
-      case IValue::Tag::OptionalTensorList: {
-        const auto list = v.toOptionalTensorList();
-        bits |= detail::keys_of(OptionalTensorList(list));
-        break;
-      }
-      case IValue::Tag::Generator: bits |= detail::keys_of(v.toGenerator()); break;
-      case IValue::Tag::Device: device = v.toDevice(); break;
-      default: break;
+    case IValue::Tag::Tensor:
+      bits |= detail::keys_of(v.toTensor());
+      break;
+    case IValue::Tag::TensorList:
+      bits |= detail::keys_of(TensorList(v.toTensorList()));
+      break;
+    case IValue::Tag::OptionalTensorList: {
+      const auto list = v.toOptionalTensorList();
+      bits |= detail::keys_of(OptionalTensorList(list));
+      break;
+    }
+    case IValue::Tag::Generator:
+      bits |= detail::keys_of(v.toGenerator());
+      break;
+    case IValue::Tag::Device:
+      device = v.toDevice();
+      break;
+    default:
+      break;
     }
   }
   if ((bits & c10::kBackendKeys.raw()) == 0) bits |= detail::device_keys(op, device);
@@ -176,7 +191,7 @@ c10::intrusive_ptr<BoxedKernel> boxed_for(const OperatorEntry& op, DispatchKeySe
   }
   throw c10::NotImplementedError(argument_hint(op, keys.highest()));
 }
-}  // namespace
+} // namespace
 
 void OperatorEntry::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {
   if (boxing == nullptr) {
@@ -189,7 +204,8 @@ void OperatorEntry::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {
 
 void OperatorEntry::call_boxed(Stack& stack) const {
   const size_t arguments = schema().arguments.size();
-  TORCH_CHECK(stack.size() >= arguments, full_name(), ": expected ", arguments, " arguments, got ", stack.size());
+  TORCH_CHECK(stack.size() >= arguments, full_name(), ": expected ", arguments, " arguments, got ",
+              stack.size());
   const uint64_t bits = stack_keys(*this, stack, arguments);
   redispatch_boxed(compute_keys(DispatchKeySet::from_raw(bits)), stack);
 }
@@ -206,28 +222,29 @@ void call_boxed_kernel(KernelContext context, Stack& stack) {
   TORCH_INTERNAL_ASSERT(kernel, context.op->full_name());
   kernel->call(*context.op, keys, stack);
 }
-}  // namespace boxing
+} // namespace boxing
 
 namespace detail {
 void throw_no_backend(const OperatorEntry& op, Device device) {
-  throw c10::NotImplementedError(c10::str("Could not run '", op.full_name(), "' with arguments from the '",
-                                          c10::device_type_name(device.type()),
-                                          "' backend: this build has no such backend"));
+  throw c10::NotImplementedError(
+      c10::str("Could not run '", op.full_name(), "' with arguments from the '",
+               c10::device_type_name(device.type()), "' backend: this build has no such backend"));
 }
-}  // namespace detail
+} // namespace detail
 
 // ---- registry -----------------------------------------------------------------------------------
 struct Dispatcher::Registry {
   mutable std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<OperatorEntry>, std::less<>> runtime;
-  std::vector<std::unique_ptr<OperatorEntry>> retired;  // undefined while someone may hold a pointer
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<OperatorEntry>, std::less<>>
+      runtime;
+  std::vector<std::unique_ptr<OperatorEntry>> retired; // undefined while someone may hold a pointer
   c10::intrusive_ptr<BoxedKernel> fallbacks[c10::kNumRuntimeKeys];
   uint64_t next_id = 1;
 };
 
 Dispatcher::Dispatcher() : registry_(std::make_unique<Registry>()) {}
 Dispatcher& Dispatcher::singleton() {
-  static Dispatcher* d = new Dispatcher;  // outlives every static destructor
+  static Dispatcher* d = new Dispatcher; // outlives every static destructor
   return *d;
 }
 std::mutex& Dispatcher::mutex() const { return registry_->mutex; }
@@ -237,7 +254,7 @@ int compare_names(const OperatorEntry& op, std::string_view name, std::string_vi
   const int by_name = std::string_view(op.name).compare(name);
   return by_name != 0 ? by_name : std::string_view(op.overload).compare(overload);
 }
-}  // namespace
+} // namespace
 
 const OperatorEntry* Dispatcher::find(std::string_view name, std::string_view overload) const {
   const ArrayRef<const OperatorEntry*> ops = detail::builtin_operators();
@@ -270,9 +287,10 @@ std::vector<const OperatorEntry*> Dispatcher::all() const {
 
 const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<std::string> tags) {
   FunctionSchema parsed = FunctionSchema::parse(schema);
-  TORCH_CHECK(parsed.name.find("::") != std::string::npos, "an operator's name needs a namespace: ", schema);
-  TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr,
-              "Tried to register an operator (", schema, ") with the same name and overload name multiple times.");
+  TORCH_CHECK(parsed.name.find("::") != std::string::npos,
+              "an operator's name needs a namespace: ", schema);
+  TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr, "Tried to register an operator (",
+              schema, ") with the same name and overload name multiple times.");
   auto state = std::make_unique<OperatorState>();
   state->owned_name = parsed.name;
   state->owned_overload = parsed.overload;
@@ -281,8 +299,9 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
   state->defined_at_runtime = true;
   uint32_t flags = (parsed.is_mutable() ? kOpMutates : 0) | (parsed.is_view() ? kOpView : 0);
   state->schema = std::make_unique<FunctionSchema>(std::move(parsed));
-  auto op = std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
-                                            state->owned_schema.c_str(), nullptr, nullptr, flags, "");
+  auto op =
+      std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
+                                      state->owned_schema.c_str(), nullptr, nullptr, flags, "");
   std::lock_guard<std::mutex> lock(registry_->mutex);
   auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
   op->state.store(state.release());
@@ -291,7 +310,7 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
 }
 
 void Dispatcher::undefine(const OperatorEntry* op) {
-  std::vector<OperatorState::Registration> dropped;  // outlives the lock, see Dropped
+  std::vector<OperatorState::Registration> dropped; // outlives the lock, see Dropped
   std::lock_guard<std::mutex> lock(registry_->mutex);
   for (auto it = registry_->runtime.begin(); it != registry_->runtime.end(); ++it) {
     if (it->second.get() != op) continue;
@@ -327,9 +346,10 @@ void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   op.mask.store(mask);
   op.always_keys.store(always);
 }
-}  // namespace
+} // namespace
 
-uint64_t Dispatcher::register_kernel(const OperatorEntry* op, DispatchKey key, RuntimeKernel kernel) {
+uint64_t Dispatcher::register_kernel(const OperatorEntry* op, DispatchKey key,
+                                     RuntimeKernel kernel) {
   Dropped dropped;
   OperatorState& state = op->ensure_state();
   std::lock_guard<std::mutex> lock(registry_->mutex);
@@ -352,14 +372,16 @@ void Dispatcher::deregister_kernel(const OperatorEntry* op, uint64_t id) {
   reset_resolution(*op, dropped);
 }
 
-uint64_t Dispatcher::register_fallback(DispatchKey key, c10::intrusive_ptr<BoxedKernel> kernel, const std::string&) {
+uint64_t Dispatcher::register_fallback(DispatchKey key, c10::intrusive_ptr<BoxedKernel> kernel,
+                                       const std::string&) {
   {
     std::lock_guard<std::mutex> lock(registry_->mutex);
     registry_->fallbacks[static_cast<int>(key)] = std::move(kernel);
   }
   const uint64_t bit = DispatchKeySet(key).raw();
   for (const OperatorEntry* op : all()) {
-    if (op->table[static_cast<int>(key)].load() != nullptr) op->table[static_cast<int>(key)].store(nullptr);
+    if (op->table[static_cast<int>(key)].load() != nullptr)
+      op->table[static_cast<int>(key)].store(nullptr);
     if ((op->mask.load() & bit) == 0) op->mask.fetch_or(bit);
   }
   return static_cast<uint64_t>(key);
@@ -377,7 +399,7 @@ struct Fallthrough final : BoxedKernel {
   }
   bool is_fallthrough() const override { return true; }
 };
-}  // namespace
+} // namespace
 c10::intrusive_ptr<BoxedKernel> fallthrough_kernel() { return c10::make_intrusive<Fallthrough>(); }
 
-}  // namespace at
+} // namespace at

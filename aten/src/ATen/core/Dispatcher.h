@@ -1,14 +1,14 @@
 // The dispatcher: from an operator and the keys of its arguments to a kernel.
 //
 // Note [Constant operator table]
-// Built-in operators are constants of the library (constant-initialised OperatorEntry objects with a
-// constant list of kernels): loading the library runs no registration code. The table of resolved
+// Built-in operators are constants of the library (constant-initialised OperatorEntry objects with
+// a constant list of kernels): loading the library runs no registration code. The table of resolved
 // kernels of an entry starts empty and is filled key by key on first use. Registrations at run time
 // (TORCH_LIBRARY, torch.library) add to the entry under a lock and empty its resolved table.
 //
-// A typed kernel is `Ret (*)(KernelContext, Args...)` with the argument types of the schema; a boxed
-// kernel takes a stack of IValues. Per signature, BoxingOps converts between the two, so each kernel
-// can be called both ways.
+// A typed kernel is `Ret (*)(KernelContext, Args...)` with the argument types of the schema; a
+// boxed kernel takes a stack of IValues. Per signature, BoxingOps converts between the two, so each
+// kernel can be called both ways.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -31,8 +31,8 @@ struct TORCH_API BoxedKernel : c10::intrusive_ptr_target {
   virtual bool is_fallthrough() const { return false; }
 };
 
-// Adapters of one C++ signature. `unboxed_from_boxed` is a typed kernel that packs its arguments and
-// calls the boxed kernel resolved for its keys; `boxed_from_unboxed` does the reverse for `fn`.
+// Adapters of one C++ signature. `unboxed_from_boxed` is a typed kernel that packs its arguments
+// and calls the boxed kernel resolved for its keys; `boxed_from_unboxed` does the reverse for `fn`.
 struct BoxingOps {
   void* unboxed_from_boxed;
   void (*boxed_from_unboxed)(void* fn, KernelContext context, Stack& stack);
@@ -45,7 +45,7 @@ struct KernelInit {
 
 // One registration made at run time.
 struct RuntimeKernel {
-  void* fn = nullptr;  // typed, or null
+  void* fn = nullptr; // typed, or null
   c10::intrusive_ptr<BoxedKernel> boxed;
   std::string debug;
 };
@@ -59,7 +59,7 @@ struct TORCH_API OperatorState {
     RuntimeKernel kernel;
     uint64_t id;
   };
-  std::vector<Registration> kernels;  // the last one for a key wins
+  std::vector<Registration> kernels; // the last one for a key wins
   // The boxed kernel behind table[key], for keys that resolved to one.
   c10::intrusive_ptr<BoxedKernel> boxed[c10::kNumRuntimeKeys];
   std::string owned_name, owned_overload, owned_schema;
@@ -81,13 +81,13 @@ struct TORCH_API OperatorEntry {
       : name(name), overload(overload), schema_text(schema), kernels(kernels), boxing(boxing),
         flags(flags), tags_text(tags) {}
 
-  const char* name;         // "aten::add"
-  const char* overload;     // "Tensor" or ""
-  const char* schema_text;  // "add.Tensor(Tensor self, ...) -> Tensor"
+  const char* name;        // "aten::add"
+  const char* overload;    // "Tensor" or ""
+  const char* schema_text; // "add.Tensor(Tensor self, ...) -> Tensor"
   const KernelInit* kernels;
   const BoxingOps* boxing;
   uint32_t flags;
-  const char* tags_text;  // comma separated
+  const char* tags_text; // comma separated
 
   // Resolved typed kernels by key number; null until first needed.
   mutable std::atomic<void*> table[c10::kNumRuntimeKeys] = {};
@@ -105,22 +105,24 @@ struct TORCH_API OperatorEntry {
 
   DispatchKeySet compute_keys(DispatchKeySet tensor_keys) const {
     const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
-    const uint64_t bits = tensor_keys.raw() | local.included | always_keys.load(std::memory_order_relaxed);
+    const uint64_t bits =
+        tensor_keys.raw() | local.included | always_keys.load(std::memory_order_relaxed);
     return DispatchKeySet::from_raw(bits & ~local.excluded & mask.load(std::memory_order_relaxed));
   }
   void* lookup(DispatchKeySet keys) const {
     void* fn = table[keys.highest_index()].load(std::memory_order_acquire);
     return C10_LIKELY(fn != nullptr) ? fn : resolve(keys);
   }
-  // Finds, stores and answers the kernel for the highest key; NotImplementedError when there is none.
+  // Finds, stores and answers the kernel for the highest key; NotImplementedError when there is
+  // none.
   void* resolve(DispatchKeySet keys) const;
-  bool has_kernel(DispatchKey key) const;        // registered for exactly this (possibly alias) key
-  bool has_kernel_for(DispatchKey key) const;    // would a call with this key find a kernel
+  bool has_kernel(DispatchKey key) const;     // registered for exactly this (possibly alias) key
+  bool has_kernel_for(DispatchKey key) const; // would a call with this key find a kernel
 
   const FunctionSchema& schema() const;
-  void call_boxed(Stack& stack) const;  // keys from the tensors on the stack
+  void call_boxed(Stack& stack) const; // keys from the tensors on the stack
   void redispatch_boxed(DispatchKeySet keys, Stack& stack) const;
-  std::string full_name() const;  // "aten::add.Tensor"
+  std::string full_name() const; // "aten::add.Tensor"
   OperatorState& ensure_state() const;
 };
 
@@ -142,10 +144,7 @@ inline uint64_t keys_of(const c10::Generator& g) {
   return g ? DispatchKeySet(c10::backend_key(g->device().type())).raw() : 0;
 }
 inline uint64_t keys_of(const std::optional<c10::Generator>& g) { return g ? keys_of(*g) : 0; }
-template <class T>
-inline uint64_t keys_of(const T&) {
-  return 0;
-}
+template <class T> inline uint64_t keys_of(const T&) { return 0; }
 [[noreturn]] TORCH_API void throw_no_backend(const OperatorEntry& op, Device device);
 // Without any tensor the device argument, or else the CPU, says which backend is meant.
 inline uint64_t device_keys(const OperatorEntry& op, const std::optional<Device>& d) {
@@ -156,10 +155,7 @@ inline uint64_t device_keys(const OperatorEntry& op, const std::optional<Device>
 inline uint64_t device_keys(const OperatorEntry& op, const Device& d) {
   return device_keys(op, std::optional<Device>(d));
 }
-template <class T>
-inline uint64_t device_keys(const OperatorEntry&, const T&) {
-  return 0;
-}
+template <class T> inline uint64_t device_keys(const OperatorEntry&, const T&) { return 0; }
 template <class... Args>
 inline uint64_t collect_keys(const OperatorEntry& op, const Args&... args) {
   uint64_t bits = (uint64_t(0) | ... | keys_of(args));
@@ -169,12 +165,14 @@ inline uint64_t collect_keys(const OperatorEntry& op, const Args&... args) {
   }
   return bits;
 }
-}  // namespace detail
+} // namespace detail
 
 template <class Ret, class... Args>
-C10_ALWAYS_INLINE Ret dispatch_redispatch(const OperatorEntry& op, DispatchKeySet keys, Args... args) {
+C10_ALWAYS_INLINE Ret dispatch_redispatch(const OperatorEntry& op, DispatchKeySet keys,
+                                          Args... args) {
   using Fn = Ret (*)(KernelContext, Args...);
-  return reinterpret_cast<Fn>(op.lookup(keys))(KernelContext{&op, keys}, std::forward<Args>(args)...);
+  return reinterpret_cast<Fn>(op.lookup(keys))(KernelContext{&op, keys},
+                                               std::forward<Args>(args)...);
 }
 
 template <class Ret, class... Args>
@@ -182,14 +180,15 @@ C10_ALWAYS_INLINE Ret dispatch_call(const OperatorEntry& op, Args... args) {
   const DispatchKeySet keys =
       op.compute_keys(DispatchKeySet::from_raw(detail::collect_keys(op, args...)));
   using Fn = Ret (*)(KernelContext, Args...);
-  return reinterpret_cast<Fn>(op.lookup(keys))(KernelContext{&op, keys}, std::forward<Args>(args)...);
+  return reinterpret_cast<Fn>(op.lookup(keys))(KernelContext{&op, keys},
+                                               std::forward<Args>(args)...);
 }
 
 // ---- registry -----------------------------------------------------------------------------------
 namespace detail {
 // The built-in operators, sorted by name and then overload. Generated (OpTable.cpp).
 TORCH_API ArrayRef<const OperatorEntry*> builtin_operators();
-}  // namespace detail
+} // namespace detail
 
 class TORCH_API Dispatcher {
  public:
@@ -222,4 +221,4 @@ class TORCH_API Dispatcher {
 // A boxed kernel that only lets dispatch go on below its key.
 TORCH_API c10::intrusive_ptr<BoxedKernel> fallthrough_kernel();
 
-}  // namespace at
+} // namespace at

@@ -10,4 +10,4 @@ struct KernelContext {
   const OperatorEntry* op;
   c10::DispatchKeySet keys;
 };
-}  // namespace at
+} // namespace at

@@ -6,22 +6,24 @@ namespace {
 
 DispatchKeySet dense_keys(Device device) {
   const DispatchKey key = c10::backend_key(device.type());
-  TORCH_CHECK_NOT_IMPLEMENTED(key != DispatchKey::Undefined, "Could not run 'aten::empty.memory_format' with arguments from the '",
-                              c10::device_type_name(device.type()), "' backend: this build has no such backend");
+  TORCH_CHECK_NOT_IMPLEMENTED(key != DispatchKey::Undefined,
+                              "Could not run 'aten::empty.memory_format' with arguments from the '",
+                              c10::device_type_name(device.type()),
+                              "' backend: this build has no such backend");
   return DispatchKeySet(key);
 }
 
 Storage storage_for(int64_t bytes, Device device) {
   if (C10_LIKELY(!device.is_meta())) return c10::make_storage(static_cast<size_t>(bytes), device);
-  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), c10::DataPtr(nullptr, device),
-                                               nullptr, true);
+  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes),
+                                               c10::DataPtr(nullptr, device), nullptr, true);
 }
 
 void check_sizes(IntArrayRef sizes) {
   for (int64_t s : sizes)
     TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", sizes);
 }
-}  // namespace
+} // namespace
 
 Tensor empty(IntArrayRef sizes, ScalarType dtype, Device device) {
   check_sizes(sizes);
@@ -29,7 +31,8 @@ Tensor empty(IntArrayRef sizes, ScalarType dtype, Device device) {
   if (C10_UNLIKELY(c10::mul_overflows(c10::checked_numel(sizes), c10::elementSize(dtype), &bytes)))
     c10::throw_size_overflow(sizes);
   Storage storage = storage_for(bytes, device);
-  auto impl = c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
+  auto impl =
+      c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
   impl->set_contiguous(sizes);
   return Tensor(std::move(impl));
 }
@@ -42,7 +45,8 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, D
     TORCH_CHECK(s >= 0, "empty_strided(): negative strides are not supported, got ", strides);
   const int64_t bytes = c10::checked_storage_bytes(sizes, strides, c10::elementSize(dtype), 0);
   Storage storage = storage_for(bytes, device);
-  auto impl = c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
+  auto impl =
+      c10::make_intrusive<TensorImpl>(std::move(storage), dense_keys(device), dtype, device);
   impl->set_geometry(sizes, strides, 0);
   return Tensor(std::move(impl));
 }
@@ -50,12 +54,14 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, D
 Tensor scalar_tensor(const Scalar& value, ScalarType dtype) {
   Tensor out = empty({}, dtype);
   switch (dtype) {
-#define CASE(T, Name) \
-  case ScalarType::Name: *static_cast<T*>(out.data_ptr()) = value.to<T>(); break;
+#define CASE(T, Name)                                                                              \
+  case ScalarType::Name:                                                                           \
+    *static_cast<T*>(out.data_ptr()) = value.to<T>();                                              \
+    break;
     CRESSET_FORALL_ARITHMETIC_TYPES(CASE)
 #undef CASE
-    default:
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "scalar_tensor is not implemented for ", dtype, " on cpu");
+  default:
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "scalar_tensor is not implemented for ", dtype, " on cpu");
   }
   return out;
 }
@@ -66,52 +72,58 @@ Tensor wrapped_number(const Scalar& value) {
   return out;
 }
 
-// ---- views ----------------------------------------------------------------------------------------
+// ---- views
+// ----------------------------------------------------------------------------------------
 void check_in_bounds(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset,
                      int64_t itemsize, size_t storage_bytes) {
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   check_sizes(sizes);
   for (int64_t s : strides)
-    TORCH_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
+    TORCH_CHECK(
+        s >= 0,
+        "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
   TORCH_CHECK(storage_offset >= 0, "Tensor: invalid storage offset ", storage_offset);
   const int64_t bytes = c10::checked_storage_bytes(sizes, strides, itemsize, storage_offset);
-  TORCH_CHECK(bytes == 0 || static_cast<size_t>(bytes) <= storage_bytes, "setStorage: sizes ", sizes,
-              ", strides ", strides, ", storage offset ", storage_offset, ", and itemsize ", itemsize,
-              " requiring a storage size of ", bytes, " are out of bounds for storage of size ",
-              storage_bytes);
+  TORCH_CHECK(bytes == 0 || static_cast<size_t>(bytes) <= storage_bytes, "setStorage: sizes ",
+              sizes, ", strides ", strides, ", storage offset ", storage_offset, ", and itemsize ",
+              itemsize, " requiring a storage size of ", bytes,
+              " are out of bounds for storage of size ", storage_bytes);
 }
 
 namespace {
 Tensor make_view(const Tensor& self, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides,
                  int64_t storage_offset) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
-  auto impl = c10::make_intrusive<TensorImpl>(source.storage(), source.key_set() - c10::kAutogradKeys, dtype,
-                                              source.device());
+  auto impl = c10::make_intrusive<TensorImpl>(
+      source.storage(), source.key_set() - c10::kAutogradKeys, dtype, source.device());
   impl->set_geometry(sizes, strides, storage_offset);
   const c10::AutogradState& state = c10::tls_autograd_state;
   if (C10_LIKELY(!source.is_inference())) {
     impl->set_inference(false);
     impl->set_view_of(source.is_view() ? source.base() : self.getIntrusivePtr());
     if (!state.grad_mode)
-      impl->view_origin = state.inference_mode ? TensorImpl::ViewOrigin::Inference
-                                               : TensorImpl::ViewOrigin::NoGrad;
+      impl->view_origin =
+          state.inference_mode ? TensorImpl::ViewOrigin::Inference : TensorImpl::ViewOrigin::NoGrad;
     if (source.is_view() && source.view_origin != TensorImpl::ViewOrigin::Default)
       impl->view_origin = source.view_origin;
   }
   return Tensor(std::move(impl));
 }
-}  // namespace
+} // namespace
 
-Tensor checked_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset) {
-  TORCH_CHECK(base.has_storage(), "Cannot access the storage of a tensor of layout ", base.layout());
+Tensor checked_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides,
+                    int64_t storage_offset) {
+  TORCH_CHECK(base.has_storage(), "Cannot access the storage of a tensor of layout ",
+              base.layout());
   check_in_bounds(sizes, strides, storage_offset, base.itemsize(), base.storage()->nbytes());
   return make_view(base, base.scalar_type(), sizes, strides, storage_offset);
 }
 
-Tensor checked_tensor(const Storage& storage, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides,
-                      int64_t storage_offset) {
+Tensor checked_tensor(const Storage& storage, ScalarType dtype, IntArrayRef sizes,
+                      IntArrayRef strides, int64_t storage_offset) {
   check_in_bounds(sizes, strides, storage_offset, c10::elementSize(dtype), storage->nbytes());
-  auto impl = c10::make_intrusive<TensorImpl>(storage, dense_keys(storage->device()), dtype, storage->device());
+  auto impl = c10::make_intrusive<TensorImpl>(storage, dense_keys(storage->device()), dtype,
+                                              storage->device());
   impl->set_geometry(sizes, strides, storage_offset);
   return Tensor(std::move(impl));
 }
@@ -125,4 +137,4 @@ Tensor view_of_dtype(const Tensor& self, ScalarType dtype, IntArrayRef sizes, In
   return make_view(self, dtype, sizes, strides, storage_offset);
 }
 
-}  // namespace at::detail
+} // namespace at::detail

@@ -13,9 +13,10 @@ TORCH_API Tensor scalar_tensor(const Scalar& value, ScalarType dtype);
 TORCH_API Tensor wrapped_number(const Scalar& value);
 
 // ---- views
-// The one checked constructor: a view with this geometry on the storage of `base`. Errors when a size
-// is negative, ranks differ, or an element would lie outside the storage. Everything that builds a
-// tensor from outside numbers (as_strided, set_, files, DLPack, buffers) comes through here.
+// The one checked constructor: a view with this geometry on the storage of `base`. Errors when a
+// size is negative, ranks differ, or an element would lie outside the storage. Everything that
+// builds a tensor from outside numbers (as_strided, set_, files, DLPack, buffers) comes through
+// here.
 TORCH_API Tensor checked_view(const Tensor& base, IntArrayRef sizes, IntArrayRef strides,
                               int64_t storage_offset);
 // The same on a storage of its own, not a view of any tensor.
@@ -29,8 +30,9 @@ TORCH_API void check_in_bounds(IntArrayRef sizes, IntArrayRef strides, int64_t s
 // is in bounds by construction. Shares the version counter and records the base.
 TORCH_API Tensor view_of(const Tensor& self, IntArrayRef sizes, IntArrayRef strides,
                          int64_t storage_offset);
-// The same with another element type (view.dtype, view_as_real, ...): offset in elements of `dtype`.
+// The same with another element type (view.dtype, view_as_real, ...): offset in elements of
+// `dtype`.
 TORCH_API Tensor view_of_dtype(const Tensor& self, ScalarType dtype, IntArrayRef sizes,
                                IntArrayRef strides, int64_t storage_offset);
 
-}  // namespace at::detail
+} // namespace at::detail

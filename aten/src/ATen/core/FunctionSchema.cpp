@@ -13,12 +13,28 @@ struct TypeName {
 };
 using Kind = SchemaType::Kind;
 const TypeName kTypes[] = {
-    {"Tensor", Kind::Tensor}, {"int", Kind::Int}, {"SymInt", Kind::SymInt}, {"float", Kind::Float},
-    {"bool", Kind::Bool}, {"str", Kind::Str}, {"Scalar", Kind::Scalar}, {"ScalarType", Kind::ScalarType},
-    {"Layout", Kind::Layout}, {"Device", Kind::Device}, {"MemoryFormat", Kind::MemoryFormat},
-    {"Generator", Kind::Generator}, {"Storage", Kind::Storage}, {"Stream", Kind::Stream},
-    {"complex", Kind::Complex}, {"Dimname", Kind::Dimname}, {"QScheme", Kind::QScheme}, {"Any", Kind::Any},
-    {"SymBool", Kind::Bool}, {"SymFloat", Kind::Float}, {"DeviceIndex", Kind::Int}, {"number", Kind::Scalar},
+    {"Tensor", Kind::Tensor},
+    {"int", Kind::Int},
+    {"SymInt", Kind::SymInt},
+    {"float", Kind::Float},
+    {"bool", Kind::Bool},
+    {"str", Kind::Str},
+    {"Scalar", Kind::Scalar},
+    {"ScalarType", Kind::ScalarType},
+    {"Layout", Kind::Layout},
+    {"Device", Kind::Device},
+    {"MemoryFormat", Kind::MemoryFormat},
+    {"Generator", Kind::Generator},
+    {"Storage", Kind::Storage},
+    {"Stream", Kind::Stream},
+    {"complex", Kind::Complex},
+    {"Dimname", Kind::Dimname},
+    {"QScheme", Kind::QScheme},
+    {"Any", Kind::Any},
+    {"SymBool", Kind::Bool},
+    {"SymFloat", Kind::Float},
+    {"DeviceIndex", Kind::Int},
+    {"number", Kind::Scalar},
     {"t", Kind::Var},
 };
 
@@ -64,8 +80,10 @@ class Parser {
       return;
     }
     while (!accept(")")) {
-      if (accept("...")) out.is_varret = true;
-      else out.returns.push_back(parse_return());
+      if (accept("..."))
+        out.is_varret = true;
+      else
+        out.returns.push_back(parse_return());
       if (!accept(",") && !peek(")")) fail("expected ',' or ')'");
     }
   }
@@ -73,7 +91,9 @@ class Parser {
   SchemaArgument parse_return() {
     SchemaArgument out = parse_type();
     skip();
-    if (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) out.name = word();
+    if (at_ < text_.size() &&
+        (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      out.name = word();
     return out;
   }
 
@@ -103,15 +123,18 @@ class Parser {
     if (!known) {
       if (!accept("__torch__")) fail("unknown type '" + name + "'");
     }
-    if (peek("(") ) out.alias = parse_alias();
+    if (peek("(")) out.alias = parse_alias();
     for (;;) {
       if (accept("?")) {
-        if (peek("[")) out.type.element_optional = true;
-        else out.type.optional = true;
+        if (peek("["))
+          out.type.element_optional = true;
+        else
+          out.type.optional = true;
       } else if (accept("[")) {
         out.type.is_list = true;
         skip();
-        if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) out.type.list_size = integer();
+        if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])))
+          out.type.list_size = integer();
         expect("]");
         if (!out.alias && peek("(")) out.alias = parse_alias();
       } else {
@@ -143,7 +166,8 @@ class Parser {
     skip();
     if (accept("[")) return parse_list(type);
     if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) return IValue(quoted());
-    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '-' || text_[at_] == '.'))
+    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) ||
+                               text_[at_] == '-' || text_[at_] == '.'))
       return number(type);
     const std::string name = word();
     if (name == "None") return IValue();
@@ -159,7 +183,8 @@ class Parser {
     if (name == "Sum") return IValue(int64_t(2));
     for (int i = 0; i < c10::NumScalarTypes; ++i) {
       const c10::ScalarTypeInfo& info = c10::kScalarTypeInfo[i];
-      if (name == info.name || (*info.legacy_name && name == info.legacy_name)) return IValue(static_cast<ScalarType>(i));
+      if (name == info.name || (*info.legacy_name && name == info.legacy_name))
+        return IValue(static_cast<ScalarType>(i));
     }
     fail("unknown default value '" + name + "'");
   }
@@ -169,8 +194,10 @@ class Parser {
     std::vector<double> doubles;
     std::vector<bool> bools;
     while (!accept("]")) {
-      if (accept("True")) bools.push_back(true);
-      else if (accept("False")) bools.push_back(false);
+      if (accept("True"))
+        bools.push_back(true);
+      else if (accept("False"))
+        bools.push_back(false);
       else {
         const IValue v = number(type);
         if (v.isInt()) ints.push_back(v.toInt());
@@ -227,12 +254,15 @@ class Parser {
   std::string word() {
     skip();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     if (start == at_) fail("expected a name");
     return text_.substr(start, at_ - start);
   }
   [[noreturn]] void fail(const std::string& why) const {
-    throw c10::Error(c10::str("cannot parse the schema '", text_, "': ", why, " at position ", at_));
+    throw c10::Error(
+        c10::str("cannot parse the schema '", text_, "': ", why, " at position ", at_));
   }
 
   const std::string& text_;
@@ -245,7 +275,7 @@ std::string alias_text(const AliasInfo& alias) {
   if (!alias.after.empty()) out += " -> " + alias.after;
   return out + ")";
 }
-}  // namespace
+} // namespace
 
 FunctionSchema FunctionSchema::parse(const std::string& text) { return Parser(text).schema(); }
 
@@ -308,4 +338,4 @@ bool FunctionSchema::is_view() const {
   return false;
 }
 
-}  // namespace at
+} // namespace at

@@ -11,21 +11,38 @@ namespace at {
 
 struct TORCH_API SchemaType {
   enum class Kind : uint8_t {
-    Tensor, Int, SymInt, Float, Bool, Str, Scalar, ScalarType, Layout, Device, MemoryFormat,
-    Generator, Storage, Stream, Complex, Dimname, QScheme, Any, Var,
+    Tensor,
+    Int,
+    SymInt,
+    Float,
+    Bool,
+    Str,
+    Scalar,
+    ScalarType,
+    Layout,
+    Device,
+    MemoryFormat,
+    Generator,
+    Storage,
+    Stream,
+    Complex,
+    Dimname,
+    QScheme,
+    Any,
+    Var,
   };
   Kind kind = Kind::Tensor;
   bool is_list = false;
-  int64_t list_size = -1;         // N of int[N], or -1
-  bool element_optional = false;  // Tensor?[]
-  bool optional = false;          // int[]? or Tensor?
+  int64_t list_size = -1;        // N of int[N], or -1
+  bool element_optional = false; // Tensor?[]
+  bool optional = false;         // int[]? or Tensor?
   std::string str() const;
 };
 
 struct TORCH_API AliasInfo {
-  std::string before;  // "a", "a|b", "*" ...
+  std::string before; // "a", "a|b", "*" ...
   bool is_write = false;
-  std::string after;   // the set after the call, when it differs ("a -> *")
+  std::string after; // the set after the call, when it differs ("a -> *")
 };
 
 struct TORCH_API SchemaArgument {
@@ -41,18 +58,18 @@ struct TORCH_API SchemaArgument {
 };
 
 struct TORCH_API FunctionSchema {
-  std::string name;      // "aten::add"
-  std::string overload;  // "Tensor"
+  std::string name;     // "aten::add"
+  std::string overload; // "Tensor"
   std::vector<SchemaArgument> arguments;
   std::vector<SchemaArgument> returns;
   bool is_vararg = false;
   bool is_varret = false;
-  std::string str() const;  // with the namespace, as PyTorch prints it
+  std::string str() const; // with the namespace, as PyTorch prints it
   bool is_mutable() const;
-  bool is_view() const;  // returns an alias of an argument it does not write
+  bool is_view() const; // returns an alias of an argument it does not write
 
   // Error naming the position when the text is not a schema.
   static FunctionSchema parse(const std::string& text);
 };
 
-}  // namespace at
+} // namespace at

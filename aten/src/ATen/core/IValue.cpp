@@ -3,9 +3,10 @@
 
 namespace at {
 namespace {
-const char* const kKinds[] = {"None", "Tensor", "int", "float", "bool", "complex", "str", "Device",
-                              "ScalarType", "Layout", "MemoryFormat", "Generator", "Storage", "int[]",
-                              "float[]", "bool[]", "Tensor[]", "Tensor?[]", "Scalar[]", "list", "object"};
+const char* const kKinds[] = {
+    "None",    "Tensor",     "int",      "float",        "bool",      "complex", "str",
+    "Device",  "ScalarType", "Layout",   "MemoryFormat", "Generator", "Storage", "int[]",
+    "float[]", "bool[]",     "Tensor[]", "Tensor?[]",    "Scalar[]",  "list",    "object"};
 }
 
 const char* IValue::kind() const { return kKinds[static_cast<int>(tag)]; }
@@ -17,18 +18,29 @@ void IValue::throw_kind(Tag wanted) const {
 
 IValue::IValue(const Scalar& s) {
   switch (s.tag()) {
-    case Scalar::Tag::Double: *this = IValue(s.to<double>()); break;
-    case Scalar::Tag::Bool: *this = IValue(s.to<bool>()); break;
-    case Scalar::Tag::Complex: *this = IValue(s.toComplexDouble()); break;
-    case Scalar::Tag::UInt: *this = IValue(s.to<double>()); break;
-    default: *this = IValue(s.to<int64_t>()); break;
+  case Scalar::Tag::Double:
+    *this = IValue(s.to<double>());
+    break;
+  case Scalar::Tag::Bool:
+    *this = IValue(s.to<bool>());
+    break;
+  case Scalar::Tag::Complex:
+    *this = IValue(s.toComplexDouble());
+    break;
+  case Scalar::Tag::UInt:
+    *this = IValue(s.to<double>());
+    break;
+  default:
+    *this = IValue(s.to<int64_t>());
+    break;
   }
 }
 
 at::Tensor IValue::toTensor() const {
   if (tag == Tag::None) return {};
   if (tag != Tag::Tensor) throw_kind(Tag::Tensor);
-  return at::Tensor(c10::intrusive_ptr<TensorImpl>::unsafe_retain(static_cast<TensorImpl*>(ref.get())));
+  return at::Tensor(
+      c10::intrusive_ptr<TensorImpl>::unsafe_retain(static_cast<TensorImpl*>(ref.get())));
 }
 int64_t IValue::toInt() const {
   if (tag != Tag::Int && tag != Tag::Bool) throw_kind(Tag::Int);
@@ -45,17 +57,24 @@ bool IValue::toBool() const {
 }
 Scalar IValue::toScalar() const {
   switch (tag) {
-    case Tag::Int: return Scalar(bits.i);
-    case Tag::Double: return Scalar(bits.d[0]);
-    case Tag::Bool: return Scalar(bits.i != 0);
-    case Tag::Complex: return Scalar(c10::complex<double>(bits.d[0], bits.d[1]));
-    case Tag::Tensor: return toTensor().item();
-    default: throw_kind(Tag::Double);
+  case Tag::Int:
+    return Scalar(bits.i);
+  case Tag::Double:
+    return Scalar(bits.d[0]);
+  case Tag::Bool:
+    return Scalar(bits.i != 0);
+  case Tag::Complex:
+    return Scalar(c10::complex<double>(bits.d[0], bits.d[1]));
+  case Tag::Tensor:
+    return toTensor().item();
+  default:
+    throw_kind(Tag::Double);
   }
 }
 at::Device IValue::toDevice() const {
   if (tag != Tag::Device) throw_kind(Tag::Device);
-  return at::Device(static_cast<DeviceType>(bits.i & 0xff), static_cast<c10::DeviceIndex>(bits.i >> 8));
+  return at::Device(static_cast<DeviceType>(bits.i & 0xff),
+                    static_cast<c10::DeviceIndex>(bits.i >> 8));
 }
 at::ScalarType IValue::toScalarType() const {
   if (tag != Tag::ScalarType && tag != Tag::Int) throw_kind(Tag::ScalarType);
@@ -64,7 +83,8 @@ at::ScalarType IValue::toScalarType() const {
 }
 at::Layout IValue::toLayout() const {
   if (tag != Tag::Layout && tag != Tag::Int) throw_kind(Tag::Layout);
-  TORCH_CHECK(bits.i >= 0 && bits.i < static_cast<int>(at::Layout::NumOptions), "invalid layout number ", bits.i);
+  TORCH_CHECK(bits.i >= 0 && bits.i < static_cast<int>(at::Layout::NumOptions),
+              "invalid layout number ", bits.i);
   return static_cast<at::Layout>(bits.i);
 }
 at::MemoryFormat IValue::toMemoryFormat() const {
@@ -117,4 +137,4 @@ std::vector<Scalar> IValue::toScalarList() const {
   return holder<std::vector<Scalar>>(Tag::ScalarList);
 }
 
-}  // namespace at
+} // namespace at

@@ -8,13 +8,30 @@ namespace at {
 
 struct TORCH_API IValue {
   enum class Tag : uint8_t {
-    None, Tensor, Int, Double, Bool, Complex, String, Device, ScalarType, Layout, MemoryFormat,
-    Generator, Storage, IntList, DoubleList, BoolList, TensorList, OptionalTensorList, ScalarList,
-    List, Opaque,
+    None,
+    Tensor,
+    Int,
+    Double,
+    Bool,
+    Complex,
+    String,
+    Device,
+    ScalarType,
+    Layout,
+    MemoryFormat,
+    Generator,
+    Storage,
+    IntList,
+    DoubleList,
+    BoolList,
+    TensorList,
+    OptionalTensorList,
+    ScalarList,
+    List,
+    Opaque,
   };
   // Keeps a list or string alive behind the counted pointer.
-  template <class T>
-  struct Holder final : c10::intrusive_ptr_target {
+  template <class T> struct Holder final : c10::intrusive_ptr_target {
     explicit Holder(T v) : value(std::move(v)) {}
     T value;
   };
@@ -31,7 +48,9 @@ struct TORCH_API IValue {
   IValue(std::string v) : tag(Tag::String), ref(hold(std::move(v))) {}
   IValue(std::string_view v) : IValue(std::string(v)) {}
   IValue(const char* v) : IValue(std::string(v)) {}
-  IValue(at::Device v) : tag(Tag::Device) { bits.i = static_cast<uint8_t>(v.type()) | int64_t(v.index()) << 8; }
+  IValue(at::Device v) : tag(Tag::Device) {
+    bits.i = static_cast<uint8_t>(v.type()) | int64_t(v.index()) << 8;
+  }
   IValue(at::ScalarType v) : tag(Tag::ScalarType) { bits.i = static_cast<int>(v); }
   IValue(at::Layout v) : tag(Tag::Layout) { bits.i = static_cast<int>(v); }
   IValue(at::MemoryFormat v) : tag(Tag::MemoryFormat) { bits.i = static_cast<int>(v); }
@@ -39,21 +58,22 @@ struct TORCH_API IValue {
   IValue(at::Storage v) : tag(v ? Tag::Storage : Tag::None), ref(std::move(v)) {}
   IValue(std::vector<int64_t> v) : tag(Tag::IntList), ref(hold(std::move(v))) {}
   IValue(IntArrayRef v) : IValue(v.vec()) {}
-  IValue(SymIntArrayRef v) : IValue(IntArrayRef(reinterpret_cast<const int64_t*>(v.data()), v.size())) {}
+  IValue(SymIntArrayRef v)
+      : IValue(IntArrayRef(reinterpret_cast<const int64_t*>(v.data()), v.size())) {}
   IValue(std::vector<double> v) : tag(Tag::DoubleList), ref(hold(std::move(v))) {}
   IValue(ArrayRef<double> v) : IValue(v.vec()) {}
   IValue(std::vector<bool> v) : tag(Tag::BoolList), ref(hold(std::move(v))) {}
   IValue(std::vector<at::Tensor> v) : tag(Tag::TensorList), ref(hold(std::move(v))) {}
   IValue(at::TensorList v) : IValue(v.vec()) {}
-  IValue(std::vector<std::optional<at::Tensor>> v) : tag(Tag::OptionalTensorList), ref(hold(std::move(v))) {}
+  IValue(std::vector<std::optional<at::Tensor>> v)
+      : tag(Tag::OptionalTensorList), ref(hold(std::move(v))) {}
   IValue(at::OptionalTensorList v) : IValue(v.vec()) {}
   IValue(std::vector<Scalar> v) : tag(Tag::ScalarList), ref(hold(std::move(v))) {}
   IValue(ArrayRef<Scalar> v) : IValue(v.vec()) {}
   IValue(std::vector<IValue> v) : tag(Tag::List), ref(hold(std::move(v))) {}
-  template <size_t N>
-  IValue(const std::array<bool, N>& v) : IValue(std::vector<bool>(v.begin(), v.end())) {}
-  template <class T>
-  IValue(const std::optional<T>& v) {
+  template <size_t N> IValue(const std::array<bool, N>& v)
+      : IValue(std::vector<bool>(v.begin(), v.end())) {}
+  template <class T> IValue(const std::optional<T>& v) {
     if (v) *this = IValue(*v);
   }
   IValue(std::nullopt_t) {}
@@ -91,10 +111,14 @@ struct TORCH_API IValue {
   at::MemoryFormat toMemoryFormat() const;
   c10::Generator toGenerator() const;
   at::Storage toStorage() const;
-  const std::vector<int64_t>& toIntList() const { return holder<std::vector<int64_t>>(Tag::IntList); }
+  const std::vector<int64_t>& toIntList() const {
+    return holder<std::vector<int64_t>>(Tag::IntList);
+  }
   std::vector<double> toDoubleList() const;
   std::vector<bool> toBoolList() const;
-  const std::vector<at::Tensor>& toTensorList() const { return holder<std::vector<at::Tensor>>(Tag::TensorList); }
+  const std::vector<at::Tensor>& toTensorList() const {
+    return holder<std::vector<at::Tensor>>(Tag::TensorList);
+  }
   std::vector<std::optional<at::Tensor>> toOptionalTensorList() const;
   std::vector<Scalar> toScalarList() const;
   const std::vector<IValue>& toList() const { return holder<std::vector<IValue>>(Tag::List); }
@@ -108,12 +132,10 @@ struct TORCH_API IValue {
   c10::intrusive_ptr<c10::intrusive_ptr_target> ref;
 
  private:
-  template <class T>
-  static c10::intrusive_ptr<c10::intrusive_ptr_target> hold(T v) {
+  template <class T> static c10::intrusive_ptr<c10::intrusive_ptr_target> hold(T v) {
     return c10::make_intrusive<Holder<T>>(std::move(v));
   }
-  template <class T>
-  const T& holder(Tag wanted) const {
+  template <class T> const T& holder(Tag wanted) const {
     if (tag != wanted) throw_kind(wanted);
     return static_cast<Holder<T>*>(ref.get())->value;
   }
@@ -122,4 +144,4 @@ struct TORCH_API IValue {
 
 using Stack = std::vector<IValue>;
 
-}  // namespace at
+} // namespace at

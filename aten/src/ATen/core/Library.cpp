@@ -7,7 +7,8 @@ Library::Library(Kind kind, std::string ns, std::optional<c10::DispatchKey> key)
     : kind_(kind), ns_(std::move(ns)), key_(key) {}
 
 Library& Library::def(const std::string& schema) {
-  TORCH_CHECK(kind_ != IMPL, "def(\"", schema, "\"): operators are defined in TORCH_LIBRARY, not in TORCH_LIBRARY_IMPL");
+  TORCH_CHECK(kind_ != IMPL, "def(\"", schema,
+              "\"): operators are defined in TORCH_LIBRARY, not in TORCH_LIBRARY_IMPL");
   const bool qualified = schema.substr(0, schema.find('(')).find("::") != std::string::npos;
   at::Dispatcher::singleton().define(qualified ? schema : ns_ + "::" + schema);
   return *this;
@@ -30,19 +31,22 @@ const at::OperatorEntry* Library::find(const std::string& full) const {
     name = name.substr(0, dot);
   }
   const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
-  TORCH_CHECK(op != nullptr, "impl(\"", full, "\"): there is no operator ", name, overload.empty() ? "" : ".", overload,
-              "; define it first with TORCH_LIBRARY");
+  TORCH_CHECK(op != nullptr, "impl(\"", full, "\"): there is no operator ", name,
+              overload.empty() ? "" : ".", overload, "; define it first with TORCH_LIBRARY");
   return op;
 }
 
 Library& Library::impl(const std::string& name, CppFunction f) {
-  const c10::DispatchKey key = f.key ? *f.key : key_ ? *key_ : c10::DispatchKey::CompositeImplicitAutograd;
+  const c10::DispatchKey key = f.key  ? *f.key
+                               : key_ ? *key_
+                                      : c10::DispatchKey::CompositeImplicitAutograd;
   at::Dispatcher::singleton().register_kernel(find(name), key, {nullptr, f.kernel, "C++"});
   return *this;
 }
 
 Library& Library::fallback(CppFunction f) {
-  TORCH_CHECK(key_.has_value(), "fallback() needs a dispatch key: use TORCH_LIBRARY_IMPL(_, Key, m)");
+  TORCH_CHECK(key_.has_value(),
+              "fallback() needs a dispatch key: use TORCH_LIBRARY_IMPL(_, Key, m)");
   at::Dispatcher::singleton().register_fallback(*key_, f.kernel, ns_);
   return *this;
 }
@@ -53,6 +57,6 @@ LibraryInit::LibraryInit(Library::Kind kind, void (*init)(Library&), const char*
   Library library(kind, ns, key);
   init(library);
 }
-}  // namespace detail
+} // namespace detail
 
-}  // namespace torch
+} // namespace torch

@@ -1,4 +1,5 @@
-// Operators that are methods of every tensor, through the dispatcher, and the messages of accessors.
+// Operators that are methods of every tensor, through the dispatcher, and the messages of
+// accessors.
 #include <ATen/core/Tensor.h>
 
 #include <ATen/ops/_local_scalar_dense.h>
@@ -30,7 +31,9 @@ using c10::as_symint_array;
 Tensor Tensor::contiguous(MemoryFormat format) const {
   return is_contiguous(format) ? *this : _ops::contiguous::call(*this, format);
 }
-Tensor Tensor::clone(std::optional<MemoryFormat> format) const { return _ops::clone::call(*this, format); }
+Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
+  return _ops::clone::call(*this, format);
+}
 Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   return _ops::copy_::call(const_cast<Tensor&>(*this), src, non_blocking);
 }
@@ -41,16 +44,27 @@ Tensor& Tensor::zero_() const { return _ops::zero_::call(const_cast<Tensor&>(*th
 Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy) const {
   return _ops::to_dtype::call(*this, dtype, non_blocking, copy, std::nullopt);
 }
-Tensor Tensor::view(IntArrayRef size) const { return _ops::view::call(*this, as_symint_array(size)); }
-Tensor Tensor::reshape(IntArrayRef size) const { return _ops::reshape::call(*this, as_symint_array(size)); }
+Tensor Tensor::view(IntArrayRef size) const {
+  return _ops::view::call(*this, as_symint_array(size));
+}
+Tensor Tensor::reshape(IntArrayRef size) const {
+  return _ops::reshape::call(*this, as_symint_array(size));
+}
 Tensor Tensor::expand(IntArrayRef size, bool implicit) const {
   return _ops::expand::call(*this, as_symint_array(size), implicit);
 }
 Tensor Tensor::permute(IntArrayRef dims) const { return _ops::permute::call(*this, dims); }
-Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const { return _ops::transpose_int::call(*this, dim0, dim1); }
-Tensor Tensor::select(int64_t dim, int64_t index) const { return _ops::select_int::call(*this, dim, index); }
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
-  auto symbolic = [](std::optional<int64_t> v) { return v ? std::optional<SymInt>(*v) : std::nullopt; };
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
+  return _ops::transpose_int::call(*this, dim0, dim1);
+}
+Tensor Tensor::select(int64_t dim, int64_t index) const {
+  return _ops::select_int::call(*this, dim, index);
+}
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                     int64_t step) const {
+  auto symbolic = [](std::optional<int64_t> v) {
+    return v ? std::optional<SymInt>(*v) : std::nullopt;
+  };
   return _ops::slice_Tensor::call(*this, dim, symbolic(start), symbolic(end), step);
 }
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
@@ -61,9 +75,11 @@ Tensor Tensor::squeeze(int64_t dim) const { return _ops::squeeze_dim::call(*this
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
   return _ops::flatten_using_ints::call(*this, start_dim, end_dim);
 }
-Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) const {
+Tensor Tensor::as_strided(IntArrayRef size, IntArrayRef stride,
+                          std::optional<int64_t> storage_offset) const {
   return _ops::as_strided::call(*this, as_symint_array(size), as_symint_array(stride),
-                                storage_offset ? std::optional<SymInt>(*storage_offset) : std::nullopt);
+                                storage_offset ? std::optional<SymInt>(*storage_offset)
+                                               : std::nullopt);
 }
 Tensor Tensor::detach() const { return _ops::detach::call(*this); }
 Scalar Tensor::item() const { return _ops::item::call(*this); }
@@ -71,17 +87,18 @@ Scalar Tensor::item() const { return _ops::item::call(*this); }
 void Tensor::throw_dim(int64_t d) const {
   const int64_t n = dim();
   TORCH_CHECK_INDEX(n > 0, "dimension specified as ", d, " but tensor has no dimensions");
-  throw c10::IndexError(c10::str("Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
-                                 "], but got ", d, ")"));
+  throw c10::IndexError(c10::str("Dimension out of range (expected to be in range of [", -n, ", ",
+                                 n - 1, "], but got ", d, ")"));
 }
 void Tensor::throw_dtype(ScalarType wanted) const {
   throw c10::Error(c10::str("expected scalar type ", wanted, " but found ", scalar_type()));
 }
 
 void Tensor::throw_no_data() const {
-  throw c10::Error(c10::str("Cannot access the data of a tensor of shape ", sizes(), " on ", device(),
-                            ": it has no memory. Expected all tensors to be on the same device, with "
-                            "storages that were not resized to zero"));
+  throw c10::Error(
+      c10::str("Cannot access the data of a tensor of shape ", sizes(), " on ", device(),
+               ": it has no memory. Expected all tensors to be on the same device, with "
+               "storages that were not resized to zero"));
 }
 
 void append(std::string& out, const Tensor& tensor) {
@@ -95,4 +112,4 @@ void append(std::string& out, const Tensor& tensor) {
   out += tensor.device().str();
 }
 
-}  // namespace at
+} // namespace at

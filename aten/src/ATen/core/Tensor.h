@@ -131,8 +131,8 @@ class TORCH_API Tensor {
   const Storage& storage() const { return impl_->storage(); }
   bool has_storage() const { return impl_->has_storage(); }
   bool is_alias_of(const Tensor& o) const { return has_storage() && storage() == o.storage(); }
-  // Never null where there are elements: Error for meta tensors and freed storages, so that a kernel
-  // handed one by mistake raises instead of reading address zero.
+  // Never null where there are elements: Error for meta tensors and freed storages, so that a
+  // kernel handed one by mistake raises instead of reading address zero.
   void* data_ptr() const {
     void* data = impl_->data();
     if (C10_UNLIKELY(data == nullptr && impl_->numel() != 0)) throw_no_data();
@@ -141,15 +141,12 @@ class TORCH_API Tensor {
   void* mutable_data_ptr() const { return data_ptr(); }
   const void* const_data_ptr() const { return data_ptr(); }
   // The data as T; Error when the dtype is another.
-  template <class T>
-  T* data_ptr() const {
+  template <class T> T* data_ptr() const {
     if (C10_UNLIKELY(scalar_type() != c10::scalar_type_of<T>)) throw_dtype(c10::scalar_type_of<T>);
     return static_cast<T*>(data_ptr());
   }
-  template <class T>
-  const T* const_data_ptr() const { return data_ptr<T>(); }
-  template <class T>
-  T* mutable_data_ptr() const { return data_ptr<T>(); }
+  template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
+  template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
 
   // ---- operators that kernels and composites use; generated for the rest. Each goes through the
   // dispatcher.
@@ -175,10 +172,7 @@ class TORCH_API Tensor {
                     std::optional<int64_t> storage_offset = std::nullopt) const;
   Tensor detach() const;
   Scalar item() const;
-  template <class T>
-  T item() const {
-    return item().to<T>();
-  }
+  template <class T> T item() const { return item().to<T>(); }
 
 #ifndef CRESSET_KERNEL_TU
 #include <ATen/core/TensorMethods.inc>
@@ -199,9 +193,8 @@ class TORCH_API Tensor {
 // "float32[2, 3] cpu": how tensors appear in messages.
 TORCH_API void append(std::string& out, const Tensor& tensor);
 
-template <class T, class... Args>
-Tensor make_tensor(Args&&... args) {
+template <class T, class... Args> Tensor make_tensor(Args&&... args) {
   return Tensor(c10::make_intrusive<T>(std::forward<Args>(args)...));
 }
 
-}  // namespace at
+} // namespace at

@@ -11,9 +11,12 @@ native::Loop1d cast_loop(c10::ScalarType to, c10::ScalarType from) {
     auto* t = new cast::CastTable;
 #if defined(__x86_64__)
     const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) cast::avx512::fill(*t);
-    else if (isa == Isa::Avx2) cast::avx2::fill(*t);
-    else cast::base::fill(*t);
+    if (isa == Isa::Avx512)
+      cast::avx512::fill(*t);
+    else if (isa == Isa::Avx2)
+      cast::avx2::fill(*t);
+    else
+      cast::base::fill(*t);
 #else
     cast::base::fill(*t);
 #endif
@@ -22,4 +25,4 @@ native::Loop1d cast_loop(c10::ScalarType to, c10::ScalarType from) {
   return table->loop[static_cast<int>(to)][static_cast<int>(from)];
 }
 
-}  // namespace at
+} // namespace at

@@ -6,4 +6,4 @@
 namespace at {
 // Null when one of the types has no conversion. The same type gives a plain copy.
 TORCH_API native::Loop1d cast_loop(c10::ScalarType to, c10::ScalarType from);
-}  // namespace at
+} // namespace at

@@ -1,5 +1,5 @@
-// The table behind cast_loop: a loop for every pair of element types, filled on first use by the best
-// instruction set.
+// The table behind cast_loop: a loop for every pair of element types, filled on first use by the
+// best instruction set.
 #pragma once
 #include <ATen/iter/LoopTable.h>
 
@@ -18,4 +18,4 @@ void fill(CastTable& table);
 namespace base {
 void fill(CastTable& table);
 }
-}  // namespace at::cast
+} // namespace at::cast

@@ -3,7 +3,8 @@
 
 namespace at {
 
-// ---- memory overlap -------------------------------------------------------------------------------
+// ---- memory overlap
+// -------------------------------------------------------------------------------
 namespace {
 // The bytes a tensor can touch, [first, last).
 std::pair<const char*, const char*> extent(const Tensor& t) {
@@ -24,7 +25,8 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0 || start == nullptr) return Overlap::None;
   if (!a.is_alias_of(b)) return Overlap::None;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) {
-    if (start == b.unsafeGetTensorImpl()->data() && a.sizes() == b.sizes() && a.strides() == b.strides())
+    if (start == b.unsafeGetTensorImpl()->data() && a.sizes() == b.sizes() &&
+        a.strides() == b.strides())
       return Overlap::Full;
     return Overlap::TooHard;
   }
@@ -32,27 +34,30 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   if (x == y) return a.strides() == b.strides() ? Overlap::Full : Overlap::Partial;
   return x.first < y.second && y.first < x.second ? Overlap::Partial : Overlap::None;
 }
-}  // namespace
+} // namespace
 
 void assert_no_internal_overlap(const Tensor& out) {
   if (out.is_non_overlapping_and_dense()) return;
   for (int64_t i = 0; i < out.dim(); ++i) {
-    TORCH_CHECK(!(out.strides()[i] == 0 && out.sizes()[i] > 1),
-                "unsupported operation: more than one element of the written-to tensor refers to a single "
-                "memory location. Please clone() the tensor before performing the operation.");
+    TORCH_CHECK(
+        !(out.strides()[i] == 0 && out.sizes()[i] > 1),
+        "unsupported operation: more than one element of the written-to tensor refers to a single "
+        "memory location. Please clone() the tensor before performing the operation.");
   }
 }
 
 void assert_no_partial_overlap(const Tensor& out, const Tensor& in) {
   TORCH_CHECK(overlap_of(out, in) != Overlap::Partial,
-              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+              "unsupported operation: some elements of the input tensor and the written-to tensor "
+              "refer to a "
               "single memory location. Please clone() the tensor before performing the operation.");
 }
 
 void assert_no_overlap(const Tensor& out, const Tensor& in) {
   const Overlap kind = overlap_of(out, in);
   TORCH_CHECK(kind != Overlap::Partial && kind != Overlap::Full,
-              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+              "unsupported operation: some elements of the input tensor and the written-to tensor "
+              "refer to a "
               "single memory location. Please clone() the tensor before performing the operation.");
 }
 
@@ -77,13 +82,15 @@ ScalarType combine(ScalarType high, ScalarType low) {
   if (c10::isComplexType(low) && c10::isFloatingType(high)) return c10::toComplexType(high);
   return category(low) > 1 ? low : c10::promoteTypes(high, low);
 }
-}  // namespace
+} // namespace
 
 void ResultType::add(const Tensor& tensor) {
   ScalarType type = tensor.scalar_type();
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
-    if (c10::isComplexType(type)) type = c10::get_default_complex_dtype();
-    else if (c10::isFloatingType(type)) type = c10::get_default_dtype();
+    if (c10::isComplexType(type))
+      type = c10::get_default_complex_dtype();
+    else if (c10::isFloatingType(type))
+      type = c10::get_default_dtype();
     wrapped_ = promote_skip_undefined(wrapped_, type);
   } else if (tensor.dim() > 0) {
     dim_ = promote_skip_undefined(dim_, type);
@@ -94,8 +101,10 @@ void ResultType::add(const Tensor& tensor) {
 
 void ResultType::add(const Scalar& scalar) {
   ScalarType type = scalar.type();
-  if (scalar.isComplex()) type = c10::get_default_complex_dtype();
-  else if (scalar.isFloatingPoint()) type = c10::get_default_dtype();
+  if (scalar.isComplex())
+    type = c10::get_default_complex_dtype();
+  else if (scalar.isFloatingPoint())
+    type = c10::get_default_dtype();
   wrapped_ = promote_skip_undefined(wrapped_, type);
 }
 
@@ -119,4 +128,4 @@ ScalarType result_type_of(TensorList tensors) {
   return state.get();
 }
 
-}  // namespace at
+} // namespace at

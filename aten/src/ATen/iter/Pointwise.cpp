@@ -1,5 +1,5 @@
-// The driver of pointwise operators. The common case (tensors of one dtype and shape, contiguous) takes
-// a short path that computes nothing twice; everything else goes through the iterator.
+// The driver of pointwise operators. The common case (tensors of one dtype and shape, contiguous)
+// takes a short path that computes nothing twice; everything else goes through the iterator.
 #include <ATen/iter/Pointwise.h>
 
 #include <cstring>
@@ -32,15 +32,16 @@ struct ParamBuffer {
   }
   static void store(const Scalar& value, ScalarType type, void* where) {
     switch (type) {
-#define CASE(T, Name)                         \
-  case ScalarType::Name: {                    \
-    const T converted = value.to<T>();        \
-    std::memcpy(where, &converted, sizeof(T)); \
-    return;                                   \
+#define CASE(T, Name)                                                                              \
+  case ScalarType::Name: {                                                                         \
+    const T converted = value.to<T>();                                                             \
+    std::memcpy(where, &converted, sizeof(T));                                                     \
+    return;                                                                                        \
   }
       CRESSET_FORALL_ARITHMETIC_TYPES(CASE)
 #undef CASE
-      default: TORCH_CHECK_NOT_IMPLEMENTED(false, "scalars of type ", type, " are not implemented");
+    default:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, "scalars of type ", type, " are not implemented");
     }
   }
 };
@@ -48,7 +49,8 @@ struct ParamBuffer {
 native::Loop1d loop_for(const PointwiseSpec& spec, ScalarType compute) {
   static const int isa = static_cast<int>(cpu_isa());
   const native::Loop1d loop = spec.loops[isa]->loop[static_cast<int>(compute)];
-  TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"", spec.name, "_cpu\" not implemented for '", compute, "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"", spec.name, "_cpu\" not implemented for '",
+                              compute, "'");
   return loop;
 }
 
@@ -71,8 +73,9 @@ void run_contiguous(native::Loop1d loop, char* const* data, const int64_t* strid
   });
 }
 
-// All operands CPU tensors of one dtype and shape and contiguous; numbers may stand beside them when
-// they do not change the dtype. Answers false when the call does not qualify, having done nothing.
+// All operands CPU tensors of one dtype and shape and contiguous; numbers may stand beside them
+// when they do not change the dtype. Answers false when the call does not qualify, having done
+// nothing.
 bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
               Params params) {
   const Tensor* first = nullptr;
@@ -89,7 +92,8 @@ bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Ope
   if (first == nullptr) return false;
   const ScalarType compute = first->scalar_type();
   if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
-  if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute)) return false;
+  if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute))
+    return false;
 
   const int64_t itemsize = first->itemsize();
   char* data[kMaxInputs + 1];
@@ -103,7 +107,8 @@ bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Ope
     } else {
       // A number joins when its category is not above the tensor's.
       const Scalar& s = *op.scalar;
-      const bool fits = c10::isComplexType(compute) || (c10::isFloatingType(compute) && !s.isComplex()) ||
+      const bool fits = c10::isComplexType(compute) ||
+                        (c10::isFloatingType(compute) && !s.isComplex()) ||
                         (c10::isIntegralType(compute, false) && s.isIntegral(true));
       if (!fits) return false;
       ParamBuffer::store(s, compute, numbers[count - 1]);
@@ -126,18 +131,21 @@ bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Ope
 ScalarType compute_dtype(const PointwiseSpec& spec, Operands operands) {
   ResultType state;
   for (const Operand& op : operands) {
-    if (op.tensor) state.add(*op.tensor);
-    else state.add(*op.scalar);
+    if (op.tensor)
+      state.add(*op.tensor);
+    else
+      state.add(*op.scalar);
   }
   const ScalarType common = state.get();
   if (spec.promote == Promote::None) {
     for (const Operand& op : operands) {
       TORCH_CHECK(!op.tensor || op.tensor->scalar_type() == common, spec.name,
-                  ": expected all tensors to have the same dtype, got ",
-                  op.tensor->scalar_type(), " and ", common);
+                  ": expected all tensors to have the same dtype, got ", op.tensor->scalar_type(),
+                  " and ", common);
     }
   }
-  if (spec.promote == Promote::Float && c10::isIntegralType(common, true)) return c10::get_default_dtype();
+  if (spec.promote == Promote::Float && c10::isIntegralType(common, true))
+    return c10::get_default_dtype();
   return common;
 }
 
@@ -207,7 +215,7 @@ Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands ope
     if (op.tensor) tensors.push_back(op.tensor);
   return detail::empty_strided(shape, pointwise_output_strides(shape, tensors), dtype, device);
 }
-}  // namespace
+} // namespace
 
 Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params) {
   Tensor out;
@@ -246,4 +254,4 @@ Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands,
   return out;
 }
 
-}  // namespace at::iter
+} // namespace at::iter

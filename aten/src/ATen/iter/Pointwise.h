@@ -1,6 +1,6 @@
-// Pointwise operators in one call: broadcasting, promotion, the choice of the output's strides, casts,
-// threads and the meta device for every operator that is a table of 1-d loops. Compiled once; an
-// operator is a PointwiseSpec constant.
+// Pointwise operators in one call: broadcasting, promotion, the choice of the output's strides,
+// casts, threads and the meta device for every operator that is a table of 1-d loops. Compiled
+// once; an operator is a PointwiseSpec constant.
 #pragma once
 #include <initializer_list>
 
@@ -13,9 +13,9 @@ using native::LoopTable;
 using native::OutKind;
 
 enum class Promote : uint8_t {
-  Default,  // the common dtype of the operands
-  Float,    // the same, integers and bool become the default floating dtype
-  None,     // all operands must already have one dtype
+  Default, // the common dtype of the operands
+  Float,   // the same, integers and bool become the default floating dtype
+  None,    // all operands must already have one dtype
 };
 
 // An input: a tensor, or a Python number (which takes part in promotion as a wrapped number).
@@ -27,8 +27,8 @@ struct Operand {
 };
 
 struct PointwiseSpec {
-  const char* name;                // "add": "add_cpu" in messages
-  const LoopTable* const* loops;   // by Isa
+  const char* name;              // "add": "add_cpu" in messages
+  const LoopTable* const* loops; // by Isa
   uint8_t inputs;
   uint8_t params;
   OutKind out;
@@ -41,7 +41,9 @@ using Params = std::initializer_list<const Scalar*>;
 
 TORCH_API Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params = {});
 // In place on `self`, which is also the first operand.
-TORCH_API Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands, Params params = {});
-TORCH_API Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands, Params params = {});
+TORCH_API Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands,
+                             Params params = {});
+TORCH_API Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands,
+                                Params params = {});
 
-}  // namespace at::iter
+} // namespace at::iter

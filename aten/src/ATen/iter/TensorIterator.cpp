@@ -20,7 +20,8 @@ void TensorIterator::add(void* data, DimVector strides, ScalarType dtype, Scalar
                                 "' on cpu");
   }
   needs_cast_ |= cast;
-  operands_.push_back({static_cast<char*>(data), std::move(strides), dtype, compute, is_output, cast});
+  operands_.push_back(
+      {static_cast<char*>(data), std::move(strides), dtype, compute, is_output, cast});
 }
 
 void TensorIterator::add_tensor(const Tensor& tensor, ScalarType compute, bool is_output) {
@@ -42,7 +43,8 @@ void TensorIterator::add_output(const Tensor& tensor, ScalarType compute) {
 void TensorIterator::add_input(const Tensor& tensor, ScalarType compute) {
   add_tensor(tensor, compute, false);
 }
-void TensorIterator::add_raw(void* data, IntArrayRef byte_strides, ScalarType dtype, bool is_output) {
+void TensorIterator::add_raw(void* data, IntArrayRef byte_strides, ScalarType dtype,
+                             bool is_output) {
   add(data, DimVector(byte_strides), dtype, dtype, is_output);
 }
 void TensorIterator::add_constant(const void* data) {
@@ -82,7 +84,7 @@ DimVector dimension_order(IntArrayRef shape, ArrayRef<IntArrayRef> strides) {
   }
   return order;
 }
-}  // namespace
+} // namespace
 
 void TensorIterator::reorder() {
   c10::SmallVector<IntArrayRef, 4> strides;
@@ -169,7 +171,8 @@ void TensorIterator::for_range(RowFn row, int64_t begin, int64_t end) const {
   }
 }
 
-void TensorIterator::cast_row(RowFn row, char* const* data, const int64_t* strides, int64_t n) const {
+void TensorIterator::cast_row(RowFn row, char* const* data, const int64_t* strides,
+                              int64_t n) const {
   // 16-byte elements (complex128) are the largest: 256 of them and eight operands stay in L1.
   constexpr int64_t kBlock = 256;
   alignas(64) char buffer[kMaxOperands][kBlock * 16];
@@ -218,8 +221,9 @@ void TensorIterator::for_each(RowFn row, int64_t grain) {
 }
 
 void TensorIterator::run(native::Loop1d loop, const void* params, int64_t grain) {
-  for_each([&](char* const* data, const int64_t* strides, int64_t n) { loop(data, strides, n, params); },
-           grain);
+  for_each(
+      [&](char* const* data, const int64_t* strides, int64_t n) { loop(data, strides, n, params); },
+      grain);
 }
 
 // ---- shapes -----------------------------------------------------------------------------------
@@ -274,4 +278,4 @@ DimVector pointwise_output_strides(IntArrayRef shape, ArrayRef<const Tensor*> op
   return out;
 }
 
-}  // namespace at
+} // namespace at

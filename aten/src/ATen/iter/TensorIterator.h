@@ -1,7 +1,8 @@
 // Walks several strided operands over one shape. Dimensions are reordered so that the innermost has
 // the smallest strides, neighbours that lie flush are merged, and the range is cut into rows that a
 // 1-d loop processes; large ranges are shared between threads in chunks with fixed boundaries. The
-// iterator allocates nothing and checks nothing: outputs exist and all operands broadcast to the shape.
+// iterator allocates nothing and checks nothing: outputs exist and all operands broadcast to the
+// shape.
 #pragma once
 #include <type_traits>
 
@@ -11,10 +12,8 @@
 namespace at {
 
 // A non-owning reference to a callable.
-template <class Signature>
-class FunctionRef;
-template <class R, class... Args>
-class FunctionRef<R(Args...)> {
+template <class Signature> class FunctionRef;
+template <class R, class... Args> class FunctionRef<R(Args...)> {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
   FunctionRef(F&& f)
@@ -69,7 +68,7 @@ class TORCH_API TensorIterator {
  private:
   struct OperandInfo {
     char* data;
-    DimVector strides;  // bytes
+    DimVector strides; // bytes
     ScalarType dtype;
     ScalarType compute;
     bool is_output;
@@ -93,8 +92,8 @@ class TORCH_API TensorIterator {
 TORCH_API DimVector broadcast_shapes(IntArrayRef a, IntArrayRef b);
 TORCH_API DimVector broadcast_shapes(TensorList tensors);
 
-// The strides a pointwise result gets: dense, in the order of dimensions of the operands. `operands`
-// are tensors whose shapes broadcast to `shape`.
+// The strides a pointwise result gets: dense, in the order of dimensions of the operands.
+// `operands` are tensors whose shapes broadcast to `shape`.
 TORCH_API DimVector pointwise_output_strides(IntArrayRef shape, ArrayRef<const Tensor*> operands);
 
 // ---- memory overlap -----------------------------------------------------------------------------
@@ -105,8 +104,9 @@ TORCH_API void assert_no_partial_overlap(const Tensor& out, const Tensor& in);
 TORCH_API void assert_no_overlap(const Tensor& out, const Tensor& in);
 
 // ---- dtypes -------------------------------------------------------------------------------------
-// The promotion state over operands: tensors with dimensions, 0-dim tensors and numbers rank in that
-// order, and a lower rank decides only when its category (bool < integer < float < complex) is higher.
+// The promotion state over operands: tensors with dimensions, 0-dim tensors and numbers rank in
+// that order, and a lower rank decides only when its category (bool < integer < float < complex) is
+// higher.
 class TORCH_API ResultType {
  public:
   void add(const Tensor& tensor);
@@ -122,4 +122,4 @@ TORCH_API ScalarType result_type_of(const Tensor& a, const Tensor& b);
 TORCH_API ScalarType result_type_of(const Tensor& a, const Scalar& b);
 TORCH_API ScalarType result_type_of(TensorList tensors);
 
-}  // namespace at
+} // namespace at

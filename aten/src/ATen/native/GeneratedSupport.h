@@ -13,6 +13,6 @@ namespace generated {
 TORCH_API void store_inplace(Tensor& self, const Tensor& result);
 // An out variant made of the functional one: resizes and copies.
 TORCH_API void store_out(Tensor& out, const Tensor& result);
-}  // namespace generated
+} // namespace generated
 
-}  // namespace at::native
+} // namespace at::native

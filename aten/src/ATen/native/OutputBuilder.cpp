@@ -11,7 +11,8 @@ OutputBuilder::OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType dev
   given_[0] = self;
 }
 
-OutputBuilder::OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs, c10::DeviceType device)
+OutputBuilder::OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
+                             c10::DeviceType device)
     : mode_(Mode::Out), count_(static_cast<int>(outs.size())), device_(device) {
   int i = 0;
   for (const Tensor* out : outs) given_[i++] = *out;
@@ -21,16 +22,18 @@ void OutputBuilder::set(int i, IntArrayRef sizes, ScalarType dtype, OptionalIntA
   set_on(i, sizes, dtype, Device(device_), strides);
 }
 
-void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device device, OptionalIntArrayRef strides) {
+void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device device,
+                           OptionalIntArrayRef strides) {
   TORCH_INTERNAL_ASSERT(i < count_);
   if (mode_ == Mode::Functional) {
-    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device) : detail::empty(sizes, dtype, device);
+    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device)
+                          : detail::empty(sizes, dtype, device);
     return;
   }
   const Tensor& target = given_[i];
   TORCH_CHECK(target.device().type() == device.type(),
-              "Expected all tensors to be on the same device, but got an output on ", target.device(),
-              " and an input on ", device);
+              "Expected all tensors to be on the same device, but got an output on ",
+              target.device(), " and an input on ", device);
   TORCH_CHECK(c10::canCast(dtype, target.scalar_type()), "result type ", dtype,
               " can't be cast to the desired output type ", target.scalar_type());
   if (mode_ == Mode::InPlace) {
@@ -39,21 +42,25 @@ void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device de
   } else {
     native::resize_output(target, sizes);
   }
-  const bool usable = target.scalar_type() == dtype && (!strides || target.strides() == *strides || target.numel() <= 1) &&
+  const bool usable = target.scalar_type() == dtype &&
+                      (!strides || target.strides() == *strides || target.numel() <= 1) &&
                       (strides || target.is_contiguous());
   if (usable) {
     outputs_[i] = target;
   } else {
-    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device) : detail::empty(sizes, dtype, device);
+    outputs_[i] = strides ? detail::empty_strided(sizes, *strides, dtype, device)
+                          : detail::empty(sizes, dtype, device);
   }
 }
 
 void OutputBuilder::finish() {
   for (int i = 0; i < count_; ++i) {
     if (!given_[i].defined()) continue;
-    if (!outputs_[i].is_same(given_[i])) given_[i].copy_(outputs_[i]);
-    else given_[i].unsafeGetTensorImpl()->bump_version();
+    if (!outputs_[i].is_same(given_[i]))
+      given_[i].copy_(outputs_[i]);
+    else
+      given_[i].unsafeGetTensorImpl()->bump_version();
   }
 }
 
-}  // namespace at
+} // namespace at

@@ -1,6 +1,6 @@
 // Where a shape function puts its results: it says what each output looks like, and the builder
-// allocates it (functional), checks it (in-place) or resizes it (out=). One shape function therefore
-// serves all variants, the meta device and, later, tracing.
+// allocates it (functional), checks it (in-place) or resizes it (out=). One shape function
+// therefore serves all variants, the meta device and, later, tracing.
 #pragma once
 #include <initializer_list>
 
@@ -17,9 +17,11 @@ class TORCH_API OutputBuilder {
 
   // `count` outputs to allocate on `device` (an index of -1 is taken from the operands by the shape
   // function through options()).
-  OutputBuilder(FunctionalTag, int count, c10::DeviceType device) : count_(count), device_(device) {}
+  OutputBuilder(FunctionalTag, int count, c10::DeviceType device)
+      : count_(count), device_(device) {}
   OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device = c10::kCPU);
-  OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs, c10::DeviceType device = c10::kCPU);
+  OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
+                c10::DeviceType device = c10::kCPU);
 
   // ---- for shape functions
   // Output `i` has these sizes (and strides, else contiguous) and dtype. Called once per output.
@@ -33,9 +35,11 @@ class TORCH_API OutputBuilder {
   const Tensor& given(int i) const { return given_[i]; }
 
   // ---- for kernels
-  // The tensor the kernel writes: allocated, or the caller's, or a stand-in copied back by finish().
+  // The tensor the kernel writes: allocated, or the caller's, or a stand-in copied back by
+  // finish().
   const Tensor& operator[](int i) const { return outputs_[i]; }
-  // Copies stand-ins into the caller's tensors and bumps versions. Must be called for in-place and out.
+  // Copies stand-ins into the caller's tensors and bumps versions. Must be called for in-place and
+  // out.
   void finish();
   Tensor take(int i) { return std::move(outputs_[i]); }
 
@@ -48,4 +52,4 @@ class TORCH_API OutputBuilder {
   Tensor given_[kMaxOutputs];
 };
 
-}  // namespace at
+} // namespace at

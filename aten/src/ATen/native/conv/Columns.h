@@ -1,5 +1,6 @@
-// Between an image and the matrix of its windows ("columns"), a tile of windows at a time: one row per
-// channel and kernel position, one column per window. Tiles keep the scratch memory in cache and bounded.
+// Between an image and the matrix of its windows ("columns"), a tile of windows at a time: one row
+// per channel and kernel position, one column per window. Tiles keep the scratch memory in cache
+// and bounded.
 #pragma once
 #include <ATen/native/conv/ConvGeometry.h>
 
@@ -8,8 +9,8 @@
 
 namespace at::native {
 
-// The windows [lo, hi) of one dimension whose element at kernel position `k` lies inside the image; `off`
-// is the place of window 0's element.
+// The windows [lo, hi) of one dimension whose element at kernel position `k` lies inside the image;
+// `off` is the place of window 0's element.
 struct ValidRange {
   int64_t off, lo, hi;
 };
@@ -21,8 +22,7 @@ inline ValidRange valid_range(const ConvGeometry& g, int d, int64_t k) {
 }
 
 // f(od, oh, begin, end, column) for each piece of a row of windows in the flat range [p0, p1).
-template <class F>
-void for_window_rows(const ConvGeometry& g, int64_t p0, int64_t p1, const F& f) {
+template <class F> void for_window_rows(const ConvGeometry& g, int64_t p0, int64_t p1, const F& f) {
   const int64_t w = g.out[2], h = g.out[1];
   for (int64_t p = p0; p < p1;) {
     const int64_t row = p / w, begin = p % w, end = std::min(w, begin + (p1 - p));
@@ -32,8 +32,7 @@ void for_window_rows(const ConvGeometry& g, int64_t p0, int64_t p1, const F& f) 
 }
 
 // f(kd, kh, kw, row) with the row of a channel's block in the matrix.
-template <class F>
-void for_kernel(const ConvGeometry& g, const F& f) {
+template <class F> void for_kernel(const ConvGeometry& g, const F& f) {
   int64_t row = 0;
   for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
     for (int64_t kh = 0; kh < g.kernel[1]; ++kh)
@@ -41,53 +40,57 @@ void for_kernel(const ConvGeometry& g, const F& f) {
 }
 
 // `image` is the first of `channels` contiguous planes; columns has rows of p1 - p0 elements.
-template <class T>
-void image_to_columns(const ConvGeometry& g, const T* image, int64_t channels, int64_t p0, int64_t p1, T* columns) {
+template <class T> void image_to_columns(const ConvGeometry& g, const T* image, int64_t channels,
+                                         int64_t p0, int64_t p1, T* columns) {
   const int64_t width = p1 - p0, plane = g.in_plane(), volume = g.kernel_volume(), s = g.stride[2];
   for (int64_t c = 0; c < channels; ++c) {
     for_kernel(g, [&](int64_t kd, int64_t kh, int64_t kw, int64_t k) {
       T* row = columns + (c * volume + k) * width;
       const ValidRange x = valid_range(g, 2, kw);
-      for_window_rows(g, p0, p1, [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
-        T* to = row + at - begin;
-        const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
-        const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
-        const bool inside = z >= 0 && z < g.in[0] && y >= 0 && y < g.in[1];
-        const int64_t lo = inside ? std::clamp(x.lo, begin, end) : end, hi = inside ? std::clamp(x.hi, lo, end) : end;
-        for (int64_t i = begin; i < lo; ++i) to[i] = T(0);
-        if (lo < hi) {
-          const T* from = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
-          if (s == 1) {
-            std::memcpy(static_cast<void*>(to + lo), from + lo, static_cast<size_t>(hi - lo) * sizeof(T));
-          } else {
-            for (int64_t i = lo; i < hi; ++i) to[i] = from[i * s];
-          }
-        }
-        for (int64_t i = hi; i < end; ++i) to[i] = T(0);
-      });
+      for_window_rows(g, p0, p1,
+                      [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
+                        T* to = row + at - begin;
+                        const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
+                        const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
+                        const bool inside = z >= 0 && z < g.in[0] && y >= 0 && y < g.in[1];
+                        const int64_t lo = inside ? std::clamp(x.lo, begin, end) : end,
+                                      hi = inside ? std::clamp(x.hi, lo, end) : end;
+                        for (int64_t i = begin; i < lo; ++i) to[i] = T(0);
+                        if (lo < hi) {
+                          const T* from = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
+                          if (s == 1) {
+                            std::memcpy(static_cast<void*>(to + lo), from + lo,
+                                        static_cast<size_t>(hi - lo) * sizeof(T));
+                          } else {
+                            for (int64_t i = lo; i < hi; ++i) to[i] = from[i * s];
+                          }
+                        }
+                        for (int64_t i = hi; i < end; ++i) to[i] = T(0);
+                      });
     });
   }
 }
 
 // Adds the columns to the places of the image they came from.
-template <class T>
-void columns_to_image(const ConvGeometry& g, const T* columns, int64_t channels, int64_t p0, int64_t p1, T* image) {
+template <class T> void columns_to_image(const ConvGeometry& g, const T* columns, int64_t channels,
+                                         int64_t p0, int64_t p1, T* image) {
   const int64_t width = p1 - p0, plane = g.in_plane(), volume = g.kernel_volume(), s = g.stride[2];
   for (int64_t c = 0; c < channels; ++c) {
     for_kernel(g, [&](int64_t kd, int64_t kh, int64_t kw, int64_t k) {
       const T* row = columns + (c * volume + k) * width;
       const ValidRange x = valid_range(g, 2, kw);
-      for_window_rows(g, p0, p1, [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
-        const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
-        const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
-        if (z < 0 || z >= g.in[0] || y < 0 || y >= g.in[1]) return;
-        const T* from = row + at - begin;
-        T* to = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
-        const int64_t lo = std::clamp(x.lo, begin, end), hi = std::clamp(x.hi, lo, end);
-        for (int64_t i = lo; i < hi; ++i) to[i * s] = static_cast<T>(to[i * s] + from[i]);
-      });
+      for_window_rows(
+          g, p0, p1, [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
+            const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
+            const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
+            if (z < 0 || z >= g.in[0] || y < 0 || y >= g.in[1]) return;
+            const T* from = row + at - begin;
+            T* to = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
+            const int64_t lo = std::clamp(x.lo, begin, end), hi = std::clamp(x.hi, lo, end);
+            for (int64_t i = lo; i < hi; ++i) to[i * s] = static_cast<T>(to[i * s] + from[i]);
+          });
     });
   }
 }
 
-}  // namespace at::native
+} // namespace at::native

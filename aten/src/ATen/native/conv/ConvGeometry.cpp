@@ -26,7 +26,8 @@ std::string crossed(IntArrayRef values) {
 }
 
 int64_t fitting(__int128 value) {
-  TORCH_CHECK(value <= INT64_MAX && value >= INT64_MIN, "convolution: a size does not fit in 64 bits");
+  TORCH_CHECK(value <= INT64_MAX && value >= INT64_MIN,
+              "convolution: a size does not fit in 64 bits");
   return static_cast<int64_t>(value);
 }
 
@@ -34,22 +35,26 @@ void check_params(const ConvParams& p) {
   TORCH_CHECK(!any_below(p.padding, 0), "negative padding is not supported");
   TORCH_CHECK(!any_below(p.output_padding, 0), "negative output_padding is not supported");
   TORCH_CHECK(!any_below(p.stride, 1), "non-positive stride is not supported");
-  TORCH_CHECK(!any_below(p.dilation, 1), "dilation should be greater than zero, but got ", IntArrayRef(p.dilation));
+  TORCH_CHECK(!any_below(p.dilation, 1), "dilation should be greater than zero, but got ",
+              IntArrayRef(p.dilation));
   TORCH_CHECK(p.groups > 0, "non-positive groups is not supported");
 }
 
-void check_bias(const std::optional<Tensor>& bias, IntArrayRef weight, int64_t channels, bool transposed) {
+void check_bias(const std::optional<Tensor>& bias, IntArrayRef weight, int64_t channels,
+                bool transposed) {
   if (!bias || !bias->defined()) return;
-  TORCH_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ", transposed ? "transposed=1, " : "", "weight of size ",
-              weight, ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ", bias->sizes(),
-              " instead");
+  TORCH_CHECK(bias->dim() == 1 && bias->size(0) == channels, "Given ",
+              transposed ? "transposed=1, " : "", "weight of size ", weight,
+              ", expected bias to be 1-dimensional with ", channels,
+              " elements, but got bias of size ", bias->sizes(), " instead");
 }
 
 void check_plain(IntArrayRef input, IntArrayRef weight, const ConvParams& p) {
   int64_t channels;
   TORCH_CHECK(!c10::mul_overflows(weight[1], p.groups, &channels), "groups is too large");
-  TORCH_CHECK(input[1] == channels, "Given groups=", p.groups, ", weight of size ", weight, ", expected input", input, " to have ",
-              channels, " channels, but got ", input[1], " channels instead");
+  TORCH_CHECK(input[1] == channels, "Given groups=", p.groups, ", weight of size ", weight,
+              ", expected input", input, " to have ", channels, " channels, but got ", input[1],
+              " channels instead");
   DimVector padded, kernel;
   bool too_small = false;
   for (size_t i = 0; i + 2 < input.size(); ++i) {
@@ -57,33 +62,41 @@ void check_plain(IntArrayRef input, IntArrayRef weight, const ConvParams& p) {
     kernel.push_back(fitting(__int128(p.dilation[i]) * (weight[i + 2] - 1) + 1));
     too_small |= padded[i] < kernel[i];
   }
-  TORCH_CHECK(!too_small, "Calculated padded input size per channel: (", crossed(padded), "). Kernel size: (", crossed(kernel),
+  TORCH_CHECK(!too_small, "Calculated padded input size per channel: (", crossed(padded),
+              "). Kernel size: (", crossed(kernel),
               "). Kernel size can't be greater than actual input size");
 }
 
 void check_transposed(IntArrayRef input, IntArrayRef weight, const ConvParams& p) {
-  TORCH_CHECK(input[1] == weight[0], "Given transposed=1, weight of size ", weight, ", expected input", input, " to have ", weight[0],
-              " channels, but got ", input[1], " channels instead");
+  TORCH_CHECK(input[1] == weight[0], "Given transposed=1, weight of size ", weight,
+              ", expected input", input, " to have ", weight[0], " channels, but got ", input[1],
+              " channels instead");
   for (size_t i = 0; i + 2 < input.size(); ++i) {
-    TORCH_CHECK(input[i + 2] > 0 || input[0] == 0, "Only zero batch or zero channel inputs are supported, but got input shape: ",
-                input);
-    TORCH_CHECK(p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
-                "output padding must be smaller than either stride or dilation, but got output_padding: ",
-                IntArrayRef(p.output_padding), " stride: ", IntArrayRef(p.stride), " dilation: ", IntArrayRef(p.dilation));
+    TORCH_CHECK(
+        input[i + 2] > 0 || input[0] == 0,
+        "Only zero batch or zero channel inputs are supported, but got input shape: ", input);
+    TORCH_CHECK(
+        p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
+        "output padding must be smaller than either stride or dilation, but got output_padding: ",
+        IntArrayRef(p.output_padding), " stride: ", IntArrayRef(p.stride),
+        " dilation: ", IntArrayRef(p.dilation));
   }
 }
 
-}  // namespace
+} // namespace
 
 DimVector expand_conv_param(IntArrayRef values, const char* name, int64_t dim) {
   if (values.size() == 1) return DimVector(dim, values[0]);
-  TORCH_CHECK(static_cast<int64_t>(values.size()) == dim, "expected ", name, " to be a single integer value or a list of ", dim,
+  TORCH_CHECK(static_cast<int64_t>(values.size()) == dim, "expected ", name,
+              " to be a single integer value or a list of ", dim,
               " values to match the convolution dimensions, but got ", name, "=", values);
   return DimVector(values);
 }
 
-ConvParams check_convolution(IntArrayRef input, IntArrayRef weight, const std::optional<Tensor>& bias, IntArrayRef stride,
-                             IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+ConvParams check_convolution(IntArrayRef input, IntArrayRef weight,
+                             const std::optional<Tensor>& bias, IntArrayRef stride,
+                             IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                             IntArrayRef output_padding, int64_t groups) {
   const int64_t rank = static_cast<int64_t>(weight.size());
   TORCH_CHECK(rank >= 3, "weight should have at least three dimensions");
   ConvParams p;
@@ -94,22 +107,29 @@ ConvParams check_convolution(IntArrayRef input, IntArrayRef weight, const std::o
   p.transposed = transposed;
   p.groups = groups;
   check_params(p);
-  TORCH_CHECK(input.size() == weight.size(), "Expected ", rank, "-dimensional input for ", rank, "-dimensional weight ", weight,
-              ", but got ", input.size(), "-dimensional input of size ", input, " instead");
-  TORCH_CHECK(rank <= 5, "convolution: at most three spatial dimensions are supported, but got weight of size ", weight);
-  TORCH_CHECK(weight[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-              " at dimension 0, but got weight of size ", weight, " instead");
-  TORCH_CHECK(weight[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+  TORCH_CHECK(input.size() == weight.size(), "Expected ", rank, "-dimensional input for ", rank,
+              "-dimensional weight ", weight, ", but got ", input.size(),
+              "-dimensional input of size ", input, " instead");
+  TORCH_CHECK(
+      rank <= 5,
+      "convolution: at most three spatial dimensions are supported, but got weight of size ",
+      weight);
+  TORCH_CHECK(weight[0] >= groups, "Given groups=", groups, ", expected weight to be at least ",
+              groups, " at dimension 0, but got weight of size ", weight, " instead");
+  TORCH_CHECK(weight[0] % groups == 0, "Given groups=", groups,
+              ", expected weight to be divisible by ", groups,
               " at dimension 0, but got weight of size [", weight, "] instead");
   for (int64_t i = 2; i < rank; ++i)
-    TORCH_CHECK(weight[i] > 0, "kernel size should be greater than zero, but got weight of size ", weight);
+    TORCH_CHECK(weight[i] > 0, "kernel size should be greater than zero, but got weight of size ",
+                weight);
   if (transposed) {
     check_transposed(input, weight, p);
   } else {
     check_plain(input, weight, p);
   }
   int64_t channels = weight[0];
-  if (transposed) TORCH_CHECK(!c10::mul_overflows(weight[1], groups, &channels), "groups is too large");
+  if (transposed)
+    TORCH_CHECK(!c10::mul_overflows(weight[1], groups, &channels), "groups is too large");
   check_bias(bias, weight, channels, transposed);
   return p;
 }
@@ -119,19 +139,23 @@ DimVector convolution_output_size(IntArrayRef input, IntArrayRef weight, const C
   DimVector spatial;
   bool too_small = false;
   for (size_t i = 0; i + 2 < input.size(); ++i) {
-    const __int128 reach = __int128(p.dilation[i]) * (weight[i + 2] - 1), pad = 2 * __int128(p.padding[i]);
-    const __int128 size = p.transposed ? __int128(input[i + 2] - 1) * p.stride[i] - pad + reach + p.output_padding[i] + 1
+    const __int128 reach = __int128(p.dilation[i]) * (weight[i + 2] - 1),
+                   pad = 2 * __int128(p.padding[i]);
+    const __int128 size = p.transposed ? __int128(input[i + 2] - 1) * p.stride[i] - pad + reach +
+                                             p.output_padding[i] + 1
                                        : (input[i + 2] + pad - reach - 1) / p.stride[i] + 1;
     spatial.push_back(fitting(size));
     too_small |= size < (p.transposed ? 1 : 0);
   }
-  TORCH_CHECK(!too_small, "Given input size per channel: (", crossed(input.slice(2, input.size() - 2)),
-              "). Calculated output size per channel: (", crossed(spatial), "). Output size is too small");
+  TORCH_CHECK(!too_small, "Given input size per channel: (",
+              crossed(input.slice(2, input.size() - 2)), "). Calculated output size per channel: (",
+              crossed(spatial), "). Output size is too small");
   for (int64_t s : spatial) out.push_back(s);
   return out;
 }
 
-ConvGeometry conv_geometry(IntArrayRef large, IntArrayRef weight, IntArrayRef small, const ConvParams& p) {
+ConvGeometry conv_geometry(IntArrayRef large, IntArrayRef weight, IntArrayRef small,
+                           const ConvParams& p) {
   ConvGeometry g;
   g.n = large[0];
   g.c = large[1];
@@ -156,15 +180,17 @@ MemoryFormat conv_memory_format(const Tensor& input, const Tensor& weight) {
   return format == MemoryFormat::Contiguous ? weight.suggest_memory_format() : format;
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 
-void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
-                      IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& weight,
+                      const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                      IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
                       int64_t groups) {
-  const auto params = native::check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation, transposed,
-                                                output_padding, groups);
+  const auto params =
+      native::check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation,
+                                transposed, output_padding, groups);
   const DimVector sizes = native::convolution_output_size(input.sizes(), weight.sizes(), params);
   if (native::conv_memory_format(input, weight) == MemoryFormat::Contiguous) {
     out.set(0, sizes, input.scalar_type());
@@ -173,4 +199,4 @@ void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& wei
   }
 }
 
-}  // namespace at::meta
+} // namespace at::meta

@@ -13,7 +13,9 @@
 namespace at::native {
 namespace {
 
-bool is_reduced(const Tensor& t) { return t.scalar_type() == kHalf || t.scalar_type() == kBFloat16; }
+bool is_reduced(const Tensor& t) {
+  return t.scalar_type() == kHalf || t.scalar_type() == kBFloat16;
+}
 Tensor widened(const Tensor& t) { return is_reduced(t) ? t.to(kFloat) : t; }
 Tensor conjugate(const Tensor& t) { return t.is_complex() ? at::conj_physical(t) : t; }
 
@@ -26,30 +28,41 @@ Tensor dense_planes(const Tensor& t) {
 
 const char* c_name(ScalarType dtype) {
   switch (dtype) {
-    case kFloat: return "float";
-    case kDouble: return "double";
-    case kHalf: return "c10::Half";
-    case kBFloat16: return "c10::BFloat16";
-    case kComplexFloat: return "c10::complex<float>";
-    case kComplexDouble: return "c10::complex<double>";
-    case kInt: return "int";
-    case kLong: return "long int";
-    default: return c10::toString(dtype);
+  case kFloat:
+    return "float";
+  case kDouble:
+    return "double";
+  case kHalf:
+    return "c10::Half";
+  case kBFloat16:
+    return "c10::BFloat16";
+  case kComplexFloat:
+    return "c10::complex<float>";
+  case kComplexDouble:
+    return "c10::complex<double>";
+  case kInt:
+    return "int";
+  case kLong:
+    return "long int";
+  default:
+    return c10::toString(dtype);
   }
 }
 
 const char* kernel_name(int64_t rank, bool transposed) {
-  if (transposed) return rank == 5 ? "slow_conv_transpose3d_out_cpu" : "slow_conv_transpose2d_out_cpu";
+  if (transposed)
+    return rank == 5 ? "slow_conv_transpose3d_out_cpu" : "slow_conv_transpose2d_out_cpu";
   return rank == 5 ? "slow_conv3d_cpu" : "slow_conv2d_cpu";
 }
 
 void check_types(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   if (bias && bias->defined()) {
-    TORCH_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (", c_name(input.scalar_type()), ") and bias type (",
-                c_name(bias->scalar_type()), ") should be the same");
+    TORCH_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (",
+                c_name(input.scalar_type()), ") and bias type (", c_name(bias->scalar_type()),
+                ") should be the same");
   }
-  TORCH_CHECK(weight.scalar_type() == input.scalar_type(), "expected scalar type ", input.scalar_type(), " but found ",
-              weight.scalar_type());
+  TORCH_CHECK(weight.scalar_type() == input.scalar_type(), "expected scalar type ",
+              input.scalar_type(), " but found ", weight.scalar_type());
 }
 
 // The large side gets the kernel's (contiguous) result.
@@ -57,10 +70,11 @@ void store(const Tensor& to, const Tensor& from) {
   if (!to.is_same(from)) to.copy_(from);
 }
 
-void transposed_forward(const ConvGeometry& g, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& out,
-                        const char* name) {
+void transposed_forward(const ConvGeometry& g, const Tensor& input, const Tensor& weight,
+                        const Tensor& bias, const Tensor& out, const char* name) {
   const bool direct = out.is_contiguous() && !is_reduced(input);
-  const Tensor target = direct ? out : detail::empty(out.sizes(), is_reduced(input) ? kFloat : out.scalar_type());
+  const Tensor target =
+      direct ? out : detail::empty(out.sizes(), is_reduced(input) ? kFloat : out.scalar_type());
   conv_input_gradient(g, dense_planes(widened(input)), widened(weight).contiguous(), target, name);
   if (bias.defined()) {
     DimVector shape(out.dim(), 1);
@@ -71,14 +85,14 @@ void transposed_forward(const ConvGeometry& g, const Tensor& input, const Tensor
   store(out, target);
 }
 
-}  // namespace
+} // namespace
 
-void convolution_cpu(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
-                     IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
-                     const Tensor& out) {
+void convolution_cpu(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+                     IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed,
+                     IntArrayRef output_padding, int64_t groups, const Tensor& out) {
   check_types(input, weight, bias);
-  const ConvParams params =
-      check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation, transposed, output_padding, groups);
+  const ConvParams params = check_convolution(input.sizes(), weight.sizes(), bias, stride, padding,
+                                              dilation, transposed, output_padding, groups);
   const char* name = kernel_name(input.dim(), transposed);
   const Tensor b = bias && bias->defined() ? bias->contiguous() : Tensor();
   if (transposed) {
@@ -93,29 +107,34 @@ void convolution_cpu(const Tensor& input, const Tensor& weight, const std::optio
   store(out, target);
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_cpu(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                                                            OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding,
-                                                            IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
-                                                            int64_t groups, std::array<bool, 3> output_mask) {
+std::tuple<Tensor, Tensor, Tensor>
+convolution_backward_cpu(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                         OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding,
+                         IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                         int64_t groups, std::array<bool, 3> output_mask) {
   const ConvParams params =
-      check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation, transposed, output_padding, groups);
+      check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation,
+                        transposed, output_padding, groups);
   const DimVector sizes = convolution_output_size(input.sizes(), weight.sizes(), params);
-  TORCH_CHECK(grad_output.sizes().equals(sizes), "convolution_backward: expected grad_output of size ", IntArrayRef(sizes),
+  TORCH_CHECK(grad_output.sizes().equals(sizes),
+              "convolution_backward: expected grad_output of size ", IntArrayRef(sizes),
               ", but got ", grad_output.sizes());
-  TORCH_CHECK(grad_output.scalar_type() == input.scalar_type() && weight.scalar_type() == input.scalar_type(),
+  TORCH_CHECK(grad_output.scalar_type() == input.scalar_type() &&
+                  weight.scalar_type() == input.scalar_type(),
               "expected scalar type ", input.scalar_type(), " but found ",
-              weight.scalar_type() == input.scalar_type() ? grad_output.scalar_type() : weight.scalar_type());
+              weight.scalar_type() == input.scalar_type() ? grad_output.scalar_type()
+                                                          : weight.scalar_type());
   const Tensor grad = widened(grad_output), x = widened(input), w = widened(weight);
   const char* name = "convolution_backward_cpu";
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) {
     grad_input = detail::empty(input.sizes(), x.scalar_type());
     if (transposed) {
-      conv_forward(conv_geometry(sizes, weight.sizes(), input.sizes(), params), grad.contiguous(), conjugate(w).contiguous(),
-                   Tensor(), grad_input, name);
+      conv_forward(conv_geometry(sizes, weight.sizes(), input.sizes(), params), grad.contiguous(),
+                   conjugate(w).contiguous(), Tensor(), grad_input, name);
     } else {
-      conv_input_gradient(conv_geometry(input.sizes(), weight.sizes(), sizes, params), dense_planes(grad),
-                          conjugate(w).contiguous(), grad_input, name);
+      conv_input_gradient(conv_geometry(input.sizes(), weight.sizes(), sizes, params),
+                          dense_planes(grad), conjugate(w).contiguous(), grad_input, name);
     }
     grad_input = grad_input.to(input.scalar_type()).contiguous(conv_memory_format(input, weight));
   }
@@ -123,11 +142,11 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_cpu(const Tensor& grad_o
     grad_weight = detail::empty(weight.sizes(), w.scalar_type());
     if (transposed) {
       // The roles are exchanged: the small side is the input, and it is the one to conjugate.
-      conv_weight_gradient(conv_geometry(sizes, weight.sizes(), input.sizes(), params), dense_planes(conjugate(x)),
-                           grad.contiguous(), grad_weight, name);
+      conv_weight_gradient(conv_geometry(sizes, weight.sizes(), input.sizes(), params),
+                           dense_planes(conjugate(x)), grad.contiguous(), grad_weight, name);
     } else {
-      conv_weight_gradient(conv_geometry(input.sizes(), weight.sizes(), sizes, params), dense_planes(grad),
-                           conjugate(x).contiguous(), grad_weight, name);
+      conv_weight_gradient(conv_geometry(input.sizes(), weight.sizes(), sizes, params),
+                           dense_planes(grad), conjugate(x).contiguous(), grad_weight, name);
     }
     grad_weight = grad_weight.to(weight.scalar_type()).contiguous(weight.suggest_memory_format());
   }
@@ -139,20 +158,26 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_cpu(const Tensor& grad_o
   return {grad_input, grad_weight, grad_bias};
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                                                             OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding,
-                                                             IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
-                                                             int64_t groups, std::array<bool, 3> output_mask) {
-  check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation, transposed, output_padding, groups);
+std::tuple<Tensor, Tensor, Tensor>
+convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                          OptionalIntArrayRef, IntArrayRef stride, IntArrayRef padding,
+                          IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                          int64_t groups, std::array<bool, 3> output_mask) {
+  check_convolution(input.sizes(), weight.sizes(), std::nullopt, stride, padding, dilation,
+                    transposed, output_padding, groups);
   const auto like = [](IntArrayRef sizes, const Tensor& t, MemoryFormat format) {
-    if (format == MemoryFormat::Contiguous) return detail::empty(sizes, t.scalar_type(), t.device());
-    return detail::empty_strided(sizes, c10::channels_last_strides(sizes), t.scalar_type(), t.device());
+    if (format == MemoryFormat::Contiguous)
+      return detail::empty(sizes, t.scalar_type(), t.device());
+    return detail::empty_strided(sizes, c10::channels_last_strides(sizes), t.scalar_type(),
+                                 t.device());
   };
   Tensor grad_input, grad_weight, grad_bias;
   if (output_mask[0]) grad_input = like(input.sizes(), input, conv_memory_format(input, weight));
   if (output_mask[1]) grad_weight = like(weight.sizes(), weight, weight.suggest_memory_format());
-  if (output_mask[2]) grad_bias = detail::empty({grad_output.size(1)}, grad_output.scalar_type(), grad_output.device());
+  if (output_mask[2])
+    grad_bias =
+        detail::empty({grad_output.size(1)}, grad_output.scalar_type(), grad_output.device());
   return {grad_input, grad_weight, grad_bias};
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,5 +1,5 @@
-// im2col and col2im (F.unfold and F.fold): sliding windows as columns, and the sum of columns back into
-// images. Both use the window loops of the convolution.
+// im2col and col2im (F.unfold and F.fold): sliding windows as columns, and the sum of columns back
+// into images. Both use the window loops of the convolution.
 #define CRESSET_KERNEL_TU
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
@@ -16,57 +16,73 @@ void check_pair(IntArrayRef v, const char* name) {
   TORCH_CHECK(v.size() == 2, "It is expected ", name, " equals to 2, but got size ", v.size());
 }
 
-void check_params(IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
+void check_params(IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
+                  IntArrayRef stride) {
   check_pair(kernel, "kernel_size");
   check_pair(dilation, "dilation");
   check_pair(padding, "padding");
   check_pair(stride, "stride");
-  TORCH_CHECK(kernel[0] > 0 && kernel[1] > 0, "kernel size should be greater than zero, but got kernel_height: ", kernel[0],
+  TORCH_CHECK(kernel[0] > 0 && kernel[1] > 0,
+              "kernel size should be greater than zero, but got kernel_height: ", kernel[0],
               " kernel_width: ", kernel[1]);
-  TORCH_CHECK(dilation[0] > 0 && dilation[1] > 0, "dilation should be greater than zero, but got dilation_height: ", dilation[0],
+  TORCH_CHECK(dilation[0] > 0 && dilation[1] > 0,
+              "dilation should be greater than zero, but got dilation_height: ", dilation[0],
               " dilation_width: ", dilation[1]);
-  TORCH_CHECK(padding[0] >= 0 && padding[1] >= 0, "padding should be non-negative, but got pad_height: ", padding[0],
+  TORCH_CHECK(padding[0] >= 0 && padding[1] >= 0,
+              "padding should be non-negative, but got pad_height: ", padding[0],
               " pad_width: ", padding[1]);
-  TORCH_CHECK(stride[0] > 0 && stride[1] > 0, "stride should be greater than zero, but got stride_height: ", stride[0],
+  TORCH_CHECK(stride[0] > 0 && stride[1] > 0,
+              "stride should be greater than zero, but got stride_height: ", stride[0],
               " stride_width: ", stride[1]);
 }
 
 // Windows along one dimension, rounded down; zero or negative where the kernel does not fit.
 int64_t windows(int64_t size, int64_t kernel, int64_t dilation, int64_t padding, int64_t stride) {
-  const __int128 room = __int128(size) + 2 * __int128(padding) - __int128(dilation) * (kernel - 1) - 1;
+  const __int128 room =
+      __int128(size) + 2 * __int128(padding) - __int128(dilation) * (kernel - 1) - 1;
   TORCH_CHECK(room <= INT64_MAX && room >= -INT64_MAX, "the padded size does not fit in 64 bits");
   const int64_t r = static_cast<int64_t>(room);
   return (r >= 0 ? r / stride : -((-r + stride - 1) / stride)) + 1;
 }
 
-ConvGeometry image_geometry(int64_t n, int64_t c, int64_t h, int64_t w, IntArrayRef kernel, IntArrayRef dilation,
-                            IntArrayRef padding, IntArrayRef stride) {
-  const auto count = [&](int64_t size, int i) { return windows(size, kernel[i], dilation[i], padding[i], stride[i]); };
-  return {n, c, c, 1, {1, h, w}, {1, count(h, 0), count(w, 1)}, {1, kernel[0], kernel[1]}, {1, stride[0], stride[1]},
-          {0, padding[0], padding[1]}, {1, dilation[0], dilation[1]}};
+ConvGeometry image_geometry(int64_t n, int64_t c, int64_t h, int64_t w, IntArrayRef kernel,
+                            IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
+  const auto count = [&](int64_t size, int i) {
+    return windows(size, kernel[i], dilation[i], padding[i], stride[i]);
+  };
+  return {n,
+          c,
+          c,
+          1,
+          {1, h, w},
+          {1, count(h, 0), count(w, 1)},
+          {1, kernel[0], kernel[1]},
+          {1, stride[0], stride[1]},
+          {0, padding[0], padding[1]},
+          {1, dilation[0], dilation[1]}};
 }
 
-ConvGeometry unfold_geometry(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
+ConvGeometry unfold_geometry(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation,
+                             IntArrayRef padding, IntArrayRef stride) {
   const int64_t d = self.dim();
-  return image_geometry(d == 4 ? self.size(0) : 1, self.size(d - 3), self.size(d - 2), self.size(d - 1), kernel, dilation, padding,
-                        stride);
+  return image_geometry(d == 4 ? self.size(0) : 1, self.size(d - 3), self.size(d - 2),
+                        self.size(d - 1), kernel, dilation, padding, stride);
 }
 
-ConvGeometry fold_geometry(const Tensor& self, IntArrayRef size, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
-                           IntArrayRef stride) {
+ConvGeometry fold_geometry(const Tensor& self, IntArrayRef size, IntArrayRef kernel,
+                           IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
   const int64_t d = self.dim();
-  return image_geometry(d == 3 ? self.size(0) : 1, self.size(d - 2) / (kernel[0] * kernel[1]), size[0], size[1], kernel, dilation,
-                        padding, stride);
+  return image_geometry(d == 3 ? self.size(0) : 1, self.size(d - 2) / (kernel[0] * kernel[1]),
+                        size[0], size[1], kernel, dilation, padding, stride);
 }
 
 // The type columns are moved as.
-template <class T>
-using column_t = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+template <class T> using column_t = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
-}  // namespace
+} // namespace
 
-void im2col_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride,
-                const Tensor& out) {
+void im2col_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
+                IntArrayRef stride, const Tensor& out) {
   const ConvGeometry g = unfold_geometry(self, kernel, dilation, padding, stride);
   const Tensor x = self.contiguous();
   const Tensor target = out.is_contiguous() ? out : out.contiguous();
@@ -78,14 +94,15 @@ void im2col_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, In
     const int64_t positions = g.out_plane(), rows = g.kernel_volume();
     const BlockingRegion unlocked;
     parallel_for(0, g.n * g.c, 1, [&](int64_t begin, int64_t end) {
-      image_to_columns(g, from + begin * g.in_plane(), end - begin, 0, positions, to + begin * rows * positions);
+      image_to_columns(g, from + begin * g.in_plane(), end - begin, 0, positions,
+                       to + begin * rows * positions);
     });
   });
   if (!target.is_same(out)) out.copy_(target);
 }
 
-void col2im_cpu(const Tensor& self, IntArrayRef size, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
-                IntArrayRef stride, const Tensor& out) {
+void col2im_cpu(const Tensor& self, IntArrayRef size, IntArrayRef kernel, IntArrayRef dilation,
+                IntArrayRef padding, IntArrayRef stride, const Tensor& out) {
   const ConvGeometry g = fold_geometry(self, size, kernel, dilation, padding, stride);
   const Tensor x = self.contiguous();
   const Tensor target = out.is_contiguous() ? out : out.contiguous();
@@ -120,24 +137,29 @@ void col2im_cpu(const Tensor& self, IntArrayRef size, IntArrayRef kernel, IntArr
   if (!target.is_same(out)) out.copy_(target);
 }
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 
-void meta_im2col(OutputBuilder& out, const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
-                 IntArrayRef stride) {
+void meta_im2col(OutputBuilder& out, const Tensor& self, IntArrayRef kernel, IntArrayRef dilation,
+                 IntArrayRef padding, IntArrayRef stride) {
   native::check_params(kernel, dilation, padding, stride);
   const int64_t d = self.dim();
   const bool valid = (d == 3 && self.size(0) && self.size(1) && self.size(2)) ||
                      (d == 4 && self.size(1) && self.size(2) && self.size(3));
-  TORCH_CHECK(valid, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
-              "but got: ", self.sizes());
+  TORCH_CHECK(valid,
+              "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+              "dimensions for input, "
+              "but got: ",
+              self.sizes());
   const native::ConvGeometry g = native::unfold_geometry(self, kernel, dilation, padding, stride);
-  TORCH_CHECK(g.out[1] > 0 && g.out[2] > 0, "Given input with spatial size (", g.in[1], ", ", g.in[2], "), kernel_size=(", kernel[0],
-              ", ", kernel[1], "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1],
+  TORCH_CHECK(g.out[1] > 0 && g.out[2] > 0, "Given input with spatial size (", g.in[1], ", ",
+              g.in[2], "), kernel_size=(", kernel[0], ", ", kernel[1], "), dilation=(", dilation[0],
+              ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1],
               "), calculated shape of the array of sliding blocks as (", g.out[1], ", ", g.out[2],
               "), but its components must be at least one.");
-  const int64_t rows = c10::checked_numel({g.c, kernel[0], kernel[1]}), positions = c10::checked_numel({g.out[1], g.out[2]});
+  const int64_t rows = c10::checked_numel({g.c, kernel[0], kernel[1]}),
+                positions = c10::checked_numel({g.out[1], g.out[2]});
   if (d == 4) {
     out.set(0, {g.n, rows, positions}, self.scalar_type());
   } else {
@@ -145,24 +167,37 @@ void meta_im2col(OutputBuilder& out, const Tensor& self, IntArrayRef kernel, Int
   }
 }
 
-void meta_col2im(OutputBuilder& out, const Tensor& self, IntArrayRef size, IntArrayRef kernel, IntArrayRef dilation,
-                 IntArrayRef padding, IntArrayRef stride) {
+void meta_col2im(OutputBuilder& out, const Tensor& self, IntArrayRef size, IntArrayRef kernel,
+                 IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride) {
   native::check_pair(size, "output_size");
   native::check_params(kernel, dilation, padding, stride);
   const int64_t d = self.dim();
-  const bool valid = (d == 2 && self.size(0) && self.size(1)) || (d == 3 && self.size(1) && self.size(2));
-  TORCH_CHECK(valid, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
-              "but got: ", self.sizes());
+  const bool valid =
+      (d == 2 && self.size(0) && self.size(1)) || (d == 3 && self.size(1) && self.size(2));
+  TORCH_CHECK(valid,
+              "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
+              "non-zero dimensions for input, "
+              "but got: ",
+              self.sizes());
   const int64_t volume = c10::checked_numel({kernel[0], kernel[1]}), rows = self.size(d - 2);
-  TORCH_CHECK(rows % volume == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-              "input.size(1)=", rows, " and kernel_size=(", kernel[0], ", ", kernel[1], ").");
-  const native::ConvGeometry g = native::fold_geometry(self, size, kernel, dilation, padding, stride);
+  TORCH_CHECK(
+      rows % volume == 0,
+      "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+      "input.size(1)=",
+      rows, " and kernel_size=(", kernel[0], ", ", kernel[1], ").");
+  const native::ConvGeometry g =
+      native::fold_geometry(self, size, kernel, dilation, padding, stride);
   const __int128 positions = __int128(g.out[1]) * g.out[2];
-  TORCH_CHECK(positions == self.size(d - 1), "Given output_size=(", size[0], ", ", size[1], "), kernel_size=(", kernel[0], ", ",
-              kernel[1], "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1], "), stride=(",
-              stride[0], ", ", stride[1], "), expected size of input's dimension 2 to match the calculated number of sliding blocks ",
-              g.out[1], " * ", g.out[2], " = ", static_cast<int64_t>(positions), ", but got input.size(2)=", self.size(d - 1), ".");
-  TORCH_CHECK(size[0] > 0 && size[1] > 0 && g.out[1] > 0, "output size should be greater than zero, but got ", size);
+  TORCH_CHECK(
+      positions == self.size(d - 1), "Given output_size=(", size[0], ", ", size[1],
+      "), kernel_size=(", kernel[0], ", ", kernel[1], "), dilation=(", dilation[0], ", ",
+      dilation[1], "), padding=(", padding[0], ", ", padding[1], "), stride=(", stride[0], ", ",
+      stride[1],
+      "), expected size of input's dimension 2 to match the calculated number of sliding blocks ",
+      g.out[1], " * ", g.out[2], " = ", static_cast<int64_t>(positions),
+      ", but got input.size(2)=", self.size(d - 1), ".");
+  TORCH_CHECK(size[0] > 0 && size[1] > 0 && g.out[1] > 0,
+              "output size should be greater than zero, but got ", size);
   if (d == 3) {
     out.set(0, {g.n, g.c, size[0], size[1]}, self.scalar_type());
   } else {
@@ -170,4 +205,4 @@ void meta_col2im(OutputBuilder& out, const Tensor& self, IntArrayRef size, IntAr
   }
 }
 
-}  // namespace at::meta
+} // namespace at::meta

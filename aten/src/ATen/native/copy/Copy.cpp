@@ -25,8 +25,9 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
     return;
   }
   BlockingRegion unlocked;
-  parallel_for(0, bytes, kGrainBytes,
-               [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, end - begin); });
+  parallel_for(0, bytes, kGrainBytes, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, end - begin);
+  });
 }
 
 // Same dense order of elements in memory: the copy is one block.
@@ -37,7 +38,8 @@ bool same_dense_order(const Tensor& a, const Tensor& b) {
 
 void copy_strided(const Tensor& self, const Tensor& src) {
   const ScalarType type = self.scalar_type();
-  if (src.scalar_type() == type && self.sizes() == src.sizes() && try_transposed_copy(self, src)) return;
+  if (src.scalar_type() == type && self.sizes() == src.sizes() && try_transposed_copy(self, src))
+    return;
   const native::Loop1d loop = cast_loop(type, src.scalar_type());
   if (loop != nullptr) {
     TensorIterator iter(self.sizes());
@@ -47,8 +49,8 @@ void copy_strided(const Tensor& self, const Tensor& src) {
     iter.run(loop, nullptr);
     return;
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(type == src.scalar_type(), "\"copy_\" not implemented from '", src.scalar_type(), "' to '",
-                              type, "' on cpu");
+  TORCH_CHECK_NOT_IMPLEMENTED(type == src.scalar_type(), "\"copy_\" not implemented from '",
+                              src.scalar_type(), "' to '", type, "' on cpu");
   // Types that only have storage are moved by their size.
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -62,7 +64,7 @@ void copy_strided(const Tensor& self, const Tensor& src) {
     });
   });
 }
-}  // namespace
+} // namespace
 
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   TORCH_CHECK(self.defined(), "self is undefined");
@@ -76,10 +78,11 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
   TORCH_CHECK_NOT_IMPLEMENTED(!src.is_meta(), "Cannot copy out of meta tensor; no data!");
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu() && src.is_cpu(), "copy_ from ", src.device(), " to ", self.device(),
-                              " is not implemented for ", src.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu() && src.is_cpu(), "copy_ from ", src.device(), " to ",
+                              self.device(), " is not implemented for ", src.scalar_type());
   assert_no_internal_overlap(self);
-  if (self.scalar_type() == src.scalar_type() && self.sizes() == src.sizes() && same_dense_order(self, src)) {
+  if (self.scalar_type() == src.scalar_type() && self.sizes() == src.sizes() &&
+      same_dense_order(self, src)) {
     if (self.data_ptr() == src.data_ptr()) return self;
     if (!self.is_alias_of(src)) {
       copy_bytes(static_cast<char*>(self.data_ptr()), static_cast<const char*>(src.data_ptr()),
@@ -108,7 +111,9 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
   if (C10_LIKELY(self.is_contiguous() && self.is_cpu() &&
                  (format == MemoryFormat::Preserve || format == MemoryFormat::Contiguous))) {
     Tensor out = format == MemoryFormat::Preserve
-                     ? detail::empty_strided(self.sizes(), c10::infer_dense_strides(self.sizes(), self.strides()), self.scalar_type())
+                     ? detail::empty_strided(self.sizes(),
+                                             c10::infer_dense_strides(self.sizes(), self.strides()),
+                                             self.scalar_type())
                      : detail::empty(self.sizes(), self.scalar_type());
     if (self.numel() > 0)
       copy_bytes(static_cast<char*>(out.data_ptr()), static_cast<const char*>(self.data_ptr()),
@@ -125,8 +130,9 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
 Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                 std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
                 std::optional<MemoryFormat> memory_format) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == self.layout(), "to(layout): conversion from ", self.layout(), " to ",
-                              layout ? *layout : Layout::Strided, " is not implemented");
+  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == self.layout(), "to(layout): conversion from ",
+                              self.layout(), " to ", layout ? *layout : Layout::Strided,
+                              " is not implemented");
   Tensor out = at::empty_like(self, dtype, std::nullopt, device, pin_memory,
                               memory_format ? *memory_format : MemoryFormat::Preserve);
   out.copy_(self, non_blocking);
@@ -136,38 +142,42 @@ Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::option
 
 namespace {
 Tensor convert(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-               std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking, bool copy,
-               std::optional<MemoryFormat> memory_format) {
+               std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+               bool copy, std::optional<MemoryFormat> memory_format) {
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
   if (device && device->is_cpu() && device->has_index()) device = Device(kCPU);
-  const bool same = (!dtype || *dtype == self.scalar_type()) && (!layout || *layout == self.layout()) &&
+  const bool same = (!dtype || *dtype == self.scalar_type()) &&
+                    (!layout || *layout == self.layout()) &&
                     (!device || *device == self.device() ||
                      (device->type() == self.device().type() && !device->has_index()));
-  const bool right_order = format == MemoryFormat::Preserve || self.suggest_memory_format() == format ||
-                           self.is_contiguous(format);
+  const bool right_order = format == MemoryFormat::Preserve ||
+                           self.suggest_memory_format() == format || self.is_contiguous(format);
   if (same && right_order && !copy) return self;
-  return at::_to_copy(self, dtype ? *dtype : self.scalar_type(), layout, device ? *device : self.device(), pin_memory,
-                      non_blocking, format);
+  return at::_to_copy(self, dtype ? *dtype : self.scalar_type(), layout,
+                      device ? *device : self.device(), pin_memory, non_blocking, format);
 }
-}  // namespace
+} // namespace
 
-Tensor to_dtype_layout(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                       std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking, bool copy,
+Tensor to_dtype_layout(const Tensor& self, std::optional<ScalarType> dtype,
+                       std::optional<Layout> layout, std::optional<Device> device,
+                       std::optional<bool> pin_memory, bool non_blocking, bool copy,
                        std::optional<MemoryFormat> memory_format) {
   return convert(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format);
 }
 Tensor to_device(const Tensor& self, Device device, ScalarType dtype, bool non_blocking, bool copy,
                  std::optional<MemoryFormat> memory_format) {
-  return convert(self, dtype, std::nullopt, device, std::nullopt, non_blocking, copy, memory_format);
+  return convert(self, dtype, std::nullopt, device, std::nullopt, non_blocking, copy,
+                 memory_format);
 }
 Tensor to_dtype(const Tensor& self, ScalarType dtype, bool non_blocking, bool copy,
                 std::optional<MemoryFormat> memory_format) {
-  return convert(self, dtype, std::nullopt, std::nullopt, std::nullopt, non_blocking, copy, memory_format);
+  return convert(self, dtype, std::nullopt, std::nullopt, std::nullopt, non_blocking, copy,
+                 memory_format);
 }
 Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
                 std::optional<MemoryFormat> memory_format) {
-  return convert(self, other.scalar_type(), other.layout(), other.device(), std::nullopt, non_blocking, copy,
-                 memory_format);
+  return convert(self, other.scalar_type(), other.layout(), other.device(), std::nullopt,
+                 non_blocking, copy, memory_format);
 }
 Tensor type_as(const Tensor& self, const Tensor& other) {
   return to_other(self, other, false, false, std::nullopt);
@@ -175,17 +185,21 @@ Tensor type_as(const Tensor& self, const Tensor& other) {
 
 // ---- one element ------------------------------------------------------------------------------
 Scalar item(const Tensor& self) {
-  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(),
+              " elements cannot be converted to Scalar");
   return at::_local_scalar_dense(self);
 }
 Scalar local_scalar_dense_cpu(const Tensor& self) {
-  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(),
+              " elements cannot be converted to Scalar");
   Scalar out;
   dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "_local_scalar_dense_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T value = *static_cast<const T*>(self.data_ptr());
-    if constexpr (sizeof(T) == 1 && !std::is_integral_v<T>) out = Scalar(static_cast<float>(value));
-    else out = Scalar(value);
+    if constexpr (sizeof(T) == 1 && !std::is_integral_v<T>)
+      out = Scalar(static_cast<float>(value));
+    else
+      out = Scalar(value);
   });
   return out;
 }
@@ -193,4 +207,4 @@ Scalar local_scalar_dense_meta(const Tensor& self) {
   throw c10::Error("Tensor.item() cannot be called on meta tensors");
 }
 
-}  // namespace at::native
+} // namespace at::native

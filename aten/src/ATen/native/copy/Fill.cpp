@@ -14,8 +14,7 @@
 namespace at::native {
 namespace {
 
-template <class T>
-void fill_dense(T* data, int64_t n, T value) {
+template <class T> void fill_dense(T* data, int64_t n, T value) {
   parallel_for(0, n, TensorIterator::kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) data[i] = value;
   });
@@ -53,7 +52,7 @@ void fill_bits(const Tensor& self, const void* bits) {
     });
   });
 }
-}  // namespace
+} // namespace
 
 Tensor& fill_cpu_(Tensor& self, const Scalar& value) {
   alignas(16) char bits[16] = {};
@@ -68,12 +67,14 @@ Tensor& fill_meta_(Tensor& self, const Scalar& value) {
   return self;
 }
 Tensor& fill_tensor_(Tensor& self, const Tensor& value) {
-  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
-              " dimensions.");
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+              value.dim(), " dimensions.");
   if (self.device() != value.device()) return self.fill_(value.item());
   return self.copy_(value);
 }
-Tensor fill_scalar(const Tensor& self, const Scalar& value) { return at::clone(self, MemoryFormat::Preserve).fill_(value); }
+Tensor fill_scalar(const Tensor& self, const Scalar& value) {
+  return at::clone(self, MemoryFormat::Preserve).fill_(value);
+}
 Tensor fill_tensor(const Tensor& self, const Tensor& value) {
   Tensor out = at::clone(self, MemoryFormat::Preserve);
   return fill_tensor_(out, value);
@@ -99,7 +100,8 @@ Tensor& zero_meta_(Tensor& self) {
   return self;
 }
 Tensor zero(const Tensor& self) {
-  return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt).zero_();
+  return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt)
+      .zero_();
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -25,7 +25,7 @@ void copy_tile(T* dst, int64_t dst_row, const T* src, int64_t src_col, int64_t r
 }
 
 struct Plan {
-  DimVector outer_sizes, outer_dst, outer_src;  // element strides
+  DimVector outer_sizes, outer_dst, outer_src; // element strides
   int64_t rows = 0, cols = 0, dst_row = 0, src_col = 0;
 };
 
@@ -51,8 +51,7 @@ bool make_plan(const Tensor& dst, const Tensor& src, Plan& plan) {
   return true;
 }
 
-template <class T>
-void run(const Plan& plan, T* dst, const T* src) {
+template <class T> void run(const Plan& plan, T* dst, const T* src) {
   const int64_t row_bands = (plan.rows + kTile - 1) / kTile;
   int64_t outer = 1;
   for (int64_t s : plan.outer_sizes) outer *= s;
@@ -71,11 +70,12 @@ void run(const Plan& plan, T* dst, const T* src) {
       }
       const int64_t rows = std::min(kTile, plan.rows - r0);
       for (int64_t c0 = 0; c0 < plan.cols; c0 += kTile)
-        copy_tile(d + c0, plan.dst_row, s + c0 * plan.src_col, plan.src_col, rows, std::min(kTile, plan.cols - c0));
+        copy_tile(d + c0, plan.dst_row, s + c0 * plan.src_col, plan.src_col, rows,
+                  std::min(kTile, plan.cols - c0));
     }
   });
 }
-}  // namespace
+} // namespace
 
 bool try_transposed_copy(const Tensor& dst, const Tensor& src) {
   if (dst.numel() < 1024 || dst.dim() < 2) return false;
@@ -89,4 +89,4 @@ bool try_transposed_copy(const Tensor& dst, const Tensor& src) {
   return true;
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -11,7 +11,8 @@ namespace at::native {
 namespace {
 
 void check_layout(const char* name, std::optional<Layout> layout) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == Layout::Strided, name, " is not implemented for layout ",
+  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == Layout::Strided, name,
+                              " is not implemented for layout ",
                               layout ? *layout : Layout::Strided);
 }
 void check_pinned(const char* name, std::optional<bool> pin_memory) {
@@ -19,15 +20,19 @@ void check_pinned(const char* name, std::optional<bool> pin_memory) {
               ": cannot pin memory: no accelerator backend is available in this build");
 }
 
-Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<bool> pin_memory,
+                std::optional<MemoryFormat> memory_format) {
   check_layout("empty", layout);
   check_pinned("empty", pin_memory);
   const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
-  if (C10_LIKELY(!memory_format || *memory_format == MemoryFormat::Contiguous)) return detail::empty(size, type, device);
-  TORCH_CHECK(*memory_format != MemoryFormat::Preserve, "unsupported memory format: preserve_format needs a tensor to follow");
+  if (C10_LIKELY(!memory_format || *memory_format == MemoryFormat::Contiguous))
+    return detail::empty(size, type, device);
+  TORCH_CHECK(*memory_format != MemoryFormat::Preserve,
+              "unsupported memory format: preserve_format needs a tensor to follow");
   const size_t rank = *memory_format == MemoryFormat::ChannelsLast ? 4 : 5;
-  TORCH_CHECK(size.size() == rank, "required rank ", rank, " tensor to use ", *memory_format, " format");
+  TORCH_CHECK(size.size() == rank, "required rank ", rank, " tensor to use ", *memory_format,
+              " format");
   return detail::empty_strided(size, c10::channels_last_strides(size), type, device);
 }
 // Filling is part of making: a new tensor has not been written by its user.
@@ -35,8 +40,10 @@ Tensor unwritten(Tensor t) {
   t.unsafeGetTensorImpl()->set_version(0);
   return t;
 }
-Device device_or(std::optional<Device> device, DeviceType type) { return device ? *device : Device(type); }
-}  // namespace
+Device device_or(std::optional<Device> device, DeviceType type) {
+  return device ? *device : Device(type);
+}
+} // namespace
 
 Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
@@ -50,30 +57,35 @@ Tensor empty_meta(IntArrayRef size, std::optional<ScalarType> dtype, std::option
 }
 
 Tensor empty_strided_cpu(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
-                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                         std::optional<Layout> layout, std::optional<Device> device,
+                         std::optional<bool> pin_memory) {
   check_layout("empty_strided", layout);
   check_pinned("empty_strided", pin_memory);
   return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype());
 }
 Tensor empty_strided_meta(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
-                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                          std::optional<Layout> layout, std::optional<Device> device,
+                          std::optional<bool> pin_memory) {
   check_layout("empty_strided", layout);
-  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(), device_or(device, kMeta));
+  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(),
+                               device_or(device, kMeta));
 }
 
-Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout, std::optional<ScalarType> dtype,
-                      std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout,
+                      std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool> pin_memory) {
   const int64_t n = static_cast<int64_t>(size.size());
   TORCH_CHECK(static_cast<int64_t>(physical_layout.size()) == n,
-              "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", n,
-              " is not equal to len(physical_layout) = ", physical_layout.size());
+              "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+              "len(size) = ",
+              n, " is not equal to len(physical_layout) = ", physical_layout.size());
   DimVector strides(n);
   std::vector<bool> seen(n);
   int64_t step = 1;
   for (int64_t i = n - 1; i >= 0; --i) {
     const int64_t dim = physical_layout[i];
-    TORCH_CHECK(dim >= 0 && dim < n, "Dimension out of range (expected to be between 0 and ", n - 1, ", but got ",
-                dim, " at index ", i,
+    TORCH_CHECK(dim >= 0 && dim < n, "Dimension out of range (expected to be between 0 and ", n - 1,
+                ", but got ", dim, " at index ", i,
                 "). NB: negative dims not currently supported; file an issue if you want it.");
     TORCH_CHECK(!seen[dim], "Duplicate dim not allowed");
     seen[dim] = true;
@@ -90,34 +102,41 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
   const ScalarType type = dtype ? *dtype : self.scalar_type();
   const Device where = device ? *device : self.device();
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
-  if (format != MemoryFormat::Preserve) return at::empty(self.sizes(), type, kStrided, where, pin_memory, format);
-  if (self.is_contiguous() && self.is_non_overlapping_and_dense() && where.is_cpu() && !pin_memory &&
-      c10::tls_dispatch_keys.included == 0)
+  if (format != MemoryFormat::Preserve)
+    return at::empty(self.sizes(), type, kStrided, where, pin_memory, format);
+  if (self.is_contiguous() && self.is_non_overlapping_and_dense() && where.is_cpu() &&
+      !pin_memory && c10::tls_dispatch_keys.included == 0)
     return detail::empty_strided(self.sizes(), self.strides(), type, where);
-  return at::empty_strided(self.sizes(), c10::infer_dense_strides(self.sizes(), self.strides()), type, kStrided, where,
-                           pin_memory);
+  return at::empty_strided(self.sizes(), c10::infer_dense_strides(self.sizes(), self.strides()),
+                           type, kStrided, where, pin_memory);
 }
 
-Tensor new_empty(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin_memory) {
-  return at::empty(size, dtype ? *dtype : self.scalar_type(), layout, device ? *device : self.device(), pin_memory,
-                   std::nullopt);
+Tensor new_empty(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin_memory) {
+  return at::empty(size, dtype ? *dtype : self.scalar_type(), layout,
+                   device ? *device : self.device(), pin_memory, std::nullopt);
 }
-Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
-                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, std::optional<bool> pin_memory) {
   return at::empty_strided(size, stride, dtype ? *dtype : self.scalar_type(), layout,
                            device ? *device : self.device(), pin_memory);
 }
-Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
-                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
-  return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value));
+Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value,
+                std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory) {
+  return unwritten(
+      at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(value));
 }
-Tensor new_zeros(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor new_zeros(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin_memory) {
   return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).zero_());
 }
-Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device,
+                std::optional<bool> pin_memory) {
   return unwritten(at::native::new_empty(self, size, dtype, layout, device, pin_memory).fill_(1));
 }
 
@@ -129,8 +148,9 @@ Tensor ones(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Lay
             std::optional<Device> device, std::optional<bool> pin_memory) {
   return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).fill_(1));
 }
-Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-            std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dtype,
+            std::optional<Layout> layout, std::optional<Device> device,
+            std::optional<bool> pin_memory) {
   ScalarType type = dtype ? *dtype : value.type();
   if (!dtype && value.isFloatingPoint()) type = c10::get_default_dtype();
   if (!dtype && value.isComplex()) type = c10::get_default_complex_dtype();
@@ -147,13 +167,15 @@ Tensor ones_like(const Tensor& self, std::optional<ScalarType> dtype, std::optio
   return unwritten(at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(1));
 }
 Tensor full_like(const Tensor& self, const Scalar& value, std::optional<ScalarType> dtype,
-                 std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
-                 std::optional<MemoryFormat> memory_format) {
-  return unwritten(at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(value));
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return unwritten(
+      at::empty_like(self, dtype, layout, device, pin_memory, memory_format).fill_(value));
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                      std::optional<Device> device, std::optional<bool> pin_memory) {
-  return unwritten(at::empty(IntArrayRef(), dtype, layout, device, pin_memory, std::nullopt).fill_(s));
+  return unwritten(
+      at::empty(IntArrayRef(), dtype, layout, device, pin_memory, std::nullopt).fill_(s));
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -26,8 +26,9 @@ void fill_by_index(const Tensor& out, const char* name, const F& value_of) {
   });
 }
 
-Tensor options_empty(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                     std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor options_empty(IntArrayRef size, std::optional<ScalarType> dtype,
+                     std::optional<Layout> layout, std::optional<Device> device,
+                     std::optional<bool> pin_memory) {
   return at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
 }
 
@@ -39,7 +40,8 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
   const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   TORCH_CHECK(d != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
-  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
+  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s),
+              "upper bound and lower bound inconsistent with step sign");
   if (all_integral(start, end, step)) {
     const __int128 span = static_cast<__int128>(end.toLong()) - start.toLong();
     const int64_t by = step.toLong();
@@ -49,17 +51,23 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
   TORCH_CHECK(length >= 0 && length <= 9.2e18, "invalid size, possible overflow?");
   return static_cast<int64_t>(length);
 }
-}  // namespace
+} // namespace
 
 // ---- arange -----------------------------------------------------------------------------------
-Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
-                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
-  TORCH_CHECK(!start.isComplex() && !end.isComplex() && !step.isComplex(), "arange is not implemented for complex numbers");
-  const ScalarType type = dtype ? *dtype : all_integral(start, end, step) ? kLong : c10::get_default_dtype();
+Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& step,
+                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_CHECK(!start.isComplex() && !end.isComplex() && !step.isComplex(),
+              "arange is not implemented for complex numbers");
+  const ScalarType type = dtype                            ? *dtype
+                          : all_integral(start, end, step) ? kLong
+                                                           : c10::get_default_dtype();
   // Counting in int64 is exact: fractional bounds are truncated before they are counted with.
-  if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) && std::isfinite(end.toDouble())) {
+  if (type == kLong && !all_integral(start, end, step) && std::isfinite(start.toDouble()) &&
+      std::isfinite(end.toDouble())) {
     TORCH_CHECK_VALUE(step.toLong() != 0, "step must be nonzero: ", step, " is 0 as an integer");
-    return arange_start_step(start.toLong(), end.toLong(), step.toLong(), dtype, layout, device, pin_memory);
+    return arange_start_step(start.toLong(), end.toLong(), step.toLong(), dtype, layout, device,
+                             pin_memory);
   }
   const int64_t n = range_length(start, end, step);
   Tensor out = options_empty({n}, type, layout, device, pin_memory);
@@ -68,7 +76,8 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
     // Whole numbers count exactly; floating ranges are start + i * step in double, rounded once.
     if constexpr (std::is_integral_v<T>) {
       if (all_integral(start, end, step)) return static_cast<T>(start.toLong() + i * step.toLong());
-      return static_cast<T>(static_cast<int64_t>(start.toDouble()) + i * static_cast<int64_t>(step.toDouble()));
+      return static_cast<T>(static_cast<int64_t>(start.toDouble()) +
+                            i * static_cast<int64_t>(step.toDouble()));
     } else {
       return static_cast<T>(start.toDouble() + step.toDouble() * static_cast<double>(i));
     }
@@ -76,37 +85,45 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
   return out;
 }
 Tensor arange_start(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype,
-                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                    std::optional<Layout> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
   return arange_start_step(start, end, 1, dtype, layout, device, pin_memory);
 }
 Tensor arange_end(const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory) {
   return arange_start_step(0, end, 1, dtype, layout, device, pin_memory);
 }
-Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
-                  std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step,
+                  std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory) {
   const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   TORCH_CHECK(d != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
-  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
+  TORCH_CHECK((d > 0 && e >= s) || (d < 0 && e <= s),
+              "upper bound and lower bound inconsistent with step sign");
   const double length = std::floor((e - s) / d) + 1;
   TORCH_CHECK(length <= 9.2e18, "invalid size, possible overflow?");
   Tensor out = options_empty({static_cast<int64_t>(length)}, dtype, layout, device, pin_memory);
   fill_by_index<RealTypes>(out, "range_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     const double value = s + d * static_cast<double>(i);
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(value));
-    else return static_cast<T>(value);
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<int64_t>(value));
+    else
+      return static_cast<T>(value);
   });
   return out;
 }
 
-// ---- linspace and logspace ------------------------------------------------------------------------
+// ---- linspace and logspace
+// ------------------------------------------------------------------------
 namespace {
-ScalarType space_dtype(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype, const char* name) {
+ScalarType space_dtype(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype,
+                       const char* name) {
   if (start.isComplex() || end.isComplex()) {
-    TORCH_CHECK(!dtype || c10::isComplexType(*dtype), name, "(): inferred dtype ", c10::get_default_complex_dtype(),
-                " can't be safely cast to passed dtype ", dtype ? *dtype : kFloat);
+    TORCH_CHECK(!dtype || c10::isComplexType(*dtype), name, "(): inferred dtype ",
+                c10::get_default_complex_dtype(), " can't be safely cast to passed dtype ",
+                dtype ? *dtype : kFloat);
     return dtype ? *dtype : c10::get_default_complex_dtype();
   }
   return dtype ? *dtype : c10::get_default_dtype();
@@ -114,49 +131,43 @@ ScalarType space_dtype(const Scalar& start, const Scalar& end, std::optional<Sca
 
 // The type in which positions are computed: the element's own, float for narrow floats, double for
 // integers.
-template <class T>
-struct SpaceMath {
-  using type = T;
-};
-template <>
-struct SpaceMath<c10::Half> {
-  using type = float;
-};
-template <>
-struct SpaceMath<c10::BFloat16> {
-  using type = float;
-};
-template <class T>
-using space_t = std::conditional_t<std::is_integral_v<T>, double, typename SpaceMath<T>::type>;
+template <class T> struct SpaceMath { using type = T; };
+template <> struct SpaceMath<c10::Half> { using type = float; };
+template <> struct SpaceMath<c10::BFloat16> { using type = float; };
+template <class T> using space_t =
+    std::conditional_t<std::is_integral_v<T>, double, typename SpaceMath<T>::type>;
 
 // A bound as the computation sees it: integer results start from truncated bounds.
-template <class T>
-space_t<T> bound_as(const Scalar& s) {
-  if constexpr (std::is_integral_v<T>) return static_cast<space_t<T>>(s.toLong());
-  else return s.to<space_t<T>>();
+template <class T> space_t<T> bound_as(const Scalar& s) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<space_t<T>>(s.toLong());
+  else
+    return s.to<space_t<T>>();
 }
 
 // Counted from both ends so that the result is symmetric and ends exactly at `end`.
-template <class M>
-M position(M start, M end, int64_t i, int64_t steps) {
+template <class M> M position(M start, M end, int64_t i, int64_t steps) {
   if (steps == 1) return start;
   const M step = (end - start) / M(static_cast<double>(steps - 1));
   const bool first_half = i < steps / 2;
   const double count = static_cast<double>(first_half ? i : i + 1 - steps);
   const M from = first_half ? start : end;
   // Rounded once: in double the product of two floats is exact.
-  if constexpr (std::is_same_v<M, float>) return static_cast<float>(double(from) + double(step) * count);
-  else if constexpr (std::is_same_v<M, double>) return std::fma(step, count, from);
-  else return from + step * M(static_cast<typename M::value_type>(count));
+  if constexpr (std::is_same_v<M, float>)
+    return static_cast<float>(double(from) + double(step) * count);
+  else if constexpr (std::is_same_v<M, double>)
+    return std::fma(step, count, from);
+  else
+    return from + step * M(static_cast<typename M::value_type>(count));
 }
-template <class T, class M>
-T narrow_to(M v) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(v));
-  else return static_cast<T>(v);
+template <class T, class M> T narrow_to(M v) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<int64_t>(v));
+  else
+    return static_cast<T>(v);
 }
 
-template <class M>
-M power(double base, M exponent) {
+template <class M> M power(double base, M exponent) {
   if constexpr (c10::is_complex_v<M>) {
     using R = typename M::value_type;
     const R size = std::pow(static_cast<R>(base), exponent.real_);
@@ -167,12 +178,14 @@ M power(double base, M exponent) {
   }
 }
 using SpaceTypes = Concat<RealTypes, ComplexTypes>::type;
-}  // namespace
+} // namespace
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype,
-                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
+                std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
-  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.linspace"), layout, device, pin_memory);
+  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.linspace"), layout,
+                             device, pin_memory);
   fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
@@ -180,37 +193,45 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::opti
   });
   return out;
 }
-Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, std::optional<ScalarType> dtype,
-                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
+                std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
-  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.logspace"), layout, device, pin_memory);
+  Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.logspace"), layout,
+                             device, pin_memory);
   fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
-    return narrow_to<T>(power<M>(base, position<M>(bound_as<T>(start), bound_as<T>(end), i, steps)));
+    return narrow_to<T>(
+        power<M>(base, position<M>(bound_as<T>(start), bound_as<T>(end), i, steps)));
   });
   return out;
 }
 
 namespace {
 Scalar bound(const Tensor& t, const char* name) {
-  TORCH_CHECK(t.dim() == 0, name, " only supports 0-dimensional start and end tensors, but got a tensor with ", t.dim(),
+  TORCH_CHECK(t.dim() == 0, name,
+              " only supports 0-dimensional start and end tensors, but got a tensor with ", t.dim(),
               " dimension(s).");
   return t.item();
 }
-}  // namespace
-#define CRESSET_SPACE_OVERLOADS(Name, ExtraDecl, ExtraUse)                                                            \
-  Tensor Name##_tt(const Tensor& start, const Tensor& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
-    return Name(bound(start, #Name), bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);            \
-  }                                                                                                                    \
-  Tensor Name##_ts(const Tensor& start, const Scalar& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
-    return Name(bound(start, #Name), end, steps ExtraUse, dtype, layout, device, pin_memory);                          \
-  }                                                                                                                    \
-  Tensor Name##_st(const Scalar& start, const Tensor& end, int64_t steps ExtraDecl, std::optional<ScalarType> dtype,  \
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {      \
-    return Name(start, bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);                          \
+} // namespace
+#define CRESSET_SPACE_OVERLOADS(Name, ExtraDecl, ExtraUse)                                         \
+  Tensor Name##_tt(const Tensor& start, const Tensor& end, int64_t steps ExtraDecl,                \
+                   std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
+                   std::optional<Device> device, std::optional<bool> pin_memory) {                 \
+    return Name(bound(start, #Name), bound(end, #Name), steps ExtraUse, dtype, layout, device,     \
+                pin_memory);                                                                       \
+  }                                                                                                \
+  Tensor Name##_ts(const Tensor& start, const Scalar& end, int64_t steps ExtraDecl,                \
+                   std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
+                   std::optional<Device> device, std::optional<bool> pin_memory) {                 \
+    return Name(bound(start, #Name), end, steps ExtraUse, dtype, layout, device, pin_memory);      \
+  }                                                                                                \
+  Tensor Name##_st(const Scalar& start, const Tensor& end, int64_t steps ExtraDecl,                \
+                   std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
+                   std::optional<Device> device, std::optional<bool> pin_memory) {                 \
+    return Name(start, bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);      \
   }
 #define CRESSET_NOTHING
 #define CRESSET_BASE_DECL , double base
@@ -237,8 +258,8 @@ Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optiona
   });
   return out;
 }
-Tensor eye(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-           std::optional<bool> pin_memory) {
+Tensor eye(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+           std::optional<Device> device, std::optional<bool> pin_memory) {
   return eye_m(n, n, dtype, layout, device, pin_memory);
 }
 
@@ -246,59 +267,69 @@ namespace {
 // Columns [first, last) of row `i` that belong to the lower (or upper) triangle.
 std::pair<int64_t, int64_t> triangle_row(int64_t i, int64_t col, int64_t offset, bool lower) {
   auto clamp = [&](int64_t v) { return std::max<int64_t>(0, std::min(v, col)); };
-  return lower ? std::make_pair(int64_t(0), clamp(i + offset + 1)) : std::make_pair(clamp(i + offset), col);
+  return lower ? std::make_pair(int64_t(0), clamp(i + offset + 1))
+               : std::make_pair(clamp(i + offset), col);
 }
 
-// The size of the triangle. Rows are empty, then grow by one each, then are full (the upper triangle is
-// what the lower one leaves), so no loop over the rows is needed.
+// The size of the triangle. Rows are empty, then grow by one each, then are full (the upper
+// triangle is what the lower one leaves), so no loop over the rows is needed.
 int64_t triangle_count(int64_t row, int64_t col, int64_t offset, bool lower) {
   int64_t whole = 0;
-  TORCH_CHECK(!c10::mul_overflows(row, col, &whole), "a triangle of ", row, " x ", col, " is too large");
+  TORCH_CHECK(!c10::mul_overflows(row, col, &whole), "a triangle of ", row, " x ", col,
+              " is too large");
   if (row == 0 || col == 0) return 0;
   if (!lower) return whole - triangle_count(row, col, offset - 1, true);
-  using Wide = __int128;  // col - offset may pass 2^63
-  const Wide first = std::max<int64_t>(0, -offset);  // the first row that is not empty
+  using Wide = __int128;                            // col - offset may pass 2^63
+  const Wide first = std::max<int64_t>(0, -offset); // the first row that is not empty
   if (first >= row) return 0;
-  const Wide full = std::max(first, std::min(Wide(row), Wide(col) - offset - 1));  // the first full row
-  return static_cast<int64_t>((full - first) * (2 * Wide(offset) + first + full + 1) / 2 + (row - full) * col);
+  const Wide full =
+      std::max(first, std::min(Wide(row), Wide(col) - offset - 1)); // the first full row
+  return static_cast<int64_t>((full - first) * (2 * Wide(offset) + first + full + 1) / 2 +
+                              (row - full) * col);
 }
 
-Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower, std::optional<ScalarType> dtype,
-                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower,
+                        std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                        std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(row >= 0, "row must be non-negative, got", row);
   TORCH_CHECK(col >= 0, "col must be non-negative, got", col);
-  TORCH_CHECK(!layout || *layout == Layout::Strided, "only support layout=torch.strided, got ", *layout);
-  TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset, " is too large");
+  TORCH_CHECK(!layout || *layout == Layout::Strided, "only support layout=torch.strided, got ",
+              *layout);
+  TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset,
+              " is too large");
   const int64_t count = triangle_count(row, col, offset, lower);
   Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
   if (out.is_meta() || count == 0) return out;
-  dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* rows = static_cast<T*>(out.data_ptr());
-    T* cols = rows + count;
-    // Rows without a column are passed over: there may be very many.
-    const int64_t begin = lower ? std::max<int64_t>(0, -offset) : 0;
-    const bool all = lower || __int128(col) - offset > row;
-    const int64_t end = all ? row : std::max<int64_t>(0, col - offset);
-    for (int64_t i = begin; i < end; ++i) {
-      const auto [first, last] = triangle_row(i, col, offset, lower);
-      for (int64_t j = first; j < last; ++j) {
-        *rows++ = static_cast<T>(i);
-        *cols++ = static_cast<T>(j);
-      }
-    }
-  });
+  dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices",
+                              [&](auto tag) {
+                                using T = typename decltype(tag)::type;
+                                T* rows = static_cast<T*>(out.data_ptr());
+                                T* cols = rows + count;
+                                // Rows without a column are passed over: there may be very many.
+                                const int64_t begin = lower ? std::max<int64_t>(0, -offset) : 0;
+                                const bool all = lower || __int128(col) - offset > row;
+                                const int64_t end = all ? row : std::max<int64_t>(0, col - offset);
+                                for (int64_t i = begin; i < end; ++i) {
+                                  const auto [first, last] = triangle_row(i, col, offset, lower);
+                                  for (int64_t j = first; j < last; ++j) {
+                                    *rows++ = static_cast<T>(i);
+                                    *cols++ = static_cast<T>(j);
+                                  }
+                                }
+                              });
   return out;
 }
-}  // namespace
+} // namespace
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
-                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                    std::optional<Layout> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
   return triangle_indices(row, col, offset, true, dtype, layout, device, pin_memory);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
-                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                    std::optional<Layout> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory) {
   return triangle_indices(row, col, offset, false, dtype, layout, device, pin_memory);
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -8,18 +8,12 @@ namespace at::native::optim {
 namespace CRESSET_ISA {
 namespace {
 
-template <class T>
-struct Math {
-  using type = float;
-};
-template <>
-struct Math<double> {
-  using type = double;
-};
+template <class T> struct Math { using type = float; };
+template <> struct Math<double> { using type = double; };
 
-template <class T>
-__attribute__((optimize("O3", "no-math-errno"))) void adam(void* param_, const void* grad_, void* exp_avg_, void* exp_avg_sq_,
-                                                           void* max_sq_, int64_t n, const AdamSettings& s) {
+template <class T> __attribute__((optimize("O3", "no-math-errno"))) void
+adam(void* param_, const void* grad_, void* exp_avg_, void* exp_avg_sq_, void* max_sq_, int64_t n,
+     const AdamSettings& s) {
   using M = typename Math<T>::type;
   T* __restrict param = static_cast<T*>(param_);
   const T* __restrict grad = static_cast<const T*>(grad_);
@@ -27,15 +21,19 @@ __attribute__((optimize("O3", "no-math-errno"))) void adam(void* param_, const v
   T* __restrict exp_avg_sq = static_cast<T*>(exp_avg_sq_);
   T* __restrict max_sq = static_cast<T*>(max_sq_);
   const M beta2 = M(s.beta2), weight1 = M(1 - s.beta1), weight2 = M(1 - s.beta2), eps = M(s.eps);
-  const M decay = M(1 - s.lr * s.weight_decay), l2 = M(s.weight_decay), sign = s.maximize ? M(-1) : M(1);
-  const double correction1 = 1 - std::pow(s.beta1, s.step), correction2 = 1 - std::pow(s.beta2, s.step);
+  const M decay = M(1 - s.lr * s.weight_decay), l2 = M(s.weight_decay),
+          sign = s.maximize ? M(-1) : M(1);
+  const double correction1 = 1 - std::pow(s.beta1, s.step),
+               correction2 = 1 - std::pow(s.beta2, s.step);
   const M step_size = M(s.lr / correction1), root2 = M(std::sqrt(correction2));
   const bool decays = s.weight_decay != 0;
   for (int64_t i = 0; i < n; ++i) {
     M p = M(param[i]), g = sign * M(grad[i]);
     if (decays) {
-      if (s.decoupled) p *= decay;
-      else g += l2 * p;
+      if (s.decoupled)
+        p *= decay;
+      else
+        g += l2 * p;
     }
     const M m = M(exp_avg[i]) + weight1 * (g - M(exp_avg[i]));
     M v = M(exp_avg_sq[i]) * beta2 + weight2 * g * g;
@@ -50,13 +48,14 @@ __attribute__((optimize("O3", "no-math-errno"))) void adam(void* param_, const v
   }
 }
 
-template <class T>
-__attribute__((optimize("O3"))) void sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSettings& s) {
+template <class T> __attribute__((optimize("O3"))) void
+sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSettings& s) {
   using M = typename Math<T>::type;
   T* __restrict param = static_cast<T*>(param_);
   const T* __restrict grad = static_cast<const T*>(grad_);
   T* __restrict buffer = static_cast<T*>(buffer_);
-  const M lr = M(s.lr), momentum = M(s.momentum), l2 = M(s.weight_decay), fresh = M(1 - s.dampening);
+  const M lr = M(s.lr), momentum = M(s.momentum), l2 = M(s.weight_decay),
+          fresh = M(1 - s.dampening);
   const M sign = s.maximize ? M(-1) : M(1);
   if (buffer == nullptr) {
     for (int64_t i = 0; i < n; ++i) {
@@ -75,13 +74,12 @@ __attribute__((optimize("O3"))) void sgd(void* param_, const void* grad_, void* 
   }
 }
 
-template <class T>
-void add(Table& table) {
+template <class T> void add(Table& table) {
   const int index = static_cast<int>(c10::scalar_type_of<T>);
   table.adam[index] = &adam<T>;
   table.sgd[index] = &sgd<T>;
 }
-}  // namespace
+} // namespace
 
 void fill(Table& table) {
   add<float>(table);
@@ -89,5 +87,5 @@ void fill(Table& table) {
   add<c10::Half>(table);
   add<c10::BFloat16>(table);
 }
-}  // namespace CRESSET_ISA
-}  // namespace at::native::optim
+} // namespace CRESSET_ISA
+} // namespace at::native::optim

@@ -8,7 +8,7 @@ namespace at::native::optim {
 
 struct AdamSettings {
   double lr, beta1, beta2, weight_decay, eps, step;
-  bool amsgrad, maximize, decoupled;  // decoupled: AdamW's weight decay
+  bool amsgrad, maximize, decoupled; // decoupled: AdamW's weight decay
 };
 struct SgdSettings {
   double lr, momentum, weight_decay, dampening;
@@ -16,10 +16,11 @@ struct SgdSettings {
 };
 
 // Buffers of n elements of the table's dtype; max_exp_avg_sq may be null.
-using AdamFn = void (*)(void* param, const void* grad, void* exp_avg, void* exp_avg_sq, void* max_exp_avg_sq,
-                        int64_t n, const AdamSettings& settings);
+using AdamFn = void (*)(void* param, const void* grad, void* exp_avg, void* exp_avg_sq,
+                        void* max_exp_avg_sq, int64_t n, const AdamSettings& settings);
 // momentum_buffer may be null.
-using SgdFn = void (*)(void* param, const void* grad, void* momentum_buffer, int64_t n, const SgdSettings& settings);
+using SgdFn = void (*)(void* param, const void* grad, void* momentum_buffer, int64_t n,
+                       const SgdSettings& settings);
 
 struct Table {
   AdamFn adam[c10::NumScalarTypes] = {};
@@ -36,4 +37,4 @@ namespace avx512 {
 void fill(Table& table);
 }
 
-}  // namespace at::native::optim
+} // namespace at::native::optim

@@ -1,4 +1,5 @@
-// Products written with other operators: outer products, contractions over chosen dimensions, einsum.
+// Products written with other operators: outer products, contractions over chosen dimensions,
+// einsum.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -30,17 +31,22 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
   return at::mul(self.unsqueeze(1), vec2);
 }
 
-Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
   TORCH_CHECK(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
   TORCH_CHECK(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
   const DimVector shape{vec1.size(0), vec2.size(0)};
-  TORCH_CHECK(broadcast_shapes(self.sizes(), shape) == shape, "The expanded size of the tensor (", shape[1],
-              ") must match the existing size (", self.dim() ? self.sizes().back() : 1, ") at non-singleton dimension ",
-              shape.size() - 1, ".  Target sizes: ", IntArrayRef(shape), ".  Tensor sizes: ", self.sizes());
-  const ScalarType type = c10::promoteTypes(self.scalar_type(), c10::promoteTypes(vec1.scalar_type(), vec2.scalar_type()));
-  TORCH_CHECK(type == kBool || (!beta.isBoolean() && !alpha.isBoolean()), "Boolean beta and alpha only supported for Boolean results.");
-  TORCH_CHECK(!c10::isIntegralType(type, true) || (beta.isIntegral(true) && alpha.isIntegral(true)),
-              "For integral input tensors, argument beta and alpha must not be a floating point number.");
+  TORCH_CHECK(broadcast_shapes(self.sizes(), shape) == shape, "The expanded size of the tensor (",
+              shape[1], ") must match the existing size (", self.dim() ? self.sizes().back() : 1,
+              ") at non-singleton dimension ", shape.size() - 1,
+              ".  Target sizes: ", IntArrayRef(shape), ".  Tensor sizes: ", self.sizes());
+  const ScalarType type = c10::promoteTypes(
+      self.scalar_type(), c10::promoteTypes(vec1.scalar_type(), vec2.scalar_type()));
+  TORCH_CHECK(type == kBool || (!beta.isBoolean() && !alpha.isBoolean()),
+              "Boolean beta and alpha only supported for Boolean results.");
+  TORCH_CHECK(
+      !c10::isIntegralType(type, true) || (beta.isIntegral(true) && alpha.isIntegral(true)),
+      "For integral input tensors, argument beta and alpha must not be a floating point number.");
   // Narrow floats are rounded once, at the end; bool results are logic, whatever the factors.
   const ScalarType compute = c10::toOpMathType(type);
   Tensor product = outer(vec1.to(compute), vec2.to(compute));
@@ -52,7 +58,8 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
 
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return at::mul(self, other);
-  TORCH_CHECK(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
+  TORCH_CHECK(self.size(-1) == other.size(-1),
+              "inner() the last dimension must match on both input tensors but got shapes ",
               self.sizes(), " and ", other.sizes());
   return tensordot(self, other, {int64_t(-1)}, {int64_t(-1)});
 }
@@ -74,14 +81,18 @@ Tensor kron(const Tensor& self, const Tensor& other) {
 // ---- tensordot --------------------------------------------------------------------------------
 namespace {
 int64_t wrap(int64_t dim, int64_t n) {
-  TORCH_CHECK_INDEX(dim >= -std::max<int64_t>(n, 1) && dim < std::max<int64_t>(n, 1), "Dimension out of range (expected to be in range of [",
-                    -std::max<int64_t>(n, 1), ", ", std::max<int64_t>(n, 1) - 1, "], but got ", dim, ")");
+  TORCH_CHECK_INDEX(dim >= -std::max<int64_t>(n, 1) && dim < std::max<int64_t>(n, 1),
+                    "Dimension out of range (expected to be in range of [",
+                    -std::max<int64_t>(n, 1), ", ", std::max<int64_t>(n, 1) - 1, "], but got ", dim,
+                    ")");
   return dim < 0 ? dim + n : dim;
 }
-}  // namespace
+} // namespace
 
-Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self, IntArrayRef dims_other) {
-  TORCH_CHECK(dims_self.size() == dims_other.size(), "both dimension lists should have same length");
+Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
+                 IntArrayRef dims_other) {
+  TORCH_CHECK(dims_self.size() == dims_other.size(),
+              "both dimension lists should have same length");
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "both inputs should have same dtype");
   Tensor a = self, b = other;
   DimVector da, db;
@@ -95,8 +106,8 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     } else if (sa == 1 && sb != 1) {
       b = at::sum(b, at::OptionalIntArrayRef(IntArrayRef(db[i])), true, b.scalar_type());
     } else {
-      TORCH_CHECK(sa == sb, "contracted dimensions need to match, but first has size ", sa, " in dim ", dims_self[i],
-                  " and second has size ", sb, " in dim ", dims_other[i]);
+      TORCH_CHECK(sa == sb, "contracted dimensions need to match, but first has size ", sa,
+                  " in dim ", dims_self[i], " and second has size ", sb, " in dim ", dims_other[i]);
       contracted *= sa;
     }
   }
@@ -116,25 +127,34 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntArrayRef dims_self,
     shape.push_back(b.size(d));
     cols *= b.size(d);
   }
-  return at::mm(a.permute(order_a).reshape({rows, contracted}), b.permute(order_b).reshape({contracted, cols})).reshape(shape);
+  return at::mm(a.permute(order_a).reshape({rows, contracted}),
+                b.permute(order_b).reshape({contracted, cols}))
+      .reshape(shape);
 }
 
-Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const std::optional<Tensor>& bias) {
-  TORCH_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                const std::optional<Tensor>& bias) {
+  TORCH_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ",
+              input1.dim(), " and ", input2.dim());
   for (int64_t i = 0; i + 1 < input1.dim(); ++i)
-    TORCH_CHECK(input1.size(i) == input2.size(i), "bilinear(): input batch dimensions do not match at dim ", i, ": got ",
+    TORCH_CHECK(input1.size(i) == input2.size(i),
+                "bilinear(): input batch dimensions do not match at dim ", i, ": got ",
                 input1.size(i), " and ", input2.size(i));
-  TORCH_CHECK(input1.size(-1) == weight.size(1), "bilinear(): input1 size does not match weight size: got ", input1.size(-1),
+  TORCH_CHECK(input1.size(-1) == weight.size(1),
+              "bilinear(): input1 size does not match weight size: got ", input1.size(-1),
               " but expected ", weight.size(1));
-  TORCH_CHECK(input2.size(-1) == weight.size(2), "bilinear(): input2 size does not match weight size: got ", input2.size(-1),
+  TORCH_CHECK(input2.size(-1) == weight.size(2),
+              "bilinear(): input2 size does not match weight size: got ", input2.size(-1),
               " but expected ", weight.size(2));
-  TORCH_CHECK(!bias || !bias->defined() || bias->size(0) == weight.size(0), "bilinear(): bias size does not match weight size: got ",
-              bias ? bias->size(0) : 0, " but expected ", weight.size(0));
+  TORCH_CHECK(!bias || !bias->defined() || bias->size(0) == weight.size(0),
+              "bilinear(): bias size does not match weight size: got ", bias ? bias->size(0) : 0,
+              " but expected ", weight.size(0));
   DimVector shape(input1.sizes());
   shape.back() = weight.size(0);
   int64_t rows = 1;
   for (int64_t i = 0; i + 1 < input1.dim(); ++i) rows *= input1.size(i);
-  const Tensor x = input1.reshape({rows, input1.size(-1)}), y = input2.reshape({rows, input2.size(-1)});
+  const Tensor x = input1.reshape({rows, input1.size(-1)}),
+               y = input2.reshape({rows, input2.size(-1)});
   // (rows, out * in2), then a sum against y.
   const Tensor left = tensordot(x, weight, {int64_t(1)}, {int64_t(1)});
   Tensor out = at::bmm(left, y.unsqueeze(2)).reshape(shape);
@@ -143,14 +163,15 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
 
 // ---- einsum -----------------------------------------------------------------------------------
 namespace {
-constexpr int kEllipsis = 1000;  // labels from here on stand for dimensions covered by '...'
+constexpr int kEllipsis = 1000; // labels from here on stand for dimensions covered by '...'
 
 struct Term {
   Tensor tensor;
   std::vector<int> labels;
 };
 
-std::vector<int> parse_labels(const std::string& text, size_t operand, int64_t dim, int64_t* ellipsis) {
+std::vector<int> parse_labels(const std::string& text, size_t operand, int64_t dim,
+                              int64_t* ellipsis) {
   std::vector<int> labels;
   bool dots = false;
   size_t letters = 0;
@@ -165,18 +186,22 @@ std::vector<int> parse_labels(const std::string& text, size_t operand, int64_t d
       const int64_t covered = dim - static_cast<int64_t>(letters);
       TORCH_CHECK(covered >= 0, "einsum(): the number of subscripts in the equation (", letters,
                   ") is more than the number of dimensions (", dim, ") for operand ", operand);
-      for (int64_t d = 0; d < covered; ++d) labels.push_back(kEllipsis + static_cast<int>(covered - 1 - d));
+      for (int64_t d = 0; d < covered; ++d)
+        labels.push_back(kEllipsis + static_cast<int>(covered - 1 - d));
       *ellipsis = std::max(*ellipsis, covered);
       i += 2;
       continue;
     }
-    TORCH_CHECK(std::isalpha(static_cast<unsigned char>(c)), "einsum(): invalid subscript given at index ", i,
+    TORCH_CHECK(std::isalpha(static_cast<unsigned char>(c)),
+                "einsum(): invalid subscript given at index ", i,
                 " in the equation string, subscripts must be in [a-zA-Z]");
     labels.push_back(c);
   }
-  TORCH_CHECK(static_cast<int64_t>(labels.size()) == dim, "einsum(): the number of subscripts in the equation (", letters, ") ",
-              static_cast<int64_t>(letters) > dim ? "is more than" : "does not match", " the number of dimensions (", dim,
-              ") for operand ", operand, dots ? "" : " and no ellipsis was given");
+  TORCH_CHECK(static_cast<int64_t>(labels.size()) == dim,
+              "einsum(): the number of subscripts in the equation (", letters, ") ",
+              static_cast<int64_t>(letters) > dim ? "is more than" : "does not match",
+              " the number of dimensions (", dim, ") for operand ", operand,
+              dots ? "" : " and no ellipsis was given");
   return labels;
 }
 
@@ -188,9 +213,13 @@ void take_diagonals(Term& term) {
         ++j;
         continue;
       }
-      TORCH_CHECK(term.tensor.size(i) == term.tensor.size(j), "einsum(): subscript ", static_cast<char>(term.labels[i]),
-                  " is repeated for operand 0 but the sizes don't match, ", term.tensor.size(j), " != ", term.tensor.size(i));
-      term.tensor = at::movedim(at::diagonal(term.tensor, 0, static_cast<int64_t>(i), static_cast<int64_t>(j)), -1, static_cast<int64_t>(i));
+      TORCH_CHECK(term.tensor.size(i) == term.tensor.size(j), "einsum(): subscript ",
+                  static_cast<char>(term.labels[i]),
+                  " is repeated for operand 0 but the sizes don't match, ", term.tensor.size(j),
+                  " != ", term.tensor.size(i));
+      term.tensor = at::movedim(
+          at::diagonal(term.tensor, 0, static_cast<int64_t>(i), static_cast<int64_t>(j)), -1,
+          static_cast<int64_t>(i));
       term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(j));
     }
   }
@@ -205,8 +234,10 @@ void sum_unneeded(Term& term, const std::vector<int>& needed, std::optional<Scal
   DimVector dims;
   std::vector<int> kept;
   for (size_t i = 0; i < term.labels.size(); ++i) {
-    if (contains(needed, term.labels[i])) kept.push_back(term.labels[i]);
-    else dims.push_back(static_cast<int64_t>(i));
+    if (contains(needed, term.labels[i]))
+      kept.push_back(term.labels[i]);
+    else
+      dims.push_back(static_cast<int64_t>(i));
   }
   if (dims.empty()) return;
   term.tensor = at::sum(term.tensor, at::OptionalIntArrayRef(IntArrayRef(dims)), false, dtype);
@@ -228,14 +259,17 @@ Tensor align(const Term& term, const std::vector<int>& labels) {
   return out;
 }
 
-// Contracts two terms into one batched product: labels are batch (in both and needed), contracted (in
-// both, not needed), or belong to one side.
+// Contracts two terms into one batched product: labels are batch (in both and needed), contracted
+// (in both, not needed), or belong to one side.
 Term contract(Term a, Term b, const std::vector<int>& needed) {
   std::vector<int> batch, only_a, only_b, shared;
   for (int label : a.labels) {
-    if (!contains(b.labels, label)) only_a.push_back(label);
-    else if (contains(needed, label)) batch.push_back(label);
-    else shared.push_back(label);
+    if (!contains(b.labels, label))
+      only_a.push_back(label);
+    else if (contains(needed, label))
+      batch.push_back(label);
+    else
+      shared.push_back(label);
   }
   for (int label : b.labels)
     if (!contains(a.labels, label)) only_b.push_back(label);
@@ -252,8 +286,11 @@ Term contract(Term a, Term b, const std::vector<int>& needed) {
   DimVector shape;
   std::vector<int> labels = batch;
   DimVector batch_sizes, shared_sizes;
-  for (int l : batch) batch_sizes.push_back(std::max(size_of(a, l), size_of(b, l))), nb *= batch_sizes.back(), shape.push_back(batch_sizes.back());
-  for (int l : shared) shared_sizes.push_back(std::max(size_of(a, l), size_of(b, l))), nk *= shared_sizes.back();
+  for (int l : batch)
+    batch_sizes.push_back(std::max(size_of(a, l), size_of(b, l))), nb *= batch_sizes.back(),
+        shape.push_back(batch_sizes.back());
+  for (int l : shared)
+    shared_sizes.push_back(std::max(size_of(a, l), size_of(b, l))), nk *= shared_sizes.back();
   for (int l : only_a) na *= size_of(a, l), shape.push_back(size_of(a, l)), labels.push_back(l);
   for (int l : only_b) nn *= size_of(b, l), shape.push_back(size_of(b, l)), labels.push_back(l);
   auto matrix = [&](const Term& t, const std::vector<int>& own, bool own_first, int64_t own_size) {
@@ -263,16 +300,18 @@ Term contract(Term a, Term b, const std::vector<int>& needed) {
     if (!own_first) order.insert(order.end(), own.begin(), own.end());
     DimVector full;
     for (size_t i = 0; i < batch.size(); ++i) full.push_back(batch_sizes[i]);
-    if (own_first) for (int l : own) full.push_back(size_of(t, l));
+    if (own_first)
+      for (int l : own) full.push_back(size_of(t, l));
     for (size_t i = 0; i < shared.size(); ++i) full.push_back(shared_sizes[i]);
-    if (!own_first) for (int l : own) full.push_back(size_of(t, l));
+    if (!own_first)
+      for (int l : own) full.push_back(size_of(t, l));
     const Tensor spread = align(t, order).expand(full);
     return own_first ? spread.reshape({nb, own_size, nk}) : spread.reshape({nb, nk, own_size});
   };
   const Tensor product = at::bmm(matrix(a, only_a, true, na), matrix(b, only_b, false, nn));
   return {product.reshape(shape), labels};
 }
-}  // namespace
+} // namespace
 
 Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
   TORCH_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
@@ -280,11 +319,15 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   const std::string left(equation.substr(0, arrow));
   std::vector<std::string> parts(1);
   for (char c : left) {
-    if (c == ',') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
-  TORCH_CHECK(parts.size() <= tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
-  TORCH_CHECK(parts.size() >= tensors.size(), "einsum(): more operands were provided than specified in the equation");
+  TORCH_CHECK(parts.size() <= tensors.size(),
+              "einsum(): fewer operands were provided than specified in the equation");
+  TORCH_CHECK(parts.size() >= tensors.size(),
+              "einsum(): more operands were provided than specified in the equation");
   int64_t ellipsis = 0;
   std::vector<Term> terms;
   std::map<int, int> uses;
@@ -295,19 +338,24 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   for (const Term& t : terms)
     for (int label : t.labels) ++uses[label];
   for (char c : left)
-    if (std::isalpha(static_cast<unsigned char>(c)) && uses.count(c) && std::count(left.begin(), left.end(), c) > 1) uses[c] = 2;
+    if (std::isalpha(static_cast<unsigned char>(c)) && uses.count(c) &&
+        std::count(left.begin(), left.end(), c) > 1)
+      uses[c] = 2;
   std::map<int, int64_t> sizes;
   for (size_t i = 0; i < terms.size(); ++i) {
     for (size_t d = 0; d < terms[i].labels.size(); ++d) {
       int64_t& size = sizes.emplace(terms[i].labels[d], 1).first->second;
       const int64_t here = terms[i].tensor.size(static_cast<int64_t>(d));
-      TORCH_CHECK(size == 1 || here == 1 || size == here, "einsum(): operands do not broadcast with remapped shapes [original->remapped]: ",
-                  "subscript has size ", here, " for operand ", i, " which does not broadcast with previously seen size ", size);
+      TORCH_CHECK(size == 1 || here == 1 || size == here,
+                  "einsum(): operands do not broadcast with remapped shapes [original->remapped]: ",
+                  "subscript has size ", here, " for operand ", i,
+                  " which does not broadcast with previously seen size ", size);
       if (here != 1) size = here;
     }
   }
   std::vector<int> output;
-  for (int64_t d = 0; d < ellipsis; ++d) output.push_back(kEllipsis + static_cast<int>(ellipsis - 1 - d));
+  for (int64_t d = 0; d < ellipsis; ++d)
+    output.push_back(kEllipsis + static_cast<int>(ellipsis - 1 - d));
   if (arrow == std::string_view::npos) {
     for (const auto& [label, count] : uses)
       if (label < kEllipsis && count == 1) output.push_back(label);
@@ -322,10 +370,13 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
         i += 2;
         continue;
       }
-      TORCH_CHECK(std::isalpha(static_cast<unsigned char>(c)), "einsum(): invalid subscript given at index ", arrow + 2 + i,
+      TORCH_CHECK(std::isalpha(static_cast<unsigned char>(c)),
+                  "einsum(): invalid subscript given at index ", arrow + 2 + i,
                   " in the equation string, subscripts must be in [a-zA-Z]");
-      TORCH_CHECK(!contains(listed, c), "einsum(): output subscript ", c, " appears more than once in the output");
-      TORCH_CHECK(uses.count(c), "einsum(): output subscript ", c, " does not appear in the equation for any input operand");
+      TORCH_CHECK(!contains(listed, c), "einsum(): output subscript ", c,
+                  " appears more than once in the output");
+      TORCH_CHECK(uses.count(c), "einsum(): output subscript ", c,
+                  " does not appear in the equation for any input operand");
       listed.push_back(c);
     }
     output = listed;
@@ -333,10 +384,13 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   Term result = terms[0];
   for (size_t i = 0; i < terms.size(); ++i) {
     std::vector<int> needed = output;
-    for (size_t j = i + 1; j < terms.size(); ++j) needed.insert(needed.end(), terms[j].labels.begin(), terms[j].labels.end());
+    for (size_t j = i + 1; j < terms.size(); ++j)
+      needed.insert(needed.end(), terms[j].labels.begin(), terms[j].labels.end());
     if (i > 0) result = contract(std::move(result), terms[i], needed);
     // A sum of one operand widens integers as sum does; products keep their dtype.
-    sum_unneeded(result, needed, terms.size() == 1 ? std::nullopt : std::optional<ScalarType>(result.tensor.scalar_type()));
+    sum_unneeded(result, needed,
+                 terms.size() == 1 ? std::nullopt
+                                   : std::optional<ScalarType>(result.tensor.scalar_type()));
   }
   // A label of size 1 in every operand met so far may still have to be widened.
   Tensor out = align(result, output);
@@ -348,15 +402,19 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
 Tensor chain_matmul(TensorList matrices) {
   TORCH_CHECK(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
   for (size_t i = 0; i < matrices.size(); ++i)
-    TORCH_CHECK(matrices[i].dim() == 2, "Tensor dimension is ", matrices[i].dim(), ", expected 2 instead.");
+    TORCH_CHECK(matrices[i].dim() == 2, "Tensor dimension is ", matrices[i].dim(),
+                ", expected 2 instead.");
   Tensor out = matrices[0];
   for (size_t i = 1; i < matrices.size(); ++i) out = at::mm(out, matrices[i]);
   return out;
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
-  TORCH_CHECK(x.is_floating_point() || x.is_complex(), "linalg.vecdot: Expected a floating point or complex tensor as input. Got ", x.scalar_type());
-  return at::sum(at::mul(x.is_complex() ? at::conj(x) : x, y), at::OptionalIntArrayRef(IntArrayRef(dim)), false, std::nullopt);
+  TORCH_CHECK(x.is_floating_point() || x.is_complex(),
+              "linalg.vecdot: Expected a floating point or complex tensor as input. Got ",
+              x.scalar_type());
+  return at::sum(at::mul(x.is_complex() ? at::conj(x) : x, y),
+                 at::OptionalIntArrayRef(IntArrayRef(dim)), false, std::nullopt);
 }
 
-}  // namespace at::native
+} // namespace at::native

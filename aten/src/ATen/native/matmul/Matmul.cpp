@@ -1,5 +1,5 @@
-// Matrix products of tensors over the raw products of gemm/. Strides are handed down as they are, so
-// transposed operands are not copied.
+// Matrix products of tensors over the raw products of gemm/. Strides are handed down as they are,
+// so transposed operands are not copied.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -16,27 +16,28 @@
 namespace at::native {
 namespace {
 
-using GemmTypes = Types<float, double, c10::complex<float>, c10::complex<double>, c10::Half, c10::BFloat16, int8_t,
-                        int16_t, int32_t, int64_t, uint8_t>;
+using GemmTypes = Types<float, double, c10::complex<float>, c10::complex<double>, c10::Half,
+                        c10::BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t>;
 
 // A product worth giving other Python threads a turn.
-bool is_large(int64_t m, int64_t n, int64_t k) { return m * n > (int64_t(1) << 22) / std::max<int64_t>(k, 1); }
-
-template <class A>
-A scale_of(const Scalar& s) {
-  return s.to<A>();
+bool is_large(int64_t m, int64_t n, int64_t k) {
+  return m * n > (int64_t(1) << 22) / std::max<int64_t>(k, 1);
 }
 
+template <class A> A scale_of(const Scalar& s) { return s.to<A>(); }
+
 // out = beta * out + alpha * a @ b for matrices (rank 2).
-void product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& beta, const Scalar& alpha, const char* name) {
+void product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& beta,
+             const Scalar& alpha, const char* name) {
   const int64_t m = a.size(0), n = b.size(1), k = a.size(1);
   if (m == 0 || n == 0) return;
   dtype_switch<GemmTypes>(a.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = gemm::acc_t<T>;
     auto run = [&] {
-      gemm::gemm<T>(m, n, k, scale_of<A>(alpha), static_cast<const T*>(a.data_ptr()), a.strides()[0], a.strides()[1],
-                    static_cast<const T*>(b.data_ptr()), b.strides()[0], b.strides()[1], scale_of<A>(beta),
+      gemm::gemm<T>(m, n, k, scale_of<A>(alpha), static_cast<const T*>(a.data_ptr()),
+                    a.strides()[0], a.strides()[1], static_cast<const T*>(b.data_ptr()),
+                    b.strides()[0], b.strides()[1], scale_of<A>(beta),
                     static_cast<T*>(out.data_ptr()), out.strides()[0], out.strides()[1]);
     };
     if (is_large(m, n, k)) {
@@ -48,16 +49,19 @@ void product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& 
   });
 }
 
-void batched_product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& beta, const Scalar& alpha, const char* name) {
+void batched_product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& beta,
+                     const Scalar& alpha, const char* name) {
   const int64_t batch = a.size(0), m = a.size(1), n = b.size(2), k = a.size(2);
   if (batch == 0 || m == 0 || n == 0) return;
   dtype_switch<GemmTypes>(a.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = gemm::acc_t<T>;
     BlockingRegion unlocked;
-    gemm::gemm_batched<T>(batch, m, n, k, scale_of<A>(alpha), static_cast<const T*>(a.data_ptr()), a.strides()[0], a.strides()[1],
-                          a.strides()[2], static_cast<const T*>(b.data_ptr()), b.strides()[0], b.strides()[1], b.strides()[2],
-                          scale_of<A>(beta), static_cast<T*>(out.data_ptr()), out.strides()[0], out.strides()[1], out.strides()[2]);
+    gemm::gemm_batched<T>(batch, m, n, k, scale_of<A>(alpha), static_cast<const T*>(a.data_ptr()),
+                          a.strides()[0], a.strides()[1], a.strides()[2],
+                          static_cast<const T*>(b.data_ptr()), b.strides()[0], b.strides()[1],
+                          b.strides()[2], scale_of<A>(beta), static_cast<T*>(out.data_ptr()),
+                          out.strides()[0], out.strides()[1], out.strides()[2]);
   });
 }
 
@@ -66,34 +70,39 @@ void prepare(const Tensor& self, const Tensor& out, const Scalar& beta) {
   if (!beta.equal(0.0) && !out.is_same(self)) out.copy_(self);
 }
 Tensor column(const Tensor& vec) { return vec.unsqueeze(1); }
-}  // namespace
+} // namespace
 
-void mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) { product(self, mat2, out, 0, 1, "addmm_impl_cpu_"); }
+void mm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  product(self, mat2, out, 0, 1, "addmm_impl_cpu_");
+}
 
-void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
-               const Tensor& out) {
+void addmm_cpu(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+               const Scalar& alpha, const Tensor& out) {
   prepare(self, out, beta);
   product(mat1, mat2, out, beta, alpha, "addmm_impl_cpu_");
 }
-void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) { batched_product(self, mat2, out, 0, 1, "bmm"); }
-void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
-                 const Tensor& out) {
+void bmm_cpu(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  batched_product(self, mat2, out, 0, 1, "bmm");
+}
+void baddbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                 const Scalar& alpha, const Tensor& out) {
   prepare(self, out, beta);
   batched_product(batch1, batch2, out, beta, alpha, "baddbmm");
 }
-void addbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
-                const Tensor& out) {
+void addbmm_cpu(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out) {
   prepare(self, out, beta);
   if (beta.equal(0.0)) out.zero_();
   for (int64_t i = 0; i < batch1.size(0); ++i)
-    product(batch1.select(0, i), batch2.select(0, i), out, i == 0 ? beta : Scalar(1), alpha, "addbmm");
+    product(batch1.select(0, i), batch2.select(0, i), out, i == 0 ? beta : Scalar(1), alpha,
+            "addbmm");
   if (batch1.size(0) == 0 && !beta.equal(1.0)) out.copy_(at::mul(out, beta));
 }
 void mv_cpu(const Tensor& self, const Tensor& vec, const Tensor& out) {
   product(self, column(vec), column(out), 0, 1, "addmv_impl_cpu");
 }
-void addmv_cpu(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
-               const Tensor& out) {
+void addmv_cpu(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+               const Scalar& alpha, const Tensor& out) {
   prepare(self, out, beta);
   product(mat, column(vec), column(out), beta, alpha, "addmv_impl_cpu");
 }
@@ -101,20 +110,24 @@ void dot_cpu(const Tensor& self, const Tensor& tensor, const Tensor& out) {
   product(self.unsqueeze(0), column(tensor), out.view({1, 1}), 0, 1, "dot");
 }
 
-void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, const Tensor& out) {
+void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+                const Tensor& out) {
   const int64_t k = input.sizes().back();
   const int64_t n = weight.dim() == 2 ? weight.size(0) : 1;
   const int64_t m = k == 0 ? (n == 0 ? 0 : out.numel() / n) : input.numel() / k;
   const Tensor x = input.dim() == 2 ? input : input.contiguous();
-  const bool fused_bias = bias && bias->defined() && bias->dim() == 1 && bias->size(0) == n && bias->is_contiguous();
-  const int64_t x_rs = input.dim() == 2 ? x.strides()[0] : k, x_cs = input.dim() == 2 ? x.strides()[1] : 1;
+  const bool fused_bias =
+      bias && bias->defined() && bias->dim() == 1 && bias->size(0) == n && bias->is_contiguous();
+  const int64_t x_rs = input.dim() == 2 ? x.strides()[0] : k,
+                x_cs = input.dim() == 2 ? x.strides()[1] : 1;
   const int64_t w_rs = weight.strides().back(), w_cs = weight.dim() == 2 ? weight.strides()[0] : 0;
   dtype_switch<GemmTypes>(input.scalar_type(), "addmm_impl_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = gemm::acc_t<T>;
     auto run = [&] {
-      gemm::gemm_bias<T>(m, n, k, A(1), static_cast<const T*>(x.data_ptr()), x_rs, x_cs, static_cast<const T*>(weight.data_ptr()),
-                         w_rs, w_cs, fused_bias ? static_cast<const T*>(bias->data_ptr()) : nullptr,
+      gemm::gemm_bias<T>(m, n, k, A(1), static_cast<const T*>(x.data_ptr()), x_rs, x_cs,
+                         static_cast<const T*>(weight.data_ptr()), w_rs, w_cs,
+                         fused_bias ? static_cast<const T*>(bias->data_ptr()) : nullptr,
                          static_cast<T*>(out.data_ptr()), n, 1);
     };
     if (is_large(m, n, k)) {
@@ -130,7 +143,8 @@ void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<T
   }
 }
 
-// ---- matmul: vectors, matrices and broadcast batches -----------------------------------------------
+// ---- matmul: vectors, matrices and broadcast batches
+// -----------------------------------------------
 namespace {
 Tensor fold_rows(const Tensor& a, const Tensor& b) {
   // (..., k) @ (k, n): all leading dimensions are rows of one product.
@@ -155,15 +169,17 @@ Tensor batched(const Tensor& self, const Tensor& other) {
   DimVector shape(batch);
   shape.push_back(self.size(-2));
   shape.push_back(other.size(-1));
-  TORCH_CHECK(self.size(-1) == other.size(-2), "Expected size for first two dimensions of batch2 tensor to be: [", count, ", ",
+  TORCH_CHECK(self.size(-1) == other.size(-2),
+              "Expected size for first two dimensions of batch2 tensor to be: [", count, ", ",
               self.size(-1), "] but got: [", count, ", ", other.size(-2), "].");
   return at::bmm(spread(self), spread(other)).view(shape);
 }
-}  // namespace
+} // namespace
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t da = self.dim(), db = other.dim();
-  TORCH_CHECK(da > 0 && db > 0, "both arguments to matmul need to be at least 1D, but they are ", da, "D and ", db, "D");
+  TORCH_CHECK(da > 0 && db > 0, "both arguments to matmul need to be at least 1D, but they are ",
+              da, "D and ", db, "D");
   if (da == 2 && db == 2) return at::mm(self, other);
   if (da == 1 && db == 1) return at::dot(self, other);
   if (da == 2 && db == 1) return at::mv(self, other);
@@ -175,4 +191,4 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 Tensor linalg_matmul(const Tensor& self, const Tensor& other) { return matmul(self, other); }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,6 +1,6 @@
-// What pointwise operators check beyond shapes and dtypes of the loop tables: the `check:` functions of
-// native_functions.yaml. Each runs before the iterator and raises PyTorch's text; the common call leaves
-// after one test.
+// What pointwise operators check beyond shapes and dtypes of the loop tables: the `check:`
+// functions of native_functions.yaml. Each runs before the iterator and raises PyTorch's text; the
+// common call leaves after one test.
 #define CRESSET_KERNEL_TU
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/pointwise/Native.h>
@@ -9,7 +9,8 @@ namespace at::native {
 namespace {
 
 void check_alpha_kind(ScalarType result, const Scalar& alpha) {
-  TORCH_CHECK(!alpha.isBoolean() || result == kBool, "Boolean alpha only supported for Boolean results.");
+  TORCH_CHECK(!alpha.isBoolean() || result == kBool,
+              "Boolean alpha only supported for Boolean results.");
   TORCH_CHECK(!alpha.isFloatingPoint() || c10::isFloatingType(result) || c10::isComplexType(result),
               "For integral input tensors, argument alpha must not be a floating point number.");
   TORCH_CHECK(!alpha.isComplex() || c10::isComplexType(result),
@@ -25,14 +26,15 @@ void check_alpha(const Tensor& self, const Other& other, const Scalar& alpha) {
 bool is_bool(const Tensor& t) { return t.scalar_type() == kBool; }
 bool is_bool(const Scalar& s) { return s.isBoolean(); }
 
-template <class Other>
-void check_subtraction(const Tensor& self, const Other& other) {
-  TORCH_CHECK(!is_bool(self) || !is_bool(other),
-              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-              "`logical_xor()` operator instead.");
-  TORCH_CHECK(!is_bool(self) && !is_bool(other),
-              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
-              "invert a mask, use the `~` or `logical_not()` operator instead.");
+template <class Other> void check_subtraction(const Tensor& self, const Other& other) {
+  TORCH_CHECK(
+      !is_bool(self) || !is_bool(other),
+      "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+      "`logical_xor()` operator instead.");
+  TORCH_CHECK(
+      !is_bool(self) && !is_bool(other),
+      "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+      "invert a mask, use the `~` or `logical_not()` operator instead.");
 }
 
 void check_not_complex(const char* name, const Tensor& a, const Tensor& b) {
@@ -43,7 +45,7 @@ void check_rounding(const char* name, const Tensor& self) {
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), name, " is not supported for complex inputs");
 }
 
-}  // namespace
+} // namespace
 
 void add_check(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_alpha(self, other, alpha);
@@ -67,14 +69,15 @@ void rsub_check(const Tensor& self, const Scalar& other, const Scalar& alpha) {
 }
 
 void neg_check(const Tensor& self) {
-  TORCH_CHECK(!is_bool(self),
-              "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
-              "a mask, use the `~` or `logical_not()` operator instead.");
+  TORCH_CHECK(
+      !is_bool(self),
+      "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+      "a mask, use the `~` or `logical_not()` operator instead.");
 }
 void sign_check(const Tensor& self) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(),
-                              "Unlike NumPy, torch.sign is not intended to support complex numbers. "
-                              "Please use torch.sgn instead.");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !self.is_complex(), "Unlike NumPy, torch.sign is not intended to support complex numbers. "
+                          "Please use torch.sgn instead.");
 }
 void isposinf_check(const Tensor& self) {
   TORCH_CHECK(!self.is_complex(), "isposinf does not support complex inputs.");
@@ -83,7 +86,8 @@ void isneginf_check(const Tensor& self) {
   TORCH_CHECK(!self.is_complex(), "isneginf does not support complex inputs.");
 }
 void signbit_check(const Tensor& self) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "signbit is not implemented for complex tensors.");
+  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(),
+                              "signbit is not implemented for complex tensors.");
 }
 void floor_check(const Tensor& self) { check_rounding("floor", self); }
 void ceil_check(const Tensor& self) { check_rounding("ceil", self); }
@@ -95,8 +99,12 @@ void rad2deg_check(const Tensor& self) {
   TORCH_CHECK(!self.is_complex(), "rad2deg is not supported for complex tensors.");
 }
 
-void maximum_check(const Tensor& self, const Tensor& other) { check_not_complex("maximum", self, other); }
-void minimum_check(const Tensor& self, const Tensor& other) { check_not_complex("minimum", self, other); }
+void maximum_check(const Tensor& self, const Tensor& other) {
+  check_not_complex("maximum", self, other);
+}
+void minimum_check(const Tensor& self, const Tensor& other) {
+  check_not_complex("minimum", self, other);
+}
 void fmax_check(const Tensor& self, const Tensor& other) { check_not_complex("fmax", self, other); }
 void fmin_check(const Tensor& self, const Tensor& other) { check_not_complex("fmin", self, other); }
 void heaviside_check(const Tensor& self, const Tensor& values) {
@@ -116,10 +124,11 @@ void clamp_bound_check(const Tensor& self, const Tensor& bound) {
 
 void addcdiv_check(const Tensor&, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
   auto integral = [](const Tensor& t) { return !t.is_floating_point() && !t.is_complex(); };
-  TORCH_CHECK(!integral(tensor1) || !integral(tensor2),
-              "Integer division with addcdiv is no longer supported: give tensor1 or tensor2 a floating "
-              "dtype for input + value * tensor1 / tensor2, or use input + value * "
-              "torch.trunc(tensor1 / tensor2) for a truncated quotient.");
+  TORCH_CHECK(
+      !integral(tensor1) || !integral(tensor2),
+      "Integer division with addcdiv is no longer supported: give tensor1 or tensor2 a floating "
+      "dtype for input + value * tensor1 / tensor2, or use input + value * "
+      "torch.trunc(tensor1 / tensor2) for a truncated quotient.");
 }
 
-}  // namespace at::native
+} // namespace at::native

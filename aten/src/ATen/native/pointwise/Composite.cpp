@@ -29,32 +29,37 @@ Tensor positive(const Tensor& self) {
   return self;
 }
 
-Tensor ldexp(const Tensor& self, const Tensor& other) { return at::mul(self, at::pow(Scalar(2.0), other)); }
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  return at::mul(self, at::pow(Scalar(2.0), other));
+}
 
 namespace {
 ScalarType float_power_type(bool complex) { return complex ? kComplexDouble : kDouble; }
-}  // namespace
+} // namespace
 Tensor float_power_tensor(const Tensor& base, const Tensor& exponent) {
   const ScalarType type = float_power_type(base.is_complex() || exponent.is_complex());
   return at::pow(base.to(type), exponent.to(type));
 }
 Tensor float_power_tensor_scalar(const Tensor& base, const Scalar& exponent) {
   const ScalarType type = float_power_type(base.is_complex() || exponent.isComplex());
-  const Scalar e = type == kComplexDouble ? Scalar(exponent.toComplexDouble()) : Scalar(exponent.toDouble());
+  const Scalar e =
+      type == kComplexDouble ? Scalar(exponent.toComplexDouble()) : Scalar(exponent.toDouble());
   return at::pow(base.to(type), e);
 }
 Tensor float_power_scalar(const Scalar& base, const Tensor& exponent) {
   const ScalarType type = float_power_type(base.isComplex() || exponent.is_complex());
-  const Scalar b = type == kComplexDouble ? Scalar(base.toComplexDouble()) : Scalar(base.toDouble());
+  const Scalar b =
+      type == kComplexDouble ? Scalar(base.toComplexDouble()) : Scalar(base.toDouble());
   return at::pow(b, exponent.to(type));
 }
 namespace {
 Tensor& store_float_power(Tensor& self, const Tensor& result) {
-  TORCH_CHECK(self.scalar_type() == result.scalar_type(), "the base given to float_power_ has dtype ",
-              self.scalar_type(), " but the operation's result requires dtype ", result.scalar_type());
+  TORCH_CHECK(self.scalar_type() == result.scalar_type(),
+              "the base given to float_power_ has dtype ", self.scalar_type(),
+              " but the operation's result requires dtype ", result.scalar_type());
   return self.copy_(result);
 }
-}  // namespace
+} // namespace
 Tensor& float_power_tensor_(Tensor& self, const Tensor& exponent) {
   return store_float_power(self, float_power_tensor(self, exponent));
 }
@@ -63,17 +68,21 @@ Tensor& float_power_scalar_(Tensor& self, const Scalar& exponent) {
 }
 
 Tensor isreal(const Tensor& self) {
-  if (!self.is_complex()) return at::ones_like(self, kBool, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Preserve);
+  if (!self.is_complex())
+    return at::ones_like(self, kBool, std::nullopt, std::nullopt, std::nullopt,
+                         MemoryFormat::Preserve);
   return at::eq(at::imag(self), Scalar(0));
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  TORCH_CHECK(self.scalar_type() == other.scalar_type(), self.scalar_type(), " did not match ", other.scalar_type());
+  TORCH_CHECK(self.scalar_type() == other.scalar_type(), self.scalar_type(), " did not match ",
+              other.scalar_type());
   TORCH_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   TORCH_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   Tensor close = at::eq(self, other);
   const bool floating = self.is_floating_point() || self.is_complex();
-  if (equal_nan && floating) close = at::bitwise_or(close, at::bitwise_and(at::isnan(self), at::isnan(other)));
+  if (equal_nan && floating)
+    close = at::bitwise_or(close, at::bitwise_and(at::isnan(self), at::isnan(other)));
   if (rtol == 0 && atol == 0) return close;
   // Integers are compared as numbers, so that their differences cannot wrap.
   const Tensor a = floating ? self : self.to(c10::get_default_dtype());
@@ -85,16 +94,17 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
 
 // ---- complex and polar ------------------------------------------------------------------------
 namespace {
-template <class F>
-Tensor join(const Tensor& a, const Tensor& b, const char* name, const F& make) {
-  TORCH_CHECK(c10::isFloatingType(a.scalar_type()) && a.scalar_type() != kBFloat16 && c10::isFloatingType(b.scalar_type()) &&
-                  b.scalar_type() != kBFloat16,
-              "Expected both inputs to be Half, Float or Double tensors but got ", a.scalar_type(), " and ", b.scalar_type());
-  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "Expected object of scalar type ", a.scalar_type(), " but got scalar type ",
-              b.scalar_type(), " for second argument");
+template <class F> Tensor join(const Tensor& a, const Tensor& b, const char* name, const F& make) {
+  TORCH_CHECK(c10::isFloatingType(a.scalar_type()) && a.scalar_type() != kBFloat16 &&
+                  c10::isFloatingType(b.scalar_type()) && b.scalar_type() != kBFloat16,
+              "Expected both inputs to be Half, Float or Double tensors but got ", a.scalar_type(),
+              " and ", b.scalar_type());
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "Expected object of scalar type ",
+              a.scalar_type(), " but got scalar type ", b.scalar_type(), " for second argument");
   const DimVector shape = broadcast_shapes(a.sizes(), b.sizes());
   const Tensor* operands[2] = {&a, &b};
-  Tensor out = detail::empty_strided(shape, pointwise_output_strides(shape, operands), c10::toComplexType(a.scalar_type()), a.device());
+  Tensor out = detail::empty_strided(shape, pointwise_output_strides(shape, operands),
+                                     c10::toComplexType(a.scalar_type()), a.device());
   if (out.is_meta()) return out;
   TensorIterator iter(shape);
   iter.add_output(out);
@@ -113,18 +123,20 @@ Tensor join(const Tensor& a, const Tensor& b, const char* name, const F& make) {
   });
   return out;
 }
-}  // namespace
+} // namespace
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  return join(real, imag, "complex_cpu", [](auto x, auto y) { return c10::complex<decltype(x)>(x, y); });
+  return join(real, imag, "complex_cpu",
+              [](auto x, auto y) { return c10::complex<decltype(x)>(x, y); });
 }
 Tensor polar(const Tensor& abs, const Tensor& angle) {
   return join(abs, angle, "polar_cpu", [](auto r, auto angle) {
     using T = decltype(r);
     using M = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const M size = static_cast<M>(r), turn = static_cast<M>(angle);
-    return c10::complex<T>(static_cast<T>(size * std::cos(turn)), static_cast<T>(size * std::sin(turn)));
+    return c10::complex<T>(static_cast<T>(size * std::cos(turn)),
+                           static_cast<T>(size * std::sin(turn)));
   });
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -23,30 +23,40 @@ using iter::PointwiseSpec;
 using iter::Promote;
 
 #ifdef CRESSET_HAVE_X86_ISA
-#define CRESSET_MODAL_TABLE(Name) \
-  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &avx2::modal_##Name, &avx512::modal_##Name};
+#define CRESSET_MODAL_TABLE(Name)                                                                  \
+  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &avx2::modal_##Name,         \
+                                                 &avx512::modal_##Name};
 #else
-#define CRESSET_MODAL_TABLE(Name) \
-  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &base::modal_##Name, &base::modal_##Name};
+#define CRESSET_MODAL_TABLE(Name)                                                                  \
+  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &base::modal_##Name,         \
+                                                 &base::modal_##Name};
 #endif
 CRESSET_FORALL_MODAL_TABLES(CRESSET_MODAL_TABLE)
 #undef CRESSET_MODAL_TABLE
 
-constexpr PointwiseSpec kDivTrunc{"div_trunc", tables_DivTrunc, 2, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kDivFloor{"div_floor", tables_DivFloor, 2, 0, OutKind::Same, Promote::Default};
+constexpr PointwiseSpec kDivTrunc{"div_trunc", tables_DivTrunc, 2,
+                                  0,           OutKind::Same,   Promote::Default};
+constexpr PointwiseSpec kDivFloor{"div_floor", tables_DivFloor, 2,
+                                  0,           OutKind::Same,   Promote::Default};
 constexpr PointwiseSpec kClamp{"clamp", tables_Clamp, 3, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kClampMin{"clamp_min", tables_ClampMin, 2, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kClampMax{"clamp_max", tables_ClampMax, 2, 0, OutKind::Same, Promote::Default};
+constexpr PointwiseSpec kClampMin{"clamp_min", tables_ClampMin, 2,
+                                  0,           OutKind::Same,   Promote::Default};
+constexpr PointwiseSpec kClampMax{"clamp_max", tables_ClampMax, 2,
+                                  0,           OutKind::Same,   Promote::Default};
 constexpr PointwiseSpec kPow{"pow", tables_Pow, 2, 0, OutKind::Same, Promote::Default};
 constexpr PointwiseSpec kSquare{"pow", tables_Square, 1, 0, OutKind::Same, Promote::Default};
 constexpr PointwiseSpec kCube{"pow", tables_Cube, 1, 0, OutKind::Same, Promote::Default};
 constexpr PointwiseSpec kSqrt{"pow", tables_Sqrt, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kReciprocal{"pow", tables_Reciprocal, 1, 0, OutKind::Same, Promote::Default};
+constexpr PointwiseSpec kReciprocal{"pow", tables_Reciprocal, 1,
+                                    0,     OutKind::Same,     Promote::Default};
 constexpr PointwiseSpec kRound{"round_vml", tables_Round, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kRoundUp{"round_vml", tables_RoundUp, 1, 1, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kRoundDown{"round_vml", tables_RoundDown, 1, 1, OutKind::Same, Promote::Default};
+constexpr PointwiseSpec kRoundUp{"round_vml", tables_RoundUp, 1,
+                                 1,           OutKind::Same,  Promote::Default};
+constexpr PointwiseSpec kRoundDown{"round_vml", tables_RoundDown, 1,
+                                   1,           OutKind::Same,    Promote::Default};
 constexpr PointwiseSpec kLogit{"logit", tables_Logit, 1, 1, OutKind::Same, Promote::Float};
-constexpr PointwiseSpec kNanToNum{"nan_to_num", tables_NanToNum, 1, 3, OutKind::Same, Promote::Default};
+constexpr PointwiseSpec kNanToNum{"nan_to_num",  tables_NanToNum, 1, 3,
+                                  OutKind::Same, Promote::Default};
 
 // Where a result goes: a new tensor, `inplace`, or `out`.
 struct Target {
@@ -62,12 +72,14 @@ Target in(Tensor& self) { return {&self, nullptr}; }
 Target into(Tensor& out) { return {nullptr, &out}; }
 
 // ---- div with a rounding mode -----------------------------------------------------------------
-template <class Other>
-Tensor divide(const Target& to, const Tensor& self, const Other& other, std::optional<std::string_view> mode) {
+template <class Other> Tensor divide(const Target& to, const Tensor& self, const Other& other,
+                                     std::optional<std::string_view> mode) {
   if (!mode) {
     if (to.inplace) {
-      if constexpr (std::is_same_v<Other, Tensor>) return at::_ops::div__Tensor::call(*to.inplace, other);
-      else return at::_ops::div__Scalar::call(*to.inplace, other);
+      if constexpr (std::is_same_v<Other, Tensor>)
+        return at::_ops::div__Tensor::call(*to.inplace, other);
+      else
+        return at::_ops::div__Scalar::call(*to.inplace, other);
     }
     const Tensor result = at::div(self, other);
     if (to.out) {
@@ -77,14 +89,16 @@ Tensor divide(const Target& to, const Tensor& self, const Other& other, std::opt
     return result;
   }
   if (*mode == "trunc") return to.run(kDivTrunc, {self, other});
-  TORCH_CHECK(*mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  TORCH_CHECK(*mode == "floor",
+              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+              *mode, "'");
   return to.run(kDivFloor, {self, other});
 }
 
 // ---- clamp ------------------------------------------------------------------------------------
-template <class Bound>
-Tensor clamp_between(const Target& to, const Tensor& self, const std::optional<Bound>& low,
-                     const std::optional<Bound>& high) {
+template <class Bound> Tensor clamp_between(const Target& to, const Tensor& self,
+                                            const std::optional<Bound>& low,
+                                            const std::optional<Bound>& high) {
   TORCH_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
   TORCH_CHECK(!self.is_complex(), "clamp is not supported for complex types");
   if (low && high) return to.run(kClamp, {self, *low, *high});
@@ -94,8 +108,9 @@ Tensor clamp_between(const Target& to, const Tensor& self, const std::optional<B
 // ---- pow --------------------------------------------------------------------------------------
 Tensor power(const Target& to, const Tensor& base, const Scalar& exponent) {
   const ScalarType type = result_type_of(base, exponent);
-  TORCH_CHECK(!(c10::isIntegralType(type, true) && exponent.isIntegral(true) && exponent.toLong() < 0),
-              "Integers to negative integer powers are not allowed.");
+  TORCH_CHECK(
+      !(c10::isIntegralType(type, true) && exponent.isIntegral(true) && exponent.toLong() < 0),
+      "Integers to negative integer powers are not allowed.");
   // Logic has no power of its own: counted in bytes and read as bool again.
   if (type == kBool && !to.inplace && !to.out)
     return to.run(kPow, {base.to(kByte), Scalar(int64_t(exponent.toBool()))}).to(kBool);
@@ -125,8 +140,8 @@ Tensor logit_of(const Target& to, const Tensor& self, std::optional<double> eps)
 }
 
 // ---- nan_to_num -------------------------------------------------------------------------------
-Tensor replace_nan(const Target& to, const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
-                   std::optional<double> neginf) {
+Tensor replace_nan(const Target& to, const Tensor& self, std::optional<double> nan,
+                   std::optional<double> posinf, std::optional<double> neginf) {
   double largest = std::numeric_limits<float>::max();
   const ScalarType real = c10::toRealValueType(self.scalar_type());
   if (real == kDouble) largest = std::numeric_limits<double>::max();
@@ -137,10 +152,11 @@ Tensor replace_nan(const Target& to, const Tensor& self, std::optional<double> n
     if (!floating) return Scalar(int64_t(0));
     return Scalar(v > largest && std::isfinite(v) ? std::numeric_limits<double>::infinity() : v);
   };
-  const Scalar a = bounded(nan.value_or(0.0)), b = bounded(posinf.value_or(largest)), c = bounded(neginf.value_or(-largest));
+  const Scalar a = bounded(nan.value_or(0.0)), b = bounded(posinf.value_or(largest)),
+               c = bounded(neginf.value_or(-largest));
   return to.run(kNanToNum, {self}, {&a, &b, &c});
 }
-}  // namespace
+} // namespace
 
 // Each operator in its three variants.
 Tensor div_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> mode) {
@@ -150,11 +166,13 @@ Tensor& div_mode_(Tensor& self, const Tensor& other, std::optional<std::string_v
   divide(in(self), self, other, mode);
   return self;
 }
-Tensor& div_mode_out(const Tensor& self, const Tensor& other, std::optional<std::string_view> mode, Tensor& out) {
+Tensor& div_mode_out(const Tensor& self, const Tensor& other, std::optional<std::string_view> mode,
+                     Tensor& out) {
   divide(into(out), self, other, mode);
   return out;
 }
-Tensor div_scalar_mode(const Tensor& self, const Scalar& other, std::optional<std::string_view> mode) {
+Tensor div_scalar_mode(const Tensor& self, const Scalar& other,
+                       std::optional<std::string_view> mode) {
   return divide({}, self, other, mode);
 }
 Tensor& div_scalar_mode_(Tensor& self, const Scalar& other, std::optional<std::string_view> mode) {
@@ -162,31 +180,37 @@ Tensor& div_scalar_mode_(Tensor& self, const Scalar& other, std::optional<std::s
   return self;
 }
 
-Tensor clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp(const Tensor& self, const std::optional<Scalar>& min,
+             const std::optional<Scalar>& max) {
   return clamp_between({}, self, min, max);
 }
 Tensor& clamp_(Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   clamp_between(in(self), self, min, max);
   return self;
 }
-Tensor& clamp_out(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max, Tensor& out) {
+Tensor& clamp_out(const Tensor& self, const std::optional<Scalar>& min,
+                  const std::optional<Scalar>& max, Tensor& out) {
   clamp_between(into(out), self, min, max);
   return out;
 }
-Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max) {
+Tensor clamp_tensor(const Tensor& self, const std::optional<Tensor>& min,
+                    const std::optional<Tensor>& max) {
   return clamp_between({}, self, min, max);
 }
-Tensor& clamp_tensor_(Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max) {
+Tensor& clamp_tensor_(Tensor& self, const std::optional<Tensor>& min,
+                      const std::optional<Tensor>& max) {
   clamp_between(in(self), self, min, max);
   return self;
 }
-Tensor& clamp_tensor_out(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max,
-                         Tensor& out) {
+Tensor& clamp_tensor_out(const Tensor& self, const std::optional<Tensor>& min,
+                         const std::optional<Tensor>& max, Tensor& out) {
   clamp_between(into(out), self, min, max);
   return out;
 }
 
-Tensor pow_tensor(const Tensor& self, const Tensor& exponent) { return Target().run(kPow, {self, exponent}); }
+Tensor pow_tensor(const Tensor& self, const Tensor& exponent) {
+  return Target().run(kPow, {self, exponent});
+}
 Tensor& pow_tensor_(Tensor& self, const Tensor& exponent) {
   in(self).run(kPow, {self, exponent});
   return self;
@@ -204,7 +228,9 @@ Tensor& pow_scalar_out(const Tensor& self, const Scalar& exponent, Tensor& out) 
   power(into(out), self, exponent);
   return out;
 }
-Tensor pow_of_scalar(const Scalar& self, const Tensor& exponent) { return Target().run(kPow, {self, exponent}); }
+Tensor pow_of_scalar(const Scalar& self, const Tensor& exponent) {
+  return Target().run(kPow, {self, exponent});
+}
 Tensor& pow_of_scalar_out(const Scalar& self, const Tensor& exponent, Tensor& out) {
   into(out).run(kPow, {self, exponent});
   return out;
@@ -239,10 +265,12 @@ Tensor& logit_out(const Tensor& self, std::optional<double> eps, Tensor& out) {
   return out;
 }
 
-Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
   return replace_nan({}, self, nan, posinf, neginf);
 }
-Tensor& nan_to_num_(Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+Tensor& nan_to_num_(Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                    std::optional<double> neginf) {
   replace_nan(in(self), self, nan, posinf, neginf);
   return self;
 }
@@ -258,8 +286,10 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   Tensor mantissa = at::empty_like(self);
   Tensor exponent = at::empty_like(self, kInt);
   if (self.is_meta()) return {mantissa, exponent};
-  const Loop1d loop = tables_Frexp[static_cast<int>(cpu_isa())]->loop[static_cast<int>(self.scalar_type())];
-  TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"frexp_cpu\" not implemented for '", self.scalar_type(), "'");
+  const Loop1d loop =
+      tables_Frexp[static_cast<int>(cpu_isa())]->loop[static_cast<int>(self.scalar_type())];
+  TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"frexp_cpu\" not implemented for '",
+                              self.scalar_type(), "'");
   TensorIterator it(self.sizes());
   it.add_output(mantissa);
   it.add_output(exponent);
@@ -269,4 +299,4 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   return {mantissa, exponent};
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -8,20 +8,27 @@
 #include <ATen/native/pointwise/Unary.h>
 
 namespace at::native::CRESSET_ISA {
-const LoopTable modal_DivTrunc = make_loop_table<fn::DivTrunc, 2, 0, OutKind::Same>(types::real_nobool{});
-const LoopTable modal_DivFloor = make_loop_table<fn::DivFloor, 2, 0, OutKind::Same>(types::real_nobool{});
+const LoopTable modal_DivTrunc =
+    make_loop_table<fn::DivTrunc, 2, 0, OutKind::Same>(types::real_nobool{});
+const LoopTable modal_DivFloor =
+    make_loop_table<fn::DivFloor, 2, 0, OutKind::Same>(types::real_nobool{});
 const LoopTable modal_Clamp = make_loop_table<fn::Clamp, 3, 0, OutKind::Same>(types::real{});
 const LoopTable modal_ClampMin = make_loop_table<fn::ClampMin, 2, 0, OutKind::Same>(types::real{});
 const LoopTable modal_ClampMax = make_loop_table<fn::ClampMax, 2, 0, OutKind::Same>(types::real{});
 const LoopTable modal_Pow = make_loop_table<fn::Pow, 2, 0, OutKind::Same>(types::pow{});
-const LoopTable modal_Square = make_loop_table<fn::Square, 1, 0, OutKind::Same>(types::all_nobool{});
+const LoopTable modal_Square =
+    make_loop_table<fn::Square, 1, 0, OutKind::Same>(types::all_nobool{});
 const LoopTable modal_Cube = make_loop_table<fn::Cube, 1, 0, OutKind::Same>(types::all_nobool{});
-const LoopTable modal_Sqrt = make_loop_table<fn::Sqrt, 1, 0, OutKind::Same>(types::floating_complex{});
-const LoopTable modal_Reciprocal = make_loop_table<fn::Reciprocal, 1, 0, OutKind::Same>(types::floating_complex{});
+const LoopTable modal_Sqrt =
+    make_loop_table<fn::Sqrt, 1, 0, OutKind::Same>(types::floating_complex{});
+const LoopTable modal_Reciprocal =
+    make_loop_table<fn::Reciprocal, 1, 0, OutKind::Same>(types::floating_complex{});
 const LoopTable modal_Round = make_loop_table<fn::Round, 1, 0, OutKind::Same>(types::real_nobool{});
-const LoopTable modal_RoundUp = make_loop_table<fn::RoundDecimalsUp, 1, 1, OutKind::Same>(types::floating{});
-const LoopTable modal_RoundDown = make_loop_table<fn::RoundDecimalsDown, 1, 1, OutKind::Same>(types::floating{});
+const LoopTable modal_RoundUp =
+    make_loop_table<fn::RoundDecimalsUp, 1, 1, OutKind::Same>(types::floating{});
+const LoopTable modal_RoundDown =
+    make_loop_table<fn::RoundDecimalsDown, 1, 1, OutKind::Same>(types::floating{});
 const LoopTable modal_Logit = make_loop_table<fn::Logit, 1, 1, OutKind::Same>(types::floating{});
 const LoopTable modal_NanToNum = make_loop_table<fn::NanToNum, 1, 3, OutKind::Same>(types::all{});
 const LoopTable modal_Frexp = make_frexp_table(types::floating{});
-}  // namespace at::native::CRESSET_ISA
+} // namespace at::native::CRESSET_ISA

@@ -2,9 +2,11 @@
 #pragma once
 #include <ATen/iter/LoopTable.h>
 
-#define CRESSET_FORALL_MODAL_TABLES(X)                                                            \
-  X(DivTrunc) X(DivFloor) X(Clamp) X(ClampMin) X(ClampMax) X(Pow) X(Square) X(Cube) X(Sqrt)         \
+// clang-format off
+#define CRESSET_FORALL_MODAL_TABLES(X)                                                             \
+  X(DivTrunc) X(DivFloor) X(Clamp) X(ClampMin) X(ClampMax) X(Pow) X(Square) X(Cube) X(Sqrt)        \
   X(Reciprocal) X(Round) X(RoundUp) X(RoundDown) X(Logit) X(NanToNum) X(Frexp)
+// clang-format on
 
 #define CRESSET_DECLARE_MODAL(Name) extern const LoopTable modal_##Name;
 namespace at::native::base {

@@ -1,4 +1,5 @@
-// Maximum and mean over windows, with their gradients. Planes are independent, hence the unit of work.
+// Maximum and mean over windows, with their gradients. Planes are independent, hence the unit of
+// work.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -15,20 +16,17 @@ namespace at::native {
 namespace {
 
 using AvgTypes = Concat<FloatingTypes, Types<int64_t>>::type;
-template <class T>
-using acc_t = gemm::acc_t<T>;
+template <class T> using acc_t = gemm::acc_t<T>;
 
 // f(first plane, last plane) over fixed groups of planes.
-template <class F>
-void for_planes(const PoolWindows& w, const F& f) {
+template <class F> void for_planes(const PoolWindows& w, const F& f) {
   const BlockingRegion unlocked;
   const int64_t plane = std::max<int64_t>({w.in_plane(), w.out_plane(), 1});
   parallel_for(0, w.planes, std::max<int64_t>(1, 16384 / plane), f);
 }
 
 // f(position in the output plane, od, oh, ow)
-template <class F>
-void for_outputs(const PoolWindows& w, const F& f) {
+template <class F> void for_outputs(const PoolWindows& w, const F& f) {
   int64_t p = 0;
   for (int64_t d = 0; d < w.out[0]; ++d)
     for (int64_t h = 0; h < w.out[1]; ++h)
@@ -45,8 +43,7 @@ void for_window(const PoolWindows& w, int64_t od, int64_t oh, int64_t ow, const 
     }
 }
 
-template <class T>
-T lowest() {
+template <class T> T lowest() {
   if constexpr (std::is_integral_v<T>) {
     return std::numeric_limits<T>::lowest();
   } else {
@@ -55,8 +52,7 @@ T lowest() {
 }
 
 // NaN is larger than everything, and the last one counts.
-template <class T>
-void max_plane(const PoolWindows& w, const T* in, T* out, int64_t* indices) {
+template <class T> void max_plane(const PoolWindows& w, const T* in, T* out, int64_t* indices) {
   for_outputs(w, [&](int64_t p, int64_t od, int64_t oh, int64_t ow) {
     T best = lowest<T>();
     int64_t where = (w.lo[0][od] * w.in[1] + w.lo[1][oh]) * w.in[2] + w.lo[2][ow];
@@ -72,7 +68,8 @@ void max_plane(const PoolWindows& w, const T* in, T* out, int64_t* indices) {
 // The tensor a contiguous kernel writes, copied into `out` when that one lies otherwise.
 struct Target {
   explicit Target(const Tensor& out)
-      : out_(out), tensor(out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type())) {}
+      : out_(out),
+        tensor(out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type())) {}
   void store() const {
     if (!tensor.is_same(out_)) out_.copy_(tensor);
   }
@@ -84,8 +81,8 @@ struct Target {
   Tensor tensor;
 };
 
-template <class Kinds>
-void max_windows(const PoolWindows& w, const Tensor& self, const Tensor& out, const Tensor& indices, const char* name) {
+template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self, const Tensor& out,
+                                        const Tensor& indices, const char* name) {
   dtype_switch<Kinds>(self.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (out.numel() == 0) return;
@@ -104,7 +101,8 @@ void max_windows(const PoolWindows& w, const Tensor& self, const Tensor& out, co
 }
 
 // Each gradient goes to the place its maximum came from.
-void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor& indices, const Tensor& grad_input, const char* name) {
+void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor& indices,
+                  const Tensor& grad_input, const char* name) {
   dtype_switch<RealTypes>(grad_output.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = acc_t<T>;
@@ -120,7 +118,8 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
       for (int64_t i = begin; i < end; ++i) {
         std::fill(sum.begin(), sum.end(), A(0));
         for (int64_t p = i * out; p < (i + 1) * out; ++p) {
-          TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p], " (input planes have ", in, " elements)");
+          TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p],
+                      " (input planes have ", in, " elements)");
           sum[at[p]] = static_cast<A>(sum[at[p]] + static_cast<A>(from[p]));
         }
         std::transform(sum.begin(), sum.end(), to + i * in, [](A v) { return static_cast<T>(v); });
@@ -141,7 +140,8 @@ struct Divisor {
   }
 };
 
-void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& self, const Tensor& out, const char* name) {
+void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& self,
+                  const Tensor& out, const char* name) {
   dtype_switch<AvgTypes>(self.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = acc_t<T>;
@@ -157,7 +157,8 @@ void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& se
           A sum = A(0);
           int64_t count = 0;
           for_window(w, od, oh, ow, [&](int64_t e) { sum += static_cast<A>(plane[e]), ++count; });
-          to[i * w.out_plane() + p] = count ? static_cast<T>(sum / static_cast<A>(divisor.of(w, od, oh, ow))) : T(0);
+          to[i * w.out_plane() + p] =
+              count ? static_cast<T>(sum / static_cast<A>(divisor.of(w, od, oh, ow))) : T(0);
         });
       }
     });
@@ -165,8 +166,8 @@ void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& se
   });
 }
 
-void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& grad_output, const Tensor& grad_input,
-                   const char* name) {
+void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& grad_output,
+                   const Tensor& grad_input, const char* name) {
   dtype_switch<AvgTypes>(grad_output.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = acc_t<T>;
@@ -185,7 +186,8 @@ void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& g
           const A share = static_cast<A>(from[i * w.out_plane() + p]) / static_cast<A>(count);
           for_window(w, od, oh, ow, [&](int64_t e) { sum[e] += share; });
         });
-        std::transform(sum.begin(), sum.end(), to + i * w.in_plane(), [](A v) { return static_cast<T>(v); });
+        std::transform(sum.begin(), sum.end(), to + i * w.in_plane(),
+                       [](A v) { return static_cast<T>(v); });
       }
     });
     target.store();
@@ -193,88 +195,119 @@ void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& g
 }
 
 // `max_pool{2,3}d_with_indices` by the number of dimensions.
-void max_pool(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
-              const Tensor& out, const Tensor& indices, size_t dims, const char* name) {
+void max_pool(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+              IntArrayRef dilation, bool ceil_mode, const Tensor& out, const Tensor& indices,
+              size_t dims, const char* name) {
   const PoolParams p = pool_params(kernel, stride, padding, dilation, ceil_mode, dims, name);
   max_windows<RealTypes>(fixed_windows(self.sizes(), out.sizes(), p), self, out, indices, name);
 }
-void max_pool_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                       IntArrayRef dilation, bool ceil_mode, const Tensor& indices, const Tensor& out, size_t dims, const char* name) {
+void max_pool_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
+                       IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                       bool ceil_mode, const Tensor& indices, const Tensor& out, size_t dims,
+                       const char* name) {
   const PoolParams p = pool_params(kernel, stride, padding, dilation, ceil_mode, dims, name);
   max_gradient(fixed_windows(self.sizes(), grad.sizes(), p), grad, indices, out, name);
 }
-void avg_pool(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include_pad,
-              std::optional<int64_t> divisor, const Tensor& out, size_t dims, const char* name) {
+void avg_pool(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+              bool ceil_mode, bool include_pad, std::optional<int64_t> divisor, const Tensor& out,
+              size_t dims, const char* name) {
   const PoolParams p = pool_params(kernel, stride, padding, {1}, ceil_mode, dims, name);
-  mean_windows(fixed_windows(self.sizes(), out.sizes(), p), {include_pad, divisor}, self, out, name);
+  mean_windows(fixed_windows(self.sizes(), out.sizes(), p), {include_pad, divisor}, self, out,
+               name);
 }
-void avg_pool_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                       bool ceil_mode, bool include_pad, std::optional<int64_t> divisor, const Tensor& out, size_t dims,
+void avg_pool_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
+                       IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include_pad,
+                       std::optional<int64_t> divisor, const Tensor& out, size_t dims,
                        const char* name) {
   const PoolParams p = pool_params(kernel, stride, padding, {1}, ceil_mode, dims, name);
-  mean_gradient(fixed_windows(self.sizes(), grad.sizes(), p), {include_pad, divisor}, grad, out, name);
+  mean_gradient(fixed_windows(self.sizes(), grad.sizes(), p), {include_pad, divisor}, grad, out,
+                name);
 }
 
-}  // namespace
+} // namespace
 
-void max_pool2d_with_indices_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                 bool ceil_mode, const Tensor& out, const Tensor& indices) {
+void max_pool2d_with_indices_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                                 IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                 const Tensor& out, const Tensor& indices) {
   max_pool(self, kernel, stride, padding, dilation, ceil_mode, out, indices, 2, "max_pool2d");
 }
-void max_pool3d_with_indices_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                 bool ceil_mode, const Tensor& out, const Tensor& indices) {
+void max_pool3d_with_indices_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                                 IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                 const Tensor& out, const Tensor& indices) {
   max_pool(self, kernel, stride, padding, dilation, ceil_mode, out, indices, 3, "max_pool3d");
 }
-void max_pool2d_with_indices_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
-                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& indices,
-                                          const Tensor& out) {
-  max_pool_backward(grad, self, kernel, stride, padding, dilation, ceil_mode, indices, out, 2, "max_pool2d");
+void max_pool2d_with_indices_backward_cpu(const Tensor& grad, const Tensor& self,
+                                          IntArrayRef kernel, IntArrayRef stride,
+                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                          const Tensor& indices, const Tensor& out) {
+  max_pool_backward(grad, self, kernel, stride, padding, dilation, ceil_mode, indices, out, 2,
+                    "max_pool2d");
 }
-void max_pool3d_with_indices_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
-                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, const Tensor& indices,
-                                          const Tensor& out) {
-  max_pool_backward(grad, self, kernel, stride, padding, dilation, ceil_mode, indices, out, 3, "max_pool3d");
+void max_pool3d_with_indices_backward_cpu(const Tensor& grad, const Tensor& self,
+                                          IntArrayRef kernel, IntArrayRef stride,
+                                          IntArrayRef padding, IntArrayRef dilation, bool ceil_mode,
+                                          const Tensor& indices, const Tensor& out) {
+  max_pool_backward(grad, self, kernel, stride, padding, dilation, ceil_mode, indices, out, 3,
+                    "max_pool3d");
 }
-void avg_pool2d_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include_pad,
-                    std::optional<int64_t> divisor, const Tensor& out) {
+void avg_pool2d_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                    bool ceil_mode, bool include_pad, std::optional<int64_t> divisor,
+                    const Tensor& out) {
   avg_pool(self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 2, "avg_pool2d");
 }
-void avg_pool3d_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool include_pad,
-                    std::optional<int64_t> divisor, const Tensor& out) {
+void avg_pool3d_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                    bool ceil_mode, bool include_pad, std::optional<int64_t> divisor,
+                    const Tensor& out) {
   avg_pool(self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 3, "avg_pool3d");
 }
-void avg_pool2d_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                             bool ceil_mode, bool include_pad, std::optional<int64_t> divisor, const Tensor& out) {
-  avg_pool_backward(grad, self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 2, "avg_pool2d");
+void avg_pool2d_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
+                             IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                             bool include_pad, std::optional<int64_t> divisor, const Tensor& out) {
+  avg_pool_backward(grad, self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 2,
+                    "avg_pool2d");
 }
-void avg_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                             bool ceil_mode, bool include_pad, std::optional<int64_t> divisor, const Tensor& out) {
-  avg_pool_backward(grad, self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 3, "avg_pool3d");
+void avg_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, IntArrayRef kernel,
+                             IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
+                             bool include_pad, std::optional<int64_t> divisor, const Tensor& out) {
+  avg_pool_backward(grad, self, kernel, stride, padding, ceil_mode, include_pad, divisor, out, 3,
+                    "avg_pool3d");
 }
 
-void adaptive_max_pool2d_cpu(const Tensor& self, IntArrayRef, const Tensor& out, const Tensor& indices) {
-  max_windows<FloatingTypes>(adaptive_windows(self.sizes(), out.sizes(), 2), self, out, indices, "adaptive_max_pool2d");
+void adaptive_max_pool2d_cpu(const Tensor& self, IntArrayRef, const Tensor& out,
+                             const Tensor& indices) {
+  max_windows<FloatingTypes>(adaptive_windows(self.sizes(), out.sizes(), 2), self, out, indices,
+                             "adaptive_max_pool2d");
 }
-void adaptive_max_pool3d_cpu(const Tensor& self, IntArrayRef, const Tensor& out, const Tensor& indices) {
-  max_windows<FloatingTypes>(adaptive_windows(self.sizes(), out.sizes(), 3), self, out, indices, "adaptive_max_pool3d");
+void adaptive_max_pool3d_cpu(const Tensor& self, IntArrayRef, const Tensor& out,
+                             const Tensor& indices) {
+  max_windows<FloatingTypes>(adaptive_windows(self.sizes(), out.sizes(), 3), self, out, indices,
+                             "adaptive_max_pool3d");
 }
-void adaptive_max_pool2d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& indices, const Tensor& out) {
-  max_gradient(adaptive_windows(self.sizes(), grad.sizes(), 2), grad, indices, out, "adaptive_max_pool2d_backward");
+void adaptive_max_pool2d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& indices,
+                                      const Tensor& out) {
+  max_gradient(adaptive_windows(self.sizes(), grad.sizes(), 2), grad, indices, out,
+               "adaptive_max_pool2d_backward");
 }
-void adaptive_max_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& indices, const Tensor& out) {
-  max_gradient(adaptive_windows(self.sizes(), grad.sizes(), 3), grad, indices, out, "adaptive_max_pool3d_backward");
+void adaptive_max_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& indices,
+                                      const Tensor& out) {
+  max_gradient(adaptive_windows(self.sizes(), grad.sizes(), 3), grad, indices, out,
+               "adaptive_max_pool3d_backward");
 }
 void adaptive_avg_pool2d_cpu(const Tensor& self, IntArrayRef, const Tensor& out) {
-  mean_windows(adaptive_windows(self.sizes(), out.sizes(), 2), {true, std::nullopt}, self, out, "adaptive_avg_pool2d");
+  mean_windows(adaptive_windows(self.sizes(), out.sizes(), 2), {true, std::nullopt}, self, out,
+               "adaptive_avg_pool2d");
 }
 void adaptive_avg_pool3d_cpu(const Tensor& self, IntArrayRef, const Tensor& out) {
-  mean_windows(adaptive_windows(self.sizes(), out.sizes(), 3), {true, std::nullopt}, self, out, "adaptive_avg_pool3d");
+  mean_windows(adaptive_windows(self.sizes(), out.sizes(), 3), {true, std::nullopt}, self, out,
+               "adaptive_avg_pool3d");
 }
 void adaptive_avg_pool2d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& out) {
-  mean_gradient(adaptive_windows(self.sizes(), grad.sizes(), 2), {true, std::nullopt}, grad, out, "adaptive_avg_pool2d_backward");
+  mean_gradient(adaptive_windows(self.sizes(), grad.sizes(), 2), {true, std::nullopt}, grad, out,
+                "adaptive_avg_pool2d_backward");
 }
 void adaptive_avg_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, const Tensor& out) {
-  mean_gradient(adaptive_windows(self.sizes(), grad.sizes(), 3), {true, std::nullopt}, grad, out, "adaptive_avg_pool3d_backward");
+  mean_gradient(adaptive_windows(self.sizes(), grad.sizes(), 3), {true, std::nullopt}, grad, out,
+                "adaptive_avg_pool3d_backward");
 }
 
-}  // namespace at::native
+} // namespace at::native

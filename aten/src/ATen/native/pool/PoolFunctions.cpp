@@ -1,4 +1,5 @@
-// Poolings made of others: over one dimension as over two with a height of one, and those without indices.
+// Poolings made of others: over one dimension as over two with a height of one, and those without
+// indices.
 #define CRESSET_KERNEL_TU
 #include <ATen/native/pool/Native.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
@@ -14,67 +15,83 @@ namespace at::native {
 namespace {
 
 void check_one_d(const Tensor& self, const char* op) {
-  TORCH_CHECK(self.dim() == 2 || self.dim() == 3, "Expected 2 to 3 dimensions, but got ", self.dim(),
+  TORCH_CHECK(self.dim() == 2 || self.dim() == 3, "Expected 2 to 3 dimensions, but got ",
+              self.dim(),
               "-dimensional tensor for argument #1 'self' (while checking arguments for ", op, ")");
 }
 int64_t single(IntArrayRef v, const char* op, const char* name) {
-  TORCH_CHECK(v.size() == 1, op, "() argument '", name, "' should contain one int (got ", v.size(), ")");
+  TORCH_CHECK(v.size() == 1, op, "() argument '", name, "' should contain one int (got ", v.size(),
+              ")");
   return v[0];
 }
 int64_t only(IntArrayRef v, const char* name, const char* kinds) {
-  TORCH_CHECK(v.size() == 1, "max_pool1d() ", name, " must be ", kinds, " of size 1 but got size ", v.size());
+  TORCH_CHECK(v.size() == 1, "max_pool1d() ", name, " must be ", kinds, " of size 1 but got size ",
+              v.size());
   return v[0];
 }
 
-void check_max1d(const Tensor& self, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+void check_max1d(const Tensor& self, int64_t kernel, int64_t stride, int64_t padding,
+                 int64_t dilation, bool ceil_mode) {
   bool valid = self.dim() == 2 || self.dim() == 3;
   for (int64_t d = self.dim() == 3 ? 1 : 0; valid && d < self.dim(); ++d) valid = self.size(d) > 0;
-  TORCH_CHECK(valid, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:",
+  TORCH_CHECK(valid,
+              "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size "
+              "for input, but got:",
               self.sizes());
   TORCH_CHECK(kernel > 0, "max_pool1d() kernel_size must be greater than zero, but got ", kernel);
   TORCH_CHECK(stride > 0, "max_pool1d() stride must be greater than zero, but got ", stride);
   TORCH_CHECK(padding >= 0, "pad must be non-negative, but got pad: ", padding);
   TORCH_CHECK(dilation > 0, "max_pool1d() dilation must be greater than zero, but got ", dilation);
   const __int128 extent = __int128(kernel - 1) * dilation + 1;
-  TORCH_CHECK(padding <= extent / 2, "pad should be at most half of effective kernel size, but got pad=", padding,
+  TORCH_CHECK(padding <= extent / 2,
+              "pad should be at most half of effective kernel size, but got pad=", padding,
               ", kernel_size=", kernel, " and dilation=", dilation);
-  const __int128 room = __int128(self.size(-1)) + 2 * __int128(padding) - extent + (ceil_mode ? stride - 1 : 0);
+  const __int128 room =
+      __int128(self.size(-1)) + 2 * __int128(padding) - extent + (ceil_mode ? stride - 1 : 0);
   const __int128 out = (room >= 0 ? room / stride : -((-room + stride - 1) / stride)) + 1;
   TORCH_CHECK(out > 0, "max_pool1d() Invalid computed output size: ", static_cast<int64_t>(out));
 }
 
-}  // namespace
+} // namespace
 
-std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding,
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size,
+                                                   IntArrayRef stride, IntArrayRef padding,
                                                    IntArrayRef dilation, bool ceil_mode) {
   const char* ints = "an int, list of ints or tuple of ints";
   const int64_t k = only(kernel_size, "kernel_size", ints);
-  const int64_t s = stride.empty() ? k : only(stride, "stride", "None, an int, list of ints, or tuple of ints");
+  const int64_t s =
+      stride.empty() ? k : only(stride, "stride", "None, an int, list of ints, or tuple of ints");
   const int64_t p = only(padding, "padding", ints), d = only(dilation, "dilation", ints);
   check_max1d(self, k, s, p, d, ceil_mode);
-  const auto [values, indices] = at::max_pool2d_with_indices(self.unsqueeze(-2), {1, k}, {1, s}, {0, p}, {1, d}, ceil_mode);
+  const auto [values, indices] =
+      at::max_pool2d_with_indices(self.unsqueeze(-2), {1, k}, {1, s}, {0, p}, {1, d}, ceil_mode);
   return {values.squeeze(-2), indices.squeeze(-2)};
 }
 
-Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                  bool ceil_mode) {
-  return std::get<0>(at::max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  return std::get<0>(
+      at::max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
-Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                  bool ceil_mode) {
-  return std::get<0>(at::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  return std::get<0>(
+      at::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
-Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                  bool ceil_mode) {
-  return std::get<0>(at::max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+Tensor max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                  IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
+  return std::get<0>(
+      at::max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
 }
 
-Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride, IntArrayRef padding, bool ceil_mode,
-                  bool count_include_pad) {
+Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride,
+                  IntArrayRef padding, bool ceil_mode, bool count_include_pad) {
   check_one_d(self, "avg_pool1d");
   const int64_t k = single(kernel_size, "avg_pool1d", "kernel_size");
-  const int64_t s = stride.empty() ? k : single(stride, "avg_pool1d", "stride"), p = single(padding, "avg_pool1d", "padding");
-  return at::avg_pool2d(self.unsqueeze(-2), {1, k}, {1, s}, {0, p}, ceil_mode, count_include_pad).squeeze(-2);
+  const int64_t s = stride.empty() ? k : single(stride, "avg_pool1d", "stride"),
+                p = single(padding, "avg_pool1d", "padding");
+  return at::avg_pool2d(self.unsqueeze(-2), {1, k}, {1, s}, {0, p}, ceil_mode, count_include_pad)
+      .squeeze(-2);
 }
 
 Tensor adaptive_avg_pool1d(const Tensor& self, IntArrayRef output_size) {
@@ -92,16 +109,18 @@ std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& self, IntArrayRef o
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
   TORCH_CHECK(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
   TORCH_CHECK(output_size[0] >= 0 && output_size[1] >= 0,
-              "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received {", output_size[0], ", ",
-              output_size[1], "}");
+              "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but "
+              "received {",
+              output_size[0], ", ", output_size[1], "}");
   return at::_adaptive_avg_pool2d(self, output_size);
 }
 Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {
   TORCH_CHECK(output_size.size() == 3, "adaptive_avg_pool3d: output_size must be 3");
   TORCH_CHECK(output_size[0] >= 0 && output_size[1] >= 0 && output_size[2] >= 0,
-              "adaptive_avg_pool3d: elements of output_size must be greater than or equal to 0 but received {", output_size[0], ", ",
-              output_size[1], ",", output_size[2], "}");
+              "adaptive_avg_pool3d: elements of output_size must be greater than or equal to 0 but "
+              "received {",
+              output_size[0], ", ", output_size[1], ",", output_size[2], "}");
   return at::_adaptive_avg_pool3d(self, output_size);
 }
 
-}  // namespace at::native
+} // namespace at::native

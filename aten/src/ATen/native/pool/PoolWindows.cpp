@@ -10,7 +10,9 @@ namespace {
 
 const char* number_word(size_t dims) { return dims == 2 ? "two" : "three"; }
 
-DimVector expand(IntArrayRef v, size_t dims) { return v.size() == 1 ? DimVector(dims, v[0]) : DimVector(v); }
+DimVector expand(IntArrayRef v, size_t dims) {
+  return v.size() == 1 ? DimVector(dims, v[0]) : DimVector(v);
+}
 bool one_or(IntArrayRef v, size_t dims) { return v.size() == 1 || v.size() == dims; }
 
 // "3x4x4": channels and spatial sizes.
@@ -26,14 +28,18 @@ void check_input(IntArrayRef input, size_t dims, const char* op, bool is_max) {
   if (dims == 2) {
     TORCH_CHECK(ranked, "non-empty 3D or 4D (batch mode) tensor expected for input");
     for (size_t d = rank == dims + 2 ? 1 : 0; d < rank; ++d)
-      TORCH_CHECK(input[d] > 0, "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:", input);
+      TORCH_CHECK(input[d] > 0,
+                  "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
+                  "but got:",
+                  input);
     return;
   }
   TORCH_CHECK(ranked, "non-empty 4D or 5D (batch mode) tensor expected for input");
   for (size_t d = rank == dims + 2 ? 1 : 0; d < rank; ++d)
     TORCH_CHECK(input[d] > 0, is_max ? "max_pool3d_with_indices_out_cpu_template()" : op,
-                ": Expected input's non-batch dimensions to have positive length, but input has a shape of ", input,
-                " and non-batch dimension ", input[d], " has length zero!");
+                ": Expected input's non-batch dimensions to have positive length, but input has a "
+                "shape of ",
+                input, " and non-batch dimension ", input[d], " has length zero!");
 }
 
 void check_values(const PoolParams& p) {
@@ -43,19 +49,22 @@ void check_values(const PoolParams& p) {
     positive &= p.kernel[i] > 0 && p.stride[i] > 0;
     spread &= p.dilation[i] > 0;
   }
-  TORCH_CHECK(positive, "kernel size and stride should be greater than zero, but got kernel_size: ", IntArrayRef(p.kernel),
-              " stride: ", IntArrayRef(p.stride));
-  TORCH_CHECK(spread, "dilation should be greater than zero, but got dilation: ", IntArrayRef(p.dilation));
+  TORCH_CHECK(positive, "kernel size and stride should be greater than zero, but got kernel_size: ",
+              IntArrayRef(p.kernel), " stride: ", IntArrayRef(p.stride));
+  TORCH_CHECK(spread,
+              "dilation should be greater than zero, but got dilation: ", IntArrayRef(p.dilation));
   for (size_t i = 0; i < p.kernel.size(); ++i) {
     const __int128 extent = __int128(p.kernel[i] - 1) * p.dilation[i] + 1;
     TORCH_CHECK(p.padding[i] >= 0, "pad must be non-negative, but got pad: ", p.padding[i]);
-    TORCH_CHECK(p.padding[i] <= extent / 2, "pad should be at most half of effective kernel size, but got pad=", p.padding[i],
+    TORCH_CHECK(p.padding[i] <= extent / 2,
+                "pad should be at most half of effective kernel size, but got pad=", p.padding[i],
                 ", kernel_size=", p.kernel[i], " and dilation=", p.dilation[i]);
   }
 }
 
 int64_t output_length(int64_t in, const PoolParams& p, size_t i) {
-  const __int128 room = __int128(in) + 2 * __int128(p.padding[i]) - __int128(p.dilation[i]) * (p.kernel[i] - 1) - 1 +
+  const __int128 room = __int128(in) + 2 * __int128(p.padding[i]) -
+                        __int128(p.dilation[i]) * (p.kernel[i] - 1) - 1 +
                         (p.ceil_mode ? p.stride[i] - 1 : 0);
   __int128 out = (room >= 0 ? room / p.stride[i] : -((-room + p.stride[i] - 1) / p.stride[i])) + 1;
   // The last window must begin inside the input or the padding before it.
@@ -64,19 +73,25 @@ int64_t output_length(int64_t in, const PoolParams& p, size_t i) {
   return static_cast<int64_t>(out);
 }
 
-int64_t plane_count(IntArrayRef sizes, size_t dims) { return c10::checked_numel(sizes.slice(0, sizes.size() - dims)); }
+int64_t plane_count(IntArrayRef sizes, size_t dims) {
+  return c10::checked_numel(sizes.slice(0, sizes.size() - dims));
+}
 
-}  // namespace
+} // namespace
 
-PoolParams pool_params(IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, size_t dims,
-                       const char* op) {
-  TORCH_CHECK(one_or(kernel, dims), op, ": kernel_size must either be a single int, or a tuple of ", number_word(dims), " ints");
-  TORCH_CHECK(stride.empty() || one_or(stride, dims), op, ": stride must either be omitted, a single int, or a tuple of ",
+PoolParams pool_params(IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                       IntArrayRef dilation, bool ceil_mode, size_t dims, const char* op) {
+  TORCH_CHECK(one_or(kernel, dims), op, ": kernel_size must either be a single int, or a tuple of ",
               number_word(dims), " ints");
-  TORCH_CHECK(one_or(padding, dims), op, ": padding must either be a single int, or a tuple of ", number_word(dims), " ints");
-  TORCH_CHECK(one_or(dilation, dims), op, ": dilation must be either a single int, or a tuple of ", number_word(dims), " ints");
-  PoolParams p{expand(kernel, dims), stride.empty() ? expand(kernel, dims) : expand(stride, dims), expand(padding, dims),
-               expand(dilation, dims), ceil_mode};
+  TORCH_CHECK(stride.empty() || one_or(stride, dims), op,
+              ": stride must either be omitted, a single int, or a tuple of ", number_word(dims),
+              " ints");
+  TORCH_CHECK(one_or(padding, dims), op, ": padding must either be a single int, or a tuple of ",
+              number_word(dims), " ints");
+  TORCH_CHECK(one_or(dilation, dims), op, ": dilation must be either a single int, or a tuple of ",
+              number_word(dims), " ints");
+  PoolParams p{expand(kernel, dims), stride.empty() ? expand(kernel, dims) : expand(stride, dims),
+               expand(padding, dims), expand(dilation, dims), ceil_mode};
   check_values(p);
   return p;
 }
@@ -93,19 +108,24 @@ DimVector pool_output_size(IntArrayRef input, const PoolParams& p, const char* o
     fits &= spatial[i] > 0;
   }
   const int64_t channels = input[input.size() - dims - 1];
-  TORCH_CHECK(fits, "Given input size: (", crossed(channels, input.slice(input.size() - dims, dims)), "). Calculated output size: (",
-              crossed(channels, spatial), "). Output size is too small");
+  TORCH_CHECK(
+      fits, "Given input size: (", crossed(channels, input.slice(input.size() - dims, dims)),
+      "). Calculated output size: (", crossed(channels, spatial), "). Output size is too small");
   return out;
 }
 
 DimVector adaptive_output_size(IntArrayRef input, IntArrayRef output_size, const char* op) {
   const size_t dims = output_size.size();
   for (size_t d = input.size() - dims; d < input.size(); ++d)
-    TORCH_CHECK(input[d] > 0, op, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", input,
-                " with dimension ", d, " being empty");
+    TORCH_CHECK(
+        input[d] > 0, op,
+        "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+        input, " with dimension ", d, " being empty");
   DimVector out(input);
   for (size_t i = 0; i < dims; ++i) out[input.size() - dims + i] = output_size[i];
-  for (int64_t s : output_size) TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", IntArrayRef(out));
+  for (int64_t s : output_size)
+    TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ",
+                IntArrayRef(out));
   return out;
 }
 
@@ -148,4 +168,4 @@ PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims)
   return w;
 }
 
-}  // namespace at::native
+} // namespace at::native

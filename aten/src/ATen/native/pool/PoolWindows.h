@@ -1,5 +1,5 @@
-// The windows of a pooling, per dimension. Fixed and adaptive pooling differ only in where windows begin
-// and end, so that once these are listed one loop computes every maximum and one every mean.
+// The windows of a pooling, per dimension. Fixed and adaptive pooling differ only in where windows
+// begin and end, so that once these are listed one loop computes every maximum and one every mean.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -8,8 +8,9 @@
 namespace at::native {
 
 struct PoolWindows {
-  // Window o of dimension d takes elements lo[d][o], lo + step[d], ... below hi[d][o]; `full` counts the
-  // elements with the padding. Two-dimensional pooling has one window of one element in dimension 0.
+  // Window o of dimension d takes elements lo[d][o], lo + step[d], ... below hi[d][o]; `full`
+  // counts the elements with the padding. Two-dimensional pooling has one window of one element in
+  // dimension 0.
   std::vector<int64_t> lo[3], hi[3], full[3];
   int64_t step[3] = {1, 1, 1};
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -25,13 +26,14 @@ struct PoolParams {
   bool ceil_mode = false;
 };
 // Expands and checks; the messages name `op`.
-PoolParams pool_params(IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool ceil_mode, size_t dims,
-                       const char* op);
+PoolParams pool_params(IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                       IntArrayRef dilation, bool ceil_mode, size_t dims, const char* op);
 // The output's sizes; checks the input's.
-DimVector pool_output_size(IntArrayRef input, const PoolParams& params, const char* op, bool is_max);
+DimVector pool_output_size(IntArrayRef input, const PoolParams& params, const char* op,
+                           bool is_max);
 DimVector adaptive_output_size(IntArrayRef input, IntArrayRef output_size, const char* op);
 // `input` and `output` as the two above accept and answer them.
 PoolWindows fixed_windows(IntArrayRef input, IntArrayRef output, const PoolParams& params);
 PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims);
 
-}  // namespace at::native
+} // namespace at::native

@@ -23,13 +23,15 @@ std::string crossed(IntArrayRef sizes) {
   return out;
 }
 
-// Indices may repeat (overlapping windows): the last one in a plane stays, so planes are the unit of work.
+// Indices may repeat (overlapping windows): the last one in a plane stays, so planes are the unit
+// of work.
 void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, const Tensor& out) {
   if (out.numel() == 0 && self.numel() == 0) return;
   const Tensor x = self.contiguous(), places = indices.contiguous();
   const Tensor target = out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
   const int64_t large = c10::checked_numel(output_size);
-  const int64_t small = c10::checked_numel(self.sizes().slice(self.dim() - output_size.size(), output_size.size()));
+  const int64_t small =
+      c10::checked_numel(self.sizes().slice(self.dim() - output_size.size(), output_size.size()));
   const int64_t planes = small == 0 ? 0 : self.numel() / small;
   const int64_t* at = places.data_ptr<int64_t>();
   itemsize_switch(self.itemsize(), [&](auto tag) {
@@ -37,44 +39,51 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(target.data_ptr());
     const BlockingRegion unlocked;
-    parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(large, 1)), [&](int64_t begin, int64_t end) {
-      std::fill(to + begin * large, to + end * large, T{});
-      for (int64_t i = begin * small; i < end * small; ++i) {
-        TORCH_CHECK(at[i] >= 0 && at[i] < large, "Found an invalid max index: ", at[i], " (output volumes are of size ",
-                    crossed(output_size), ")");
-        to[i / small * large + at[i]] = from[i];
-      }
-    });
+    parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(large, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::fill(to + begin * large, to + end * large, T{});
+                   for (int64_t i = begin * small; i < end * small; ++i) {
+                     TORCH_CHECK(at[i] >= 0 && at[i] < large, "Found an invalid max index: ", at[i],
+                                 " (output volumes are of size ", crossed(output_size), ")");
+                     to[i / small * large + at[i]] = from[i];
+                   }
+                 });
   });
   if (!target.is_same(out)) out.copy_(target);
 }
 
-}  // namespace
+} // namespace
 
-void max_unpool2d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size, const Tensor& out) {
-  unpool(self, indices, output_size, out);
-}
-void max_unpool3d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size, IntArrayRef, IntArrayRef,
+void max_unpool2d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size,
                       const Tensor& out) {
   unpool(self, indices, output_size, out);
 }
+void max_unpool3d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size,
+                      IntArrayRef, IntArrayRef, const Tensor& out) {
+  unpool(self, indices, output_size, out);
+}
 
-}  // namespace at::native
+} // namespace at::native
 
 namespace at::meta {
 namespace {
 
-void unpool_shape(OutputBuilder& out, const Tensor& self, const Tensor& indices, IntArrayRef output_size, const char* name) {
-  TORCH_CHECK(indices.scalar_type() == kLong, "elements in indices should be type int64 but got: ", indices.scalar_type());
-  TORCH_CHECK(self.sizes().equals(indices.sizes()), "Expected shape of indices to be same as that of the input tensor (", self.sizes(),
+void unpool_shape(OutputBuilder& out, const Tensor& self, const Tensor& indices,
+                  IntArrayRef output_size, const char* name) {
+  TORCH_CHECK(indices.scalar_type() == kLong,
+              "elements in indices should be type int64 but got: ", indices.scalar_type());
+  TORCH_CHECK(self.sizes().equals(indices.sizes()),
+              "Expected shape of indices to be same as that of the input tensor (", self.sizes(),
               ") but got indices tensor with shape: ", indices.sizes());
   const int64_t dims = static_cast<int64_t>(output_size.size());
   for (int64_t d = self.dim() == dims + 2 ? 1 : 0; d < self.dim(); ++d)
-    TORCH_CHECK(self.size(d) > 0, name, "(): Expected input to have non-zero size for non-batch dimensions, but got ", self.sizes(),
-                " with dimension ", d, " being empty.");
+    TORCH_CHECK(self.size(d) > 0, name,
+                "(): Expected input to have non-zero size for non-batch dimensions, but got ",
+                self.sizes(), " with dimension ", d, " being empty.");
   DimVector sizes(self.sizes());
   for (int64_t i = 0; i < dims; ++i) {
-    TORCH_CHECK(output_size[i] >= 0, "Trying to create tensor with negative dimension ", output_size[i], ": ", output_size);
+    TORCH_CHECK(output_size[i] >= 0, "Trying to create tensor with negative dimension ",
+                output_size[i], ": ", output_size);
     sizes[self.dim() - dims + i] = output_size[i];
   }
   if (self.dim() == 4 && dims == 2 && self.suggest_memory_format() == MemoryFormat::ChannelsLast) {
@@ -84,29 +93,37 @@ void unpool_shape(OutputBuilder& out, const Tensor& self, const Tensor& indices,
   }
 }
 
-}  // namespace
+} // namespace
 
-void meta_max_unpool2d(OutputBuilder& out, const Tensor& self, const Tensor& indices, IntArrayRef output_size) {
-  TORCH_CHECK(output_size.size() == 2, "There should be exactly two elements (height, width) in output_size, but got ",
+void meta_max_unpool2d(OutputBuilder& out, const Tensor& self, const Tensor& indices,
+                       IntArrayRef output_size) {
+  TORCH_CHECK(output_size.size() == 2,
+              "There should be exactly two elements (height, width) in output_size, but got ",
               output_size.size(), " elements.");
-  TORCH_CHECK(self.dim() == 3 || self.dim() == 4, "Input to max_unpooling2d should be a 3d or 4d Tensor, but got a tensor with ",
+  TORCH_CHECK(self.dim() == 3 || self.dim() == 4,
+              "Input to max_unpooling2d should be a 3d or 4d Tensor, but got a tensor with ",
               self.dim(), " dimensions.");
   unpool_shape(out, self, indices, output_size, "max_unpooling2d_forward_out_cpu");
 }
 
-void meta_max_unpool3d(OutputBuilder& out, const Tensor& self, const Tensor& indices, IntArrayRef output_size, IntArrayRef stride,
-                       IntArrayRef padding) {
-  TORCH_CHECK(output_size.size() == 3,
-              "There should be exactly three elements (depth, height, width) in output_size, but got ", output_size.size(),
-              " elements.");
-  TORCH_CHECK(self.dim() == 4 || self.dim() == 5, "Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with ",
+void meta_max_unpool3d(OutputBuilder& out, const Tensor& self, const Tensor& indices,
+                       IntArrayRef output_size, IntArrayRef stride, IntArrayRef padding) {
+  TORCH_CHECK(
+      output_size.size() == 3,
+      "There should be exactly three elements (depth, height, width) in output_size, but got ",
+      output_size.size(), " elements.");
+  TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
+              "Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with ",
               self.dim(), " dimensions.");
-  TORCH_CHECK(stride.size() == 3, "There should be exactly three elements (depth, height, width) in stride, but got: ", stride.size(),
-              " elements.");
-  TORCH_CHECK(padding.size() == 3, "There should be exactly three elements (depth, height, width) in padding, but got: ",
+  TORCH_CHECK(stride.size() == 3,
+              "There should be exactly three elements (depth, height, width) in stride, but got: ",
+              stride.size(), " elements.");
+  TORCH_CHECK(padding.size() == 3,
+              "There should be exactly three elements (depth, height, width) in padding, but got: ",
               padding.size(), " elements.");
-  TORCH_CHECK(stride[0] > 0 && stride[1] > 0 && stride[2] > 0, "strides should be greater than zero, but got stride: ", stride);
+  TORCH_CHECK(stride[0] > 0 && stride[1] > 0 && stride[2] > 0,
+              "strides should be greater than zero, but got stride: ", stride);
   unpool_shape(out, self, indices, output_size, "max_unpooling3d_forward_out_cpu");
 }
 
-}  // namespace at::meta
+} // namespace at::meta

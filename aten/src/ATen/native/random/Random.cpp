@@ -29,10 +29,9 @@ Tensor in_memory_order(const Tensor& self) {
   return self.permute(order);
 }
 
-// Calls fill(engine, data) for the whole tensor as one block; tensors with gaps are filled through a
-// block of their own.
-template <class F>
-Tensor& fill_with(Tensor& self, const Gen& generator, const F& fill) {
+// Calls fill(engine, data) for the whole tensor as one block; tensors with gaps are filled through
+// a block of their own.
+template <class F> Tensor& fill_with(Tensor& self, const Gen& generator, const F& fill) {
   assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
@@ -54,8 +53,8 @@ Tensor& fill_with(Tensor& self, const Gen& generator, const F& fill) {
 }
 
 void check_floating(const Tensor& self, const char* name) {
-  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(), "\"", name, "\" not implemented for '",
-                              self.scalar_type(), "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point() || self.is_complex(), "\"", name,
+                              "\" not implemented for '", self.scalar_type(), "'");
 }
 
 Tensor fresh(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -65,7 +64,7 @@ Tensor fresh(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<La
 Tensor fresh_like(const Tensor& self) {
   return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
-}  // namespace
+} // namespace
 
 // ---- in place ---------------------------------------------------------------------------------
 Tensor& uniform_(Tensor& self, double from, double to, Gen generator) {
@@ -75,10 +74,12 @@ Tensor& uniform_(Tensor& self, double from, double to, Gen generator) {
     return self;
   }
   check_floating(self, "check_uniform_bounds");
-  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
+              " > to=", to);
   TORCH_CHECK(to - from <= 3.4028234663852886e38 || self.scalar_type() == kDouble,
-              "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(), ">::max(), but found to=", to,
-              " and from=", from, " which result in to-from to exceed the limit");
+              "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(),
+              ">::max(), but found to=", to, " and from=", from,
+              " which result in to-from to exceed the limit");
   return fill_with(self, generator, [&](Mt19937& engine, void* data) {
     random::fill_uniform(engine, self.scalar_type(), data, self.numel(), from, to);
   });
@@ -101,8 +102,10 @@ Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
   // From 16 elements on contiguous memory is filled in blocks; anything else element by element.
   const bool blocks = self.is_contiguous();
   return fill_with(self, generator, [&](Mt19937& engine, void* data) {
-    if (blocks) random::fill_normal(engine, self.scalar_type(), data, self.numel(), mean, std);
-    else random::fill_normal_one_by_one(engine, self.scalar_type(), data, self.numel(), mean, std);
+    if (blocks)
+      random::fill_normal(engine, self.scalar_type(), data, self.numel(), mean, std);
+    else
+      random::fill_normal_one_by_one(engine, self.scalar_type(), data, self.numel(), mean, std);
   });
 }
 
@@ -115,7 +118,9 @@ Tensor& log_normal_(Tensor& self, double mean, double std, Gen generator) {
 }
 Tensor& exponential_(Tensor& self, double lambd, Gen generator) {
   TORCH_CHECK(lambd > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
-  TORCH_CHECK(!c10::isIntegralType(self.scalar_type(), true), "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+  TORCH_CHECK(!c10::isIntegralType(self.scalar_type(), true),
+              "Exponential distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
               self.scalar_type());
   return fill_with(self, generator, [&](Mt19937& engine, void* data) {
     random::fill_exponential(engine, self.scalar_type(), data, self.numel(), lambd);
@@ -123,7 +128,9 @@ Tensor& exponential_(Tensor& self, double lambd, Gen generator) {
 }
 Tensor& cauchy_(Tensor& self, double median, double sigma, Gen generator) {
   TORCH_CHECK(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  TORCH_CHECK(self.is_floating_point(), "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+  TORCH_CHECK(self.is_floating_point(),
+              "Cauchy distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
               self.scalar_type());
   return fill_with(self, generator, [&](Mt19937& engine, void* data) {
     random::fill_cauchy(engine, self.scalar_type(), data, self.numel(), median, sigma);
@@ -144,7 +151,8 @@ Tensor& bernoulli_float_(Tensor& self, double p, Gen generator) {
   });
 }
 Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
-  TORCH_CHECK(c10::isFloatingType(p.scalar_type()), "expected probabilities tensor to have floating type, got ", p.scalar_type());
+  TORCH_CHECK(c10::isFloatingType(p.scalar_type()),
+              "expected probabilities tensor to have floating type, got ", p.scalar_type());
   const Tensor spread = p.expand(self.sizes()).contiguous();
   assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
@@ -153,8 +161,8 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
   Tensor block = self.is_contiguous() ? self : detail::empty(self.sizes(), self.scalar_type());
   {
     std::lock_guard<std::mutex> lock(gen.mutex);
-    random::fill_bernoulli_tensor(gen.engine, self.scalar_type(), block.data_ptr(), self.numel(), p.scalar_type(),
-                                  spread.data_ptr());
+    random::fill_bernoulli_tensor(gen.engine, self.scalar_type(), block.data_ptr(), self.numel(),
+                                  p.scalar_type(), spread.data_ptr());
   }
   if (!block.is_same(self)) self.copy_(block);
   return self;
@@ -164,7 +172,8 @@ Tensor bernoulli(const Tensor& self, Gen generator) {
   return bernoulli_tensor_(out, self, generator);
 }
 Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
-  Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Contiguous);
+  Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                              MemoryFormat::Contiguous);
   return bernoulli_float_(out, p, generator);
 }
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Gen generator) {
@@ -185,24 +194,29 @@ Tensor& random_from_(Tensor& self, int64_t from, std::optional<int64_t> to, Gen 
     random::fill_int_range(engine, self.scalar_type(), data, self.numel(), range);
   });
 }
-Tensor& random_to_(Tensor& self, int64_t to, Gen generator) { return random_from_(self, 0, to, generator); }
+Tensor& random_to_(Tensor& self, int64_t to, Gen generator) {
+  return random_from_(self, 0, to, generator);
+}
 
-Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
-                             std::optional<Layout> layout, std::optional<Device> device,
-                             std::optional<bool> pin_memory) {
+Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen generator,
+                             std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                             std::optional<Device> device, std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype ? *dtype : kLong, layout, device, pin_memory);
   return random_from_(out, low, high, generator);
 }
 Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
-                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+                   std::optional<Layout> layout, std::optional<Device> device,
+                   std::optional<bool> pin_memory) {
   return randint_low_generator(low, high, size, std::nullopt, dtype, layout, device, pin_memory);
 }
-Tensor randint(int64_t high, IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-               std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor randint(int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
+               std::optional<Layout> layout, std::optional<Device> device,
+               std::optional<bool> pin_memory) {
   return randint_low_generator(0, high, size, std::nullopt, dtype, layout, device, pin_memory);
 }
-Tensor randint_generator(int64_t high, IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
-                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor randint_generator(int64_t high, IntArrayRef size, Gen generator,
+                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, std::optional<bool> pin_memory) {
   return randint_low_generator(0, high, size, generator, dtype, layout, device, pin_memory);
 }
 Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high, Gen generator,
@@ -212,56 +226,68 @@ Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high,
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
   return random_from_(out, low, high, generator);
 }
-Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, std::optional<ScalarType> dtype,
-                        std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high,
+                        std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                        std::optional<Device> device, std::optional<bool> pin_memory,
                         std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator(self, low, high, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+  return randint_like_low_generator(self, low, high, std::nullopt, dtype, layout, device,
+                                    pin_memory, memory_format);
 }
-Tensor randint_like(const Tensor& self, int64_t high, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                    std::optional<Device> device, std::optional<bool> pin_memory,
-                    std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator(self, 0, high, std::nullopt, dtype, layout, device, pin_memory, memory_format);
+Tensor randint_like(const Tensor& self, int64_t high, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device,
+                    std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator(self, 0, high, std::nullopt, dtype, layout, device, pin_memory,
+                                    memory_format);
 }
-Tensor randint_like_generator(const Tensor& self, int64_t high, Gen generator, std::optional<ScalarType> dtype,
-                              std::optional<Layout> layout, std::optional<Device> device,
-                              std::optional<bool> pin_memory, std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
+Tensor randint_like_generator(const Tensor& self, int64_t high, Gen generator,
+                              std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                              std::optional<Device> device, std::optional<bool> pin_memory,
+                              std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator(self, 0, high, generator, dtype, layout, device, pin_memory,
+                                    memory_format);
 }
 Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional<ScalarType> dtype,
-                           std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                           std::optional<Layout> layout, std::optional<Device> device,
+                           std::optional<bool> pin_memory,
                            std::optional<MemoryFormat> memory_format) {
   TORCH_CHECK(high.numel() == 1 && high.dim() == 0 && high.is_cpu(),
               "high must be a scalar tensor and on CPU");
   return randint_like(self, high.item<int64_t>(), dtype, layout, device, pin_memory, memory_format);
 }
 
-Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                          std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dtype,
+                          std::optional<Layout> layout, std::optional<Device> device,
+                          std::optional<bool> pin_memory) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   const ScalarType type = dtype ? *dtype : kLong;
-  TORCH_CHECK_NOT_IMPLEMENTED(type != kBool && !c10::isComplexType(type), "\"randperm\" not implemented for '", type, "'");
+  TORCH_CHECK_NOT_IMPLEMENTED(type != kBool && !c10::isComplexType(type),
+                              "\"randperm\" not implemented for '", type, "'");
   Tensor out = fresh({n}, type, layout, device, pin_memory);
   if (out.is_meta() || n == 0) return out;
   dtype_switch<RealTypes>(type, "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     double largest = 0;
-    if constexpr (std::is_integral_v<T>) largest = static_cast<double>(std::numeric_limits<T>::max());
-    else largest = std::ldexp(1.0, sizeof(T) == 8 ? 53 : sizeof(T) == 4 ? 24 : type == kHalf ? 11 : 8);
-    TORCH_CHECK(static_cast<double>(n - 1) <= largest, "n is too large for result tensor type: '", type, "'");
+    if constexpr (std::is_integral_v<T>)
+      largest = static_cast<double>(std::numeric_limits<T>::max());
+    else
+      largest = std::ldexp(1.0, sizeof(T) == 8 ? 53 : sizeof(T) == 4 ? 24 : type == kHalf ? 11 : 8);
+    TORCH_CHECK(static_cast<double>(n - 1) <= largest, "n is too large for result tensor type: '",
+                type, "'");
   });
   CPUGeneratorImpl& gen = cpu_generator(generator);
   std::lock_guard<std::mutex> lock(gen.mutex);
   random::fill_randperm(gen.engine, type, out.data_ptr(), n);
   return out;
 }
-Tensor randperm(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                std::optional<bool> pin_memory) {
+Tensor randperm(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory) {
   return randperm_generator(n, std::nullopt, dtype, layout, device, pin_memory);
 }
 
 // ---- rand and randn ---------------------------------------------------------------------------
-Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                      std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+                      std::optional<Layout> layout, std::optional<Device> device,
+                      std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
   return uniform_(out, 0, 1, generator);
 }
@@ -269,8 +295,9 @@ Tensor rand(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Lay
             std::optional<Device> device, std::optional<bool> pin_memory) {
   return rand_generator(size, std::nullopt, dtype, layout, device, pin_memory);
 }
-Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                       std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
+                       std::optional<Layout> layout, std::optional<Device> device,
+                       std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
   return normal_(out, 0, 1, generator);
 }
@@ -279,7 +306,8 @@ Tensor randn(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<La
   return randn_generator(size, std::nullopt, dtype, layout, device, pin_memory);
 }
 Tensor rand_like_generator(const Tensor& self, Gen generator, std::optional<ScalarType> dtype,
-                           std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                           std::optional<Layout> layout, std::optional<Device> device,
+                           std::optional<bool> pin_memory,
                            std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
   return uniform_(out, 0, 1, generator);
@@ -290,7 +318,8 @@ Tensor rand_like(const Tensor& self, std::optional<ScalarType> dtype, std::optio
   return rand_like_generator(self, std::nullopt, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor randn_like_generator(const Tensor& self, Gen generator, std::optional<ScalarType> dtype,
-                            std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory,
+                            std::optional<Layout> layout, std::optional<Device> device,
+                            std::optional<bool> pin_memory,
                             std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
   return normal_(out, 0, 1, generator);
@@ -327,4 +356,4 @@ Tensor geometric(const Tensor& self, double p, Gen generator) {
   return geometric_(out, p, generator);
 }
 
-}  // namespace at::native
+} // namespace at::native

@@ -1,4 +1,5 @@
-// Sampling made of the fills: normal with tensor parameters, multinomial, dropout and its relatives.
+// Sampling made of the fills: normal with tensor parameters, multinomial, dropout and its
+// relatives.
 #include <cmath>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -27,22 +28,25 @@ void check_std(const Tensor& std) {
 
 // mean + std * standard normal, in the dtype of the tensor parameters.
 Tensor shifted_normal(const Tensor& mean, const Tensor& std, IntArrayRef size, Gen generator) {
-  Tensor out = at::empty(size, mean.scalar_type(), kStrided, mean.device(), std::nullopt, std::nullopt);
+  Tensor out =
+      at::empty(size, mean.scalar_type(), kStrided, mean.device(), std::nullopt, std::nullopt);
   normal_(out, 0, 1, generator);
   return at::add(at::mul(out, std), mean);
 }
-}  // namespace
+} // namespace
 
 // ---- normal -----------------------------------------------------------------------------------
 Tensor normal_tensor_float(const Tensor& mean, double std, Gen generator) {
   TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
-  Tensor out = at::empty_like(mean, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Contiguous);
+  Tensor out = at::empty_like(mean, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                              MemoryFormat::Contiguous);
   normal_(out, 0, std, generator);
   return at::add(out, mean);
 }
 Tensor normal_float_tensor(double mean, const Tensor& std, Gen generator) {
   check_std(std);
-  Tensor out = at::empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Contiguous);
+  Tensor out = at::empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                              MemoryFormat::Contiguous);
   normal_(out, 0, 1, generator);
   return at::add(at::mul(out, std), Scalar(mean));
 }
@@ -50,8 +54,9 @@ Tensor normal_tensor_tensor(const Tensor& mean, const Tensor& std, Gen generator
   check_std(std);
   return shifted_normal(mean, std, broadcast_shapes(mean.sizes(), std.sizes()), generator);
 }
-Tensor normal_float_float(double mean, double std, IntArrayRef size, Gen generator, std::optional<ScalarType> dtype,
-                          std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor normal_float_float(double mean, double std, IntArrayRef size, Gen generator,
+                          std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                          std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   Tensor out = at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
   return normal_(out, mean, std, generator);
@@ -60,22 +65,24 @@ Tensor normal_float_float(double mean, double std, IntArrayRef size, Gen generat
 // ---- multinomial ------------------------------------------------------------------------------
 Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Gen generator) {
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
-  TORCH_CHECK(c10::isFloatingType(self.scalar_type()),
-              "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
+  TORCH_CHECK(
+      c10::isFloatingType(self.scalar_type()),
+      "multinomial only supports floating-point dtypes for input, got: ", self.scalar_type());
   TORCH_CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples");
   const int64_t categories = self.size(-1);
   TORCH_CHECK(replacement || num_samples <= categories,
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   TORCH_CHECK(categories <= (int64_t(1) << 24), "number of categories cannot exceed 2^24");
   const int64_t rows = self.dim() == 1 ? 1 : self.size(0);
-  Tensor out = at::empty(self.dim() == 1 ? IntArrayRef({num_samples}) : IntArrayRef({rows, num_samples}), kLong,
-                         kStrided, self.device(), std::nullopt, std::nullopt);
+  Tensor out =
+      at::empty(self.dim() == 1 ? IntArrayRef({num_samples}) : IntArrayRef({rows, num_samples}),
+                kLong, kStrided, self.device(), std::nullopt, std::nullopt);
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor weights = self.contiguous();
   CPUGeneratorImpl& gen = cpu_generator(generator);
   std::lock_guard<std::mutex> lock(gen.mutex);
-  random::fill_multinomial(gen.engine, self.scalar_type(), weights.data_ptr(), rows, categories, num_samples,
-                           replacement, out.data_ptr<int64_t>());
+  random::fill_multinomial(gen.engine, self.scalar_type(), weights.data_ptr(), rows, categories,
+                           num_samples, replacement, out.data_ptr<int64_t>());
   return out;
 }
 
@@ -89,7 +96,8 @@ Tensor feature_noise(const Tensor& input) {
   TORCH_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
   DimVector sizes{input.size(0), input.size(1)};
   for (int64_t i = 2; i < input.dim(); ++i) sizes.push_back(1);
-  return at::empty(sizes, input.scalar_type(), kStrided, input.device(), std::nullopt, std::nullopt);
+  return at::empty(sizes, input.scalar_type(), kStrided, input.device(), std::nullopt,
+                   std::nullopt);
 }
 Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
@@ -108,21 +116,37 @@ Tensor alpha_drop(const Tensor& input, double p, bool train, bool features) {
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   bernoulli_float_(noise, 1 - p, std::nullopt);
-  const Tensor shift = at::add(at::mul(at::add(noise, Scalar(-1.0)), Scalar(alpha * a)), Scalar(alpha * a * p));
+  const Tensor shift =
+      at::add(at::mul(at::add(noise, Scalar(-1.0)), Scalar(alpha * a)), Scalar(alpha * a * p));
   return at::add(at::mul(input, at::mul(noise, Scalar(a))), shift);
 }
-}  // namespace
+} // namespace
 
 Tensor dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, false); }
-Tensor feature_dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, true); }
-Tensor alpha_dropout(const Tensor& input, double p, bool train) { return alpha_drop(input, p, train, false); }
-Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) { return alpha_drop(input, p, train, true); }
-Tensor& dropout_(Tensor& self, double p, bool train) { return self.copy_(drop(self, p, train, false)); }
-Tensor& feature_dropout_(Tensor& self, double p, bool train) { return self.copy_(drop(self, p, train, true)); }
-Tensor& alpha_dropout_(Tensor& self, double p, bool train) { return self.copy_(alpha_drop(self, p, train, false)); }
-Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) { return self.copy_(alpha_drop(self, p, train, true)); }
+Tensor feature_dropout(const Tensor& input, double p, bool train) {
+  return drop(input, p, train, true);
+}
+Tensor alpha_dropout(const Tensor& input, double p, bool train) {
+  return alpha_drop(input, p, train, false);
+}
+Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
+  return alpha_drop(input, p, train, true);
+}
+Tensor& dropout_(Tensor& self, double p, bool train) {
+  return self.copy_(drop(self, p, train, false));
+}
+Tensor& feature_dropout_(Tensor& self, double p, bool train) {
+  return self.copy_(drop(self, p, train, true));
+}
+Tensor& alpha_dropout_(Tensor& self, double p, bool train) {
+  return self.copy_(alpha_drop(self, p, train, false));
+}
+Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
+  return self.copy_(alpha_drop(self, p, train, true));
+}
 
-std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p, std::optional<bool> train) {
+std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,
+                                              std::optional<bool> train) {
   if (input.numel() == 0) return {input, at::empty_like(input, kBool)};
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);
@@ -133,9 +157,8 @@ std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p, std
 
 // ---- randomised leaky ReLU --------------------------------------------------------------------
 namespace {
-template <class T>
-void rrelu_train(const Tensor& self, const Tensor& noise, const Tensor& out, double lower, double upper,
-                 random::Mt19937& engine) {
+template <class T> void rrelu_train(const Tensor& self, const Tensor& noise, const Tensor& out,
+                                    double lower, double upper, random::Mt19937& engine) {
   const T* in = self.data_ptr<T>();
   T* to = out.data_ptr<T>();
   T* factor = noise.data_ptr<T>();
@@ -152,17 +175,18 @@ void rrelu_train(const Tensor& self, const Tensor& noise, const Tensor& out, dou
     }
   }
 }
-}  // namespace
+} // namespace
 
-Tensor rrelu_with_noise_cpu(const Tensor& self, Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                            Gen generator) {
+Tensor rrelu_with_noise_cpu(const Tensor& self, Tensor& noise, const Scalar& lower,
+                            const Scalar& upper, bool training, Gen generator) {
   const double low = lower.toDouble(), high = upper.toDouble();
   TORCH_CHECK(low <= high, "Lower bound should be less than or equal to the upper bound");
   const Tensor input = self.contiguous();
   Tensor out = detail::empty(self.sizes(), self.scalar_type(), self.device());
   if (out.is_meta()) return out;
   if (training) {
-    TORCH_CHECK(noise.sizes() == self.sizes() && noise.is_contiguous() && noise.scalar_type() == self.scalar_type(),
+    TORCH_CHECK(noise.sizes() == self.sizes() && noise.is_contiguous() &&
+                    noise.scalar_type() == self.scalar_type(),
                 "noise tensor must be contiguous and have the same shape and dtype as self");
     CPUGeneratorImpl& gen = cpu_generator(generator);
     std::lock_guard<std::mutex> lock(gen.mutex);
@@ -182,12 +206,15 @@ Tensor rrelu_with_noise_cpu(const Tensor& self, Tensor& noise, const Scalar& low
   });
   return out;
 }
-Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Gen generator) {
-  Tensor noise = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::Contiguous);
+Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+             Gen generator) {
+  Tensor noise = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                                MemoryFormat::Contiguous);
   return rrelu_with_noise_cpu(self, noise, lower, upper, training, generator);
 }
-Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Gen generator) {
+Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+               Gen generator) {
   return self.copy_(rrelu(self, lower, upper, training, generator));
 }
 
-}  // namespace at::native
+} // namespace at::native

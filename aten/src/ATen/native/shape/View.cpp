@@ -180,8 +180,7 @@ Tensor alias(const Tensor& self) {
 Tensor detach(const Tensor& self) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
   c10::intrusive_ptr<TensorImpl> impl = source.shallow_copy();
-  if (!source.is_inference())
-    impl->share_version_of(source);
+  if (!source.is_inference()) impl->share_version_of(source);
   return Tensor(std::move(impl));
 }
 Tensor& detach_(Tensor& self) { return self; }
