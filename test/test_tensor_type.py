@@ -4,6 +4,8 @@ types."""
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -429,3 +431,22 @@ def test_generator_state_round_trip():
         g.set_state(torch.zeros(3))
     with pytest.raises(RuntimeError):
         g.manual_seed("a")
+
+
+def test_method_called_on_the_class_raises_after_many_calls_on_instances():
+    # In a process of its own: it used to end it.
+    code = """
+import torch
+
+def call(u):
+    u.size()
+
+for _ in range(200):
+    call(torch.ones(2))
+try:
+    call(torch.Tensor)
+except TypeError as error:
+    print("TypeError")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "TypeError"), done.stderr

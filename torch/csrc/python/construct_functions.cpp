@@ -333,7 +333,7 @@ bool init_construct(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) return false;
   if (PyModule_AddFunctions(module, private_functions) < 0) return false;
   for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor(PyDescr_NewMethod(&TensorBaseType, def));
+    PyRef descriptor(new_method(&TensorBaseType, def));
     if (!descriptor ||
         PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
       return false;

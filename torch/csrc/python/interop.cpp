@@ -392,7 +392,7 @@ PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
 bool init_interop(PyObject* module) {
   if (!ready_exporter()) return false;
   for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor(PyDescr_NewMethod(&TensorBaseType, def));
+    PyRef descriptor(new_method(&TensorBaseType, def));
     if (!descriptor ||
         PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
       return false;

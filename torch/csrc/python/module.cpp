@@ -56,7 +56,7 @@ bool add_tensor_methods() {
       const int known = PyDict_Contains(dict, name.get());
       if (known < 0) return false;
       if (known) continue;
-      PyRef descriptor(PyDescr_NewMethod(&TensorBaseType, def));
+      PyRef descriptor(new_method(&TensorBaseType, def));
       if (!descriptor || PyDict_SetItem(dict, name.get(), descriptor.get()) < 0) return false;
     }
   }

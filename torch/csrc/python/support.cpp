@@ -29,7 +29,25 @@ bool add_object(PyObject* module, const char* name, PyObject* value) {
   return value && PyObject_SetAttrString(module, name, value) == 0;
 }
 
+namespace {
+// Note [Methods called on the class]
+// `Tensor.size()`, a method called on the class without an instance, is a TypeError. CPython 3.11,
+// once a call site has been specialised for fast methods, looks at the missing instance's type
+// before it counts the arguments and reads a dead stack slot. It does so only for methods whose
+// flags are exactly those of a fast call: one more flag that means nothing here (COEXIST decides
+// between equal names) keeps call sites on the general path, which checks.
+void keep_general(PyMethodDef* def) {
+  if (def->ml_flags & METH_FASTCALL) def->ml_flags |= METH_COEXIST;
+}
+} // namespace
+
+PyObject* new_method(PyTypeObject* type, PyMethodDef* def) {
+  keep_general(def);
+  return PyDescr_NewMethod(type, def);
+}
+
 bool add_type(PyObject* module, PyTypeObject* type) {
+  for (PyMethodDef* def = type->tp_methods; def && def->ml_name; ++def) keep_general(def);
   if (PyType_Ready(type) < 0) return false;
   const char* dot = std::strrchr(type->tp_name, '.');
   auto* object = reinterpret_cast<PyObject*>(type);

@@ -104,6 +104,8 @@ PyTypeObject type_object(const char* name);
 bool add_object(PyObject* module, const char* name, PyObject* value);
 // PyType_Ready and add under the last part of tp_name.
 bool add_type(PyObject* module, PyTypeObject* type);
+// A descriptor of a method of `type`; every method we add to a type is made here or by add_type.
+PyObject* new_method(PyTypeObject* type, PyMethodDef* def);
 
 // The attribute of an imported module, looked up once and kept for the life of the process; nullptr
 // with the error set when it does not exist.

@@ -235,7 +235,7 @@ Py_ssize_t tensor_length(PyObject* self) {
 bool add_methods(PyMethodDef* methods) {
   for (PyMethodDef* def = methods; def->ml_name; ++def) {
     PyRef descriptor((def->ml_flags & METH_STATIC) ? PyCFunction_New(def, nullptr)
-                                                   : PyDescr_NewMethod(&TensorBaseType, def));
+                                                   : new_method(&TensorBaseType, def));
     if (!descriptor ||
         PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
       return false;
