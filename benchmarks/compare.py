@@ -68,12 +68,14 @@ class Worker:
 
 def import_seconds(python: str) -> float:
     """Warm `import torch` over a bare interpreter, best of three."""
+    command = str(pathlib.Path(python).absolute())
 
     def best(code: str) -> float:
         taken = []
         for _ in range(3):
             start = time.perf_counter()
-            subprocess.run([python, "-c", code], check=True)
+            # Not from the folder we stand in, where every interpreter would find our package.
+            subprocess.run([command, "-c", code], check=True, cwd="/")
             taken.append(time.perf_counter() - start)
         return min(taken)
 
