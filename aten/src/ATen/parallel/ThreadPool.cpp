@@ -1,7 +1,7 @@
-// Workers, claims, sleeping and waking. Who waits spins for a few tens of microseconds, since tensor
-// programs issue regions in quick succession, and then sleeps on a futex. Spinning never yields: a
-// yield beside a busy process gives away a whole time slice (3 ms measured, for a wait of 10 us),
-// while a sleeper is put back as soon as it is woken.
+// Workers, claims, sleeping and waking. Who waits spins for a few tens of microseconds, since
+// tensor programs issue regions in quick succession, and then sleeps on a futex. Spinning never
+// yields: a yield beside a busy process gives away a whole time slice (3 ms measured, for a wait of
+// 10 us), while a sleeper is put back as soon as it is woken.
 
 #include <ATen/parallel/ThreadPool.h>
 
