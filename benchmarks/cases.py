@@ -1,7 +1,8 @@
 """What `make bench` times: name, set-up and statement of each case, as source text.
 
 Text, because the same case runs in two interpreters with two different torches. A case is one
-public call or a short sequence; `small` cases measure overhead, `large` ones the kernels.
+public call or a short sequence; `small` cases measure overhead, `large` ones the kernels,
+`training` whole small steps.
 """
 
 from __future__ import annotations
@@ -41,8 +42,28 @@ def cases() -> list[Case]:
             + ["torch.cat([a, b])", "torch.rand(1024, 1024)", "torch.randn(1024, 1024)"],
         ),
     }
-    return [
+    plain = [
         Case(group, f"{group}: {statement}", setup, statement)
         for group, (setup, statements) in table.items()
         for statement in statements
     ]
+    return plain + training_cases()
+
+
+def training_cases() -> list[Case]:
+    perceptron = (
+        "nn = torch.nn; F = nn.functional; m = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), "
+        "nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1)); x = torch.randn(8, 16); "
+        "y = torch.randn(8, 1); o = torch.optim.{}(m.parameters(), lr=0.01)"
+    )
+    step = "o.zero_grad(); F.mse_loss(m(x), y).backward(); o.step()"
+    small = "a = torch.ones(4, 4, requires_grad=True); b = torch.ones(4, 4)"
+    linear = "m = torch.nn.Linear(4, 4); x = torch.ones(4, 4)"
+    listed = [
+        ("a * b, with gradient", small, "a * b"),
+        ("(a * b).sum().backward()", small, "(a * b).sum().backward()"),
+        ("nn.Linear(4, 4)(x)", linear, "m(x)"),
+        ("perceptron step, SGD", perceptron.format("SGD"), step),
+        ("perceptron step, AdamW", perceptron.format("AdamW"), step),
+    ]
+    return [Case("training", f"training: {name}", setup, code) for name, setup, code in listed]

@@ -82,6 +82,14 @@ def import_seconds(python: str) -> float:
     return best("import torch") - best("pass")
 
 
+def import_megabytes(python: str) -> float:
+    """Resident memory after `import torch`."""
+    code = "import torch; print(*[x for x in open('/proc/self/status') if 'VmRSS' in x])"
+    command = [str(pathlib.Path(python).absolute()), "-c", code]
+    done = subprocess.run(command, check=True, cwd="/", capture_output=True, text=True)
+    return int(done.stdout.split()[1]) / 1024
+
+
 def best_of(first: Worker, second: Worker, case: Case, rounds: int) -> tuple[dict, dict]:
     results = [(first.time(case), second.time(case)) for _ in range(rounds)]
     mine, theirs = zip(*results, strict=True)
@@ -129,6 +137,8 @@ def main() -> int:
         print(f"{group}: geometric mean {mean:.2f}, least {min(values):.2f}, {len(values)} cases")
     mine_s, peer_s = import_seconds(sys.executable), import_seconds(args.peer)
     print(f"import torch: {mine_s * 1e3:.0f} ms, peer {peer_s * 1e3:.0f} ms")
+    mine_mb, peer_mb = import_megabytes(sys.executable), import_megabytes(args.peer)
+    print(f"memory after it: {mine_mb:.0f} MB, peer {peer_mb:.0f} MB")
     return 0
 
 

@@ -21,7 +21,6 @@ struct Slot {
   uint32_t waiting = 0;
   bool needed = true;
   bool wanted = false; // one of the pass's inputs
-  bool filled = false;
   TensorVec grads;
 };
 
