@@ -1,0 +1,171 @@
+"""`autocast`, the region in which chosen operators run in lower precision, and the decorators that
+let a custom autograd Function take part in it. The casting itself is a dispatch layer in C++
+(torch/csrc/autocast); a region only switches it on for its device.
+"""
+
+import functools
+import warnings
+
+import torch
+
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_LOW_PRECISION = (torch.bfloat16, torch.float16)
+
+
+def is_autocast_available(device_type):
+    """Whether autocast exists for the device type: "cpu" and "cuda"."""
+    return torch._C._is_autocast_available(device_type)
+
+
+def autocast_decorator(autocast_instance, func):
+    """func, each call of which runs inside autocast_instance."""
+
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorated
+
+
+class autocast:
+    """A context manager or decorator: inside it, matrix products and convolutions on `device_type`
+    run in `dtype` (bfloat16 on the CPU, float16 on CUDA by default) and operators that need the
+    range run in float32.
+    """
+
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = torch.device(device_type).type
+        if not is_autocast_available(self.device):
+            raise RuntimeError(
+                f"User specified an unsupported autocast device_type '{self.device}'"
+            )
+        self.fast_dtype = torch.get_autocast_dtype(self.device) if dtype is None else dtype
+        self._cache_enabled = (
+            torch.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        )
+        self._enabled = enabled and self._is_usable()
+        self._outer = []
+
+    def _is_usable(self):
+        if self.device == "cuda" and not torch.cuda.is_available():
+            warnings.warn("CUDA is not available. Disabling autocast.", stacklevel=3)
+            return False
+        if self.fast_dtype not in _LOW_PRECISION and not (
+            self.device == "cuda" and self.fast_dtype == torch.float32
+        ):
+            warnings.warn(
+                f"In {self.device.upper()} autocast, but the target dtype is not supported. "
+                f"Disabling autocast.\n{self.device.upper()} Autocast only supports dtypes of "
+                "torch.bfloat16, torch.float16 currently.",
+                stacklevel=3,
+            )
+            return False
+        return True
+
+    def __enter__(self):
+        self._outer.append(
+            (
+                torch.is_autocast_enabled(self.device),
+                torch.get_autocast_dtype(self.device),
+                torch.is_autocast_cache_enabled(),
+            )
+        )
+        torch.set_autocast_dtype(self.device, self.fast_dtype)
+        torch.set_autocast_enabled(self.device, self._enabled)
+        torch.set_autocast_cache_enabled(self._cache_enabled)
+        torch.autocast_increment_nesting()
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        # Cast weights outlive inner regions, and no step: after it the weights are others.
+        if torch.autocast_decrement_nesting() == 0:
+            torch.clear_autocast_cache()
+        enabled, dtype, cache_enabled = self._outer.pop()
+        torch.set_autocast_enabled(self.device, enabled)
+        torch.set_autocast_dtype(self.device, dtype)
+        torch.set_autocast_cache_enabled(cache_enabled)
+        return False
+
+    def __call__(self, func):
+        return autocast_decorator(self, func)
+
+
+def _enter_autocast(*args):
+    """Enters a region without a with statement; answers what _exit_autocast takes."""
+    mode = autocast(*args)
+    mode.__enter__()
+    return mode
+
+
+def _exit_autocast(mode):
+    mode.__exit__(None, None, None)
+
+
+def _cast(value, device_type, dtype):
+    """value with every eligible tensor in it, at any depth, cast to dtype."""
+    if isinstance(value, torch.Tensor):
+        eligible = (
+            value.is_floating_point()
+            and value.device.type == device_type
+            and value.dtype is not torch.float64
+        )
+        return value.to(dtype) if eligible else value
+    if isinstance(value, dict):
+        return {
+            _cast(key, device_type, dtype): _cast(entry, device_type, dtype)
+            for key, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        entries = [_cast(entry, device_type, dtype) for entry in value]
+        if hasattr(value, "_fields"):
+            return type(value)(*entries)
+        return type(value)(entries)
+    return value
+
+
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+    """Decorates the forward of an autograd Function. With cast_inputs, floating point tensors are
+    cast to it and forward runs outside autocast; without, forward runs in the state of the caller.
+    """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args, **kwargs):
+        ctx = args[0]
+        ctx._dtype = torch.get_autocast_dtype(device_type)
+        enabled = torch.is_autocast_enabled(device_type)
+        if cast_inputs is None:
+            ctx._fwd_used_autocast = enabled
+            return fwd(*args, **kwargs)
+        ctx._fwd_used_autocast = False
+        if not enabled:
+            return fwd(*args, **kwargs)
+        with autocast(device_type=device_type, enabled=False):
+            return fwd(
+                *_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs)
+            )
+
+    return decorated
+
+
+def custom_bwd(bwd=None, *, device_type):
+    """Decorates the backward of an autograd Function: it runs in the autocast state of forward."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args, **kwargs):
+        ctx = args[0]
+        with autocast(device_type=device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

@@ -1,0 +1,312 @@
+"""`GradScaler`: keeps float16 gradients out of the underflow range by scaling the loss, and skips
+optimizer steps whose gradients overflowed while it looks for the largest scale that does not.
+"""
+
+import warnings
+from enum import Enum
+
+import torch
+
+__all__ = ["GradScaler", "OptState"]
+
+_HINT = (
+    "  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the "
+    "iteration."
+)
+
+
+class OptState(Enum):
+    """Where an optimizer stands between two calls of update()."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _fresh():
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+class GradScaler:
+    """Scales losses, unscales gradients, skips steps with infinities and adapts the scale."""
+
+    def __init__(
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
+        self._device = device
+        self._enabled = enabled
+        if enabled and device == "cuda" and not torch.cuda.is_available():
+            warnings.warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
+                stacklevel=2,
+            )
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = init_scale
+        self._scale = None
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._init_growth_tracker = 0
+        self._growth_tracker = None
+        self._per_optimizer_states = {}
+
+    # ---- state
+
+    def _state_of(self, optimizer):
+        return self._per_optimizer_states.setdefault(id(optimizer), _fresh())
+
+    def _check_scale_growth_tracker(self, funcname):
+        if self._scale is None:
+            raise AssertionError(f"Attempted {funcname} but _scale is None." + _HINT)
+        if self._growth_tracker is None:
+            raise AssertionError(f"Attempted {funcname} but _growth_tracker is None." + _HINT)
+        return self._scale, self._growth_tracker
+
+    def _lazy_init_scale_growth_tracker(self, dev):
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = torch.full((), self._init_scale, dtype=torch.float32, device=dev)
+        self._growth_tracker = torch.full(
+            (), self._init_growth_tracker, dtype=torch.int32, device=dev
+        )
+
+    def _get_scale_async(self):
+        return self._scale
+
+    def get_scale(self):
+        """The scale as a float; 1.0 when disabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
+
+    def get_growth_factor(self):
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor):
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self):
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor):
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self):
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval):
+        self._growth_interval = new_interval
+
+    def _get_growth_tracker(self):
+        if not self._enabled:
+            return 0
+        if self._growth_tracker is None:
+            return self._init_growth_tracker
+        return self._growth_tracker.item()
+
+    def is_enabled(self):
+        return self._enabled
+
+    # ---- one step
+
+    def scale(self, outputs):
+        """outputs (a tensor or nested lists and tuples of them) times the scale."""
+        if not self._enabled:
+            return outputs
+        by_device = {}
+
+        def scaled(value):
+            if isinstance(value, torch.Tensor):
+                if self._scale is None:
+                    self._lazy_init_scale_growth_tracker(value.device)
+                if value.device not in by_device:
+                    by_device[value.device] = self._scale.to(value.device, non_blocking=True)
+                return value * by_device[value.device].to(value.dtype)
+            if isinstance(value, (list, tuple)):
+                entries = [scaled(entry) for entry in value]
+                if hasattr(value, "_fields"):
+                    return type(value)(*entries)
+                return type(value)(entries)
+            if hasattr(value, "__iter__") and not isinstance(value, str):
+                return map(scaled, value)
+            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+        return scaled(outputs)
+
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        groups = {}
+        with torch.no_grad():
+            for group in optimizer.param_groups:
+                for param in group["params"]:
+                    if param.grad is None:
+                        continue
+                    if not allow_fp16 and param.grad.dtype == torch.float16:
+                        raise ValueError("Attempting to unscale FP16 gradients.")
+                    grad = param.grad
+                    if grad.is_sparse:
+                        if grad.dtype is torch.float16:
+                            grad = param.grad = grad.coalesce()
+                        grad = grad._values()
+                    groups.setdefault((grad.device, grad.dtype), []).append(grad)
+            found = {}
+            for (device, _), grads in groups.items():
+                if device not in found:
+                    found[device] = (
+                        found_inf.to(device, copy=True),
+                        inv_scale.to(device, non_blocking=True),
+                    )
+                torch._amp_foreach_non_finite_check_and_unscale_(grads, *found[device])
+        return {device: infinite for device, (infinite, _) in found.items()}
+
+    def unscale_(self, optimizer):
+        """Divides the optimizer's gradients by the scale; to clip them before step()."""
+        if not self._enabled:
+            return
+        self._check_scale_growth_tracker("unscale_")
+        state = self._state_of(optimizer)
+        if state["stage"] is OptState.UNSCALED:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        # The reciprocal in double: the scale may be any float.
+        inv_scale = self._scale.double().reciprocal().float()
+        found_inf = torch.full((), 0.0, dtype=torch.float32, device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
+        state["stage"] = OptState.UNSCALED
+
+    def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+        if sum(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def step(self, optimizer, *args, **kwargs):
+        """Unscales if that has not been done, then steps unless a gradient is not finite."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scale_growth_tracker("step")
+        state = self._state_of(optimizer)
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] is OptState.READY:
+            self.unscale_(optimizer)
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def update(self, new_scale=None):
+        """Lowers the scale after a skipped step, raises it after enough good ones, or sets it."""
+        if not self._enabled:
+            return
+        scale, tracker = self._check_scale_growth_tracker("update")
+        if new_scale is not None:
+            self._set_scale(new_scale)
+        else:
+            found = [
+                infinite.to(device=scale.device, non_blocking=True)
+                for state in self._per_optimizer_states.values()
+                for infinite in state["found_inf_per_device"].values()
+            ]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            total = found[0]
+            for more in found[1:]:
+                total = total + more
+            torch._amp_update_scale_(
+                scale,
+                tracker,
+                total,
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
+        self._per_optimizer_states = {}
+
+    def _set_scale(self, new_scale):
+        if isinstance(new_scale, (int, float)):
+            self._scale.fill_(float(new_scale))
+            return
+        reason = (
+            "new_scale should be a float or a 1-element torch.cuda.FloatTensor or "
+            "torch.FloatTensor with requires_grad=False."
+        )
+        if (
+            new_scale.device.type != self._device
+            or new_scale.numel() != 1
+            or new_scale.requires_grad
+        ):
+            raise AssertionError(reason)
+        self._scale.copy_(new_scale)
+
+    # ---- saving
+
+    def state_dict(self):
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
+
+    def load_state_dict(self, state_dict):
+        if not self._enabled:
+            return
+        if len(state_dict) == 0:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled "
+                "instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale.fill_(state_dict["scale"])
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(state_dict["_growth_tracker"])
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an iteration, "
+                    "or at the end after scaler.update()."
+                )
+            state["_init_scale"] = self.get_scale()
+            state["_init_growth_tracker"] = self._get_growth_tracker()
+            state["_scale"] = None
+            state["_growth_tracker"] = None
+        return state
+
+    def _check_inf_per_device(self, optimizer):
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        one = torch.full((), 1.0, dtype=torch.float32, device=scale.device)
+        found_inf = torch.full((), 0.0, dtype=torch.float32, device=scale.device)
+        state = self._state_of(optimizer)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found_inf, True)
+        return state["found_inf_per_device"]
+
+    def _found_inf_per_device(self, optimizer):
+        return self._state_of(optimizer)["found_inf_per_device"]

@@ -1,0 +1,117 @@
+"""The CPU in the shape of an accelerator, so that code written for either runs on both: streams
+do nothing, there is one device and it is always ready.
+"""
+
+from contextlib import nullcontext
+
+import torch
+from torch.cpu import amp
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "current_device",
+    "current_stream",
+    "device_count",
+    "get_capabilities",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "stream",
+    "synchronize",
+]
+
+
+class Stream:
+    """The order of work on the CPU, which is the program's."""
+
+    def __init__(self, priority=-1):
+        self.priority = priority
+
+    def wait_stream(self, stream):
+        """Work is done when it returns: there is nothing to wait for."""
+
+    def record_event(self):
+        return Event()
+
+    def wait_event(self, event):
+        event.wait(self)
+
+
+class Event:
+    """A point in a stream; on the CPU it has always been reached."""
+
+    def query(self):
+        return True
+
+    def record(self, stream=None):
+        """The point is here and now."""
+
+    def synchronize(self):
+        """Reached already."""
+
+    def wait(self, stream=None):
+        """Reached already."""
+
+
+_stream = Stream()
+
+
+class StreamContext:
+    """Makes a stream current for the block."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.prev_stream = None
+
+    def __enter__(self):
+        global _stream
+        self.prev_stream = _stream
+        if self.stream is not None:
+            _stream = self.stream
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        global _stream
+        _stream = self.prev_stream
+
+
+def stream(stream):
+    """A context in which stream is the current one."""
+    return nullcontext() if stream is None else StreamContext(stream)
+
+
+def current_stream(device=None):
+    return _stream
+
+
+def is_available():
+    return True
+
+
+def is_initialized():
+    return True
+
+
+def synchronize(device=None):
+    """Work on the CPU is done when the call that asked for it returns."""
+
+
+def device_count():
+    return 1
+
+
+def current_device():
+    return "cpu"
+
+
+def set_device(device):
+    """There is one CPU device; the call checks its argument."""
+    if torch.device(device).type != "cpu":
+        raise ValueError(f"torch.cpu.set_device takes a cpu device, not {device!r}")
+
+
+def get_capabilities():
+    """What the processor and the build offer, by name."""
+    return {"capability": torch.backends.cpu.get_cpu_capability()}
