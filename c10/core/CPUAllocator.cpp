@@ -68,7 +68,7 @@ class CPUAllocator final : public Allocator {
   }
 
   void copy_data(void* dst, const void* src, size_t bytes) const override {
-    std::memcpy(dst, src, bytes);
+    if (bytes != 0) std::memcpy(dst, src, bytes);
   }
 };
 

@@ -29,7 +29,8 @@ TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, D
       symbolic_(false) {
   dims_[0] = 0;
   dims_[1] = 1;
-  if (!inference_) keys_ = keys_.add(DispatchKey::ADInplaceOrView);
+  // Of inference tensors: ATen/core/InferenceCheck.h.
+  keys_ = keys_.add(inference_ ? DispatchKey::DeferredInit : DispatchKey::ADInplaceOrView);
 }
 
 TensorImpl::~TensorImpl() {
@@ -90,7 +91,7 @@ void TensorImpl::set_contiguous(IntArrayRef sizes) {
   DimVector copy(n > kInlineDims ? sizes : IntArrayRef());
   if (n > kInlineDims) sizes = copy;
   reserve_dims(n);
-  std::memmove(dims_, sizes.data(), n * sizeof(int64_t));
+  if (n != 0) std::memmove(dims_, sizes.data(), n * sizeof(int64_t));
   contiguous_strides({dims_, n}, dims_ + n);
   symbolic_ = false;
   contiguous_ = dense_ = true;

@@ -279,7 +279,7 @@ Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef s
   return sizes.size() == 1 ? out.squeeze(0) : out;
 }
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
-  return weight_dim == 1 ? at::sum(grad) : at::sum(grad.reshape({-1, grad.size(-1)}), {0}, false);
+  return weight_dim == 1 ? at::sum(grad) : at::sum(grad.reshape({-1, grad.size(-1)}), IntArrayRef({0}), false);
 }
 
 } // namespace torch::autograd::generated

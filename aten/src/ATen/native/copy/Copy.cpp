@@ -14,6 +14,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/expand.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/core/DeviceHooks.h>
 
 namespace at::native {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 void copy_bytes(char* to, const char* from, int64_t bytes) {
   constexpr int64_t kGrainBytes = 1 << 18;
   if (bytes <= kGrainBytes) {
-    std::memcpy(to, from, bytes);
+    if (bytes != 0) std::memcpy(to, from, bytes);
     return;
   }
   BlockingRegion unlocked;
@@ -69,7 +70,10 @@ void copy_strided(const Tensor& self, const Tensor& src) {
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   TORCH_CHECK(self.defined(), "self is undefined");
   TORCH_CHECK(src.defined(), "src is undefined");
-  if (self.is_same(src)) return self;
+  if (self.is_same(src)) {
+    self.unsafeGetTensorImpl()->bump_version();
+    return self;
+  }
   if (self.sizes() != src.sizes()) {
     const DimVector shape = broadcast_shapes(self.sizes(), src.sizes());
     TORCH_CHECK(IntArrayRef(shape) == self.sizes(), "output with shape ", self.sizes(),
@@ -146,6 +150,7 @@ Tensor convert(const Tensor& self, std::optional<ScalarType> dtype, std::optiona
                bool copy, std::optional<MemoryFormat> memory_format) {
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
   if (device && device->is_cpu() && device->has_index()) device = Device(kCPU);
+  if (device && device->is_cuda() && !device->has_index()) device = c10::usable_device(*device);
   const bool same = (!dtype || *dtype == self.scalar_type()) &&
                     (!layout || *layout == self.layout()) &&
                     (!device || *device == self.device() ||
