@@ -5,6 +5,7 @@ set(GEN_TORCH_SOURCES)
 set(GEN_SIMD_SOURCES)
 set(GEN_PYTHON_SOURCES)
 set(GEN_HEADERS)
+set(GEN_CUDA_PROGRAMS)
 
 if(NOT EXISTS ${CMAKE_SOURCE_DIR}/torchgen/gen.py)
   return()
@@ -24,6 +25,9 @@ set(gen_command ${Python_EXECUTABLE} -m torchgen.gen
   --yaml aten/src/ATen/native/native_functions.yaml
   --derivatives tools/autograd/derivatives.yaml
   --out ${gen_dir})
+if(NOT USE_CUDA)
+  list(APPEND gen_command --without-cuda)
+endif()
 
 file(GLOB_RECURSE gen_inputs CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/torchgen/*.py ${CMAKE_SOURCE_DIR}/torchgen/*.txt
@@ -48,6 +52,7 @@ endif()
 add_custom_command(
   OUTPUT ${CMAKE_BINARY_DIR}/gen.stamp
   BYPRODUCTS ${GEN_TORCH_SOURCES} ${GEN_SIMD_SOURCES} ${GEN_PYTHON_SOURCES} ${GEN_HEADERS}
+             ${GEN_CUDA_PROGRAMS}
   COMMAND ${gen_command}
   ${gen_link}
   COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/gen.stamp
@@ -59,6 +64,7 @@ add_custom_target(cresset_codegen DEPENDS ${CMAKE_BINARY_DIR}/gen.stamp)
 
 set_source_files_properties(
   ${GEN_TORCH_SOURCES} ${GEN_SIMD_SOURCES} ${GEN_PYTHON_SOURCES} ${GEN_HEADERS}
+  ${GEN_CUDA_PROGRAMS}
   PROPERTIES GENERATED TRUE)
 # Our own files do not see the generated Tensor methods, or each new operator would recompile all of
 # them; the files that define those methods are the exception.

@@ -360,6 +360,13 @@ class Tensor(_C.TensorBase):
         self.untyped_storage().share_memory_()
         return self
 
+    def record_stream(self, stream):
+        """The memory is also used on that stream: it is handed out again only when work queued
+        there so far is done."""
+        if _has_torch_function(self):
+            return _override(Tensor.record_stream, (self,), self, stream)
+        return torch._C._cuda_recordStream(self, stream)
+
     # ---- compositions of operators
 
     def split(self, split_size, dim=0):

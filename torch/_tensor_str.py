@@ -317,7 +317,7 @@ def _str_intern(self, *, tensor_contents=None):
         if not shown_by_values:
             suffixes.append("dtype=" + str(self.dtype))
         contents = tensor_contents or _tensor_str(
-            self.detach().resolve_conj().resolve_neg(), indent
+            self.detach().cpu().resolve_conj().resolve_neg(), indent
         )
         if self.layout is not torch.strided:
             suffixes.append("layout=" + str(self.layout))
@@ -336,6 +336,19 @@ def _grad_suffix(self):
     return ["requires_grad=True"] if self.requires_grad else []
 
 
+def _transformed_str(self):
+    """A tensor inside a function transform: its level and what it wraps."""
+    transforms = torch._C._functorch
+    level = transforms.maybe_get_level(self)
+    value = _str(transforms.get_unwrapped(self)).replace("\n", "\n    ")
+    if transforms.is_batchedtensor(self):
+        bdim = transforms.maybe_get_bdim(self)
+        return f"BatchedTensor(lvl={level}, bdim={bdim}, value=\n    {value}\n)"
+    return f"GradTrackingTensor(lvl={level}, value=\n    {value}\n)"
+
+
 def _str(self, *, tensor_contents=None):
+    if torch._C._functorch.is_functorch_wrapped_tensor(self):
+        return _transformed_str(self)
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         return _str_intern(self, tensor_contents=tensor_contents)

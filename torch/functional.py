@@ -238,13 +238,10 @@ def tensordot(a, b, dims=2, out=None):
 
 def chain_matmul(*matrices, out=None):
     """The product of matrices in the cheapest order (the same as torch.linalg.multi_dot)."""
+    matrices = _as_sequence(matrices)
     if _overridden(matrices):
         return _override(chain_matmul, matrices, *matrices)
-    return (
-        torch.linalg.multi_dot(matrices)
-        if out is None
-        else torch.linalg.multi_dot(matrices, out=out)
-    )
+    return _VF.chain_matmul(matrices) if out is None else _VF.chain_matmul(matrices, out=out)
 
 
 _CDIST_MODES = {

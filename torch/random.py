@@ -34,21 +34,24 @@ def _accelerator():
     return module if module is not None and module.is_available() else None
 
 
+def _seed_devices(number):
+    # Generators of devices are numbers on the host: seeding them loads no driver.
+    if torch._C._has_cuda:
+        torch._C._cuda_seedAll(number)
+
+
 def manual_seed(seed):
     """Seeds the generators of all devices and returns the CPU's."""
     seed = int(seed)
-    accelerator = _accelerator()
-    if accelerator is not None:
-        accelerator.manual_seed_all(seed)
-    return default_generator.manual_seed(seed)
+    generator = default_generator.manual_seed(seed)
+    _seed_devices(seed)
+    return generator
 
 
 def seed():
     """Seeds the generators of all devices from the operating system and returns the number."""
     number = default_generator.seed()
-    accelerator = _accelerator()
-    if accelerator is not None:
-        accelerator.manual_seed_all(number)
+    _seed_devices(number)
     return number
 
 

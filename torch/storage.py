@@ -65,7 +65,9 @@ class UntypedStorage(_C.StorageBase):
 
     def cuda(self, device=None, non_blocking=False):
         """This storage if it is on that GPU, else a copy there."""
-        target = torch.device("cuda") if device is None else torch.device(device)
+        target = torch.device("cuda" if device is None else device)
+        if target.index is None:
+            target = torch.device("cuda", torch.cuda.current_device())
         return self if self.device == target else self._to_device(target, non_blocking)
 
     def to(self, *, device, non_blocking=False):
@@ -417,7 +419,11 @@ class _LegacyStorageMeta(type):
     """isinstance(storage, torch.FloatStorage) asks for the dtype of a TypedStorage."""
 
     def __instancecheck__(cls, instance):
-        return type(instance) is TypedStorage and instance.dtype is cls._dtype_of_class
+        return (
+            type(instance) is TypedStorage
+            and instance.dtype is cls._dtype_of_class
+            and instance.device.type == cls._device_of_class
+        )
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
@@ -430,16 +436,21 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
             *args,
             wrap_storage=wrap_storage,
             dtype=cls._dtype_of_class,
-            device=device,
+            device=device if wrap_storage is not None else device or cls._device_of_class,
             _internal=True,
         )
 
 
-def _legacy_class(name, dtype):
-    cls = _LegacyStorageMeta(
-        name, (_LegacyStorage,), {"__module__": "torch", "_dtype_of_class": dtype, "dtype": dtype}
-    )
-    _DTYPE_TO_STORAGE[dtype] = cls
+def _legacy_class(name, dtype, device="cpu"):
+    members = {
+        "__module__": "torch" if device == "cpu" else "torch." + device,
+        "_dtype_of_class": dtype,
+        "_device_of_class": device,
+        "dtype": dtype,
+    }
+    cls = _LegacyStorageMeta(name, (_LegacyStorage,), members)
+    if device == "cpu":
+        _DTYPE_TO_STORAGE[dtype] = cls
     return cls
 
 

@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _is_composite(op: Op) -> bool:
-    return any(k.key == "CompositeImplicitAutograd" for k in op.kernels)
+    return any(k.key in ("CompositeImplicitAutograd", "Autograd") for k in op.kernels)
 
 
 def _could_differentiate(op: Op) -> bool:

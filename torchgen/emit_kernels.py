@@ -10,7 +10,7 @@ by a hash of its base name, so that a new entry changes one file of its family.
 from __future__ import annotations
 
 from . import cpp_types as cpp
-from . import emit_autograd, emit_pointwise
+from . import emit_autograd, emit_foreach, emit_pointwise
 from .derivatives import Derivatives
 from .emit_ops import BANNER, standard_includes
 from .model import Entry, Kernel, Model, Op, shard_count, shard_of
@@ -171,14 +171,15 @@ def _functional_call(op: Op) -> str:
 
 def _store_body(op: Op, kernel: Kernel) -> list[str]:
     store = f"at::native::generated::{kernel.kind}"
-    lines = [f"auto result = {_functional_call(op)};"]
+    # Not `result`: out= arguments may be called that.
+    lines = [f"auto computed = {_functional_call(op)};"]
     in_place = kernel.kind == "store_inplace"
     targets = (
         [a for a in op.schema.args if a.name == "self"] if in_place else list(op.schema.out_args)
     )
     for i, target in enumerate(targets):
         name = target.cpp_name
-        value = "result" if len(targets) == 1 else f"::std::get<{i}>(result)"
+        value = "computed" if len(targets) == 1 else f"::std::get<{i}>(computed)"
         if not target.type.is_list:
             lines.append(f"{store}({name}, {value});")
             continue
@@ -202,10 +203,25 @@ def _body(op: Op, kernel: Kernel) -> list[str]:
         return _structured_body(op, kernel)
     if kernel.kind == "pointwise":
         return emit_pointwise.wrapper_body(op)
+    if kernel.kind == "foreach":
+        return emit_foreach.body(op, kernel)
     if kernel.kind == "alias":
         args = ", ".join(a.cpp_name for a in op.schema.args)
         return [f"return at::_ops::{kernel.fn}::call({args});"]
     return _store_body(op, kernel)
+
+
+def _needs_guard(op: Op, kernel: Kernel) -> bool:
+    """Whether a kernel must find its device current. Views touch no data, and the pointwise driver
+    sees to it itself."""
+    return kernel.key == "CUDA" and kernel.kind in ("native", "structured") and not op.is_view
+
+
+def _device_guard(op: Op, kernel: Kernel) -> list[str]:
+    if not _needs_guard(op, kernel):
+        return []
+    args = ", ".join(a.cpp_name for a in op.schema.args)
+    return [f"const c10::cuda::CUDAGuard device_guard(at::cuda::device_of({args}));"]
 
 
 def _wrappers(op: Op) -> tuple[list[str], list[str]]:
@@ -216,7 +232,8 @@ def _wrappers(op: Op) -> tuple[list[str], list[str]]:
     names: dict[str, str] = {}
     params = ", ".join(["at::KernelContext", *cpp.params(op.schema.args)])
     for kernel in op.kernels:
-        body = "".join(f"  {line}\n" for line in _body(op, kernel) if line)
+        lines = [*_device_guard(op, kernel), *_body(op, kernel)]
+        body = "".join(f"  {line}\n" for line in lines if line)
         name = names.get(body)
         if name is None:
             name = names[body] = f"{kernel.key}_{op.struct}"
@@ -273,16 +290,21 @@ def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
         includes.append("ATen/iter/Pointwise.h")
     if _has(ops, "structured"):
         includes.append("ATen/native/OutputBuilder.h")
+    if any(_needs_guard(op, kernel) for op in ops for kernel in op.kernels):
+        includes.append("ATen/cuda/DeviceOf.h")
     if formulas:
         includes.append("torch/csrc/autograd/shared_kernels.h")
-    called = {o.base for op in ops for o in (op, op.functional, op.alias_of) if o}
+    if _has(ops, "foreach"):
+        includes += ["ATen/iter/Foreach.h", "ATen/iter/Pointwise.h"]
+    called = {o.base for op in ops for o in (op, op.functional, op.alias_of, op.target) if o}
     includes += [f"ATen/ops/{base}.h" for base in sorted(called)]
     parts = [BANNER, "#define CRESSET_KERNEL_TU\n", *(f"#include <{i}>\n" for i in includes), "\n"]
     parts += [
         _declarations(ops),
-        emit_pointwise.table_declarations(ops),
+        emit_pointwise.table_declarations([*ops, *(op.target for op in ops if op.target)]),
         emit_autograd.declarations(ops, formulas),
         "\nnamespace at::_ops {\n",
+        emit_foreach.specs(ops),
     ]
     parts += [definition(op, formulas) for op in ops]
     parts.append("}  // namespace at::_ops\n")

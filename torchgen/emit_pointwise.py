@@ -14,11 +14,11 @@ from .emit_ops import BANNER
 from .model import Entry, Model, Op, Pointwise, shard_count, shard_of
 
 _FUNCTORS_PER_SHARD = 10
-_OUT_KINDS = {"same": "Same", "bool": "Bool", "real": "Real"}
+OUT_KINDS = {"same": "Same", "bool": "Bool", "real": "Real"}
 _PROMOTE = {"default": "Default", "float": "Float", "none": "None"}
 
 
-def _tables(model: Model) -> dict[str, Pointwise]:
+def tables(model: Model) -> dict[str, Pointwise]:
     found: dict[str, Pointwise] = {}
     for entry in model.entries:
         for pw in entry.pointwise.forms() if entry.pointwise else ():
@@ -26,7 +26,7 @@ def _tables(model: Model) -> dict[str, Pointwise]:
     return dict(sorted(found.items()))
 
 
-def _spec_name(entry: Entry, plain: bool = False) -> str:
+def spec_name(entry: Entry, plain: bool = False) -> str:
     return f"{'plain' if plain else 'spec'}_{entry.ops[0].struct}"
 
 
@@ -39,20 +39,24 @@ def table_declarations(ops: list[Op]) -> str:
     if not names:
         return ""
     lines = "".join(f"extern const LoopTable* const {name}[3];\n" for name in names)
-    return f"\nnamespace at::native {{\n{lines}}}  // namespace at::native\n"
+    programs = "".join(f"extern const PointwiseProgram {name};\n" for name in names)
+    return (
+        f"\nnamespace at::native {{\n{lines}}}  // namespace at::native\n"
+        f"namespace at::cuda {{\n{programs}}}  // namespace at::cuda\n"
+    )
 
 
 def spec_definition(entry: Entry) -> str:
     assert entry.pointwise is not None
     parts = []
     for pw in entry.pointwise.forms():
-        name = _spec_name(entry, plain=pw is not entry.pointwise)
+        name = spec_name(entry, plain=pw is not entry.pointwise)
         parts.append(
             f"constexpr at::iter::PointwiseSpec {name}{{\n"
             f'    "{entry.schema.name}", at::native::{pw.table},\n'
             f"    {len(pw.operands)}, {len(pw.params)}, "
-            f"at::iter::OutKind::{_OUT_KINDS[pw.output]}, "
-            f"at::iter::Promote::{_PROMOTE[pw.promote]}}};\n"
+            f"at::iter::OutKind::{OUT_KINDS[pw.output]}, "
+            f"at::iter::Promote::{_PROMOTE[pw.promote]}, &at::cuda::{pw.table}}};\n"
         )
     return "".join(parts)
 
@@ -78,7 +82,7 @@ def wrapper_body(op: Op) -> list[str]:
         # An integer 1; other kinds of 1 take part in the checks of the parameter's type.
         unit = _name(op, pw.params[0])
         lines.append(f"if ({unit}.isIntegral(false) && {unit}.equal(int64_t(1)))")
-        lines.append("  " + _call(op, _spec_name(entry, plain=True), operands))
+        lines.append("  " + _call(op, spec_name(entry, plain=True), operands))
     names: list[str] = []
     for name in pw.params:
         arg = op.schema.arg(name)
@@ -89,7 +93,7 @@ def wrapper_body(op: Op) -> list[str]:
             lines.append(f"const at::Scalar {arg.name}_scalar({cpp.to_plain(arg)});")
             names.append(f"&{arg.name}_scalar")
     arguments = ", ".join([operands, "{" + ", ".join(names) + "}"] if names else [operands])
-    return [*lines, _call(op, _spec_name(entry), arguments)]
+    return [*lines, _call(op, spec_name(entry), arguments)]
 
 
 def _name(op: Op, name: str) -> str:
@@ -105,7 +109,7 @@ def _simd_file(tables: dict[str, Pointwise]) -> str:
     parts.append("\nnamespace at::native::CRESSET_ISA {\n")
     for name, pw in tables.items():
         arity = f"{len(pw.operands)}, {len(pw.params)}"
-        arguments = f"fn::{pw.functor}, {arity}, OutKind::{_OUT_KINDS[pw.output]}"
+        arguments = f"fn::{pw.functor}, {arity}, OutKind::{OUT_KINDS[pw.output]}"
         parts.append(f"extern const LoopTable {name};\n")
         parts.append(
             f"const LoopTable {name} =\n    make_loop_table<{arguments}>(types::{pw.types}{{}});\n"
@@ -134,12 +138,12 @@ def _tables_source(tables: dict[str, Pointwise]) -> str:
 
 
 def emit(model: Model) -> dict[str, str]:
-    tables = _tables(model)
-    files = {"ATen/PointwiseTables.cpp": _tables_source(tables)}
-    if not tables:
+    found = tables(model)
+    files = {"ATen/PointwiseTables.cpp": _tables_source(found)}
+    if not found:
         return files
-    count = shard_count(len(tables), _FUNCTORS_PER_SHARD)
+    count = shard_count(len(found), _FUNCTORS_PER_SHARD)
     for k in range(count):
-        mine = {name: pw for name, pw in tables.items() if shard_of(name, count) == k}
+        mine = {name: pw for name, pw in found.items() if shard_of(name, count) == k}
         files[f"ATen/PointwiseLoops_{k}.simd.cpp"] = _simd_file(mine)
     return files

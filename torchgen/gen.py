@@ -16,6 +16,7 @@ from . import (
     derivatives,
     emit_autograd,
     emit_bindings,
+    emit_cuda,
     emit_docs,
     emit_kernels,
     emit_ops,
@@ -24,7 +25,7 @@ from . import (
     python_sigs,
 )
 from .errors import GenError
-from .model import Model, load
+from .model import Model, Pointwise, load
 
 _MANIFEST = "torchgen.manifest"
 
@@ -37,7 +38,11 @@ def hand_written_methods() -> frozenset[str]:
         return frozenset(line for line in lines if line)
 
 
-def generate(model: Model, formulas: derivatives.Derivatives | None = None) -> dict[str, str]:
+def generate(
+    model: Model,
+    formulas: derivatives.Derivatives | None = None,
+    pointwise_tables: dict[str, Pointwise] | None = None,
+) -> dict[str, str]:
     """All generated files, path below the output folder to content. Without formulas the operators
     have no autograd kernels."""
     functions = python_sigs.build(model)
@@ -46,6 +51,7 @@ def generate(model: Model, formulas: derivatives.Derivatives | None = None) -> d
     files.update(emit_kernels.emit(model, formulas))
     files.update(emit_autograd.emit(model, formulas))
     files.update(emit_pointwise.emit(model))
+    files.update(emit_cuda.emit(model, pointwise_tables or {}))
     files.update(emit_bindings.emit(model, functions))
     files.update(emit_pyi.emit(model, functions))
     files.update(emit_docs.emit(model))
@@ -93,6 +99,7 @@ def outputs_cmake(files: dict[str, str], out: str) -> str:
         "GEN_SIMD_SOURCES": [],
         "GEN_PYTHON_SOURCES": [],
         "GEN_HEADERS": [],
+        "GEN_CUDA_PROGRAMS": [],
     }
     for name in sorted(files):
         if name.endswith(".simd.cpp"):
@@ -103,6 +110,8 @@ def outputs_cmake(files: dict[str, str], out: str) -> str:
             group = "GEN_TORCH_SOURCES"
         elif name.endswith((".h", ".inc")):
             group = "GEN_HEADERS"
+        elif name.endswith(".cu"):
+            group = "GEN_CUDA_PROGRAMS"
         else:
             continue
         groups[group].append(os.path.join(out, name))
@@ -113,6 +122,15 @@ def outputs_cmake(files: dict[str, str], out: str) -> str:
     return "".join(parts)
 
 
+def drop_cuda(model: Model) -> None:
+    """Forgets CUDA kernels whose function serves no other key: it is in a file that is not built."""
+    for op in model.ops:
+        shared = {k.fn for k in op.kernels if k.key != "CUDA"}
+        op.kernels = [
+            k for k in op.kernels if k.key != "CUDA" or k.kind == "pointwise" or k.fn in shared
+        ]
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="torchgen.gen", description=__doc__.splitlines()[0])
     parser.add_argument("--yaml", required=True, help="native_functions.yaml")
@@ -121,6 +139,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--outputs-cmake", default="", help="write the list of outputs here and nothing else"
     )
+    parser.add_argument(
+        "--without-cuda", action="store_true", help="leave out kernels that only CUDA has"
+    )
     options = parser.parse_args(argv)
     try:
         model = load(options.yaml)
@@ -128,7 +149,11 @@ def main(argv: list[str] | None = None) -> int:
         if options.derivatives and os.path.exists(options.derivatives):
             formulas = derivatives.load(options.derivatives, model)
             model.derivatives = frozenset(formulas.by_op)
-        files = generate(model, formulas)
+        if options.without_cuda:
+            drop_cuda(model)
+        beside = os.path.join(os.path.dirname(options.yaml), "pointwise_tables.yaml")
+        hand_written = emit_cuda.load_tables(beside) if os.path.exists(beside) else {}
+        files = generate(model, formulas, hand_written)
     except GenError as error:
         print(error, file=sys.stderr)
         return 1

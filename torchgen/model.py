@@ -17,7 +17,7 @@ from .yaml_lines import Mapping, load_list
 
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
-    inplace_dispatch out_dispatch out_args symint python_out alias""".split()
+    inplace_dispatch out_dispatch out_args symint python_out alias foreach each""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -50,8 +50,8 @@ class Kernel:
     """What serves one dispatch key of one operator.
 
     kind: native (call fn), structured (shape function, then fn), pointwise, alias (call the
-    operator fn), store_inplace and store_out (compute the functional variant, then copy the result
-    into the destination).
+    operator fn), foreach (call the operator fn on each tensor of a list), store_inplace and
+    store_out (compute the functional variant, then copy the result into the destination).
     """
 
     key: str
@@ -122,6 +122,7 @@ class Op:
     kernels: list[Kernel]
     functional: Op | None = None  # for the in-place and out variants that an entry asked for
     alias_of: Op | None = None
+    target: Op | None = None  # foreach: the operator called on each tensor
 
     @property
     def base(self) -> str:
@@ -315,13 +316,17 @@ class _EntryReader:
 
     def kernels(self, entry: Entry) -> list[Kernel]:
         raw = self.raw
-        kinds = [k for k in ("pointwise", "structured", "alias") if k in raw]
+        kinds = [k for k in ("pointwise", "structured", "alias", "foreach") if k in raw]
         if len(kinds) > 1:
             raise self.error(f"give either '{kinds[0]}' or '{kinds[1]}', not both")
         if kinds == ["alias"]:
             if "dispatch" in raw:
                 raise self.error("an 'alias' has no kernels of its own", "dispatch")
             return [Kernel("CompositeImplicitAutograd", "alias", str(raw["alias"]))]
+        if kinds == ["foreach"]:
+            # Above autograd the operators on single tensors record their own history.
+            keys = ("CPU", "CompositeExplicitAutograd", "Autograd")
+            return [Kernel(key, "foreach", str(raw["foreach"])) for key in keys]
         extra = self.dispatch("dispatch") if "dispatch" in raw else []
         if not kinds:
             if extra:
@@ -341,7 +346,8 @@ class _EntryReader:
 
     def structured(self, entry: Entry) -> list[Kernel]:
         raw = self.raw["structured"]
-        if not isinstance(raw, dict) or "meta" not in raw or "CPU" not in raw:
+        keys = {n.strip() for k in raw for n in k.split(",")} if isinstance(raw, dict) else set()
+        if not {"meta", "CPU"} <= keys:
             raise self.error("'structured' needs at least {meta: NAME, CPU: FN}", "structured")
         if (
             any(str(r.type) != "Tensor" or r.annotation for r in entry.schema.returns)
@@ -419,7 +425,7 @@ class _EntryReader:
             promote=self.choice("pointwise.promote", raw.get("promote", "default"), PROMOTE),
             output=self.choice("pointwise.output", raw.get("output", "same"), OUTPUT),
         )
-        return [Kernel("CPU", "pointwise"), Kernel("Meta", "pointwise")]
+        return [Kernel(key, "pointwise") for key in ("CPU", "CUDA", "Meta")]
 
     def names(self, raw: Mapping, key: str, default: list[str]) -> list[str]:
         value = raw.get(key, default)
@@ -435,7 +441,10 @@ class _EntryReader:
         if key in self.raw:
             return self.dispatch(key)
         functional = entry.ops[0]
-        own = [k for k in functional.kernels if k.kind in ("pointwise", "structured", "alias")]
+        kinds = ["pointwise", "structured", "alias"]
+        if store == "store_inplace":
+            kinds.append("foreach")
+        own = [k for k in functional.kernels if k.kind in kinds]
         if own:
             return own
         # A composite stays differentiable through its parts; others have a formula of their own.
@@ -577,6 +586,42 @@ def _resolve_aliases(ops: list[Op]) -> None:
         op.alias_of = found[0]
 
 
+def _resolve_foreach(ops: list[Op]) -> None:
+    """Finds the operator that a foreach operator calls on each tensor."""
+    by_name = {op.schema.full_name: op for op in ops}
+    for op in ops:
+        if op.kernels[0].kind != "foreach":
+            continue
+        name = op.kernels[0].fn
+        found = by_name.get(name)
+        if found and op.schema.is_inplace:
+            functional, own = found, [o for o in found.entry.ops if o.schema.is_inplace]
+            same = (o for o in ops if o.schema.is_inplace and o.base == functional.base)
+            alike = (o for o in same if _arg_types(o) == _arg_types(functional))
+            found = own[0] if own else next(alike, None)
+        if found is None:
+            raise op.entry.error(f"'foreach' names '{name}', which has no {_variant(op)} variant")
+        op.target = found
+        if found.entry.pointwise is None:
+            op.kernels = [k for k in op.kernels if k.key != "CPU"]
+
+
+def _expanded(raw: Mapping) -> list[Mapping]:
+    """An entry with `each: [words]` stands for one entry per word, which replaces {op} in its
+    texts."""
+    if "each" not in raw:
+        return [raw]
+    result = []
+    for word in raw["each"]:
+        entry = Mapping(raw.line)
+        entry.key_lines = raw.key_lines
+        for key, value in raw.items():
+            if key != "each":
+                entry[key] = value.replace("{op}", word) if isinstance(value, str) else value
+        result.append(entry)
+    return result
+
+
 def _arg_types(op: Op) -> list[str]:
     return [str(a.type) for a in op.schema.args] + [str(r.type) for r in op.schema.returns]
 
@@ -604,8 +649,9 @@ def load(path: str) -> Model:
             raise GenError(
                 "an entry must stand below a line '# ==== family: NAME ===='", file, raw.line
             )
-        entries.append(_EntryReader(raw, file, names[at]).read())
+        entries += [_EntryReader(one, file, names[at]).read() for one in _expanded(raw)]
     ops = _check_unique(entries)
     _resolve_aliases(ops)
+    _resolve_foreach(ops)
     _check_pointwise_tables(entries)
     return Model(file, entries, ops, frozenset(), tuple(names))

@@ -2,11 +2,21 @@
 #include <c10/core/Storage.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include <c10/core/DeviceHooks.h>
 #include <c10/core/SmallPool.h>
 
 namespace c10 {
+namespace {
+
+// On a device there may be several of, the allocator alone does not say on which.
+DataPtr allocate_on(Allocator* allocator, size_t nbytes, Device device) {
+  if (C10_LIKELY(device.is_cpu())) return allocator->allocate(nbytes);
+  DeviceHooks* hooks = device_hooks(device.type());
+  return hooks != nullptr ? hooks->allocate(nbytes, device) : allocator->allocate(nbytes);
+}
+
+} // namespace
 
 StorageImpl::~StorageImpl() = default;
 
@@ -24,10 +34,15 @@ void StorageImpl::resize(size_t nbytes) {
     return;
   }
   const size_t reach = std::max(nbytes, widest_);
-  DataPtr fresh = nbytes == 0 ? DataPtr(nullptr, device()) : allocator_->allocate(reach);
+  DataPtr fresh =
+      nbytes == 0 ? DataPtr(nullptr, device()) : allocate_on(allocator_, reach, device());
   const size_t common = std::min(nbytes, nbytes_);
-  if (common > 0 && fresh.get() != nullptr && device().is_cpu()) {
-    std::memcpy(fresh.get(), data_.get(), common);
+  if (common > 0 && fresh.get() != nullptr) {
+    DeviceHooks* hooks = device().is_cpu() ? nullptr : device_hooks(device().type());
+    if (hooks != nullptr)
+      hooks->copy_bytes(fresh.get(), device(), data_.get(), device(), common);
+    else
+      allocator_->copy_data(fresh.get(), data_.get(), common);
   }
   set_data(std::move(fresh), nbytes);
   widest_ = reach;
@@ -35,7 +50,8 @@ void StorageImpl::resize(size_t nbytes) {
 
 Storage make_storage(size_t nbytes, Device device) {
   Allocator* allocator = GetAllocator(device.type());
-  return make_intrusive<StorageImpl>(nbytes, allocator->allocate(nbytes), allocator, true);
+  return make_intrusive<StorageImpl>(nbytes, allocate_on(allocator, nbytes, device), allocator,
+                                     true);
 }
 
 } // namespace c10

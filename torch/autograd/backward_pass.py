@@ -108,6 +108,12 @@ def backward(
     `grad_tensors` are the gradients of the tensors themselves; None for scalars. The graph is
     freed unless `retain_graph`; with `create_graph` the gradients can be differentiated again.
     """
+    if _C._are_functorch_transforms_active():
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
     if grad_variables is not None:
         import warnings
 
@@ -132,23 +138,22 @@ def backward(
 
 
 def _batched(outputs, grads, keep, create_graph, inputs, allow_unused):
-    """One pass for each gradient of the batch, stacked."""
-    sizes = {g.shape[0] for g in grads}
+    """One pass for the whole batch of gradients, under vmap."""
+    from torch._C import _functorch
+    from torch._functorch.vmap import vmap_increment_nesting
+
+    sizes = {g.shape[0] for g in grads if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(f"grad_outputs have batches of different sizes: {sorted(sizes)}")
     (size,) = sizes
-    if size == 0:
-        raise RuntimeError("is_grads_batched: the batch of grad_outputs is empty")
-    rows = []
-    for i in range(size):
-        row = tuple(g[i] for g in grads)
-        retain = keep or i + 1 < size
-        rows.append(
-            _engine.run_backward(outputs, row, retain, create_graph, inputs, allow_unused, False)
+    with vmap_increment_nesting(size, "error") as level:
+        rows = tuple(None if g is None else _functorch._add_batch_dim(g, 0, level) for g in grads)
+        found = _engine.run_backward(
+            outputs, rows, keep, create_graph, inputs, allow_unused, False
         )
-    return tuple(
-        None if column[0] is None else torch.stack(column) for column in zip(*rows, strict=False)
-    )
+        return tuple(
+            None if g is None else _functorch._remove_batch_dim(g, level, size, 0) for g in found
+        )
 
 
 def grad(

@@ -225,33 +225,41 @@ def _rows(out, inputs, create_graph, strict, index):
     )
 
 
-def _columns(func, inputs):
-    """The Jacobian column by column, by forward-mode differentiation: one block for each (output,
-    input)."""
-    from torch.autograd import forward_ad
+def _batched_rows(out, inputs, create_graph):
+    """The same as _rows, by one backward pass under vmap."""
+    if not out.requires_grad or out.numel() == 0:
+        return tuple(out.new_zeros(out.shape + t.shape) for t in inputs)
+    basis = torch.eye(out.numel(), dtype=out.dtype, device=out.device)
+    grads = torch.autograd.grad(
+        out,
+        inputs,
+        basis.view(out.numel(), *out.shape),
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    return tuple(
+        out.new_zeros(out.shape + t.shape) if g is None else g.reshape(out.shape + t.shape)
+        for g, t in zip(grads, inputs, strict=True)
+    )
 
-    blocks = []
-    out_is_tuple = False
-    for k, tensor in enumerate(inputs):
-        columns = []
-        for direction in torch.eye(tensor.numel(), dtype=tensor.dtype, device=tensor.device):
-            with forward_ad.dual_level():
-                duals = list(inputs)
-                duals[k] = forward_ad.make_dual(tensor, direction.view_as(tensor))
-                out_is_tuple, outputs = _tuple(
-                    func(*duals), "outputs of the user-provided function", "jacobian"
-                )
-                parts = [forward_ad.unpack_dual(o) for o in outputs]
-                columns.append(
-                    [torch.zeros_like(p.primal) if p.tangent is None else p.tangent for p in parts]
-                )
-        blocks.append(
-            tuple(
-                torch.stack(c, -1).view(c[0].shape + tensor.shape)
-                for c in zip(*columns, strict=False)
-            )
+
+def _columns(func, inputs):
+    """The Jacobian by forward-mode differentiation: one block for each (output, input)."""
+    from torch.func import jacfwd
+
+    tuples = []
+
+    def checked(*args):
+        is_tuple, outputs = _tuple(
+            func(*args), "outputs of the user-provided function", "jacobian"
         )
-    return out_is_tuple, tuple(zip(*blocks, strict=False))
+        tuples.append(is_tuple)
+        return outputs
+
+    blocks = jacfwd(checked, argnums=tuple(range(len(inputs))))(*inputs)
+    return tuples[0], tuple(tuple(b) for b in blocks)
 
 
 def jacobian(
@@ -285,7 +293,12 @@ def jacobian(
         else:
             inputs = _prepare(inputs, create_graph)
             out_is_tuple, outputs = _run(func, inputs, "jacobian", strict)
-            result = tuple(_rows(o, inputs, create_graph, strict, i) for i, o in enumerate(outputs))
+            result = tuple(
+                _batched_rows(o, inputs, create_graph)
+                if vectorize
+                else _rows(o, inputs, create_graph, strict, i)
+                for i, o in enumerate(outputs)
+            )
     result = _finish(result, create_graph)
     result = result if is_tuple else tuple(row[0] for row in result)
     return result if out_is_tuple else result[0]
@@ -318,6 +331,13 @@ def hessian(
     def gradient(*args):
         args = tuple(a if a.requires_grad else a.requires_grad_() for a in args)
         return jacobian(scalar, args, create_graph=True)
+
+    if outer_jacobian_strategy == "forward-mode" and vectorize:
+        from torch.func import jacfwd, jacrev
+
+        numbers = tuple(range(len(inputs)))
+        result = jacfwd(jacrev(scalar, argnums=numbers), argnums=numbers)(*inputs)
+        return result if is_tuple else result[0][0]
 
     result = jacobian(
         gradient,

@@ -25,6 +25,10 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
@@ -284,3 +288,63 @@ def _max_unpool(dims):
 max_unpool1d = _max_unpool(1)
 max_unpool2d = _max_unpool(2)
 max_unpool3d = _max_unpool(3)
+
+
+# ---- fractional pooling
+# ----------------------------------------------------------------------------------------------
+
+
+def _fractional(dims):
+    name = f"fractional_max_pool{dims}d"
+
+    def pool_with_indices(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        _random_samples=None,
+    ):  # fmt: skip
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool_with_indices, (input,), input, kernel_size, output_size=output_size,
+                output_ratio=output_ratio, return_indices=return_indices,
+                _random_samples=_random_samples,
+            )  # fmt: skip
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        spread = lambda v: (v,) * dims if isinstance(v, int) else v
+        if output_size is None:
+            if len(output_ratio) > dims:
+                raise ValueError(
+                    f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+                )
+            output_size = [int(input.size(d - dims) * output_ratio[d]) for d in range(dims)]
+        if _random_samples is None:
+            batch = 1 if input.dim() == dims + 1 else input.size(0)
+            shape = (batch, input.size(-dims - 1), dims)
+            _random_samples = torch.rand(shape, dtype=input.dtype, device=input.device)
+        return getattr(_C._nn, name)(
+            input, spread(kernel_size), spread(output_size), _random_samples
+        )
+
+    def pool(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        _random_samples=None,
+    ):  # fmt: skip
+        if has_torch_function_unary(input):
+            return handle_torch_function(
+                pool, (input,), input, kernel_size, output_size=output_size,
+                output_ratio=output_ratio, return_indices=return_indices,
+                _random_samples=_random_samples,
+            )  # fmt: skip
+        found = pool_with_indices(
+            input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+        )
+        return found if return_indices else found[0]
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = "The maxima of windows at random places."
+    pool_with_indices.__name__ = pool_with_indices.__qualname__ = name + "_with_indices"
+    pool_with_indices.__doc__ = "The maxima of windows at random places, and where they stand."
+    return pool, pool_with_indices
+
+
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional(3)

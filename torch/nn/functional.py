@@ -9,6 +9,7 @@ from torch.nn._attention import *  # noqa: F403
 from torch.nn._conv_pool import *  # noqa: F403
 from torch.nn._distance import *  # noqa: F403
 from torch.nn._embedding_bag import *  # noqa: F403
+from torch.nn._interpolate import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
     handle_torch_function,

@@ -11,6 +11,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sum.h>
 #include <ATen/parallel/Parallel.h>
+#include <torch/csrc/autograd/streams.h>
 
 namespace torch::autograd {
 namespace {
@@ -78,6 +79,7 @@ struct Pass {
   // Gradients captured at `inputs`.
   c10::ArrayRef<Edge> inputs;
   TensorVec captured;
+  PassStreams* streams = nullptr; // of the thread that runs the pass
 };
 
 thread_local Pass* current_pass = nullptr;
@@ -285,6 +287,8 @@ void execute(Pass& pass) {
     TensorVec out;
     bool run = slot->needed;
     running_node = node;
+    const StreamPlace place = place_of(*node);
+    pass.streams->enter(place);
     if (run) {
       while (grads.size() < node->num_inputs()) grads.push_back(Tensor());
       node->run_tensor_hooks(grads);
@@ -295,9 +299,13 @@ void execute(Pass& pass) {
       const Edge& edge = node->next_edge(i);
       if (!edge.function) continue;
       Slot* next = pass.slots.find(edge.function.get());
-      if (i < out.size() && out[i].defined() && next->needed)
+      if (i < out.size() && out[i].defined() && next->needed) {
+        const StreamPlace target = place_of(*edge.function);
+        pass.streams->hand_over(place, target, out[i]);
+        pass.streams->enter(target);
         add_into(next->grads, edge.input_nr, fit(node, i, edge, std::move(out[i])),
                  edge.function->num_inputs(), pass.options.create_graph);
+      }
       if (--next->waiting == 0) {
         ready.push_back(edge.function.get());
         std::push_heap(ready.begin(), ready.end(), LaterFirst());
@@ -308,15 +316,21 @@ void execute(Pass& pass) {
 
 void run_on_this_thread(Pass& pass, c10::ArrayRef<Edge> roots, TensorVec grads) {
   PassScope scope(&pass);
+  PassStreams streams;
+  pass.streams = &streams;
   count_dependencies(pass, roots);
   if (!pass.inputs.empty()) mark_needed(pass);
   for (size_t i = 0; i < roots.size(); ++i) {
     Slot* slot = pass.slots.find(roots[i].function.get());
+    const StreamPlace place = place_of(*roots[i].function);
+    pass.streams->receive(place, grads[i]);
+    pass.streams->enter(place);
     Tensor grad = grads[i].defined() ? fit(nullptr, i, roots[i], std::move(grads[i])) : Tensor();
     add_into(slot->grads, roots[i].input_nr, std::move(grad), roots[i].function->num_inputs(),
              pass.options.create_graph);
   }
   execute(pass);
+  pass.streams->finish();
   for (size_t i = 0; i < pass.callbacks.size(); ++i) pass.callbacks[i]();
 }
 } // namespace

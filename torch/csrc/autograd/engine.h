@@ -1,5 +1,5 @@
-// The backward pass. It runs on the calling thread; nothing is handed over unless several devices
-// take part.
+// The backward pass. It runs on the calling thread, which queues work on all devices that take part
+// (Note [Streams of a backward pass] in streams.h).
 #pragma once
 #include <functional>
 

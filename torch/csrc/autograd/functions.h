@@ -54,6 +54,8 @@ constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
 constexpr double kSqrtHalf = 0.70710678118654752440;
 
 [[noreturn]] TORCH_API Tensor not_implemented(const char* what);
+// The gradient where, and in the dtype in which, what it belongs to is.
+Tensor moved_like(const Tensor& grad, const at::TensorOptions& options);
 // Zeros of the shape of each gradient.
 Tensors zeros_like_each(const TensorVec& grads);
 Tensor zero_where(const Tensor& grad, const Tensor& mask);
@@ -224,4 +226,11 @@ Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_siz
 Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims);
 IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims);
 
+// ---- Fourier transforms
+Tensor fft_r2c_grad(const Tensor& grad, IntArrayRef dim, int64_t normalization, bool onesided,
+                    IntArrayRef sizes);
+Tensor fft_c2r_grad(const Tensor& grad, IntArrayRef dim, int64_t normalization);
+
 } // namespace torch::autograd::generated
+
+#include <torch/csrc/autograd/functions_linalg.h>

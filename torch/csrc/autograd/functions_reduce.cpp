@@ -1,6 +1,7 @@
 // Gradients of reductions and scans. See functions.h.
 #include <algorithm>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/cat.h>
@@ -57,6 +58,7 @@ Tensor sum_over(const Tensor& t, const OptionalIntArrayRef& dims, bool keepdim) 
   return t.dim() == 0 ? t : at::sum(t, OptionalIntArrayRef(IntArrayRef(list)), keepdim);
 }
 bool nonzero_everywhere(const Tensor& t) {
+  if (at::functorch::varies_by_sample(t)) return false;
   return at::_ops::all::call(at::ne(t, 0)).item().toBool();
 }
 } // namespace
@@ -213,9 +215,9 @@ Tensor log_softmax_grad_grad(const Tensor& gg, const Tensor& output, int64_t dim
 Tensor norm_grad(const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord,
                  const OptionalIntArrayRef& dims, bool keepdim) {
   const double p = ord.toDouble();
+  if (p == 0) return {}; // a count does not depend on the values
   const Tensor norm = unreduce(result, self.sizes(), dims, keepdim);
   const Tensor g = unreduce(grad, self.sizes(), dims, keepdim);
-  if (p == 0) return at::zeros_like(self);
   if (p == 1) return at::sgn(self) * g;
   if (p == 2) return zero_where(self * (g / norm), at::eq(norm, 0));
   const Tensor length = at::abs(self);

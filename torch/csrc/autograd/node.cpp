@@ -1,6 +1,8 @@
 // See node.h.
 #include <torch/csrc/autograd/node.h>
 
+#include <torch/csrc/autograd/streams.h>
+
 #include <algorithm>
 
 #include <c10/core/SmallPool.h>
@@ -127,7 +129,9 @@ uint32_t Node::add_input_metadata(const Tensor& t) {
   inputs_.push_back({t.defined() ? c10::DimVector(t.sizes()) : c10::DimVector(),
                      t.defined() ? t.scalar_type() : at::ScalarType::Undefined,
                      t.defined() ? t.device() : at::Device(at::kCPU),
-                     t.defined() ? t.layout() : at::kStrided});
+                     t.defined() ? t.layout() : at::kStrided, nullptr});
+  InputMetadata& added = inputs_.back();
+  if (C10_UNLIKELY(!added.device.is_cpu())) added.stream = current_stream(added.device);
   return static_cast<uint32_t>(inputs_.size() - 1);
 }
 

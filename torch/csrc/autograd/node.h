@@ -35,6 +35,7 @@ struct InputMetadata {
   at::ScalarType dtype;
   at::Device device;
   at::Layout layout;
+  void* stream = nullptr; // on which the forward operator ran; null on the CPU and by default
 };
 
 // Hooks of a node, allocated when the first is registered. The Python layer subclasses them.

@@ -1,6 +1,7 @@
 // See second_order.h.
 #include <torch/csrc/autograd/second_order.h>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/clamp_min.h>
@@ -32,10 +33,48 @@ struct GradModeOn {
   bool before;
 };
 
+// Note [A level for inner derivatives]
+// Inside function transforms the tensors of one formula may belong to different levels, and a
+// gradient of one kind would not reach the other. The inner derivative then takes place in a grad
+// level of its own, which sees all of them alike.
+class OwnLevel {
+ public:
+  OwnLevel(const Tensors& inputs, const Tensor& grad) {
+    bool transformed = at::functorch::wrapper_of(grad) != nullptr;
+    for (const Tensor& t : inputs)
+      transformed = transformed || at::functorch::wrapper_of(t) != nullptr;
+    if (transformed) level_ = at::functorch::push_level(at::functorch::LevelKind::Grad);
+  }
+  ~OwnLevel() {
+    if (level_) at::functorch::pop_level(at::functorch::LevelKind::Grad);
+  }
+  OwnLevel(const OwnLevel&) = delete;
+  OwnLevel& operator=(const OwnLevel&) = delete;
+
+  Tensor enter(const Tensor& t) const {
+    return level_ && t.defined() ? at::functorch::wrap_grad(t, level_) : t;
+  }
+  Tensors leave(Tensors list) const {
+    for (Tensor& t : list)
+      if (const auto* w = level_ ? at::functorch::wrapper_at(t, *level_) : nullptr)
+        t = Tensor(w->value);
+    return list;
+  }
+  bool in_use() const { return level_.defined(); }
+
+ private:
+  at::functorch::LevelPtr level_;
+};
+
 // A tensor with the same values and, under create_graph, the same history, but a place of its own
 // in the graph.
-Tensor fresh_input(const Tensor& t, bool create_graph) {
+Tensor fresh_input(const Tensor& t, bool create_graph, const OwnLevel& level) {
   if (!t.defined()) return t;
+  if (level.in_use()) {
+    Tensor out = level.enter(t);
+    if (out.is_floating_point() || out.is_complex()) set_requires_grad(out, true);
+    return out;
+  }
   if (create_graph && t.requires_grad()) return at::alias(t);
   Tensor out = detach(t);
   if (out.is_floating_point() || out.is_complex()) set_requires_grad(out, true);
@@ -67,23 +106,26 @@ Tensors grads_at(const Tensors& outputs, const Tensors& weights, const Tensors& 
 
 Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad,
                          const Tensors& inputs) {
+  const OwnLevel level(inputs, grad);
   GradModeOn on;
   Tensors fresh;
   for (size_t i = 0; i < inputs.size(); ++i)
-    fresh.push_back(i < needed.size() && needed[i] ? fresh_input(inputs[i], on.before) : inputs[i]);
+    fresh.push_back(i < needed.size() && needed[i] ? fresh_input(inputs[i], on.before, level)
+                                                   : inputs[i]);
   const Tensor y = f(fresh);
   fresh.resize(needed.size());
   for (size_t i = 0; i < fresh.size(); ++i)
     if (!needed[i]) fresh[i] = Tensor();
-  return grads_at({y}, {grad}, fresh, on.before);
+  return level.leave(grads_at({y}, {level.enter(grad)}, fresh, on.before));
 }
 
 Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads,
                           const Tensor& grad_output, const Tensors& inputs) {
+  const OwnLevel level(inputs, grad_output);
   GradModeOn on;
   Tensors fresh;
-  for (const Tensor& t : inputs) fresh.push_back(fresh_input(t, on.before));
-  const Tensor weight = fresh_input(grad_output, on.before);
+  for (const Tensor& t : inputs) fresh.push_back(fresh_input(t, on.before, level));
+  const Tensor weight = fresh_input(grad_output, on.before, level);
   const Tensor y = f(fresh);
   const Tensors first_inputs(fresh.begin(), fresh.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                 grads.size(), fresh.size())));
@@ -93,9 +135,10 @@ Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, con
   targets.resize(needed.size());
   for (size_t i = 0; i < targets.size(); ++i)
     if (!needed[i]) targets[i] = Tensor();
-  Tensors given(grads.begin(), grads.end());
+  Tensors given;
+  for (const Tensor& g : grads) given.push_back(level.enter(g));
   given.resize(first.size());
-  return grads_at(first, given, targets, on.before);
+  return level.leave(grads_at(first, given, targets, on.before));
 }
 
 Tensor stand_in(const TensorVec& grads, size_t i) {

@@ -68,5 +68,12 @@ Forward rms_norm_forward(IntArrayRef shape, const Tensor& rstd);
 Forward group_norm_forward(const Tensor& rstd, int64_t n, int64_t c, int64_t hxw, int64_t group);
 Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var, bool train,
                            double eps);
+Forward cdist_forward(double p); // two batches of matrices
+Forward pdist_forward(double p); // one matrix
+
+// Of _rnn_layer_backward, whose eleven differentiable arguments are `inputs`.
+std::array<Tensor, 11> rnn_second_order(const std::array<bool, 11>& mask, const TensorVec& grads,
+                                        const Tensors& inputs, IntArrayRef batch_sizes,
+                                        int64_t mode, bool reverse);
 
 } // namespace torch::autograd::generated

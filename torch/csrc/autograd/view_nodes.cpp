@@ -5,9 +5,9 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/conj.h>
+#include <ATen/ops/new_zeros.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zero.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {
@@ -36,10 +36,12 @@ struct ViewGeometry {
     offset = view.storage_offset() - base.storage_offset() * (real_of_complex ? 2 : 1);
   }
 
-  // A zeroed tensor with the base's layout (dense where the base has gaps), as the gradient's home.
-  Tensor zeros_like_base() const {
+  // A zeroed tensor with the base's layout (dense where the base has gaps), as the home of `grad`,
+  // which may be a batch of gradients.
+  Tensor zeros_like_base(const Tensor& grad) const {
     const c10::DimVector dense = c10::infer_dense_strides(base_sizes, base_strides);
-    Tensor out = at::zeros(base_sizes, dtype, at::kStrided, device, std::nullopt);
+    Tensor out = at::_ops::new_zeros::call(grad, c10::as_symint_array(base_sizes), dtype,
+                                           at::kStrided, device, std::nullopt);
     return dense == c10::contiguous_strides(base_sizes) ? out
                                                         : at::as_strided(out, base_sizes, dense);
   }
@@ -61,7 +63,7 @@ class ViewReplayBackward final : public Node {
   std::string name() const override { return "AsStridedBackward0"; }
   TensorVec apply(TensorVec grads) override {
     if (!grads[0].defined()) return {Tensor()};
-    Tensor whole = geometry_.zeros_like_base();
+    Tensor whole = geometry_.zeros_like_base(grads[0]);
     geometry_.part_of(whole).copy_(grads[0]);
     return {whole};
   }
@@ -86,7 +88,7 @@ class CopySlices final : public Node {
     TensorVec out;
     for (size_t i = 0; i < num_outputs(); ++i) out.push_back(Tensor());
     if (!grads[0].defined()) return out;
-    Tensor whole = geometry_.zeros_like_base();
+    Tensor whole = geometry_.zeros_like_base(grads[0]);
     whole.copy_(grads[0]);
     const Tensor slice = geometry_.part_of(whole);
     TensorVec entering;

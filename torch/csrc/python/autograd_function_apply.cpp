@@ -2,6 +2,7 @@
 // outputs results of one node whose edges lead to the tensor inputs.
 #include <torch/csrc/python/autograd_function_context.h>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -272,10 +273,33 @@ PyRef positional(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObjec
   return checked(PyObject_CallFunctionObjArgs(bind.get(), tuple.get(), kwargs.get(), nullptr));
 }
 
+// ---- function transforms
+// ----------------------------------------------------------------------------------
+bool holds_wrapper(PyObject* o) {
+  if (is_tensor(o)) return at::functorch::wrapper_of(tensor_of(o)) != nullptr;
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (holds_wrapper(PySequence_Fast_GET_ITEM(o, i))) return true;
+  return false;
+}
+// Whether a transform takes the call over (torch/_functorch/autograd_function.py).
+bool belongs_to_transform(PyObject* cls, PyObject* inputs) {
+  if (C10_LIKELY(at::functorch::level_stack().empty()) || !holds_wrapper(inputs)) return false;
+  return PyObject_HasAttrString(cls, "_bypass_transforms") == 0;
+}
+
 PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   Application call;
   call.cls = cls;
   call.inputs = positional(cls, args, nargs, kwnames);
+  if (C10_UNLIKELY(belongs_to_transform(cls, call.inputs.get()))) {
+    static PyObject* transformed = nullptr;
+    PyObject* run = cached_attribute(transformed, "torch._functorch.autograd_function",
+                                     "custom_function_call");
+    if (!run) throw python_error();
+    return checked(PyObject_CallFunctionObjArgs(run, cls, call.inputs.get(), nullptr)).release();
+  }
   PyRef context_class(PyObject_GetAttrString(cls, "_backward_cls"));
   if (!context_class) throw python_error();
   call.context_ref = checked(PyObject_CallNoArgs(context_class.get()));

@@ -2,6 +2,7 @@
 // __exit__. What makes them decorators is Python (torch/autograd/grad_mode.py).
 #include <torch/csrc/python/autograd_modes.h>
 
+#include <ATen/core/InferenceCheck.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
 
@@ -98,8 +99,10 @@ PyObject* inference_enter(PyObject* self, PyObject*) {
   c10::AutogradState& state = c10::tls_autograd_state;
   state.inference_mode = mode->mode;
   state.grad_mode = state.fw_grad_mode = !mode->mode;
-  const uint64_t keys = c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView).raw();
+  const uint64_t keys =
+      c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView).add(at::kInferenceKey).raw();
   if (mode->mode) {
+    at::enable_inference_check();
     c10::tls_dispatch_keys.excluded |= keys;
   } else {
     c10::tls_dispatch_keys.excluded &= ~keys;

@@ -12,6 +12,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/pin_memory.h>
 
 namespace torch::python {
 namespace {
@@ -60,13 +61,13 @@ PyObject* py_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject
     KeywordArgs a("tensor", {"data", "dtype", "device", "requires_grad", "pin_memory", "names"}, 1,
                   1, args, nargs, kwnames);
     ConstructOptions options{a.dtype(1), a.device(2), /*copy=*/true};
-    if (a.boolean(4, false)) {
-      throw c10::NotImplementedError("torch.tensor: pin_memory needs an accelerator (device cpu)");
-    }
+    const bool pin = a.boolean(4, false);
     if (a.present(5))
       throw c10::NotImplementedError("torch.tensor: named tensors are not implemented");
     if (is_tensor(a[0])) warn_copy_construct("torch.tensor");
-    return finish_factory(tensor_from_data(a[0], options), a.boolean(3, false));
+    Tensor out = tensor_from_data(a[0], options);
+    if (pin) out = at::_ops::pin_memory::call(out, std::nullopt);
+    return finish_factory(std::move(out), a.boolean(3, false));
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <torch/csrc/python/arg_parser.h>
 
-#include <c10/core/Allocator.h>
+#include <c10/core/DeviceHooks.h>
 
 #include <limits>
 #include <string>
@@ -27,11 +27,8 @@ c10::DeviceIndex checked_index(int64_t index) {
 }
 
 bool has_cuda() {
-  try {
-    return c10::GetAllocator(c10::kCUDA) != nullptr;
-  } catch (const c10::Error&) {
-    return false;
-  }
+  c10::DeviceHooks* hooks = c10::device_hooks(c10::kCUDA);
+  return hooks != nullptr && hooks->device_count() > 0;
 }
 
 PyObject* from_device(ArgValues& a) { return wrap(a.device(0)); }

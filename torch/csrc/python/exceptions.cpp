@@ -6,6 +6,9 @@
 
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/Exception.h>
+#ifndef CRESSET_NO_CUDA
+#include <c10/cuda/Driver.h>
+#endif
 
 namespace torch::python {
 
@@ -13,6 +16,8 @@ PyObject* OutOfMemoryErrorType = nullptr;
 PyObject* LinAlgErrorType = nullptr;
 
 namespace {
+
+PyObject* AcceleratorErrorType = nullptr;
 
 void set_error(PyObject* type, std::string_view message, std::string_view context) {
   std::string text(message);
@@ -34,6 +39,24 @@ PyObject* python_type_of(const c10::Error& error) {
   if (dynamic_cast<const c10::BufferError*>(&error)) return PyExc_BufferError;
   if (dynamic_cast<const c10::SyntaxError*>(&error)) return PyExc_SyntaxError;
   return PyExc_RuntimeError;
+}
+
+// Sets torch.AcceleratorError with the driver's number in `error_code`, when it is one.
+bool set_accelerator_error(const c10::Error& error, std::string_view context) {
+#ifndef CRESSET_NO_CUDA
+  const auto* failure = dynamic_cast<const c10::cuda::AcceleratorError*>(&error);
+  if (failure == nullptr) return false;
+  set_error(AcceleratorErrorType, error.message(), context);
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyRef code(PyLong_FromLong(failure->code()));
+  if (!code || PyObject_SetAttrString(value, "error_code", code.get()) < 0) PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return true;
+#else
+  return false;
+#endif
 }
 
 PyObject* warning_category(const char* name) {
@@ -72,7 +95,8 @@ void set_error_from_exception(std::string_view context) noexcept {
     } catch (const c10::InterruptedError&) {
       if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
     } catch (const c10::Error& error) {
-      set_error(python_type_of(error), error.message(), context);
+      if (!set_accelerator_error(error, context))
+        set_error(python_type_of(error), error.message(), context);
     } catch (const std::bad_alloc&) {
       set_error(OutOfMemoryErrorType, "out of memory", context);
     } catch (const std::exception& error) {
@@ -95,9 +119,9 @@ bool init_exceptions(PyObject* module) {
                                        "Raised when a device cannot provide the memory asked for.");
   LinAlgErrorType = new_exception(module, "torch._C._LinAlgError", "_LinAlgError",
                                   "Raised by torch.linalg when a computation cannot succeed.");
-  PyObject* accelerator = new_exception(module, "torch.AcceleratorError", "AcceleratorError",
-                                        "Raised when work on a device fails.");
-  if (!OutOfMemoryErrorType || !LinAlgErrorType || !accelerator) return false;
+  AcceleratorErrorType = new_exception(module, "torch.AcceleratorError", "AcceleratorError",
+                                       "Raised when work on a device fails.");
+  if (!OutOfMemoryErrorType || !LinAlgErrorType || !AcceleratorErrorType) return false;
   c10::set_warning_handler(warn_in_python);
   return true;
 }

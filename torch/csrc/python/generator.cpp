@@ -5,6 +5,10 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/EmptyTensor.h>
+#include <c10/core/DeviceHooks.h>
+#ifndef CRESSET_NO_CUDA
+#include <ATen/cuda/CUDAGenerator.h>
+#endif
 
 #include <cstring>
 #include <memory>
@@ -39,10 +43,11 @@ at::Tensor state_tensor(const c10::GeneratorImpl& generator) {
 // ------------------------------------------------------------------------------------------
 PyObject* make_generator(ArgValues& a) {
   const c10::Device device = a.opt_device(0).value_or(c10::Device());
-  TORCH_CHECK(device.is_cpu(), "Device type ", device.type(),
-              " is not supported for torch.Generator()",
-              " api: this build has CPU generators only.");
-  return new_object(&GeneratorType, at::detail::createCPUGenerator());
+  if (device.is_cpu()) return new_object(&GeneratorType, at::detail::createCPUGenerator());
+  c10::DeviceHooks* hooks = c10::device_hooks(device.type());
+  TORCH_CHECK(hooks != nullptr, "Device type ", device.type(),
+              " is not supported for torch.Generator() api: this build has no such generators.");
+  return new_object(&GeneratorType, hooks->new_generator(device.index()));
 }
 constexpr Param kParams[] = {{"device", P::Device, kHasDefault | kOptional, 0, "None"}};
 const Signature kSignature[] = {
@@ -130,10 +135,39 @@ PyObject* generator_clone_state(PyObject* self, PyObject*) {
     return new_object(&GeneratorType, impl.clone());
   });
 }
-PyObject* generator_offset(PyObject*, PyObject*) {
+// Only Philox, the generator of CUDA, can be put at any place of its stream.
+#ifndef CRESSET_NO_CUDA
+at::CUDAGeneratorImpl& jumping(PyObject* self) {
+  auto* impl = dynamic_cast<at::CUDAGeneratorImpl*>(&impl_of(self));
+  TORCH_CHECK(impl != nullptr, "CPU Generator does not use offset");
+  return *impl;
+}
+PyObject* generator_get_offset(PyObject* self, PyObject*) {
+  return guarded([&] {
+    at::CUDAGeneratorImpl& impl = jumping(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    return PyLong_FromUnsignedLongLong(impl.offset());
+  });
+}
+PyObject* generator_set_offset(PyObject* self, PyObject* offset) {
+  return guarded([&] {
+    const uint64_t value = seed_value(offset);
+    at::CUDAGeneratorImpl& impl = jumping(self);
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    impl.set_offset(value);
+    Py_INCREF(self);
+    return self;
+  });
+}
+#else
+PyObject* generator_get_offset(PyObject*, PyObject*) {
   PyErr_SetString(PyExc_RuntimeError, "CPU Generator does not use offset");
   return nullptr;
 }
+PyObject* generator_set_offset(PyObject* self, PyObject*) {
+  return generator_get_offset(self, nullptr);
+}
+#endif
 PyObject* generator_reduce(PyObject* self, PyObject*) {
   PyRef device(wrap(impl_of(self).device()));
   PyRef state(generator_get_state(self, nullptr));
@@ -161,8 +195,8 @@ PyMethodDef methods[] = {
     {"get_state", generator_get_state, METH_NOARGS, "The state as a uint8 tensor."},
     {"set_state", generator_set_state, METH_O, "set_state(new_state)"},
     {"clone_state", generator_clone_state, METH_NOARGS, "A generator with the same state."},
-    {"get_offset", generator_offset, METH_NOARGS, nullptr},
-    {"set_offset", generator_offset, METH_O, nullptr},
+    {"get_offset", generator_get_offset, METH_NOARGS, nullptr},
+    {"set_offset", generator_set_offset, METH_O, nullptr},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
     {"__setstate__", generator_setstate, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -12,6 +12,7 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/index_put.h>
@@ -191,7 +192,8 @@ class KeyReader {
 
   void read_tensor(const Tensor& index) {
     const c10::ScalarType dtype = index.scalar_type();
-    if (index.dim() == 0 && c10::isIntegralType(dtype, true) && !index.is_meta()) {
+    if (index.dim() == 0 && c10::isIntegralType(dtype, true) && !index.is_meta() &&
+        !at::functorch::varies_by_sample(index)) {
       if (is_mask_type(dtype)) {
         read_bool(index.item().toBool());
       } else {

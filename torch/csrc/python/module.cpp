@@ -2,6 +2,7 @@
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
 #include <torch/csrc/python/arg_parser.h>
+#include <torch/csrc/python/autocast.h>
 #include <torch/csrc/python/autograd_anomaly.h>
 #include <torch/csrc/python/autograd_engine.h>
 #include <torch/csrc/python/autograd_forward.h>
@@ -11,8 +12,12 @@
 #include <torch/csrc/python/autograd_saved.h>
 #include <torch/csrc/python/bind_tables.h>
 #include <torch/csrc/python/construct.h>
+#ifndef CRESSET_NO_CUDA
+#include <torch/csrc/python/cuda.h>
+#endif
 #include <torch/csrc/python/dispatch.h>
 #include <torch/csrc/python/exceptions.h>
+#include <torch/csrc/python/functorch.h>
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/interop.h>
 #include <torch/csrc/python/module_base.h>
@@ -104,14 +109,22 @@ PyMethodDef functions[] = {{"_get_return_type", get_return_type, METH_O, nullptr
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "torch._C", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 
+bool init_devices(PyObject* m) {
+#ifndef CRESSET_NO_CUDA
+  return init_cuda(m);
+#else
+  return add_object(m, "_has_cuda", new_bool(false));
+#endif
+}
+
 bool init_all(PyObject* m) {
   return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&
          init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
          init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
          init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
-         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
-         init_module_base(m) && add_operators(m);
+         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) && init_functorch(m) &&
+         init_autocast(m) && init_module_base(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace

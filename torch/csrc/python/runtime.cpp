@@ -3,7 +3,9 @@
 #include <torch/csrc/python/runtime.h>
 
 #include <torch/csrc/python/arg_parser.h>
+#include <torch/csrc/python/lapack_finder.h>
 
+#include <ATen/core/InferenceCheck.h>
 #include <ATen/core/Context.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/CPUAllocator.h>
@@ -85,11 +87,13 @@ PyObject* inference_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->saved = c10::tls_autograd_state;
   self->saved_excluded = c10::tls_dispatch_keys.excluded;
   self->active = true;
-  const c10::DispatchKeySet grad_keys = c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView);
+  const c10::DispatchKeySet grad_keys =
+      c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView).add(at::kInferenceKey);
   c10::tls_autograd_state.inference_mode = enabled != 0;
   c10::tls_autograd_state.grad_mode = enabled == 0;
   c10::tls_autograd_state.fw_grad_mode = enabled == 0;
   if (enabled) {
+    at::enable_inference_check();
     c10::tls_dispatch_keys.excluded |= grad_keys.raw();
   } else {
     c10::tls_dispatch_keys.excluded &= ~grad_keys.raw();
@@ -306,6 +310,7 @@ bool init_runtime(PyObject* module) {
   if (!add_type(module, &InferenceModeType)) return false;
   at::set_blocking_hooks({enter_blocking, leave_blocking});
   at::set_interrupt_check(interrupted);
+  install_lapack_finder();
   return PyModule_AddFunctions(module, functions) == 0;
 }
 

@@ -17,6 +17,7 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <c10/core/DeviceHooks.h>
 
 namespace torch::python {
 
@@ -136,6 +137,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                   type_name(value)));
       }
     }
+    device = c10::usable_device(device);
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
     if (count > 1) raise_type_error("UntypedStorage() takes at most 1 positional argument");
     PyObject* one = count == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
@@ -328,6 +330,32 @@ PyObject* py_storage_bytes(PyObject*, PyObject* o) {
   });
 }
 
+const c10::Storage& storage_argument(PyObject* o, const char* name) {
+  if (!PyObject_TypeCheck(o, &StorageBaseType)) {
+    raise_type_error(c10::str(name, "(): expected a storage, got ", type_name(o)));
+  }
+  return storage_ref(o);
+}
+// torch._C._storage_is_pinned(storage)
+PyObject* py_storage_is_pinned(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const c10::Storage& storage = storage_argument(o, "_storage_is_pinned");
+    c10::DeviceHooks* hooks = c10::device_hooks(at::kCUDA);
+    return new_bool(hooks && storage->device().is_cpu() && hooks->is_pinned(storage->data()));
+  });
+}
+// torch._C._storage_pin(storage): a copy in page-locked memory.
+PyObject* py_storage_pin(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    const c10::Storage& storage = storage_argument(o, "_storage_pin");
+    c10::Allocator* allocator = c10::require_device_hooks(at::kCUDA).pinned_allocator();
+    auto copy = c10::make_intrusive<c10::StorageImpl>(
+        storage->nbytes(), allocator->allocate(storage->nbytes()), allocator, true);
+    as_bytes(copy).copy_(as_bytes(storage));
+    return new_object(Py_TYPE(o), std::move(copy));
+  });
+}
+
 template <class F> PyCFunction as_function(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
@@ -357,6 +385,8 @@ PyGetSetDef properties[] = {
 
 PyMethodDef functions[] = {
     {"_storage_bytes", py_storage_bytes, METH_O, "A copy of a storage's memory as bytes."},
+    {"_storage_is_pinned", py_storage_is_pinned, METH_O, nullptr},
+    {"_storage_pin", py_storage_pin, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMappingMethods as_mapping = {storage_length, storage_getitem, storage_setitem};

@@ -7,6 +7,7 @@
 #include <torch/csrc/python/arg_parser.h>
 
 #include <ATen/ops/to.h>
+#include <c10/core/DeviceHooks.h>
 
 #include <string>
 
@@ -25,8 +26,11 @@ bool same_device(c10::Device have, c10::Device want) {
   return have == want || (have.type() == want.type() && !want.has_index());
 }
 
-// "cpu:0" is the CPU; tensors always carry the plain form.
-c10::Device plain_device(c10::Device device) { return device.is_cpu() ? c10::Device() : device; }
+// "cpu:0" is the CPU, "cuda" the current device; tensors always carry the full form.
+c10::Device plain_device(c10::Device device) {
+  if (device.is_cpu()) return c10::Device();
+  return device.has_index() ? device : c10::usable_device(device);
+}
 
 PyObject* convert(ArgValues& a, const Wanted& wanted) {
   const at::Tensor& self = a.tensor(0);

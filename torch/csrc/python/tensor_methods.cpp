@@ -3,6 +3,8 @@
 // those with arguments use the parser.
 #include <torch/csrc/python/tensor.h>
 
+#include <ATen/functorch/Level.h>
+
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/autograd_bridge.h>
 #include <torch/csrc/python/scalar_access.h>
@@ -175,6 +177,12 @@ PyObject* py_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
 
 constexpr Param kGradParams[] = {kSelf, {"requires_grad", P::Bool, kHasDefault, 0, "True"}};
 PyObject* invoke_requires_grad(ArgValues& a) {
+  TORCH_CHECK(at::functorch::level_stack().empty(),
+              "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+              "torch.autograd.functional.* APIs) inside of a function being transformed by a "
+              "functorch transform. This is unsupported, please attempt to use the functorch "
+              "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+              "outside of a function being transformed instead.");
   set_requires_grad(a.tensor(0), a.given(1) ? a.boolean(1) : true);
   return wrap_self(a);
 }

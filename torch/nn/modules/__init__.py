@@ -18,8 +18,10 @@ from torch.nn.modules import (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
     transformer,
+    upsampling,
 )
 from torch.nn.modules.activation import *  # noqa: F403
 from torch.nn.modules.adaptive import *  # noqa: F403
@@ -39,8 +41,10 @@ from torch.nn.modules.normalization import *  # noqa: F403
 from torch.nn.modules.padding import *  # noqa: F403
 from torch.nn.modules.pixelshuffle import *  # noqa: F403
 from torch.nn.modules.pooling import *  # noqa: F403
+from torch.nn.modules.rnn import *  # noqa: F403
 from torch.nn.modules.sparse import *  # noqa: F403
 from torch.nn.modules.transformer import *  # noqa: F403
+from torch.nn.modules.upsampling import *  # noqa: F403
 
 __all__ = ["Module"]
 for _module in (
@@ -61,7 +65,9 @@ for _module in (
     padding,
     pixelshuffle,
     pooling,
+    rnn,
     sparse,
     transformer,
+    upsampling,
 ):
     __all__ += _module.__all__

@@ -13,6 +13,8 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
@@ -178,6 +180,40 @@ class _LPPoolNd(Module):
         )
 
 
+class _FractionalMaxPoolNd(Module):
+    """The maxima of windows at random places."""
+
+    __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+
+    def __init__(
+        self, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        _random_samples=None,
+    ):  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        spread = lambda v: (v,) * self._dims if isinstance(v, int | float) else v
+        self.kernel_size = spread(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else spread(output_size)
+        self.output_ratio = None if output_ratio is None else spread(output_ratio)
+        if output_size is None and output_ratio is None:
+            raise ValueError(
+                f"{name} requires specifying either an output size, or a pooling ratio"
+            )
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input):
+        function = F.fractional_max_pool2d if self._dims == 2 else F.fractional_max_pool3d
+        return function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+            _random_samples=self._random_samples,
+        )  # fmt: skip
+
+
 class _MaxUnpoolNd(Module):
     """Puts values back to the places their maxima came from."""
 
@@ -213,3 +249,5 @@ LPPool3d = _layer(_LPPoolNd, 3, "LPPool3d", "The p-norm of each window of a volu
 MaxUnpool1d = _layer(_MaxUnpoolNd, 1, "MaxUnpool1d", "Undoes MaxPool1d, with zeros elsewhere.")
 MaxUnpool2d = _layer(_MaxUnpoolNd, 2, "MaxUnpool2d", "Undoes MaxPool2d, with zeros elsewhere.")
 MaxUnpool3d = _layer(_MaxUnpoolNd, 3, "MaxUnpool3d", "Undoes MaxPool3d, with zeros elsewhere.")
+FractionalMaxPool2d = _layer(_FractionalMaxPoolNd, 2, "FractionalMaxPool2d", "Random maxima.")
+FractionalMaxPool3d = _layer(_FractionalMaxPoolNd, 3, "FractionalMaxPool3d", "Random maxima.")

@@ -4,11 +4,10 @@ Packed data holds the first elements of all sequences, then the second ones, and
 sequence first; `batch_sizes` says how many sequences still run at each place.
 """
 
-import itertools
 from collections import namedtuple
 
 import torch
-from torch import Tensor
+from torch import _VF, Tensor
 
 __all__ = [
     "PackedSequence",
@@ -107,83 +106,35 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
 
-def _packed_places(lengths, batch):
-    """For descending lengths: rows of the flattened (time, batch) tensor in packed order."""
-    sizes, places, alive = [], [], batch
-    for time in range(lengths[0]):
-        while lengths[alive - 1] <= time:
-            alive -= 1
-        sizes.append(alive)
-        places.extend(range(time * batch, time * batch + alive))
-    return torch.tensor(sizes), torch.tensor(places)
-
-
-def _check_lengths(input, lengths):
-    count = input.size(1)
-    if len(lengths) != count:
-        raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
-            f"(batch_size={count})"
-        )
-    if input.size(0) == 0 or count == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
-    if any(now < then for now, then in itertools.pairwise(lengths)):
-        raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
-            "can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to "
-            "sidestep this requirement if you do not need ONNX exportability."
-        )
-    if lengths[-1] <= 0:
-        raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
-            "that is <= 0"
-        )
-    if lengths[0] > input.size(0):
-        raise RuntimeError(
-            f"Expected `lengths` to be at most the sequence length {input.size(0)}, but got "
-            f"{lengths[0]}"
-        )
-
-
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """Packs a padded batch of sequences with the given lengths."""
     lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
-    if batch_first:
-        input = input.transpose(0, 1)
     order = None
     if not enforce_sorted:
         lengths, order = torch.sort(lengths, descending=True)
         order = order.to(input.device)
-        input = input.index_select(1, order)
-    lengths = lengths.tolist()
-    _check_lengths(input, lengths)
-    sizes, places = _packed_places(lengths, input.size(1))
-    data = input.flatten(0, 1).index_select(0, places.to(input.device))
+        input = input.index_select(0 if batch_first else 1, order)
+    data, sizes = _VF._pack_padded_sequence(input, lengths, batch_first)
     return PackedSequence(data, sizes, order, None)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """The padded batch and the lengths of a packed one."""
-    data, sizes = sequence.data, sequence.batch_sizes.tolist()
-    batch, longest = sizes[0], len(sizes)
-    if total_length is not None:
-        if total_length < longest:
-            raise ValueError(
-                "Expected total_length to be at least the length of the longest sequence in "
-                f"input, but got total_length={total_length} and max sequence length being "
-                f"{longest}"
-            )
-    steps = longest if total_length is None else total_length
-    lengths = torch.tensor([sum(size > i for size in sizes) for i in range(batch)])
-    _, places = _packed_places(lengths.tolist(), batch)
-    rest = data.shape[1:]
-    padded = data.new_full((steps * batch, *rest), padding_value)
-    padded = padded.index_copy(0, places.to(data.device), data).view(steps, batch, *rest)
+    longest = sequence.batch_sizes.size(0)
+    if total_length is not None and total_length < longest:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in "
+            f"input, but got total_length={total_length} and max sequence length being "
+            f"{longest}"
+        )
+    padded, lengths = _VF._pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or longest
+    )
     order = sequence.unsorted_indices
     if order is not None:
-        padded = padded.index_select(1, order)
+        padded = padded.index_select(0 if batch_first else 1, order)
         lengths = lengths[order.cpu()]
-    return (padded.transpose(0, 1) if batch_first else padded), lengths
+    return padded, lengths
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):

@@ -1,6 +1,10 @@
 // Allocation of dense tensors and construction of views. See EmptyTensor.h.
 #include <ATen/core/EmptyTensor.h>
 
+#include <ATen/core/InferenceCheck.h>
+
+#include <c10/core/DeviceHooks.h>
+
 namespace at::detail {
 namespace {
 
@@ -13,8 +17,13 @@ DispatchKeySet dense_keys(Device device) {
   return DispatchKeySet(key);
 }
 
-Storage storage_for(int64_t bytes, Device device) {
-  if (C10_LIKELY(!device.is_meta())) return c10::make_storage(static_cast<size_t>(bytes), device);
+// `device` gets the index it was asked for without.
+Storage storage_for(int64_t bytes, Device& device) {
+  if (C10_LIKELY(device.is_cpu())) return c10::make_storage(static_cast<size_t>(bytes), device);
+  if (!device.is_meta()) {
+    device = c10::usable_device(device);
+    return c10::make_storage(static_cast<size_t>(bytes), device);
+  }
   return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes),
                                                c10::DataPtr(nullptr, device), nullptr, true);
 }
@@ -100,12 +109,16 @@ Tensor make_view(const Tensor& self, ScalarType dtype, IntArrayRef sizes, IntArr
   const c10::AutogradState& state = c10::tls_autograd_state;
   if (C10_LIKELY(!source.is_inference())) {
     impl->set_inference(false);
+    impl->set_key_set(impl->key_set().remove(kInferenceKey));
     impl->set_view_of(source.is_view() ? source.base() : self.getIntrusivePtr());
     if (!state.grad_mode)
       impl->view_origin =
           state.inference_mode ? TensorImpl::ViewOrigin::Inference : TensorImpl::ViewOrigin::NoGrad;
     if (source.is_view() && source.view_origin != TensorImpl::ViewOrigin::Default)
       impl->view_origin = source.view_origin;
+  } else {
+    impl->set_inference(true);
+    impl->set_key_set(impl->key_set().remove(DispatchKey::ADInplaceOrView));
   }
   return Tensor(std::move(impl));
 }

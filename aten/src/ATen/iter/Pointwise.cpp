@@ -5,7 +5,11 @@
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>
+#ifndef CRESSET_NO_CUDA
+#include <ATen/cuda/Pointwise.h>
+#endif
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/PointwiseJob.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/parallel/Parallel.h>
@@ -13,13 +17,11 @@
 namespace at::iter {
 namespace {
 
-constexpr int kMaxInputs = 4;
-constexpr int kMaxParams = 4;
-
 // Scalars converted to the type the loop computes in, one after the other.
 struct ParamBuffer {
   alignas(16) char bytes[kMaxParams * 16];
-  const void* fill(Params params, ScalarType compute) {
+  const void* fill(Params params, ScalarType compute) { return fill(params, compute, bytes); }
+  static const void* fill(Params params, ScalarType compute, char* bytes) {
     if (params.size() == 0) return nullptr;
     const ScalarType type = c10::toOpMathType(compute);
     const int64_t size = c10::elementSize(type);
@@ -59,72 +61,38 @@ ScalarType output_dtype(const PointwiseSpec& spec, ScalarType compute) {
   return spec.out == OutKind::Real ? c10::toRealValueType(compute) : compute;
 }
 
-void run_contiguous(native::Loop1d loop, char* const* data, const int64_t* strides, int count,
-                    int64_t n, const void* params) {
-  if (n <= TensorIterator::kGrain) {
-    loop(data, strides, n, params);
-    return;
-  }
-  BlockingRegion unlocked;
-  parallel_for(0, n, TensorIterator::kGrain, [&](int64_t begin, int64_t end) {
-    char* here[kMaxInputs + 1];
-    for (int k = 0; k < count; ++k) here[k] = data[k] + begin * strides[k];
-    loop(here, strides, end - begin, params);
-  });
+// A tensor that joins the others as a number does.
+bool is_lone_value(const TensorImpl& t, const TensorImpl& first) {
+  return t.dim() == 0 && first.dim() != 0 && t.dtype() == first.dtype();
 }
 
-// All operands CPU tensors of one dtype and shape and contiguous; numbers may stand beside them
-// when they do not change the dtype. Answers false when the call does not qualify, having done
-// nothing.
-bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
-              Params params) {
+// The operand that gives shape and dtype, or null when the operands do not qualify.
+const Tensor* plain_operand(Operands operands) {
   const Tensor* first = nullptr;
   for (const Operand& op : operands) {
     if (op.tensor == nullptr) continue;
     const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
-    if (!t.is_contiguous() || t.is_wrapped_number() || !t.device().is_cpu()) return false;
+    if (!t.is_contiguous() || t.is_wrapped_number() || !t.device().is_cpu()) return nullptr;
     if (first == nullptr) {
       first = op.tensor;
     } else if (t.dtype() != first->scalar_type() || t.sizes() != first->sizes()) {
-      return false;
+      if (!is_lone_value(t, *first->unsafeGetTensorImpl())) return nullptr;
     }
   }
-  if (first == nullptr) return false;
-  const ScalarType compute = first->scalar_type();
-  if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
-  if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute))
-    return false;
+  return first;
+}
 
-  const int64_t itemsize = first->itemsize();
-  char* data[kMaxInputs + 1];
-  int64_t strides[kMaxInputs + 1];
-  alignas(16) char numbers[kMaxInputs][16];
-  int count = 1;
-  for (const Operand& op : operands) {
-    if (op.tensor != nullptr) {
-      data[count] = static_cast<char*>(op.tensor->data_ptr());
-      strides[count] = itemsize;
-    } else {
-      // A number joins when its category is not above the tensor's.
-      const Scalar& s = *op.scalar;
-      const bool fits = c10::isComplexType(compute) ||
-                        (c10::isFloatingType(compute) && !s.isComplex()) ||
-                        (c10::isIntegralType(compute, false) && s.isIntegral(true));
-      if (!fits) return false;
-      ParamBuffer::store(s, compute, numbers[count - 1]);
-      data[count] = numbers[count - 1];
-      strides[count] = 0;
-    }
-    ++count;
+bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
+              Params params) {
+  PointwiseJob job;
+  if (!plan_pointwise(spec, out, inplace, operands, params, job)) return false;
+  if (job.numel <= TensorIterator::kGrain) {
+    job.loop(job.data, job.strides, job.numel, job.params);
+    return true;
   }
-  const native::Loop1d loop = loop_for(spec, compute);
-  ParamBuffer buffer;
-  const void* loop_params = buffer.fill(params, compute);
-  if (inplace == nullptr) *out = detail::empty(first->sizes(), output_dtype(spec, compute));
-  const Tensor& target = inplace ? *inplace : *out;
-  data[0] = static_cast<char*>(target.data_ptr());
-  strides[0] = target.itemsize();
-  run_contiguous(loop, data, strides, count, first->numel(), loop_params);
+  BlockingRegion unlocked;
+  parallel_for(0, job.numel, TensorIterator::kGrain,
+               [&](int64_t begin, int64_t end) { job.run(begin, end); });
   return true;
 }
 
@@ -187,8 +155,8 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
     if (op.tensor) assert_no_partial_overlap(target, *op.tensor);
 }
 
-void run_general(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
-                 IntArrayRef shape, ScalarType compute) {
+void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
+             IntArrayRef shape, ScalarType compute) {
   const native::Loop1d loop = loop_for(spec, compute);
   ParamBuffer buffer;
   const void* loop_params = buffer.fill(params, compute);
@@ -209,6 +177,24 @@ void run_general(const PointwiseSpec& spec, const Tensor& target, Operands opera
   iter.run(loop, loop_params);
 }
 
+void run_general(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
+                 IntArrayRef shape, ScalarType compute, Device device) {
+  if (device.is_meta()) return;
+  if (device.is_cpu()) {
+    run_cpu(spec, target, operands, params, shape, compute);
+    return;
+  }
+#ifndef CRESSET_NO_CUDA
+  if (device.is_cuda()) {
+    cuda::pointwise_general(spec, target, operands, params, shape, compute,
+                            output_dtype(spec, compute));
+    return;
+  }
+#endif
+  TORCH_CHECK_NOT_IMPLEMENTED(false, "\"", spec.name, "\" not implemented for '", compute, "' on ",
+                              device);
+}
+
 Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands operands) {
   c10::SmallVector<const Tensor*, 4> tensors;
   for (const Operand& op : operands)
@@ -217,24 +203,71 @@ Tensor allocate(IntArrayRef shape, ScalarType dtype, Device device, Operands ope
 }
 } // namespace
 
+bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace,
+                    Operands operands, Params params, PointwiseJob& job) {
+  const Tensor* first = plain_operand(operands);
+  if (first == nullptr) return false;
+  const ScalarType compute = first->scalar_type();
+  if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
+  if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute))
+    return false;
+
+  const int64_t itemsize = first->itemsize();
+  int count = 1;
+  for (const Operand& op : operands) {
+    if (op.tensor != nullptr) {
+      const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
+      job.data[count] = static_cast<char*>(op.tensor->data_ptr());
+      job.strides[count] = is_lone_value(t, *first->unsafeGetTensorImpl()) ? 0 : itemsize;
+    } else {
+      // A number joins when its category is not above the tensor's.
+      const Scalar& s = *op.scalar;
+      const bool fits = c10::isComplexType(compute) ||
+                        (c10::isFloatingType(compute) && !s.isComplex()) ||
+                        (c10::isIntegralType(compute, false) && s.isIntegral(true));
+      if (!fits) return false;
+      ParamBuffer::store(s, compute, job.numbers[count - 1]);
+      job.data[count] = job.numbers[count - 1];
+      job.strides[count] = 0;
+    }
+    ++count;
+  }
+  job.loop = loop_for(spec, compute);
+  job.params = ParamBuffer::fill(params, compute, job.param_bytes);
+  if (inplace == nullptr) *out = detail::empty(first->sizes(), output_dtype(spec, compute));
+  const Tensor& target = inplace ? *inplace : *out;
+  job.data[0] = static_cast<char*>(target.data_ptr());
+  job.strides[0] = target.itemsize();
+  job.count = count;
+  job.numel = first->numel();
+  return true;
+}
+
 Tensor pointwise(const PointwiseSpec& spec, Operands operands, Params params) {
   Tensor out;
   if (C10_LIKELY(try_fast(spec, &out, nullptr, operands, params))) return out;
+#ifndef CRESSET_NO_CUDA
+  if (C10_LIKELY(cuda::pointwise_fast(spec, &out, nullptr, operands, params))) return out;
+#endif
   const ScalarType compute = compute_dtype(spec, operands);
   const Device device = common_device(operands, nullptr);
   const DimVector shape = common_shape(operands);
   out = allocate(shape, output_dtype(spec, compute), device, operands);
-  if (!device.is_meta()) run_general(spec, out, operands, params, shape, compute);
+  run_general(spec, out, operands, params, shape, compute, device);
   return out;
 }
 
 Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands, Params params) {
-  if (C10_UNLIKELY(!try_fast(spec, nullptr, &self, operands, params))) {
+  bool done = try_fast(spec, nullptr, &self, operands, params);
+#ifndef CRESSET_NO_CUDA
+  if (!done) done = cuda::pointwise_fast(spec, nullptr, &self, operands, params);
+#endif
+  if (C10_UNLIKELY(!done)) {
     const ScalarType compute = compute_dtype(spec, operands);
     const Device device = common_device(operands, &self);
     const DimVector shape = common_shape(operands);
     check_target(self, shape, output_dtype(spec, compute), operands);
-    if (!device.is_meta()) run_general(spec, self, operands, params, shape, compute);
+    run_general(spec, self, operands, params, shape, compute, device);
   }
   self.unsafeGetTensorImpl()->bump_version();
   return self;
@@ -249,7 +282,7 @@ Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands,
               " can't be cast to the desired output type ", out.scalar_type());
   native::resize_output(out, shape);
   check_target(out, shape, result, operands);
-  if (!device.is_meta()) run_general(spec, out, operands, params, shape, compute);
+  run_general(spec, out, operands, params, shape, compute, device);
   out.unsafeGetTensorImpl()->bump_version();
   return out;
 }

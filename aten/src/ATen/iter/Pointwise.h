@@ -7,6 +7,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/iter/LoopTable.h>
 
+namespace at::cuda {
+struct PointwiseProgram;
+}
+
 namespace at::iter {
 
 using native::LoopTable;
@@ -33,6 +37,7 @@ struct PointwiseSpec {
   uint8_t params;
   OutKind out;
   Promote promote;
+  const cuda::PointwiseProgram* cuda = nullptr; // null: not on CUDA
 };
 
 using Operands = std::initializer_list<Operand>;

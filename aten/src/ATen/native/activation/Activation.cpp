@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/cuda/PointwisePrograms.h>
 #include <ATen/iter/Pointwise.h>
 #include <ATen/native/activation/ActivationTables.h>
 #include <ATen/native/activation/Native.h>
@@ -44,26 +45,29 @@ using iter::Promote;
 CRESSET_FORALL_ACTIVATION_TABLES(CRESSET_ACTIVATION_TABLE)
 #undef CRESSET_ACTIVATION_TABLE
 
-constexpr PointwiseSpec spec(const char* name, const LoopTable* const* tables, uint8_t inputs,
-                             uint8_t params = 0) {
-  return {name, tables, inputs, params, OutKind::Same, Promote::Default};
-}
-constexpr PointwiseSpec kGelu = spec("gelu", tables_Gelu, 1);
-constexpr PointwiseSpec kGeluTanh = spec("gelu", tables_GeluTanh, 1);
-constexpr PointwiseSpec kGeluBackward = spec("gelu_backward", tables_GeluBackward, 2);
-constexpr PointwiseSpec kGeluTanhBackward = spec("gelu_backward", tables_GeluTanhBackward, 2);
-constexpr PointwiseSpec kEluBackward = spec("elu_backward", tables_EluBackward, 2, 3);
-constexpr PointwiseSpec kEluFromResult = spec("elu_backward", tables_EluBackwardFromResult, 2, 3);
+// The loops, and the functor's CUDA program.
+#define CRESSET_SPEC(name, functor, inputs, params)                                                \
+  PointwiseSpec {                                                                                  \
+    name, tables_##functor, inputs, params, OutKind::Same, Promote::Default,                       \
+        &cuda::loops_##functor##_##inputs##_##params                                               \
+  }
+constexpr PointwiseSpec kGelu = CRESSET_SPEC("gelu", Gelu, 1, 0);
+constexpr PointwiseSpec kGeluTanh = CRESSET_SPEC("gelu", GeluTanh, 1, 0);
+constexpr PointwiseSpec kGeluBackward = CRESSET_SPEC("gelu_backward", GeluBackward, 2, 0);
+constexpr PointwiseSpec kGeluTanhBackward = CRESSET_SPEC("gelu_backward", GeluTanhBackward, 2, 0);
+constexpr PointwiseSpec kEluBackward = CRESSET_SPEC("elu_backward", EluBackward, 2, 3);
+constexpr PointwiseSpec kEluFromResult = CRESSET_SPEC("elu_backward", EluBackwardFromResult, 2, 3);
 constexpr PointwiseSpec kLeakyBackward =
-    spec("leaky_relu_backward", tables_LeakyReluBackward, 2, 1);
-constexpr PointwiseSpec kLogSigmoid = spec("log_sigmoid", tables_LogSigmoid, 1);
+    CRESSET_SPEC("leaky_relu_backward", LeakyReluBackward, 2, 1);
+constexpr PointwiseSpec kLogSigmoid = CRESSET_SPEC("log_sigmoid", LogSigmoid, 1, 0);
 constexpr PointwiseSpec kLogSigmoidBackward =
-    spec("log_sigmoid_backward", tables_LogSigmoidBackward, 2);
-constexpr PointwiseSpec kLogitBackward = spec("logit_backward", tables_LogitBackward, 2, 1);
-constexpr PointwiseSpec kGlu = spec("glu", tables_Glu, 2);
-constexpr PointwiseSpec kGluGate = spec("glu_backward", tables_GluGate, 3);
-constexpr PointwiseSpec kPreluSlope = spec("prelu_backward", tables_PreluSlope, 2);
-constexpr PointwiseSpec kPreluInput = spec("prelu_backward", tables_PreluInput, 3);
+    CRESSET_SPEC("log_sigmoid_backward", LogSigmoidBackward, 2, 0);
+constexpr PointwiseSpec kLogitBackward = CRESSET_SPEC("logit_backward", LogitBackward, 2, 1);
+constexpr PointwiseSpec kGlu = CRESSET_SPEC("glu", Glu, 2, 0);
+constexpr PointwiseSpec kGluGate = CRESSET_SPEC("glu_backward", GluGate, 3, 0);
+constexpr PointwiseSpec kPreluSlope = CRESSET_SPEC("prelu_backward", PreluSlope, 2, 0);
+constexpr PointwiseSpec kPreluInput = CRESSET_SPEC("prelu_backward", PreluInput, 3, 0);
+#undef CRESSET_SPEC
 
 // Into `out` when there is one.
 Tensor run(Tensor* out, const PointwiseSpec& s, Operands operands, Params params = {}) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/native/attention/Native.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
@@ -51,6 +52,9 @@ bool use_blocks(const Tensor& q, const Tensor& k, const Tensor& v,
                 const std::optional<Tensor>& mask, double dropout_p, bool gqa) {
   if (!q.is_cpu() || !q.is_floating_point() || dropout_p != 0) return false;
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
+  if (functorch::is_differentiated_twice(q) || functorch::is_differentiated_twice(k) ||
+      functorch::is_differentiated_twice(v))
+    return false;
   if (has(mask) && (mask->dim() > 4 || mask->requires_grad())) return false;
   const bool heads = gqa ? k.size(1) > 0 && q.size(1) % k.size(1) == 0 : q.size(1) == k.size(1);
   return heads && q.size(1) > 0 && k.size(1) == v.size(1) && q.size(0) == k.size(0) &&

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full.h>
+#include <c10/core/DeviceHooks.h>
 
 namespace at::native {
 namespace {
@@ -15,16 +16,22 @@ void check_layout(const char* name, std::optional<Layout> layout) {
                               " is not implemented for layout ",
                               layout ? *layout : Layout::Strided);
 }
-void check_pinned(const char* name, std::optional<bool> pin_memory) {
-  TORCH_CHECK(!pin_memory || !*pin_memory, name,
-              ": cannot pin memory: no accelerator backend is available in this build");
+// Only memory of the CPU can be page-locked.
+void check_not_pinned(std::optional<bool> pin_memory) {
+  TORCH_CHECK(!pin_memory || !*pin_memory, "Only dense CPU tensors can be pinned");
+}
+// The tensor with page-locked memory in place of its own, which has not been written yet.
+Tensor pinned(Tensor t) {
+  c10::Allocator* allocator = c10::require_device_hooks(kCUDA).pinned_allocator();
+  const size_t bytes = t.storage()->nbytes();
+  t.unsafeGetTensorImpl()->set_storage(
+      c10::make_intrusive<c10::StorageImpl>(bytes, allocator->allocate(bytes), allocator, true));
+  return t;
 }
 
 Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype,
-                std::optional<Layout> layout, std::optional<bool> pin_memory,
-                std::optional<MemoryFormat> memory_format) {
+                std::optional<Layout> layout, std::optional<MemoryFormat> memory_format) {
   check_layout("empty", layout);
-  check_pinned("empty", pin_memory);
   const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
   if (C10_LIKELY(!memory_format || *memory_format == MemoryFormat::Contiguous))
     return detail::empty(size, type, device);
@@ -48,20 +55,36 @@ Device device_or(std::optional<Device> device, DeviceType type) {
 Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
                  std::optional<MemoryFormat> memory_format) {
-  return empty_on(Device(kCPU), size, dtype, layout, pin_memory, memory_format);
+  Tensor out = empty_on(Device(kCPU), size, dtype, layout, memory_format);
+  return C10_LIKELY(!pin_memory || !*pin_memory) ? out : pinned(std::move(out));
+}
+Tensor empty_cuda(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  check_not_pinned(pin_memory);
+  return empty_on(device_or(device, kCUDA), size, dtype, layout, memory_format);
 }
 Tensor empty_meta(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
                   std::optional<MemoryFormat> memory_format) {
-  return empty_on(device_or(device, kMeta), size, dtype, layout, pin_memory, memory_format);
+  check_not_pinned(pin_memory);
+  return empty_on(device_or(device, kMeta), size, dtype, layout, memory_format);
 }
 
 Tensor empty_strided_cpu(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
                          std::optional<Layout> layout, std::optional<Device> device,
                          std::optional<bool> pin_memory) {
   check_layout("empty_strided", layout);
-  check_pinned("empty_strided", pin_memory);
-  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype());
+  Tensor out = detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype());
+  return C10_LIKELY(!pin_memory || !*pin_memory) ? out : pinned(std::move(out));
+}
+Tensor empty_strided_cuda(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
+                          std::optional<Layout> layout, std::optional<Device> device,
+                          std::optional<bool> pin_memory) {
+  check_layout("empty_strided", layout);
+  check_not_pinned(pin_memory);
+  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(),
+                               device_or(device, kCUDA));
 }
 Tensor empty_strided_meta(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
                           std::optional<Layout> layout, std::optional<Device> device,

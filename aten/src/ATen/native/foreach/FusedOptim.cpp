@@ -4,6 +4,7 @@
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/native/foreach/FusedOptimKernels.h>
 #include <ATen/native/foreach/Native.h>
+#include <ATen/ops/div.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
@@ -43,7 +44,7 @@ void check_lists(const char* name, TensorList params, TensorList grads) {
     TORCH_CHECK(params[i].scalar_type() == grads[i].scalar_type(), name, ": parameter ", i,
                 " has dtype ", params[i].scalar_type(), " but its gradient has dtype ",
                 grads[i].scalar_type());
-    TORCH_CHECK(params[i].is_cpu(), name, " is not implemented for ", params[i].device());
+    TORCH_CHECK_NOT_IMPLEMENTED(params[i].is_cpu(), name, " is not implemented for ", params[i].device());
   }
 }
 void check_state(const char* name, const Tensor& param, const Tensor& state) {
@@ -76,10 +77,11 @@ struct Dense {
   bool copied = false;
 };
 
+// The gradient without the factor it carries; written back, as the next reader expects it.
 Tensor unscale(const Tensor& grad, const std::optional<Tensor>& scale) {
   if (!scale || !scale->defined()) return grad;
-  throw c10::NotImplementedError(c10::str(
-      "fused optimizers with grad_scale are not implemented for ", grad.scalar_type(), " on cpu"));
+  grad.copy_(at::div(grad, Scalar(scale->item<double>())));
+  return grad;
 }
 
 void adam_step(const char* name, TensorList self, TensorList grads, TensorList exp_avgs,
@@ -162,6 +164,33 @@ void fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_li
     });
     p.finish();
     if (buffer) buffer->finish();
+  }
+}
+
+void fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums,
+                    TensorList state_steps, double lr, double lr_decay, double weight_decay,
+                    double eps, bool maximize, const std::optional<Tensor>& grad_scale,
+                    const std::optional<Tensor>& found_inf) {
+  check_lists("_fused_adagrad_", self, grads);
+  TORCH_CHECK(state_sums.size() == self.size() && state_steps.size() == self.size(),
+              "_fused_adagrad_: the lists of states must be as long as the list of parameters");
+  if (skips(found_inf)) return;
+  for (size_t k = 0; k < self.size(); ++k) {
+    const Tensor& param = self[k];
+    check_state("_fused_adagrad_", param, state_sums[k]);
+    const optim::AdagradFn fn = table().adagrad[static_cast<int>(param.scalar_type())];
+    TORCH_CHECK_NOT_IMPLEMENTED(fn != nullptr, "\"_fused_adagrad_\" not implemented for '",
+                                param.scalar_type(), "'");
+    const double step = state_steps[k].item<double>();
+    const optim::AdagradSettings settings{lr / (1 + (step - 1) * lr_decay), weight_decay, eps,
+                                          maximize};
+    Dense p(param, param), g(unscale(grads[k], grad_scale), param), sum(state_sums[k], param);
+    const int64_t size = param.itemsize();
+    parallel_for(0, param.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * size;
+      fn(p.data() + at, g.data() + at, sum.data() + at, end - begin, settings);
+    });
+    p.finish(), sum.finish();
   }
 }
 

@@ -74,10 +74,26 @@ sgd(void* param_, const void* grad_, void* buffer_, int64_t n, const SgdSettings
   }
 }
 
+template <class T> __attribute__((optimize("O3", "no-math-errno"))) void
+adagrad(void* param_, const void* grad_, void* state_sum_, int64_t n, const AdagradSettings& s) {
+  using M = typename Math<T>::type;
+  T* __restrict param = static_cast<T*>(param_);
+  const T* __restrict grad = static_cast<const T*>(grad_);
+  T* __restrict state_sum = static_cast<T*>(state_sum_);
+  const M rate = M(s.rate), l2 = M(s.weight_decay), eps = M(s.eps),
+          sign = s.maximize ? M(-1) : M(1);
+  for (int64_t i = 0; i < n; ++i) {
+    const M p = M(param[i]), g = sign * M(grad[i]) + l2 * p, sum = M(state_sum[i]) + g * g;
+    state_sum[i] = T(sum);
+    param[i] = T(p - rate * (g / (std::sqrt(sum) + eps)));
+  }
+}
+
 template <class T> void add(Table& table) {
   const int index = static_cast<int>(c10::scalar_type_of<T>);
   table.adam[index] = &adam<T>;
   table.sgd[index] = &sgd<T>;
+  table.adagrad[index] = &adagrad<T>;
 }
 } // namespace
 

@@ -14,6 +14,10 @@ struct SgdSettings {
   double lr, momentum, weight_decay, dampening;
   bool nesterov, maximize, first_step;
 };
+struct AdagradSettings {
+  double rate, weight_decay, eps; // rate: after the decay
+  bool maximize;
+};
 
 // Buffers of n elements of the table's dtype; max_exp_avg_sq may be null.
 using AdamFn = void (*)(void* param, const void* grad, void* exp_avg, void* exp_avg_sq,
@@ -21,9 +25,12 @@ using AdamFn = void (*)(void* param, const void* grad, void* exp_avg, void* exp_
 // momentum_buffer may be null.
 using SgdFn = void (*)(void* param, const void* grad, void* momentum_buffer, int64_t n,
                        const SgdSettings& settings);
+using AdagradFn = void (*)(void* param, const void* grad, void* state_sum, int64_t n,
+                           const AdagradSettings& settings);
 
 struct Table {
   AdamFn adam[c10::NumScalarTypes] = {};
+  AdagradFn adagrad[c10::NumScalarTypes] = {};
   SgdFn sgd[c10::NumScalarTypes] = {};
 };
 

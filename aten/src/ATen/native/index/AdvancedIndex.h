@@ -29,6 +29,14 @@ struct AdvancedIndex {
   RowWalk walk(const Tensor& linear, const Offsets& offsets, Offsets& linear_offsets) const;
 };
 
+// An uninitialised result of the plan.
+Tensor allocate_result(const AdvancedIndex& plan);
+// `values` as it stands against the result's shape: leading dimensions of 1 dropped, the rest
+// broadcast.
+Tensor fit_values(const Tensor& values, IntArrayRef sizes);
+// The checks of index_put_ that need no index values: dtypes, devices, overlap.
+void check_put(const Tensor& self, const Tensor& values, OptionalTensorList indices);
+
 // The mask when `indices` is a single boolean mask over all of self, else null.
 const Tensor* full_mask(const Tensor& self, OptionalTensorList indices);
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/SafeArithmetic.h>
@@ -204,7 +206,11 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     return at::zeros(shape, self.options());
   }
   int64_t largest = num_classes - 1;
-  if (!self.is_meta()) {
+  if (!self.has_storage()) {
+    largest = at::_ops::max::call(self).item<int64_t>();
+    TORCH_CHECK(at::_ops::min::call(self).item<int64_t>() >= 0,
+                "Class values must be non-negative.");
+  } else if (!self.is_meta()) {
     const Tensor classes = self.contiguous();
     TORCH_CHECK_NOT_IMPLEMENTED(classes.is_cpu(), "one_hot is not available on ", self.device());
     const int64_t* first = classes.data_ptr<int64_t>();

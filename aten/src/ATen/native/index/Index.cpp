@@ -15,7 +15,6 @@
 #include <ATen/ops/masked_fill.h>
 
 namespace at::native {
-namespace {
 
 Tensor allocate_result(const AdvancedIndex& plan) {
   const DimVector sizes = plan.result_sizes();
@@ -24,8 +23,6 @@ Tensor allocate_result(const AdvancedIndex& plan) {
   return detail::empty_strided(sizes, strides, plan.self.scalar_type(), plan.self.device());
 }
 
-// `values` as it stands against the result's shape: leading dimensions of 1 dropped, the rest
-// broadcast.
 Tensor fit_values(const Tensor& values, IntArrayRef sizes) {
   if (values.sizes() == sizes) return values;
   int64_t drop = 0;
@@ -61,6 +58,8 @@ void check_put(const Tensor& self, const Tensor& values, OptionalTensorList indi
   for (const std::optional<Tensor>& index : indices)
     if (index && index->defined()) assert_no_overlap(self, *index);
 }
+
+namespace {
 
 void put_values(const AdvancedIndex& plan, const Tensor& values, bool accumulate) {
   const DimVector sizes = plan.result_sizes();

@@ -1,6 +1,7 @@
 // Losses of one input and one target element each, followed by the reduction. The gradient of a
 // mean is the gradient of the sum with the factor 1/n, which goes into the elementwise loop.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/cuda/PointwisePrograms.h>
 #include <ATen/iter/Pointwise.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/loss/LossTables.h>
@@ -27,25 +28,30 @@ using iter::Promote;
 CRESSET_FORALL_LOSS_TABLES(CRESSET_LOSS_TABLE)
 #undef CRESSET_LOSS_TABLE
 
-constexpr PointwiseSpec spec(const char* name, const LoopTable* const* tables, uint8_t inputs,
-                             uint8_t params = 0) {
-  return {name, tables, inputs, params, OutKind::Same, Promote::Default};
-}
-constexpr PointwiseSpec kMse = spec("mse", tables_Mse, 2);
-constexpr PointwiseSpec kMseBackward = spec("mse_backward", tables_MseBackward, 3, 1);
-constexpr PointwiseSpec kSmoothL1 = spec("smooth_l1", tables_SmoothL1, 2, 1);
+// The loops, and the functor's CUDA program.
+#define CRESSET_SPEC(name, functor, inputs, params)                                                \
+  PointwiseSpec {                                                                                  \
+    name, tables_##functor, inputs, params, OutKind::Same, Promote::Default,                       \
+        &cuda::loops_##functor##_##inputs##_##params                                               \
+  }
+constexpr PointwiseSpec kMse = CRESSET_SPEC("mse", Mse, 2, 0);
+constexpr PointwiseSpec kMseBackward = CRESSET_SPEC("mse_backward", MseBackward, 3, 1);
+constexpr PointwiseSpec kSmoothL1 = CRESSET_SPEC("smooth_l1", SmoothL1, 2, 1);
 constexpr PointwiseSpec kSmoothL1Backward =
-    spec("smooth_l1_backward", tables_SmoothL1Backward, 3, 2);
-constexpr PointwiseSpec kHuber = spec("huber", tables_Huber, 2, 1);
-constexpr PointwiseSpec kHuberBackward = spec("huber_backward", tables_HuberBackward, 3, 2);
-constexpr PointwiseSpec kSoftMargin = spec("soft_margin", tables_SoftMargin, 2);
+    CRESSET_SPEC("smooth_l1_backward", SmoothL1Backward, 3, 2);
+constexpr PointwiseSpec kHuber = CRESSET_SPEC("huber", Huber, 2, 1);
+constexpr PointwiseSpec kHuberBackward = CRESSET_SPEC("huber_backward", HuberBackward, 3, 2);
+constexpr PointwiseSpec kSoftMargin = CRESSET_SPEC("soft_margin", SoftMargin, 2, 0);
 constexpr PointwiseSpec kSoftMarginBackward =
-    spec("soft_margin_backward", tables_SoftMarginBackward, 3, 1);
-constexpr PointwiseSpec kBce = spec("binary_cross_entropy", tables_Bce, 2);
-constexpr PointwiseSpec kBceBackward = spec("binary_cross_entropy_backward", tables_BceBackward, 3);
-constexpr PointwiseSpec kBceLogits = spec("binary_cross_entropy_with_logits", tables_BceLogits, 2);
+    CRESSET_SPEC("soft_margin_backward", SoftMarginBackward, 3, 1);
+constexpr PointwiseSpec kBce = CRESSET_SPEC("binary_cross_entropy", Bce, 2, 0);
+constexpr PointwiseSpec kBceBackward =
+    CRESSET_SPEC("binary_cross_entropy_backward", BceBackward, 3, 0);
+constexpr PointwiseSpec kBceLogits =
+    CRESSET_SPEC("binary_cross_entropy_with_logits", BceLogits, 2, 0);
 constexpr PointwiseSpec kBceLogitsWeighted =
-    spec("binary_cross_entropy_with_logits", tables_BceLogitsWeighted, 3);
+    CRESSET_SPEC("binary_cross_entropy_with_logits", BceLogitsWeighted, 3, 0);
+#undef CRESSET_SPEC
 
 double reduction_factor(int64_t reduction, const Tensor& input) {
   check_reduction(reduction);

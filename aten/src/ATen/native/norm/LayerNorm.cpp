@@ -307,7 +307,9 @@ void meta_native_layer_norm(OutputBuilder& out, const Tensor& input, IntArrayRef
                             const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                             double /*eps*/) {
   const native::Rows rows = native::rows_of(input, normalized_shape, weight, bias);
-  const ScalarType type = native::statistics_type(input, {&weight, &bias});
+  // A GPU keeps statistics in the type it computes in; the check of the types is the same.
+  const ScalarType checked = native::statistics_type(input, {&weight, &bias});
+  const ScalarType type = input.is_cuda() ? native::compute_type(input.scalar_type()) : checked;
   out.set(0, input.sizes(), input.scalar_type());
   out.set(1, rows.statistics, type);
   out.set(2, rows.statistics, type);

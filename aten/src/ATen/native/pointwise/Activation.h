@@ -96,6 +96,7 @@ struct Softshrink {
 };
 
 namespace detail {
+#if !defined(CRESSET_DEVICE)
 // 1 - Phi(a) for registers of floats, Phi the normal distribution function and a in [0, 6.5]: a
 // polynomial for its binary logarithm, one for the fraction of the power of two. The errors of x
 // Phi(x) that come of it are below 3e-7, relative above -1 and absolute everywhere.
@@ -116,6 +117,7 @@ C10_ALWAYS_INLINE vec::Vec<float> limited_abs(vec::Vec<float> x) {
   const vec::Vec<float> a = vm::abs(x), limit(6.5f);
   return vm::select(a > limit, limit, a);
 }
+#endif
 // Phi(x)
 template <class V> CRESSET_FN V normal_cdf(V x) {
   if constexpr (std::is_same_v<V, vec::Vec<float>>) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/cuda/PointwisePrograms.h>
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/Pointwise.h>
 #include <ATen/iter/TensorIterator.h>
@@ -34,29 +35,31 @@ using iter::Promote;
 CRESSET_FORALL_MODAL_TABLES(CRESSET_MODAL_TABLE)
 #undef CRESSET_MODAL_TABLE
 
-constexpr PointwiseSpec kDivTrunc{"div_trunc", tables_DivTrunc, 2,
-                                  0,           OutKind::Same,   Promote::Default};
-constexpr PointwiseSpec kDivFloor{"div_floor", tables_DivFloor, 2,
-                                  0,           OutKind::Same,   Promote::Default};
-constexpr PointwiseSpec kClamp{"clamp", tables_Clamp, 3, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kClampMin{"clamp_min", tables_ClampMin, 2,
-                                  0,           OutKind::Same,   Promote::Default};
-constexpr PointwiseSpec kClampMax{"clamp_max", tables_ClampMax, 2,
-                                  0,           OutKind::Same,   Promote::Default};
-constexpr PointwiseSpec kPow{"pow", tables_Pow, 2, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kSquare{"pow", tables_Square, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kCube{"pow", tables_Cube, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kSqrt{"pow", tables_Sqrt, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kReciprocal{"pow", tables_Reciprocal, 1,
-                                    0,     OutKind::Same,     Promote::Default};
-constexpr PointwiseSpec kRound{"round_vml", tables_Round, 1, 0, OutKind::Same, Promote::Default};
-constexpr PointwiseSpec kRoundUp{"round_vml", tables_RoundUp, 1,
-                                 1,           OutKind::Same,  Promote::Default};
-constexpr PointwiseSpec kRoundDown{"round_vml", tables_RoundDown, 1,
-                                   1,           OutKind::Same,    Promote::Default};
-constexpr PointwiseSpec kLogit{"logit", tables_Logit, 1, 1, OutKind::Same, Promote::Float};
-constexpr PointwiseSpec kNanToNum{"nan_to_num",  tables_NanToNum, 1, 3,
-                                  OutKind::Same, Promote::Default};
+// The operator's name, its loops, and the functor that its CUDA program is made of.
+#define CRESSET_MODAL_SPEC(constant, name, table, functor, inputs, params, promote)                \
+  constexpr PointwiseSpec constant{name,                                                           \
+                                   tables_##table,                                                 \
+                                   inputs,                                                         \
+                                   params,                                                         \
+                                   OutKind::Same,                                                  \
+                                   Promote::promote,                                               \
+                                   &cuda::loops_##functor##_##inputs##_##params};
+CRESSET_MODAL_SPEC(kDivTrunc, "div_trunc", DivTrunc, DivTrunc, 2, 0, Default)
+CRESSET_MODAL_SPEC(kDivFloor, "div_floor", DivFloor, DivFloor, 2, 0, Default)
+CRESSET_MODAL_SPEC(kClamp, "clamp", Clamp, Clamp, 3, 0, Default)
+CRESSET_MODAL_SPEC(kClampMin, "clamp_min", ClampMin, ClampMin, 2, 0, Default)
+CRESSET_MODAL_SPEC(kClampMax, "clamp_max", ClampMax, ClampMax, 2, 0, Default)
+CRESSET_MODAL_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default)
+CRESSET_MODAL_SPEC(kSquare, "pow", Square, Square, 1, 0, Default)
+CRESSET_MODAL_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default)
+CRESSET_MODAL_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default)
+CRESSET_MODAL_SPEC(kReciprocal, "pow", Reciprocal, Reciprocal, 1, 0, Default)
+CRESSET_MODAL_SPEC(kRound, "round_vml", Round, Round, 1, 0, Default)
+CRESSET_MODAL_SPEC(kRoundUp, "round_vml", RoundUp, RoundDecimalsUp, 1, 1, Default)
+CRESSET_MODAL_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1, Default)
+CRESSET_MODAL_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float)
+CRESSET_MODAL_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default)
+#undef CRESSET_MODAL_SPEC
 
 // Where a result goes: a new tensor, `inplace`, or `out`.
 struct Target {

@@ -5,6 +5,13 @@
 
 #include <ATen/vec/ValueMath.h>
 
+// Tables that are read through a pointer; the device needs its own copy.
+#if defined(CRESSET_DEVICE)
+#define CRESSET_TABLE __device__ constexpr
+#else
+#define CRESSET_TABLE inline constexpr
+#endif
+
 namespace at::native::special {
 inline namespace CRESSET_ISA {
 
@@ -15,17 +22,17 @@ inline constexpr double kSqrtPi = 1.77245385090551602730;
 inline constexpr double kPi = c10::pi<double>;
 
 // B(2k) / (2k)!, k = 1.. : the weights of the Euler-Maclaurin formula.
-inline constexpr double kBernoulliOverFactorial[] = {
+CRESSET_TABLE double kBernoulliOverFactorial[] = {
     8.3333333333333333e-2,   -1.3888888888888889e-3,  3.3068783068783069e-5,
     -8.2671957671957672e-7,  2.0876756987868099e-8,   -5.2841901386874932e-10,
     1.3382536530684679e-11,  -3.3896802963225829e-13, 8.5860620562778446e-15,
     -2.1748686985580619e-16, 5.5090028283602295e-18,  -1.3954464685812523e-19};
 // B(2k) / (2k), k = 1.. : the tail of digamma's asymptotic series.
-inline constexpr double kDigammaTail[] = {
+CRESSET_TABLE double kDigammaTail[] = {
     8.3333333333333333e-2, -8.3333333333333333e-3, 3.9682539682539683e-3, -4.1666666666666667e-3,
     7.5757575757575758e-3, -2.1092796092796093e-2, 8.3333333333333333e-2, -4.4325980392156863e-1};
 // B(2k), k = 1.. : trigamma's.
-inline constexpr double kBernoulli[] = {
+CRESSET_TABLE double kBernoulli[] = {
     1.6666666666666667e-1, -3.3333333333333333e-2, 2.3809523809523810e-2, -3.3333333333333333e-2,
     7.5757575757575758e-2, -2.5311355311355311e-1, 1.1666666666666667,    -7.0921568627450980};
 

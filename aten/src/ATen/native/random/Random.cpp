@@ -10,8 +10,17 @@
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/cauchy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/exponential.h>
+#include <ATen/ops/geometric.h>
+#include <ATen/ops/log_normal.h>
+#include <ATen/ops/normal.h>
+#include <ATen/ops/random.h>
+#include <ATen/ops/randperm.h>
+#include <ATen/ops/uniform.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/parallel/Parallel.h>
 
@@ -70,7 +79,7 @@ Tensor fresh_like(const Tensor& self) {
 Tensor& uniform_(Tensor& self, double from, double to, Gen generator) {
   if (self.is_complex()) {
     Tensor parts = at::view_as_real(self);
-    uniform_(parts, from, to, generator);
+    at::_ops::uniform_::call(parts, from, to, generator);
     return self;
   }
   check_floating(self, "check_uniform_bounds");
@@ -90,7 +99,7 @@ Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
   if (self.is_complex()) {
     Tensor parts = at::view_as_real(self);
     // Both parts share the variance. The mean is real.
-    normal_(parts, 0.0, std / std::sqrt(2.0), generator);
+    at::_ops::normal_::call(parts, 0.0, std / std::sqrt(2.0), generator);
     if (mean != 0.0) {
       const Scalar shift = mean;
       Tensor real_part = parts.select(-1, 0);
@@ -169,16 +178,16 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
 }
 Tensor bernoulli(const Tensor& self, Gen generator) {
   Tensor out = fresh_like(self);
-  return bernoulli_tensor_(out, self, generator);
+  return at::_ops::bernoulli__Tensor::call(out, self, generator);
 }
 Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
   Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                               MemoryFormat::Contiguous);
-  return bernoulli_float_(out, p, generator);
+  return at::_ops::bernoulli__float::call(out, p, generator);
 }
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Gen generator) {
   Tensor out = fresh_like(self);
-  return bernoulli_tensor_(out, p, generator);
+  return at::_ops::bernoulli__Tensor::call(out, p, generator);
 }
 
 // ---- integers ---------------------------------------------------------------------------------
@@ -195,14 +204,14 @@ Tensor& random_from_(Tensor& self, int64_t from, std::optional<int64_t> to, Gen 
   });
 }
 Tensor& random_to_(Tensor& self, int64_t to, Gen generator) {
-  return random_from_(self, 0, to, generator);
+  return at::_ops::random__from::call(self, 0, to, generator);
 }
 
 Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen generator,
                              std::optional<ScalarType> dtype, std::optional<Layout> layout,
                              std::optional<Device> device, std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype ? *dtype : kLong, layout, device, pin_memory);
-  return random_from_(out, low, high, generator);
+  return at::_ops::random__from::call(out, low, high, generator);
 }
 Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
                    std::optional<Layout> layout, std::optional<Device> device,
@@ -224,7 +233,7 @@ Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high,
                                   std::optional<Device> device, std::optional<bool> pin_memory,
                                   std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return random_from_(out, low, high, generator);
+  return at::_ops::random__from::call(out, low, high, generator);
 }
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high,
                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -281,7 +290,7 @@ Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dt
 }
 Tensor randperm(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                 std::optional<Device> device, std::optional<bool> pin_memory) {
-  return randperm_generator(n, std::nullopt, dtype, layout, device, pin_memory);
+  return at::_ops::randperm_generator::call(n, std::nullopt, dtype, layout, device, pin_memory);
 }
 
 // ---- rand and randn ---------------------------------------------------------------------------
@@ -289,7 +298,7 @@ Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType>
                       std::optional<Layout> layout, std::optional<Device> device,
                       std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
-  return uniform_(out, 0, 1, generator);
+  return at::_ops::uniform_::call(out, 0, 1, generator);
 }
 Tensor rand(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -299,7 +308,7 @@ Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType
                        std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
-  return normal_(out, 0, 1, generator);
+  return at::_ops::normal_::call(out, 0, 1, generator);
 }
 Tensor randn(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -310,7 +319,7 @@ Tensor rand_like_generator(const Tensor& self, Gen generator, std::optional<Scal
                            std::optional<bool> pin_memory,
                            std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return uniform_(out, 0, 1, generator);
+  return at::_ops::uniform_::call(out, 0, 1, generator);
 }
 Tensor rand_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
@@ -322,7 +331,7 @@ Tensor randn_like_generator(const Tensor& self, Gen generator, std::optional<Sca
                             std::optional<bool> pin_memory,
                             std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return normal_(out, 0, 1, generator);
+  return at::_ops::normal_::call(out, 0, 1, generator);
 }
 Tensor randn_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
@@ -333,27 +342,27 @@ Tensor randn_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
 // ---- functional forms of the in-place fills ---------------------------------------------------
 Tensor uniform(const Tensor& self, double from, double to, Gen generator) {
   Tensor out = fresh_like(self);
-  return uniform_(out, from, to, generator);
+  return at::_ops::uniform_::call(out, from, to, generator);
 }
 Tensor normal_functional(const Tensor& self, double mean, double std, Gen generator) {
   Tensor out = fresh_like(self);
-  return normal_(out, mean, std, generator);
+  return at::_ops::normal_::call(out, mean, std, generator);
 }
 Tensor log_normal(const Tensor& self, double mean, double std, Gen generator) {
   Tensor out = fresh_like(self);
-  return log_normal_(out, mean, std, generator);
+  return at::_ops::log_normal_::call(out, mean, std, generator);
 }
 Tensor exponential(const Tensor& self, double lambd, Gen generator) {
   Tensor out = fresh_like(self);
-  return exponential_(out, lambd, generator);
+  return at::_ops::exponential_::call(out, lambd, generator);
 }
 Tensor cauchy(const Tensor& self, double median, double sigma, Gen generator) {
   Tensor out = fresh_like(self);
-  return cauchy_(out, median, sigma, generator);
+  return at::_ops::cauchy_::call(out, median, sigma, generator);
 }
 Tensor geometric(const Tensor& self, double p, Gen generator) {
   Tensor out = fresh_like(self);
-  return geometric_(out, p, generator);
+  return at::_ops::geometric_::call(out, p, generator);
 }
 
 } // namespace at::native

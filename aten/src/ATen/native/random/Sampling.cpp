@@ -9,9 +9,15 @@
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/bernoulli.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/min.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/native_dropout.h>
+#include <ATen/ops/new_empty.h>
+#include <ATen/ops/normal.h>
+#include <ATen/ops/rrelu_with_noise.h>
 #include <ATen/ops/zeros_like.h>
 
 namespace at::native {
@@ -21,6 +27,11 @@ using Gen = std::optional<Generator>;
 void check_std(const Tensor& std) {
   TORCH_CHECK(!std.is_complex(), "normal expects standard deviation to be non-complex");
   if (std.is_meta() || std.numel() == 0) return;
+  if (!std.is_cpu()) {
+    TORCH_CHECK(at::_ops::min::call(std).item<double>() >= 0,
+                "normal expects all elements of std >= 0.0");
+    return;
+  }
   const Tensor flat = std.contiguous().to(kDouble);
   for (int64_t i = 0; i < flat.numel(); ++i)
     TORCH_CHECK(flat.data_ptr<double>()[i] >= 0, "normal expects all elements of std >= 0.0");
@@ -30,7 +41,7 @@ void check_std(const Tensor& std) {
 Tensor shifted_normal(const Tensor& mean, const Tensor& std, IntArrayRef size, Gen generator) {
   Tensor out =
       at::empty(size, mean.scalar_type(), kStrided, mean.device(), std::nullopt, std::nullopt);
-  normal_(out, 0, 1, generator);
+  at::_ops::normal_::call(out, 0, 1, generator);
   return at::add(at::mul(out, std), mean);
 }
 } // namespace
@@ -40,14 +51,14 @@ Tensor normal_tensor_float(const Tensor& mean, double std, Gen generator) {
   TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   Tensor out = at::empty_like(mean, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                               MemoryFormat::Contiguous);
-  normal_(out, 0, std, generator);
+  at::_ops::normal_::call(out, 0, std, generator);
   return at::add(out, mean);
 }
 Tensor normal_float_tensor(double mean, const Tensor& std, Gen generator) {
   check_std(std);
   Tensor out = at::empty_like(std, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                               MemoryFormat::Contiguous);
-  normal_(out, 0, 1, generator);
+  at::_ops::normal_::call(out, 0, 1, generator);
   return at::add(at::mul(out, std), Scalar(mean));
 }
 Tensor normal_tensor_tensor(const Tensor& mean, const Tensor& std, Gen generator) {
@@ -59,7 +70,7 @@ Tensor normal_float_float(double mean, double std, IntArrayRef size, Gen generat
                           std::optional<Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   Tensor out = at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
-  return normal_(out, mean, std, generator);
+  return at::_ops::normal_::call(out, mean, std, generator);
 }
 
 // ---- multinomial ------------------------------------------------------------------------------
@@ -96,15 +107,18 @@ Tensor feature_noise(const Tensor& input) {
   TORCH_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
   DimVector sizes{input.size(0), input.size(1)};
   for (int64_t i = 2; i < input.dim(); ++i) sizes.push_back(1);
-  return at::empty(sizes, input.scalar_type(), kStrided, input.device(), std::nullopt,
-                   std::nullopt);
+  return at::_ops::new_empty::call(input, c10::as_symint_array(sizes), std::nullopt, std::nullopt,
+                                   std::nullopt, std::nullopt);
 }
+// Through the dispatcher: the input, and so the noise, may be one of a function transform.
+void draw(Tensor& noise, double p) { at::_ops::bernoulli__float::call(noise, p, std::nullopt); }
 Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
   if (p == 0 || !train || input.numel() == 0) return input;
   if (p == 1) return at::mul(input, at::zeros_like(input));
+  if (input.is_cuda() && !features) return std::get<0>(at::native_dropout(input, p, true));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
-  bernoulli_float_(noise, 1 - p, std::nullopt);
+  draw(noise, 1 - p);
   return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
 }
 // Keeps mean and variance of a self-normalising network: dropped units take the value -alpha'.
@@ -115,7 +129,7 @@ Tensor alpha_drop(const Tensor& input, double p, bool train, bool features) {
   constexpr double alpha = 1.7580993408473766;
   const double a = 1.0 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
-  bernoulli_float_(noise, 1 - p, std::nullopt);
+  draw(noise, 1 - p);
   const Tensor shift =
       at::add(at::mul(at::add(noise, Scalar(-1.0)), Scalar(alpha * a)), Scalar(alpha * a * p));
   return at::add(at::mul(input, at::mul(noise, Scalar(a))), shift);
@@ -151,7 +165,7 @@ std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);
   Tensor mask = at::empty_like(input, kBool);
-  bernoulli_float_(mask, 1 - p, std::nullopt);
+  at::_ops::bernoulli__float::call(mask, 1 - p, std::nullopt);
   return {at::mul(at::mul(input, mask), Scalar(p == 1 ? 0.0 : 1.0 / (1 - p))), mask};
 }
 
@@ -210,7 +224,7 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
              Gen generator) {
   Tensor noise = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                                 MemoryFormat::Contiguous);
-  return rrelu_with_noise_cpu(self, noise, lower, upper, training, generator);
+  return at::_ops::rrelu_with_noise::call(self, noise, lower, upper, training, generator);
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                Gen generator) {

@@ -1,43 +1,10 @@
-// The fold operations of maximum and minimum: a NaN wins over everything. Included by kernel files.
+// Two reductions side by side, such as maximum and minimum. Included by kernel files.
 #pragma once
 #include <ATen/native/reduce/Fold.h>
+#include <ATen/native/reduce/FoldOps.h>
 
 namespace at::native::reduce {
 namespace CRESSET_ISA {
-
-struct MaxOp {
-  template <class T> using acc = vec::opmath_t<T>;
-  template <class A> CRESSET_FN A identity() {
-    if constexpr (vm::is_floating_v<A>)
-      return -c10::numeric_limits<A>::infinity();
-    else
-      return c10::numeric_limits<A>::lowest();
-  }
-  template <class V> CRESSET_FN V map(V x, V) { return x; }
-  template <class V> CRESSET_FN V fold(V a, V b) {
-    if constexpr (vm::is_floating_v<vec::element_t<V>>)
-      return vm::select((b > a) | (b != b), b, a);
-    else
-      return vm::select(b > a, b, a);
-  }
-  template <class V> CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b > a, b, a); }
-};
-
-struct MinOp : MaxOp {
-  template <class V> CRESSET_FN V fold_ordered(V a, V b) { return vm::select(b < a, b, a); }
-  template <class A> CRESSET_FN A identity() {
-    if constexpr (vm::is_floating_v<A>)
-      return c10::numeric_limits<A>::infinity();
-    else
-      return c10::numeric_limits<A>::max();
-  }
-  template <class V> CRESSET_FN V fold(V a, V b) {
-    if constexpr (vm::is_floating_v<vec::element_t<V>>)
-      return vm::select((b < a) | (b != b), b, a);
-    else
-      return vm::select(b < a, b, a);
-  }
-};
 
 // Two folds of one element type side by side: accumulators of the first, then of the second.
 template <class First, class Second> struct FoldPair {

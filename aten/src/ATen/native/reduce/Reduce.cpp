@@ -54,34 +54,10 @@ void run_sum_like(ReduceOp op, const Tensor& self, DimMask mask, const Tensor& o
   }
 }
 
-template <class T> void divide_by_count(char* value, int64_t n, const FinishArgs& args) {
-  T* v = reinterpret_cast<T*>(value);
-  const auto count = static_cast<c10::real_type_t<T>>(args.count);
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (c10::is_complex_v<T>)
-      v[i] = T(v[i].real_ / count, v[i].imag_ / count);
-    else
-      v[i] = v[i] / count;
-  }
-}
-
 void run_mean(const Tensor& self, DimMask mask, const Tensor& out) {
   const Tensor input = accumulable(self, out.scalar_type());
   ReduceCall call{kernel_for(ReduceOp::Sum, input.scalar_type(), "mean_cpu")};
-  switch (call.kernel->value_dtype[0]) {
-  case kFloat:
-    call.post = &divide_by_count<float>;
-    break;
-  case kDouble:
-    call.post = &divide_by_count<double>;
-    break;
-  case kComplexFloat:
-    call.post = &divide_by_count<c10::complex<float>>;
-    break;
-  default:
-    call.post = &divide_by_count<c10::complex<double>>;
-    break;
-  }
+  call.post = Post::Mean;
   run_reduce(call, input, mask, out);
 }
 
@@ -97,15 +73,6 @@ void run_arg(ReduceOp op, const Tensor& self, std::optional<int64_t> dim, const 
 }
 
 // ---- norms
-template <class T> void sqrt_values(char* value, int64_t n, const FinishArgs&) {
-  T* v = reinterpret_cast<T*>(value);
-  for (int64_t i = 0; i < n; ++i) v[i] = std::sqrt(v[i]);
-}
-template <class T> void root_values(char* value, int64_t n, const FinishArgs& args) {
-  T* v = reinterpret_cast<T*>(value);
-  for (int64_t i = 0; i < n; ++i) v[i] = std::pow(v[i], static_cast<T>(1 / args.param));
-}
-
 ReduceCall norm_call(double p, ScalarType input) {
   const ReduceOp op = p == 0          ? ReduceOp::CountNonzero
                       : p == 1        ? ReduceOp::AbsSum
@@ -113,9 +80,8 @@ ReduceCall norm_call(double p, ScalarType input) {
                       : std::isinf(p) ? (p > 0 ? ReduceOp::AbsMax : ReduceOp::AbsMin)
                                       : ReduceOp::AbsPowSum;
   ReduceCall call{kernel_for(op, input, "norm_cpu"), p};
-  const bool is_double = call.kernel->value_dtype[0] == kDouble;
-  if (op == ReduceOp::SquareSum) call.post = is_double ? &sqrt_values<double> : &sqrt_values<float>;
-  if (op == ReduceOp::AbsPowSum) call.post = is_double ? &root_values<double> : &root_values<float>;
+  if (op == ReduceOp::SquareSum) call.post = Post::Sqrt;
+  if (op == ReduceOp::AbsPowSum) call.post = Post::Root;
   return call;
 }
 
@@ -124,7 +90,7 @@ void run_var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
              bool root, const Tensor& var, const Tensor& mean) {
   ReduceCall call{kernel_for(ReduceOp::Var, self.scalar_type(), "std_cpu")};
   call.param = correction ? correction->toDouble() : 1.0;
-  if (root) call.post = &sqrt_values<double>;
+  if (root) call.post = Post::Sqrt;
   const Tensor outs[2] = {var, mean};
   run_reduce(call, self, dims_mask(dim, self.dim()), outs);
 }

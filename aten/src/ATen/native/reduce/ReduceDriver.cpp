@@ -11,6 +11,7 @@
 #include <ATen/native/reduce/ReduceDriver.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -55,6 +56,33 @@ void sort_and_merge(Dims& dims) {
     }
   }
   if (!dims.empty()) dims.resize(used + 1, Dim{1, 0, 0});
+}
+
+template <class T> void post_values(Post post, char* value, int64_t n, const FinishArgs& args) {
+  using R = c10::real_type_t<T>;
+  T* v = reinterpret_cast<T*>(value);
+  const R count = static_cast<R>(args.count), root = static_cast<R>(1 / args.param);
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (c10::is_complex_v<T>) {
+      v[i] = T(v[i].real_ / count, v[i].imag_ / count);
+    } else {
+      v[i] = post == Post::Mean   ? v[i] / count
+             : post == Post::Sqrt ? std::sqrt(v[i])
+                                  : std::pow(v[i], root);
+    }
+  }
+}
+void apply_post(Post post, ScalarType dtype, char* value, int64_t n, const FinishArgs& args) {
+  switch (dtype) {
+  case kFloat:
+    return post_values<float>(post, value, n, args);
+  case kDouble:
+    return post_values<double>(post, value, n, args);
+  case kComplexFloat:
+    return post_values<c10::complex<float>>(post, value, n, args);
+  default:
+    return post_values<c10::complex<double>>(post, value, n, args);
+  }
 }
 
 struct Plan {
@@ -271,7 +299,8 @@ class Runner {
       value[0] = first.data();
       kernel_.finish(value, acc, p.outputs, args);
     }
-    if (call_.post) call_.post(value[0], p.outputs, args);
+    if (call_.post != Post::None)
+      apply_post(call_.post, kernel_.value_dtype[0], value[0], p.outputs, args);
     for (int k = 0; k < kernel_.values; ++k) {
       if (!out_[k]) continue;
       const int64_t size = c10::elementSize(out_dtype_[k]);
@@ -295,6 +324,9 @@ class Runner {
 } // namespace
 
 void run_reduce(const ReduceCall& call, const Tensor& self, DimMask mask, ArrayRef<Tensor> outs) {
+#ifndef CRESSET_NO_CUDA
+  if (C10_UNLIKELY(self.is_cuda())) return reduce_cuda(call, self, mask, outs);
+#endif
   const int64_t all = self.dim() == 64 ? -1 : (int64_t(1) << self.dim()) - 1;
   const int64_t numel = self.numel();
   if (static_cast<int64_t>(mask) == all && self.is_contiguous()) {

@@ -23,6 +23,12 @@ const ReduceKernel* find_kernel(ReduceOp op, c10::ScalarType dtype) {
     CRESSET_FILL_ALL(base);
 #endif
 #undef CRESSET_FILL_ALL
+    for (int op = 0; op < kReduceOps; ++op) {
+      for (int dtype = 0; dtype < c10::NumScalarTypes; ++dtype) {
+        t->kernel[op][dtype].op = static_cast<ReduceOp>(op);
+        t->kernel[op][dtype].dtype = static_cast<c10::ScalarType>(dtype);
+      }
+    }
     return t;
   }();
   const ReduceKernel& kernel = table->kernel[static_cast<int>(op)][static_cast<int>(dtype)];

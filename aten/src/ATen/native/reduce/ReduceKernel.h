@@ -64,6 +64,8 @@ struct ReduceKernel {
   int32_t acc_bytes = 0;     // per result
   int32_t values = 1;
   c10::ScalarType value_dtype[2] = {c10::ScalarType::Undefined, c10::ScalarType::Undefined};
+  ReduceOp op = ReduceOp::Sum; // the entry's own place in the table, for other devices
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
 };
 
 struct ReduceTable {

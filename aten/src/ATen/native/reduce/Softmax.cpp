@@ -145,10 +145,20 @@ void log_softmax_backward_cpu(const Tensor& grad_output, const Tensor& output, i
   backward(true, grad_output, output, dim, out);
 }
 
+namespace {
+// On a GPU the kernel converts half types to float itself.
+bool widens(const Tensor& self, std::optional<ScalarType> dtype) {
+  return dtype == kFloat && self.is_cuda() &&
+         (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16);
+}
+} // namespace
+
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  if (widens(self, dtype)) return at::_softmax(self, dim, true);
   return at::_softmax(dtype ? self.to(*dtype) : self, dim, false);
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  if (widens(self, dtype)) return at::_log_softmax(self, dim, true);
   return at::_log_softmax(dtype ? self.to(*dtype) : self, dim, false);
 }
 Tensor special_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
@@ -164,7 +174,7 @@ namespace at::meta {
 namespace {
 void set_softmax(OutputBuilder& out, const Tensor& self, int64_t dim, bool half_to_float) {
   native::wrap_dim(dim, self.dim());
-  TORCH_CHECK(!half_to_float || self.is_meta(),
+  TORCH_CHECK(!half_to_float || !self.is_cpu(),
               "softmax with half to float conversion is not supported on CPU");
   out.set(0, self.sizes(), half_to_float ? kFloat : self.scalar_type());
 }
@@ -175,7 +185,7 @@ void set_backward(OutputBuilder& out, const Tensor& grad, const Tensor& output, 
               grad.sizes(), " but output has size ", output.sizes());
   TORCH_CHECK(grad.scalar_type() == output.scalar_type(), "expected scalar type ",
               output.scalar_type(), " but found ", grad.scalar_type());
-  TORCH_CHECK(grad.is_meta() || input_dtype == grad.scalar_type(), "expected scalar type ",
+  TORCH_CHECK(!grad.is_cpu() || input_dtype == grad.scalar_type(), "expected scalar type ",
               grad.scalar_type(), " but found ", input_dtype);
   out.set(0, grad.sizes(), input_dtype);
 }

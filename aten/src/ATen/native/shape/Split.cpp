@@ -209,9 +209,9 @@ Tensors tensor_split(const Tensor& self, const Tensor& spec, int64_t dim) {
               "one-dimensional tensor, but got a tensor with ",
               spec.dim(), " dims");
   if (spec.dim() == 0) return at::tensor_split(self, spec.item<int64_t>(), dim);
-  const Tensor list = spec.contiguous();
-  return at::tensor_split(
-      self, IntArrayRef(list.data_ptr<int64_t>(), static_cast<size_t>(list.numel())), dim);
+  DimVector places;
+  for (int64_t i = 0; i < spec.numel(); ++i) places.push_back(spec.select(0, i).item<int64_t>());
+  return at::tensor_split(self, IntArrayRef(places), dim);
 }
 
 namespace {

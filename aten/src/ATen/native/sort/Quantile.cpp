@@ -37,7 +37,8 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q,
               "() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
               "got ",
               interpolation);
-  if (!q.is_cpu()) return;
+  // A tensor of a function transform has no memory to look at.
+  if (!q.is_cpu() || !q.has_storage()) return;
   const Tensor values = q.detach().to(kDouble).contiguous();
   for (int64_t i = 0; i < values.numel(); ++i) {
     const double v = values.data_ptr<double>()[i];

@@ -1,0 +1,318 @@
+// See CublasLt.h.
+#include <ATen/cuda/CublasLt.h>
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+
+namespace at::cuda {
+namespace {
+
+using c10::cuda::CUstream;
+
+// ---- the library ----------------------------------------------------------------------------------
+using Status = int;
+constexpr Status kSuccess = 0;
+enum MatmulAttribute : int {
+  kPointerMode = 2,
+  kTransA = 3,
+  kTransB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+};
+enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
+enum PreferenceAttribute : int {
+  kMaxWorkspace = 1,
+  kMinAlignmentA = 5,
+  kMinAlignmentB = 6,
+  kMinAlignmentC = 7,
+  kMinAlignmentD = 8,
+};
+enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kC32F = 4, kC64F = 5, kR16BF = 14 };
+enum ComputeType : int { kCompute32F = 68, kCompute64F = 70, kCompute32FTf32 = 77 };
+enum Epilogue : uint32_t { kEpilogueDefault = 1, kEpilogueBias = 4 };
+
+struct Algorithm {
+  uint64_t data[8];
+};
+struct Heuristic {
+  Algorithm algorithm;
+  size_t workspace;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+
+struct Library {
+  Status (*cublasLtCreate)(void**);
+  Status (*cublasLtMatmulDescCreate)(void**, int compute, int scale);
+  Status (*cublasLtMatmulDescDestroy)(void*);
+  Status (*cublasLtMatmulDescSetAttribute)(void*, int, const void*, size_t);
+  Status (*cublasLtMatrixLayoutCreate)(void**, int type, uint64_t rows, uint64_t cols, int64_t ld);
+  Status (*cublasLtMatrixLayoutDestroy)(void*);
+  Status (*cublasLtMatrixLayoutSetAttribute)(void*, int, const void*, size_t);
+  Status (*cublasLtMatmulPreferenceCreate)(void**);
+  Status (*cublasLtMatmulPreferenceDestroy)(void*);
+  Status (*cublasLtMatmulPreferenceSetAttribute)(void*, int, const void*, size_t);
+  Status (*cublasLtMatmulAlgoGetHeuristic)(void*, void*, void*, void*, void*, void*, void*, int,
+                                           Heuristic*, int*);
+  Status (*cublasLtMatmul)(void*, void*, const void*, const void*, void*, const void*, void*,
+                           const void*, const void*, void*, void*, void*, const Algorithm*, void*,
+                           size_t, CUstream);
+};
+
+bool fill(Library& library) {
+  void* handle = nullptr;
+  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
+    if ((handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != nullptr) break;
+  if (handle == nullptr) return false;
+#define CRESSET_FIND(name)                                                                         \
+  library.name = reinterpret_cast<decltype(library.name)>(dlsym(handle, #name));                   \
+  if (library.name == nullptr) return false;
+  CRESSET_FIND(cublasLtCreate)
+  CRESSET_FIND(cublasLtMatmulDescCreate)
+  CRESSET_FIND(cublasLtMatmulDescDestroy)
+  CRESSET_FIND(cublasLtMatmulDescSetAttribute)
+  CRESSET_FIND(cublasLtMatrixLayoutCreate)
+  CRESSET_FIND(cublasLtMatrixLayoutDestroy)
+  CRESSET_FIND(cublasLtMatrixLayoutSetAttribute)
+  CRESSET_FIND(cublasLtMatmulPreferenceCreate)
+  CRESSET_FIND(cublasLtMatmulPreferenceDestroy)
+  CRESSET_FIND(cublasLtMatmulPreferenceSetAttribute)
+  CRESSET_FIND(cublasLtMatmulAlgoGetHeuristic)
+  CRESSET_FIND(cublasLtMatmul)
+#undef CRESSET_FIND
+  return true;
+}
+
+const Library& library() {
+  static const Library* const loaded = [] {
+    auto* made = new Library{};
+    return fill(*made) ? made : nullptr;
+  }();
+  TORCH_CHECK_NOT_IMPLEMENTED(loaded != nullptr,
+                              "matrix products on CUDA need libcublasLt.so.13 or .12, which could "
+                              "not be loaded");
+  return *loaded;
+}
+
+void check(Status status, const char* call, const Product& p) {
+  TORCH_CHECK(status == kSuccess, "CUDA error: cuBLAS status ", status, " when calling `", call,
+              "` for a product of ", p.m, "x", p.k, " and ", p.k, "x", p.n, " (batch ", p.batch,
+              ", dtype ", static_cast<c10::ScalarType>(p.dtype), ")");
+}
+
+// One handle per device, shared by all threads: cuBLASLt keeps no state of a call in it.
+void* handle_of(int device, const Product& p) {
+  static std::mutex mutex;
+  static void* handles[16] = {};
+  std::lock_guard<std::mutex> lock(mutex);
+  if (handles[device] == nullptr) check(library().cublasLtCreate(&handles[device]), "cublasLtCreate", p);
+  return handles[device];
+}
+
+// ---- workspace: one per device and stream, kept for good -----------------------------------------
+constexpr size_t kWorkspaceBytes = 32 << 20;
+
+void* workspace_of(int device, CUstream stream) {
+  struct Held {
+    int device;
+    CUstream stream;
+    Tensor memory;
+  };
+  static std::mutex mutex;
+  static auto* held = new std::vector<Held>;
+  thread_local struct {
+    int device = -1;
+    CUstream stream = nullptr;
+    void* memory = nullptr;
+  } last;
+  if (C10_LIKELY(last.device == device && last.stream == stream)) return last.memory;
+  std::lock_guard<std::mutex> lock(mutex);
+  void* memory = nullptr;
+  for (const Held& h : *held)
+    if (h.device == device && h.stream == stream) memory = h.memory.mutable_data_ptr();
+  if (memory == nullptr) {
+    const Device where(kCUDA, static_cast<c10::DeviceIndex>(device));
+    held->push_back({device, stream,
+                     at::detail::empty({static_cast<int64_t>(kWorkspaceBytes)}, kByte, where)});
+    memory = held->back().memory.mutable_data_ptr();
+  }
+  last.device = device;
+  last.stream = stream;
+  last.memory = memory;
+  return memory;
+}
+
+// ---- plans ----------------------------------------------------------------------------------------
+static_assert(std::has_unique_object_representations_v<Product>, "compared byte by byte");
+
+struct Plan {
+  Product product;
+  void *handle = nullptr, *matmul = nullptr, *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
+  const void* bias = nullptr; // set in `matmul`
+  Algorithm algorithm;
+  size_t workspace = 0;
+
+  ~Plan() {
+    const Library& l = library();
+    if (matmul) l.cublasLtMatmulDescDestroy(matmul);
+    for (void* layout : {a, b, c, d})
+      if (layout) l.cublasLtMatrixLayoutDestroy(layout);
+  }
+};
+
+DataType data_type(c10::ScalarType dtype) {
+  switch (dtype) {
+  case kFloat:
+    return kR32F;
+  case kDouble:
+    return kR64F;
+  case kHalf:
+    return kR16F;
+  case kBFloat16:
+    return kR16BF;
+  case kComplexFloat:
+    return kC32F;
+  case kComplexDouble:
+    return kC64F;
+  default:
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "\"addmm_cuda\" not implemented for '", dtype, "'");
+  }
+  return kR32F;
+}
+
+void* make_layout(const Product& p, int64_t rows, int64_t cols, int64_t ld, int64_t stride) {
+  const Library& l = library();
+  void* layout = nullptr;
+  const DataType type = data_type(static_cast<c10::ScalarType>(p.dtype));
+  check(l.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows),
+                                     static_cast<uint64_t>(cols), ld),
+        "cublasLtMatrixLayoutCreate", p);
+  if (p.batch > 1) {
+    const int32_t batch = static_cast<int32_t>(p.batch);
+    l.cublasLtMatrixLayoutSetAttribute(layout, kBatchCount, &batch, sizeof batch);
+    l.cublasLtMatrixLayoutSetAttribute(layout, kBatchOffset, &stride, sizeof stride);
+  }
+  return layout;
+}
+
+void make_matmul(Plan& plan, const void* bias) {
+  const Product& p = plan.product;
+  const Library& l = library();
+  const DataType type = data_type(static_cast<c10::ScalarType>(p.dtype));
+  const bool wide = type == kR64F || type == kC64F;
+  const ComputeType compute = wide ? kCompute64F : p.tf32 ? kCompute32FTf32 : kCompute32F;
+  const DataType scale = type == kC32F || type == kC64F || wide ? type : kR32F;
+  check(l.cublasLtMatmulDescCreate(&plan.matmul, compute, scale), "cublasLtMatmulDescCreate", p);
+  const int32_t op_a = p.transpose_a ? (p.conjugate_a ? 2 : 1) : 0;
+  const int32_t op_b = p.transpose_b ? (p.conjugate_b ? 2 : 1) : 0;
+  const auto set = [&](MatmulAttribute attribute, const auto& value) {
+    check(l.cublasLtMatmulDescSetAttribute(plan.matmul, attribute, &value, sizeof value),
+          "cublasLtMatmulDescSetAttribute", p);
+  };
+  set(kTransA, op_a);
+  set(kTransB, op_b);
+  if (p.bias) {
+    set(kEpilogue, static_cast<uint32_t>(kEpilogueBias));
+    set(kBiasPointer, bias);
+    plan.bias = bias;
+  }
+}
+
+void choose_algorithm(Plan& plan) {
+  const Product& p = plan.product;
+  const Library& l = library();
+  void* preference = nullptr;
+  check(l.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", p);
+  const uint64_t workspace = kWorkspaceBytes;
+  l.cublasLtMatmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace);
+  const std::pair<PreferenceAttribute, uint8_t> alignments[] = {{kMinAlignmentA, p.align_a},
+                                                                {kMinAlignmentB, p.align_b},
+                                                                {kMinAlignmentC, p.align_c},
+                                                                {kMinAlignmentD, p.align_d}};
+  for (const auto& [attribute, log2] : alignments) {
+    const uint32_t bytes = 1u << log2;
+    l.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
+  }
+  Heuristic result{};
+  int found = 0;
+  const Status status = l.cublasLtMatmulAlgoGetHeuristic(plan.handle, plan.matmul, plan.a, plan.b,
+                                                         plan.c, plan.d, preference, 1, &result,
+                                                         &found);
+  l.cublasLtMatmulPreferenceDestroy(preference);
+  check(status, "cublasLtMatmulAlgoGetHeuristic", p);
+  TORCH_CHECK(found > 0, "cuBLASLt has no algorithm for a product of ", p.m, "x", p.k, " and ", p.k,
+              "x", p.n, " (batch ", p.batch, ", dtype ", static_cast<c10::ScalarType>(p.dtype), ")");
+  plan.algorithm = result.algorithm;
+  plan.workspace = result.workspace;
+}
+
+std::unique_ptr<Plan> make_plan(const Product& p, const void* bias) {
+  auto plan = std::make_unique<Plan>();
+  plan->product = p;
+  plan->handle = handle_of(p.device, p);
+  make_matmul(*plan, bias);
+  plan->a = make_layout(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda, p.stride_a);
+  plan->b = make_layout(p, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb, p.stride_b);
+  plan->c = make_layout(p, p.m, p.n, p.ldc, p.stride_c);
+  plan->d = make_layout(p, p.m, p.n, p.ldd, p.stride_d);
+  choose_algorithm(*plan);
+  return plan;
+}
+
+uint64_t hash(const Product& p) {
+  uint64_t words[sizeof(Product) / 8];
+  static_assert(sizeof words == sizeof p, "whole words");
+  std::memcpy(words, &p, sizeof p);
+  uint64_t h = 0x9e3779b97f4a7c15ull;
+  for (const uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdull, h ^= h >> 32;
+  return h;
+}
+
+// Open addressing with a short probe; a full neighbourhood forgets its first plan. Per thread,
+// because a plan's descriptor is changed before each call with a bias.
+Plan& plan_for(const Product& p, const void* bias) {
+  constexpr size_t kSlots = 1024, kProbes = 8;
+  thread_local auto slots = std::make_unique<std::unique_ptr<Plan>[]>(kSlots);
+  const size_t home = hash(p) & (kSlots - 1);
+  std::unique_ptr<Plan>* free = nullptr;
+  for (size_t i = 0; i < kProbes; ++i) {
+    std::unique_ptr<Plan>& slot = slots[(home + i) & (kSlots - 1)];
+    if (slot == nullptr) {
+      free = &slot;
+      break;
+    }
+    if (C10_LIKELY(std::memcmp(&slot->product, &p, sizeof p) == 0)) return *slot;
+  }
+  if (free == nullptr) free = &slots[home];
+  *free = make_plan(p, bias);
+  return **free;
+}
+
+} // namespace
+
+void run_product(const Product& product, const ProductData& data, CUstream stream) {
+  Plan& plan = plan_for(product, data.bias);
+  const Library& l = library();
+  if (product.bias && plan.bias != data.bias) {
+    check(l.cublasLtMatmulDescSetAttribute(plan.matmul, kBiasPointer, &data.bias,
+                                           sizeof data.bias),
+          "cublasLtMatmulDescSetAttribute", product);
+    plan.bias = data.bias;
+  }
+  void* workspace = plan.workspace > 0 ? workspace_of(product.device, stream) : nullptr;
+  check(l.cublasLtMatmul(plan.handle, plan.matmul, data.alpha, data.a, plan.a, data.b, plan.b,
+                         data.beta, data.c, plan.c, data.d, plan.d, &plan.algorithm, workspace,
+                         plan.workspace, stream),
+        "cublasLtMatmul", product);
+}
+
+} // namespace at::cuda

@@ -1,0 +1,40 @@
+// See Launch.h.
+#include <ATen/cuda/Launch.h>
+
+#include <ATen/cuda/Program.h>
+
+namespace at::cuda {
+
+CUfunction Kernel::load(int device) const {
+  const CUfunction function = load_function(device, program_, options_, name_);
+  loaded_[device].store(function, std::memory_order_release);
+  return function;
+}
+
+namespace {
+constexpr unsigned kPlainShared = 48 * 1024;
+}
+
+void launch_function(CUfunction function, Dim3 grid, Dim3 block, unsigned shared_bytes,
+                     CUstream stream, void** args) {
+  if (C10_UNLIKELY(grid.x == 0 || grid.y == 0 || grid.z == 0)) return;
+  const DriverApi& api = driver();
+  if (C10_UNLIKELY(shared_bytes > kPlainShared))
+    check(api.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                 static_cast<int>(shared_bytes)),
+          "cuFuncSetAttribute");
+  check(api.cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                           shared_bytes, stream, args, nullptr),
+        "cuLaunchKernel");
+}
+
+void launch_raw(const Kernel& kernel, Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream,
+                void** args) {
+  const c10::DeviceIndex device = current_device();
+  bind_device(device);
+  launch_function(kernel.function(device), grid, block, shared_bytes, stream, args);
+}
+
+int multiprocessors() { return current_properties().multi_processor_count; }
+
+} // namespace at::cuda

@@ -1,0 +1,77 @@
+// Launching the two kernels of a pointwise program (device/Pointwise.cuh): which of them an
+// operation's geometry allows, and their arguments.
+#pragma once
+
+#include <ATen/cuda/Launch.h>
+#include <ATen/cuda/StridedPlan.h>
+#include <c10/core/Scalar.h>
+
+namespace at::cuda {
+
+inline constexpr int kMaxInputs = 4;
+inline constexpr int kMaxParams = 4;
+inline constexpr int kMaxDims = 12;
+inline constexpr int kPointwiseThreads = 256;
+
+// The layouts below mirror device/Pointwise.cuh.
+struct alignas(16) Number {
+  unsigned char bytes[16];
+  // The scalar as a value of `dtype`.
+  void set(const Scalar& value, ScalarType dtype);
+};
+struct FlatArgs {
+  int64_t n;
+  void* out;
+  const void* in[kMaxInputs];
+  uint32_t single;
+  uint32_t aligned;
+  Number number[kMaxInputs];
+  Number param[kMaxParams];
+};
+struct StridedArgs {
+  uint32_t n;
+  int32_t ndim;
+  void* out;
+  const void* in[kMaxInputs];
+  uint32_t packed;
+  uint32_t inner;
+  Divider size[kMaxDims];
+  int64_t stride[kMaxDims][kMaxInputs + 1];
+  Number number[kMaxInputs];
+  Number param[kMaxParams];
+};
+
+// Finds the flat (0) or strided (1) function of a program.
+struct FunctionPair {
+  CUfunction (*find)(const void* program, int device, int kind);
+  const void* program;
+  CUfunction operator()(int device, int kind) const { return find(program, device, kind); }
+};
+
+struct PointwiseLaunch {
+  FunctionPair functions;
+  int inputs;
+  int largest;                      // bytes of the widest element among the operands
+  int64_t itemsize[kMaxInputs + 1]; // bytes per element, the output's first
+  void* out;
+  const void* in[kMaxInputs]; // null: a number
+  Number number[kMaxInputs];
+  Number param[kMaxParams];
+};
+
+// Elements per access and accesses per thread, as the kernels have them.
+inline int pack_size(int largest) { return 16 / largest; }
+inline int steps_per_thread(int inputs) { return inputs == 1 ? 4 : 2; }
+inline unsigned flat_blocks(int64_t n, int largest, int inputs) {
+  const int64_t block = int64_t(kPointwiseThreads) * pack_size(largest) * steps_per_thread(inputs);
+  return static_cast<unsigned>((n + block - 1) / block);
+}
+
+// Runs over `plan` (operand 0 is the output), which is built. The device is bound.
+void launch_pointwise(const PointwiseLaunch& call, const StridedPlan& plan, int device,
+                      CUstream stream);
+
+// The name of an element type in the names of kernels; null for one without kernels.
+const char* device_type_name(ScalarType dtype);
+
+} // namespace at::cuda

@@ -1,0 +1,44 @@
+// The geometry of a strided kernel: the common shape of up to five operands with their byte
+// strides, dimensions sorted from the innermost and merged where all operands allow it. One plan
+// serves pointwise operators, copies and fills.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace at::cuda {
+
+// q = n / divisor for n < 2^31 as a multiplication and a shift; mirrors at::device::Divider.
+struct Divider {
+  uint32_t divisor = 1, magic = 1, shift = 0;
+  Divider() = default;
+  explicit Divider(uint32_t d) : divisor(d) {
+    while ((uint64_t(1) << shift) < d) ++shift;
+    magic = static_cast<uint32_t>(((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d)) / d + 1);
+  }
+};
+
+struct StridedPlan {
+  static constexpr int kMaxOperands = 5;
+  static constexpr int kMaxRank = 64;
+
+  explicit StridedPlan(IntArrayRef shape, int operands);
+  // Strides of operand k: those of a tensor broadcast to the plan's shape, or none (one value).
+  void set(int k, const Tensor& tensor);
+  // Sorts and merges the dimensions. Call once, after the operands.
+  void build();
+
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; ++d) n *= size[d];
+    return n;
+  }
+
+  int ndim;
+  int operands;
+  int64_t size[kMaxRank]; // innermost first once built
+  int64_t stride[kMaxRank][kMaxOperands] = {};
+};
+
+} // namespace at::cuda

@@ -1,0 +1,66 @@
+// How operators run on wrappers. See Note [Levels by wrapper].
+#pragma once
+#include <ATen/core/Dispatcher.h>
+#include <ATen/core/FunctionSchema.h>
+#include <ATen/core/IValue.h>
+#include <ATen/functorch/Level.h>
+
+namespace at::functorch {
+
+// Registers the kernels for the keys of wrappers. Does nothing when they are in place.
+void register_kernels();
+
+// The operator on a stack whose arguments begin at `from`, interpreted by `level`.
+void run_batched(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level);
+void run_random(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level);
+
+// The jvp level differentiates, which is above this library: set by torch/csrc/functorch.
+using JvpKernel = void (*)(const OperatorEntry& op, Stack& stack, size_t from,
+                           const LevelPtr& level);
+TORCH_API extern JvpKernel jvp_kernel;
+
+// The operator's decomposition into others, with the arguments as they are.
+void run_composite(const OperatorEntry& op, Stack& stack);
+// Whether the operator can only be, or had better be, run as other operators.
+TORCH_API bool is_composite(const OperatorEntry& op);
+bool is_random(const OperatorEntry& op);
+// Levels from this id on have had their say about the random operator being run.
+uint64_t& random_limit();
+
+// Whether the tables have a rule for just this operator.
+bool has_named_rule(const OperatorEntry& op);
+
+// Whether argument `i` is written by the operator.
+inline bool writes(const FunctionSchema& schema, size_t i) {
+  return schema.arguments[i].alias && schema.arguments[i].alias->is_write;
+}
+
+// Replaces each tensor in a value by f(tensor).
+template <class F> void map_tensors(IValue& value, const F& f) {
+  if (value.isTensor()) {
+    value = IValue(f(value.toTensor()));
+  } else if (value.isTensorList()) {
+    std::vector<Tensor> list = value.toTensorList();
+    for (Tensor& t : list)
+      if (t.defined()) t = f(t);
+    value = IValue(std::move(list));
+  } else if (value.isOptionalTensorList()) {
+    auto list = value.toOptionalTensorList();
+    for (auto& t : list)
+      if (t && t->defined()) t = f(*t);
+    value = IValue(std::move(list));
+  }
+}
+template <class F> void each_tensor(const IValue& value, const F& f) {
+  if (value.isTensor()) {
+    f(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const Tensor& t : value.toTensorList())
+      if (t.defined()) f(t);
+  } else if (value.isOptionalTensorList()) {
+    for (const auto& t : value.toOptionalTensorList())
+      if (t && t->defined()) f(*t);
+  }
+}
+
+} // namespace at::functorch

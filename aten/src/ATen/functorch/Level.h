@@ -1,0 +1,88 @@
+// Function transforms (vmap, grad, jvp): the stack of levels and the tensors that belong to them.
+//
+// Note [Levels by wrapper]
+// A transform pushes a level and wraps its inputs. An operator is interpreted by the newest level
+// among its arguments, which unwraps that level and calls the operator on what is inside; so the
+// levels below see an ordinary call and nest in any order. Wrappers carry dispatch keys that no
+// other tensor has, and the kernels for these keys are registered when the first level is pushed:
+// programs without transforms pay nothing.
+//
+//   vmap  a wrapper hides one dimension of its value, which each operator's rule carries along
+//         (BatchRules.cpp)
+//   grad  a wrapper has an autograd history of its own: the operator runs through the Autograd
+//         kernels with the wrappers of this level, and below them on the values
+//   jvp   a wrapper holds a value and its tangent
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace at::functorch {
+
+enum class LevelKind : uint8_t { Vmap, Grad, Jvp };
+// What random operators do under vmap: refuse, draw once for all, or draw for each.
+enum class Randomness : uint8_t { Error, Same, Different };
+
+struct TORCH_API Level final : c10::intrusive_ptr_target {
+  LevelKind kind = LevelKind::Grad;
+  uint64_t id = 0;    // grows with every level ever pushed
+  int64_t depth = 0;  // place in the stack, 1 for the outermost: the number users see
+  bool alive = true;  // false once popped; wrappers may outlive their level
+  int64_t batch_size = 0;
+  Randomness randomness = Randomness::Error;
+  // Modes outside of the transform, which hold for the levels below.
+  bool grad_mode_outside = true;
+};
+using LevelPtr = c10::intrusive_ptr<Level>;
+
+// The levels of this thread, outermost first.
+TORCH_API const std::vector<LevelPtr>& level_stack();
+TORCH_API LevelPtr push_level(LevelKind kind, int64_t batch_size = 0,
+                              Randomness randomness = Randomness::Error);
+// Pops the newest level, which must be of this kind. Answers its depth.
+TORCH_API int64_t pop_level(LevelKind kind);
+// The level at a depth; Error when there is none.
+TORCH_API const LevelPtr& level_at(int64_t depth);
+
+class TORCH_API WrapperImpl final : public TensorImpl {
+ public:
+  // `bdim`: the hidden dimension of a vmap level's value; -1 for other levels.
+  WrapperImpl(Tensor value, LevelPtr level, int64_t bdim, Tensor tangent = {});
+  // Takes geometry and type anew from the value, after an operator changed them.
+  void refresh();
+  void copy_metadata_from(const TensorImpl& from) override;
+  c10::intrusive_ptr<TensorImpl> shallow_copy() const override;
+
+  Tensor value;
+  Tensor tangent; // of a jvp level, or undefined
+  LevelPtr level;
+  int64_t bdim;
+
+ protected:
+  void release_resources() override;
+};
+
+// Null when the tensor belongs to no level.
+TORCH_API WrapperImpl* wrapper_of(const Tensor& t);
+// Null unless the tensor is a wrapper of just this level.
+TORCH_API WrapperImpl* wrapper_at(const Tensor& t, const Level& level);
+
+// Whether a vmap level, at any depth, gives the tensor another value for each sample: nothing may
+// then be decided by its value.
+TORCH_API bool varies_by_sample(const Tensor& t);
+
+// Whether more than one derivative of the tensor may be taken: operators whose gradient has none
+// itself had better be replaced by others.
+TORCH_API bool is_differentiated_twice(const Tensor& t);
+
+TORCH_API Tensor wrap_batched(const Tensor& value, int64_t bdim, const LevelPtr& level);
+TORCH_API Tensor wrap_grad(const Tensor& value, const LevelPtr& level);
+TORCH_API Tensor wrap_jvp(const Tensor& value, const Tensor& tangent, const LevelPtr& level);
+
+// The keys of wrappers that are dispatched before Autograd, and the one after it.
+constexpr DispatchKeySet kFrontKeys{DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchVmapMode,
+                                    DispatchKey::FuncTorchGradWrapper};
+constexpr DispatchKey kBackKey = DispatchKey::FuncTorchDynamicLayerBackMode;
+
+// `t` with dimension `from` moved to `to`.
+TORCH_API Tensor move_dim(const Tensor& t, int64_t from, int64_t to);
+
+} // namespace at::functorch

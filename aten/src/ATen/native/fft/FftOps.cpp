@@ -1,0 +1,206 @@
+// The three operators every Fourier transform is made of: complex to complex, real to half of a
+// symmetric spectrum, and back. Results keep the order in which the input's dimensions lie in
+// memory, with the transformed ones innermost.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/OutputBuilder.h>
+#include <ATen/native/fft/FftDriver.h>
+#include <ATen/native/fft/Native.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace at::native {
+namespace {
+using fft::Kind;
+
+enum Normalization : int64_t { kNone = 0, kByRootN = 1, kByN = 2 };
+
+double scale_of(int64_t normalization, IntArrayRef sizes, IntArrayRef dims) {
+  if (normalization == kNone) return 1;
+  double n = 1;
+  for (const int64_t d : dims) n *= static_cast<double>(sizes[d]);
+  return normalization == kByRootN ? 1 / std::sqrt(n) : 1 / n;
+}
+
+DimVector wrapped(IntArrayRef dims, int64_t rank) {
+  DimVector out;
+  for (const int64_t d : dims) out.push_back(d < 0 ? d + rank : d);
+  return out;
+}
+
+// The first of the dimensions reads `in`, the others work inside `out`.
+void c2c_all(const Tensor& in, const Tensor& out, IntArrayRef dims, bool forward, double scale) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    fft::transform_dim(Kind::C2C, i == 0 ? in : out, out, dims[i], out.size(dims[i]), !forward,
+                       i + 1 == dims.size() ? scale : 1);
+}
+
+ScalarType computed(ScalarType dtype) {
+  return dtype == kComplexHalf ? kComplexFloat : dtype == kHalf ? kFloat : dtype;
+}
+// `t` itself, or room of the type that is computed in.
+Tensor target_of(const Tensor& t) {
+  const ScalarType dtype = computed(t.scalar_type());
+  return dtype == t.scalar_type() ? t : detail::empty_strided(t.sizes(), t.strides(), dtype);
+}
+void deliver(const Tensor& from, const Tensor& to) {
+  if (!from.is_same(to)) to.copy_(from);
+}
+
+} // namespace
+
+void fft_c2c_cpu(const Tensor& self, IntArrayRef dim, int64_t normalization, bool forward,
+                 const Tensor& out) {
+  if (out.numel() == 0) return;
+  const DimVector dims = wrapped(dim, self.dim());
+  if (dims.empty()) {
+    out.copy_(self);
+    return;
+  }
+  const Tensor target = target_of(out);
+  c2c_all(self.to(target.scalar_type()), target, dims, forward,
+          scale_of(normalization, self.sizes(), dims));
+  deliver(target, out);
+}
+
+void fft_r2c_cpu(const Tensor& self, IntArrayRef dim, int64_t normalization, bool onesided,
+                 const Tensor& out) {
+  if (out.numel() == 0) return;
+  const DimVector dims = wrapped(dim, self.dim());
+  const Tensor in = self.to(computed(self.scalar_type()));
+  const Tensor target = target_of(out);
+  const int64_t last = dims.back(), n = self.size(last);
+  DimVector sizes(target.sizes());
+  sizes[last] = n / 2 + 1;
+  const Tensor half = detail::view_of(target, sizes, target.strides(), target.storage_offset());
+  const IntArrayRef others = IntArrayRef(dims).slice(0, dims.size() - 1);
+  const double scale = scale_of(normalization, self.sizes(), dims);
+  fft::transform_dim(Kind::R2C, in, half, last, n, false, others.empty() ? scale : 1);
+  c2c_all(half, half, others, true, scale);
+  if (!onesided) fft::fill_symmetric(target, dims);
+  deliver(target, out);
+}
+
+void fft_c2r_cpu(const Tensor& self, IntArrayRef dim, int64_t normalization, int64_t last_dim_size,
+                 const Tensor& out) {
+  if (out.numel() == 0) return;
+  const DimVector dims = wrapped(dim, self.dim());
+  Tensor in = self.to(computed(self.scalar_type()));
+  const Tensor target = target_of(out);
+  const IntArrayRef others = IntArrayRef(dims).slice(0, dims.size() - 1);
+  if (!others.empty()) {
+    const Tensor room = detail::empty(in.sizes(), in.scalar_type());
+    c2c_all(in, room, others, false, 1);
+    in = room;
+  }
+  fft::transform_dim(Kind::C2R, in, target, dims.back(), last_dim_size, true,
+                     scale_of(normalization, target.sizes(), dims));
+  deliver(target, out);
+}
+
+} // namespace at::native
+
+namespace at::meta {
+namespace {
+
+// Wrapped dimensions, each once; the message for a wrong one is IndexError.
+DimVector checked_dims(const Tensor& self, IntArrayRef dim) {
+  DimVector dims;
+  for (const int64_t d : dim) {
+    TORCH_CHECK_INDEX(d >= -self.dim() && d < self.dim(),
+                      "Dimension out of range (expected to be in range of [", -self.dim(), ", ",
+                      self.dim() - 1, "], but got ", d, ")");
+    const int64_t w = d < 0 ? d + self.dim() : d;
+    TORCH_CHECK(std::find(dims.begin(), dims.end(), w) == dims.end(), "FFT dims must be unique");
+    dims.push_back(w);
+  }
+  return dims;
+}
+void check_normalization(int64_t normalization) {
+  TORCH_CHECK(normalization >= 0 && normalization <= 2,
+              "Unsupported normalization type: ", normalization);
+}
+void check_complex(const Tensor& self) {
+  TORCH_CHECK(self.is_complex(), "Only supports complex dtypes, but found: ", self.scalar_type());
+}
+void check_points(IntArrayRef sizes, const DimVector& dims) {
+  for (const int64_t d : dims)
+    TORCH_CHECK(sizes[d] >= 1, "Invalid number of data points (", sizes[d], ") specified");
+}
+
+// Dense strides for `sizes`: batch dimensions outside in the order of the input's strides, then the
+// transformed ones in theirs, with the last of `dims` innermost when it is `fixed`.
+DimVector strides_like(const Tensor& self, IntArrayRef sizes, const DimVector& dims, bool fixed) {
+  const auto rank = [&](int64_t d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) return 0;
+    return fixed && d == dims.back() ? 2 : 1;
+  };
+  DimVector order;
+  for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int ra = rank(a), rb = rank(b);
+    return ra != rb ? ra < rb : self.stride(a) > self.stride(b);
+  });
+  DimVector strides(sizes.size(), 1);
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(sizes[order[i]], 1);
+  }
+  return strides;
+}
+
+} // namespace
+
+void meta_fft_c2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
+                  bool) {
+  check_complex(self);
+  check_normalization(normalization);
+  const DimVector dims = checked_dims(self, dim);
+  check_points(self.sizes(), dims);
+  if (dims.empty()) {
+    out.set(0, self.sizes(), self.scalar_type());
+    return;
+  }
+  out.set(0, self.sizes(), self.scalar_type(),
+          IntArrayRef(strides_like(self, self.sizes(), dims, false)));
+}
+
+void meta_fft_r2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
+                  bool onesided) {
+  TORCH_CHECK(self.scalar_type() == kFloat || self.scalar_type() == kDouble ||
+                  self.scalar_type() == kHalf,
+              "Only supports floating-point dtypes, but found: ", self.scalar_type());
+  check_normalization(normalization);
+  const DimVector dims = checked_dims(self, dim);
+  TORCH_CHECK(!dims.empty(), "_fft_r2c must transform at least one axis");
+  check_points(self.sizes(), dims);
+  DimVector sizes(self.sizes());
+  if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
+  const ScalarType dtype = self.scalar_type() == kHalf     ? kComplexHalf
+                           : self.scalar_type() == kDouble ? kComplexDouble
+                                                           : kComplexFloat;
+  out.set(0, sizes, dtype, IntArrayRef(strides_like(self, sizes, dims, true)));
+}
+
+void meta_fft_c2r(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
+                  int64_t last_dim_size) {
+  check_complex(self);
+  check_normalization(normalization);
+  const DimVector dims = checked_dims(self, dim);
+  TORCH_CHECK(!dims.empty(), "_fft_c2r must transform at least one axis");
+  TORCH_CHECK(last_dim_size >= 1, "Invalid number of data points (", last_dim_size, ") specified");
+  check_points(self.sizes(), dims);
+  DimVector sizes(self.sizes());
+  TORCH_CHECK(sizes[dims.back()] == last_dim_size / 2 + 1, "_fft_c2r: a signal of ", last_dim_size,
+              " points has ", last_dim_size / 2 + 1, " spectral ones, but dimension ", dims.back(),
+              " of the input has ", sizes[dims.back()]);
+  sizes[dims.back()] = last_dim_size;
+  const ScalarType dtype = self.scalar_type() == kComplexHalf     ? kHalf
+                           : self.scalar_type() == kComplexDouble ? kDouble
+                                                                  : kFloat;
+  out.set(0, sizes, dtype, IntArrayRef(strides_like(self, sizes, dims, true)));
+}
+
+} // namespace at::meta

@@ -1,0 +1,289 @@
+// Every operator that finds elements by index tensors, in one form: a set of positions, for each of
+// which the index tensors name a place in the indexed tensor, times a slice of elements at each
+// place. The other operand (result, values, source) is walked along, so gather, scatter,
+// index_select, advanced indexing and their relatives are the same three kernels: read, write, and
+// combine.
+//
+// Combining (scatter_add, index_put with accumulate, the gradient of an embedding) must not depend
+// on the order of blocks: the positions are sorted by place first, and one thread combines all
+// positions of a place in their order.
+#include <ATen/cuda/device/Block.cuh>
+#include <ATen/cuda/device/ErrorSlot.cuh>
+
+namespace at::device {
+
+constexpr int kIndexDims = 8;
+
+// Offsets of a running number in two tensors of the same shape.
+struct DualWalk {
+  long count;
+  int ndim;
+  int contiguous; // b is the running number itself
+  long sizes[kIndexDims], a[kIndexDims], b[kIndexDims];
+
+  struct At {
+    long a, b;
+  };
+  CRESSET_DEVICE_FN At at(long i) const {
+    At r = {0, 0};
+    CRESSET_UNROLL
+    for (int d = kIndexDims - 1; d >= 0; --d) {
+      if (d >= ndim) continue;
+      long c = i;
+      if (d > 0) {
+        const long q = i / sizes[d];
+        c = i - q * sizes[d];
+        i = q;
+      }
+      r.a += c * a[d];
+      r.b += c * b[d];
+    }
+    return r;
+  }
+};
+
+struct IndexOperand {
+  const void* data;
+  long strides[kIndexDims]; // along the dimensions of the positions
+  long bound, stride;       // of the indexed dimension
+  int dim;                  // as messages name it
+  int narrow;               // int32 instead of int64
+};
+
+struct IndexPlan {
+  DualWalk positions, slices;
+  int indices;
+  int wraps; // negative indices count from the end
+  IndexOperand index[kIndexDims];
+  IndexCheck check;
+
+  // The place of position p in the indexed tensor, or -1 where an index is out of range.
+  CRESSET_DEVICE_FN long place(long p) const {
+    long coordinate[kIndexDims];
+    long rest = p, offset = 0;
+    CRESSET_UNROLL
+    for (int d = kIndexDims - 1; d >= 0; --d) {
+      coordinate[d] = 0;
+      if (d >= positions.ndim) continue;
+      coordinate[d] = rest;
+      if (d > 0) {
+        const long q = rest / positions.sizes[d];
+        coordinate[d] = rest - q * positions.sizes[d];
+        rest = q;
+      }
+      offset += coordinate[d] * positions.a[d];
+    }
+    for (int k = 0; k < indices; ++k) {
+      const IndexOperand& operand = index[k];
+      long at = 0;
+      CRESSET_UNROLL
+      for (int d = 0; d < kIndexDims; ++d) at += coordinate[d] * operand.strides[d];
+      long i = operand.narrow ? static_cast<const int*>(operand.data)[at]
+                              : static_cast<const long*>(operand.data)[at];
+      if (wraps)
+        i = check.wrapped(i, operand.bound, operand.dim);
+      else if (!check.within(i, operand.bound, operand.dim))
+        i = -1;
+      if (i < 0) return -1;
+      offset += i * operand.stride;
+    }
+    return offset;
+  }
+};
+
+template <class T> CRESSET_DEVICE_FN void index_read(const T* self, T* out, const IndexPlan& plan) {
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= plan.positions.count * plan.slices.count) return;
+  const long p = plan.slices.count == 1 ? i : i / plan.slices.count;
+  const DualWalk::At slice = plan.slices.at(i - p * plan.slices.count);
+  const long place = plan.place(p);
+  if (place >= 0) out[plan.positions.at(p).b + slice.b] = self[place + slice.a];
+}
+
+template <class T>
+CRESSET_DEVICE_FN void index_write(T* self, const T* values, const IndexPlan& plan) {
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= plan.positions.count * plan.slices.count) return;
+  const long p = plan.slices.count == 1 ? i : i / plan.slices.count;
+  const DualWalk::At slice = plan.slices.at(i - p * plan.slices.count);
+  const long place = plan.place(p);
+  if (place >= 0) self[place + slice.a] = values[plan.positions.at(p).b + slice.b];
+}
+
+// Rows of `units` pieces of 16 bytes: out[r] = self[index[r]].
+CRESSET_DEVICE_FN void index_rows(const uint4* self, const void* index, int narrow, uint4* out,
+                                  long rows, long units, long bound, const IndexCheck& check) {
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= rows * units) return;
+  const long r = rows * units <= 0x7fffffff
+                     ? static_cast<unsigned>(i) / static_cast<unsigned>(units)
+                     : i / units;
+  const long from =
+      narrow ? static_cast<const int*>(index)[r] : static_cast<const long*>(index)[r];
+  if (check.within(from, bound, 0)) out[i] = self[from * units + (i - r * units)];
+}
+
+// ---- combining
+// Sort keys of all positions; those out of range, or at `skipped`, come last.
+CRESSET_DEVICE_FN void index_keys(const IndexPlan& plan, unsigned long* keys, long skipped) {
+  const long p = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (p >= plan.positions.count) return;
+  const long place = plan.place(p);
+  keys[p] = place < 0 || place == skipped ? ~0ul : static_cast<unsigned long>(place);
+}
+
+enum Combine : int { kCombineSum, kCombineProduct, kCombineMin, kCombineMax, kCombineMean };
+
+template <class A> CRESSET_DEVICE_FN A combine(int how, A x, A y) {
+  if (how == kCombineProduct) return x * y;
+  if (how == kCombineMin) return x < y || x != x ? x : y;
+  if (how == kCombineMax) return x > y || x != x ? x : y;
+  return x + y;
+}
+
+// `last_key` marks positions to skip in as many bits as were sorted. `scale` multiplies the source,
+// `by_count` divides the result by the number of positions.
+template <class T>
+CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned long* keys,
+                                     const unsigned* order, const IndexPlan& plan, int how,
+                                     int include_self, int by_count, double scale) {
+  using A = opmath_t<T>;
+  const long n = plan.positions.count, width = plan.slices.count;
+  const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n * width) return;
+  long p = width == 1 ? i : i / width;
+  const unsigned long key = keys[p];
+  if (key == ~0ul || (p > 0 && keys[p - 1] == key)) return; // not the first of its place
+  const DualWalk::At slice = plan.slices.at(i - p * width);
+  T* to = self + key + slice.a;
+  const auto value = [&](long at) {
+    const A v = convert<A>(source[plan.positions.at(order[at]).b + slice.b]);
+    return scale == 1.0 ? v : static_cast<A>(v * static_cast<A>(scale));
+  };
+  A result = value(p);
+  long count = 1;
+  for (++p; p < n && keys[p] == key; ++p, ++count) result = combine(how, result, value(p));
+  if (include_self) result = combine(how, convert<A>(*to), result);
+  if (how == kCombineMean || by_count) {
+    const A total = static_cast<A>(count + (by_count ? 0 : include_self));
+    if constexpr (std::is_integral_v<A>) {
+      const A q = result / total;
+      result = q * total != result && (result < 0) != (total < 0) ? q - 1 : q;
+    } else {
+      result = result / total;
+    }
+  }
+  *to = convert<T>(result);
+}
+
+// ---- positions of true elements
+constexpr int kTrueTile = 2048;
+
+// How many of a tile's bytes are not zero.
+CRESSET_DEVICE_FN void true_counts(const unsigned char* mask, unsigned* counts, long n) {
+  CRESSET_SHARED int scratch[32];
+  const long start = static_cast<long>(blockIdx.x) * kTrueTile;
+  int found = 0;
+  for (int i = threadIdx.x; i < kTrueTile; i += blockDim.x)
+    if (start + i < n) found += mask[start + i] != 0;
+  found = block_sum(found, scratch);
+  if (threadIdx.x == 0) counts[blockIdx.x] = found;
+}
+
+// Their positions in order; counts[tile] are the trues before the tile.
+CRESSET_DEVICE_FN void true_places(const unsigned char* mask, const unsigned* counts, long* places,
+                                   long n) {
+  CRESSET_SHARED int before[32];
+  const long start = static_cast<long>(blockIdx.x) * kTrueTile;
+  long at = counts[blockIdx.x];
+  for (int i = threadIdx.x; i < kTrueTile; i += blockDim.x) {
+    const bool is = start + i < n && mask[start + i] != 0;
+    const unsigned votes = __ballot_sync(kAllLanes, is);
+    if (lane_id() == 0) before[warp_id()] = __popc(votes);
+    __syncthreads();
+    int rank = __popc(votes & ((1u << lane_id()) - 1)), all = 0;
+    for (int w = 0; w < static_cast<int>(blockDim.x >> 5); ++w) {
+      if (w < warp_id()) rank += before[w];
+      all += before[w];
+    }
+    if (is) places[at + rank] = start + i;
+    at += all;
+    __syncthreads();
+  }
+}
+
+// columns[d * rows + r] is coordinate d of place r.
+CRESSET_DEVICE_FN void true_coordinates(const long* places, long* columns, long rows,
+                                        const DualWalk& shape) {
+  const long r = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (r >= rows) return;
+  long rest = places[r];
+  for (int d = shape.ndim - 1; d >= 0; --d) {
+    columns[d * rows + r] = rest % shape.sizes[d];
+    rest /= shape.sizes[d];
+  }
+}
+
+} // namespace at::device
+
+struct CressetBytes16 {
+  unsigned long a, b;
+};
+using cresset_b1 = unsigned char;
+using cresset_b2 = unsigned short;
+using cresset_b4 = unsigned;
+using cresset_b8 = unsigned long;
+using cresset_b16 = CressetBytes16;
+#define CRESSET_INDEX_MOVE(T)                                                                      \
+  CRESSET_KERNEL(256) index_read_##T(const cresset_##T* self, cresset_##T* out,                    \
+                                     const __grid_constant__ at::device::IndexPlan plan) {         \
+    at::device::index_read(self, out, plan);                                                       \
+  }                                                                                                \
+  CRESSET_KERNEL(256) index_write_##T(cresset_##T* self, const cresset_##T* values,                \
+                                      const __grid_constant__ at::device::IndexPlan plan) {        \
+    at::device::index_write(self, values, plan);                                                   \
+  }
+CRESSET_INDEX_MOVE(b1)
+CRESSET_INDEX_MOVE(b2)
+CRESSET_INDEX_MOVE(b4)
+CRESSET_INDEX_MOVE(b8)
+CRESSET_INDEX_MOVE(b16)
+
+CRESSET_KERNEL(256) index_rows(const uint4* self, const void* index, int narrow, uint4* out,
+                               long rows, long units, long bound, at::device::IndexCheck check) {
+  at::device::index_rows(self, index, narrow, out, rows, units, bound, check);
+}
+CRESSET_KERNEL(256) index_keys(const __grid_constant__ at::device::IndexPlan plan,
+                               unsigned long* keys, long skipped) {
+  at::device::index_keys(plan, keys, skipped);
+}
+
+#define CRESSET_INDEX_COMBINE(T)                                                                   \
+  CRESSET_KERNEL(256) index_combine_##T(cresset_##T* self, const cresset_##T* source,              \
+                                        const unsigned long* keys, const unsigned* order,          \
+                                        const __grid_constant__ at::device::IndexPlan plan,        \
+                                        int how, int include_self, int by_count, double scale) {   \
+    at::device::index_combine(self, source, keys, order, plan, how, include_self, by_count,        \
+                              scale);                                                              \
+  }
+CRESSET_INDEX_COMBINE(f32)
+CRESSET_INDEX_COMBINE(f64)
+CRESSET_INDEX_COMBINE(f16)
+CRESSET_INDEX_COMBINE(bf16)
+CRESSET_INDEX_COMBINE(u8)
+CRESSET_INDEX_COMBINE(i8)
+CRESSET_INDEX_COMBINE(i16)
+CRESSET_INDEX_COMBINE(i32)
+CRESSET_INDEX_COMBINE(i64)
+
+CRESSET_KERNEL(256) true_counts(const unsigned char* mask, unsigned* counts, long n) {
+  at::device::true_counts(mask, counts, n);
+}
+CRESSET_KERNEL(256) true_places(const unsigned char* mask, const unsigned* counts, long* places,
+                                long n) {
+  at::device::true_places(mask, counts, places, n);
+}
+CRESSET_KERNEL(256) true_coordinates(const long* places, long* columns, long rows,
+                                     const __grid_constant__ at::device::DualWalk shape) {
+  at::device::true_coordinates(places, columns, rows, shape);
+}

@@ -1,0 +1,318 @@
+// The operators of grid sampling: out[n, c, p] is input[n, c] at the place grid[n, p]. Points are
+// worked on in blocks whose taps are found once for all channels; the gradient for the input gives
+// each task some channels of one image, so that no two write to the same place.
+#define CRESSET_KERNEL_TU
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/OutputBuilder.h>
+#include <ATen/native/interpolate/GridSample.h>
+#include <ATen/native/interpolate/Native.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_2d_backward.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_3d_backward.h>
+#include <ATen/parallel/Parallel.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+namespace at::native {
+namespace {
+using namespace interpolate;
+
+constexpr int64_t kBlock = 256;   // points per block
+constexpr int64_t kChannels = 16; // channels per task of the gradient for the input
+
+template <class T> using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+GridGeometry geometry(const Tensor& input, int64_t mode, int64_t padding, bool align_corners) {
+  GridGeometry g;
+  g.dims = static_cast<int>(input.dim()) - 2;
+  for (int i = 0; i < g.dims; ++i) g.size[3 - g.dims + i] = input.size(2 + i);
+  g.mode = static_cast<GridMode>(mode);
+  g.padding = static_cast<GridPadding>(padding);
+  g.align_corners = align_corners;
+  return g;
+}
+
+struct Counts {
+  int64_t batch, channels, points, plane;
+};
+Counts counts(const Tensor& input, const Tensor& grid) {
+  Counts c{input.size(0), input.size(1), 1, 1};
+  for (int64_t d = 1; d < grid.dim() - 1; ++d) c.points *= grid.size(d);
+  for (int64_t d = 2; d < input.dim(); ++d) c.plane *= input.size(d);
+  return c;
+}
+
+// Taps of points begin .. end of one image.
+template <class T, class A> void block_taps(const GridGeometry& g, const T* grid, int64_t begin,
+                                            int64_t end, bool slopes,
+                                            std::vector<GridTaps<A>>& taps) {
+  for (int64_t p = begin; p < end; ++p) {
+    A point[3];
+    for (int i = 0; i < g.dims; ++i) point[i] = static_cast<A>(grid[p * g.dims + i]);
+    grid_taps(g, point, slopes, taps[p - begin]);
+  }
+}
+
+// f(image, first point, last point) over blocks of points, in parallel.
+template <class F> void for_blocks(const Counts& c, int64_t work, const F& f) {
+  const int64_t blocks = (c.points + kBlock - 1) / kBlock;
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(work * kBlock, 1));
+  parallel_for(0, c.batch * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % blocks * kBlock;
+      f(i / blocks, first, std::min(first + kBlock, c.points));
+    }
+  });
+}
+
+template <class T>
+void sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
+  using A = Compute<T>;
+  for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
+    std::vector<GridTaps<A>> taps(kBlock);
+    block_taps<T, A>(g, grid + n * c.points * g.dims, begin, end, false, taps);
+    for (int64_t k = 0; k < c.channels; ++k) {
+      const T* plane = input + (n * c.channels + k) * c.plane;
+      T* to = out + (n * c.channels + k) * c.points;
+      for (int64_t p = begin; p < end; ++p) {
+        const GridTaps<A>& t = taps[p - begin];
+        A sum = 0;
+        for (int i = 0; i < t.count; ++i) sum += t.weight[i] * static_cast<A>(plane[t.index[i]]);
+        to[p] = static_cast<T>(sum);
+      }
+    }
+  });
+}
+
+template <class T>
+void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const T* grid, T* out) {
+  using A = Compute<T>;
+  const int64_t groups = (c.channels + kChannels - 1) / kChannels;
+  parallel_for(0, c.batch * groups, 1, [&](int64_t begin, int64_t end) {
+    std::vector<GridTaps<A>> taps(kBlock);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t n = task / groups, from = task % groups * kChannels;
+      const int64_t to = std::min(from + kChannels, c.channels);
+      std::vector<A> sums(static_cast<size_t>((to - from) * c.plane), A(0));
+      for (int64_t first = 0; first < c.points; first += kBlock) {
+        const int64_t last = std::min(first + kBlock, c.points);
+        block_taps<T, A>(g, grid + n * c.points * g.dims, first, last, false, taps);
+        for (int64_t k = from; k < to; ++k) {
+          A* plane = sums.data() + (k - from) * c.plane;
+          const T* gradient = grad + (n * c.channels + k) * c.points;
+          for (int64_t p = first; p < last; ++p) {
+            const GridTaps<A>& t = taps[p - first];
+            const A value = static_cast<A>(gradient[p]);
+            for (int i = 0; i < t.count; ++i) plane[t.index[i]] += t.weight[i] * value;
+          }
+        }
+      }
+      std::transform(sums.begin(), sums.end(), out + (n * c.channels + from) * c.plane,
+                     [](A x) { return static_cast<T>(x); });
+    }
+  });
+}
+
+template <class T> void grid_gradient(const GridGeometry& g, const Counts& c, const T* grad,
+                                      const T* input, const T* grid, T* out) {
+  using A = Compute<T>;
+  for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
+    std::vector<GridTaps<A>> taps(kBlock);
+    std::vector<A> sums(3 * kBlock, A(0));
+    block_taps<T, A>(g, grid + n * c.points * g.dims, begin, end, true, taps);
+    for (int64_t k = 0; k < c.channels; ++k) {
+      const T* plane = input + (n * c.channels + k) * c.plane;
+      const T* gradient = grad + (n * c.channels + k) * c.points;
+      for (int64_t p = begin; p < end; ++p) {
+        const GridTaps<A>& t = taps[p - begin];
+        A x = 0, y = 0, z = 0;
+        for (int i = 0; i < t.count; ++i) {
+          const A value = static_cast<A>(plane[t.index[i]]);
+          x += t.slope[i][0] * value;
+          y += t.slope[i][1] * value;
+          z += t.slope[i][2] * value;
+        }
+        const A value = static_cast<A>(gradient[p]);
+        A* sum = sums.data() + 3 * (p - begin);
+        sum[0] += x * value;
+        sum[1] += y * value;
+        sum[2] += z * value;
+      }
+    }
+    for (int64_t p = begin; p < end; ++p)
+      for (int i = 0; i < g.dims; ++i)
+        out[(n * c.points + p) * g.dims + i] = static_cast<T>(sums[3 * (p - begin) + i]);
+  });
+}
+
+void run_forward(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                 bool align_corners, const Tensor& out, const char* name) {
+  dtype_switch<FloatingTypes>(input.scalar_type(), name, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (out.numel() == 0) return;
+    const Tensor x = input.contiguous(), places = grid.contiguous();
+    const Tensor target = out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
+    {
+      const BlockingRegion unlocked;
+      sample<T>(geometry(x, mode, padding, align_corners), counts(x, places),
+                static_cast<const T*>(x.data_ptr()), static_cast<const T*>(places.data_ptr()),
+                static_cast<T*>(target.data_ptr()));
+    }
+    if (!target.is_same(out)) out.copy_(target);
+  });
+}
+
+void run_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t mode,
+                  int64_t padding, bool align_corners, std::array<bool, 2> mask,
+                  const Tensor& input_grad, const Tensor& grid_grad, const char* name) {
+  dtype_switch<FloatingTypes>(input.scalar_type(), name, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const Tensor x = input.contiguous(), places = grid.contiguous(), g = grad.contiguous();
+    const Tensor to_input =
+        input_grad.is_contiguous() ? input_grad : detail::empty(x.sizes(), x.scalar_type());
+    const Tensor to_grid =
+        grid_grad.is_contiguous() ? grid_grad : detail::empty(places.sizes(), places.scalar_type());
+    const GridGeometry shape = geometry(x, mode, padding, align_corners);
+    const Counts c = counts(x, places);
+    const T *xs = static_cast<const T*>(x.data_ptr()), *gs = static_cast<const T*>(g.data_ptr()),
+            *ps = static_cast<const T*>(places.data_ptr());
+    {
+      const BlockingRegion unlocked;
+      T *dx = static_cast<T*>(to_input.data_ptr()), *dp = static_cast<T*>(to_grid.data_ptr());
+      // A gradient that is not wanted is zero.
+      if (!mask[0]) {
+        std::fill(dx, dx + to_input.numel(), T(0.f));
+      } else if (to_input.numel() > 0) {
+        input_gradient<T>(shape, c, gs, ps, dx);
+      }
+      if (!mask[1]) {
+        std::fill(dp, dp + to_grid.numel(), T(0.f));
+      } else if (to_grid.numel() > 0) {
+        grid_gradient<T>(shape, c, gs, xs, ps, dp);
+      }
+    }
+    if (!to_input.is_same(input_grad)) input_grad.copy_(to_input);
+    if (!to_grid.is_same(grid_grad)) grid_grad.copy_(to_grid);
+  });
+}
+
+} // namespace
+
+void grid_sampler_2d_cpu(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                         bool align_corners, const Tensor& out) {
+  run_forward(input, grid, mode, padding, align_corners, out, "grid_sampler_2d_cpu_kernel_impl");
+}
+void grid_sampler_3d_cpu(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                         bool align_corners, const Tensor& out) {
+  run_forward(input, grid, mode, padding, align_corners, out, "grid_sampler3d_cpu");
+}
+void grid_sampler_2d_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& grid,
+                                  int64_t mode, int64_t padding, bool align_corners,
+                                  std::array<bool, 2> mask, const Tensor& input_grad,
+                                  const Tensor& grid_grad) {
+  run_backward(grad, input, grid, mode, padding, align_corners, mask, input_grad, grid_grad,
+               "grid_sampler_2d_backward_cpu_kernel_impl");
+}
+void grid_sampler_3d_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& grid,
+                                  int64_t mode, int64_t padding, bool align_corners,
+                                  std::array<bool, 2> mask, const Tensor& input_grad,
+                                  const Tensor& grid_grad) {
+  run_backward(grad, input, grid, mode, padding, align_corners, mask, input_grad, grid_grad,
+               "grid_sampler_3d_backward_cpu");
+}
+
+Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                    bool align_corners) {
+  TORCH_CHECK(input.dim() != 5 || mode != static_cast<int64_t>(GridMode::Cubic),
+              "grid_sampler(): bicubic interpolation only supports 4D input");
+  if (input.dim() == 5) return at::grid_sampler_3d(input, grid, mode, padding, align_corners);
+  return at::grid_sampler_2d(input, grid, mode, padding, align_corners);
+}
+Tensor _grid_sampler_2d_cpu_fallback(const Tensor& input, const Tensor& grid, int64_t mode,
+                                     int64_t padding, bool align_corners) {
+  return at::grid_sampler_2d(input, grid, mode, padding, align_corners);
+}
+std::tuple<Tensor, Tensor>
+_grid_sampler_2d_cpu_fallback_backward(const Tensor& grad, const Tensor& input, const Tensor& grid,
+                                       int64_t mode, int64_t padding, bool align_corners) {
+  return at::grid_sampler_2d_backward(grad, input, grid, mode, padding, align_corners,
+                                      {true, true});
+}
+
+} // namespace at::native
+
+namespace at::meta {
+namespace {
+
+void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, int64_t dims) {
+  TORCH_CHECK(input.device() == grid.device(),
+              "grid_sampler(): expected input and grid to be on same device, but input is on ",
+              input.device(), " and grid is on ", grid.device());
+  TORCH_CHECK(input.dim() >= 3 && grid.dim() >= 2 && input.size(0) == grid.size(0),
+              "grid_sampler(): expected grid and input to have same batch size, but got input with "
+              "sizes ",
+              input.sizes(), " and grid with sizes ", grid.sizes());
+  TORCH_CHECK(grid.size(-1) == input.dim() - 2, "grid_sampler(): expected grid to have size ",
+              input.dim() - 2, " in last dimension, but got grid with sizes ", grid.sizes());
+  for (int64_t d = 2; d < input.dim(); ++d)
+    TORCH_CHECK(input.size(d) > 0,
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input "
+                "has sizes ",
+                input.sizes(), " with dimension ", d, " being empty");
+  TORCH_CHECK(input.dim() == dims + 2 && grid.dim() == input.dim(), "grid_sampler(): expected ",
+              dims + 2,
+              "D input and grid with same number of dimensions, but got input with sizes ",
+              input.sizes(), " and grid with sizes ", grid.sizes());
+  TORCH_CHECK(grid.scalar_type() == input.scalar_type(), "expected scalar type ",
+              input.scalar_type(), " but found ", grid.scalar_type());
+  TORCH_CHECK(mode >= 0 && mode <= (dims == 2 ? 2 : 1) && padding >= 0 && padding <= 2,
+              "grid_sampler(): unknown interpolation mode ", mode, " or padding mode ", padding);
+}
+
+void shape(OutputBuilder& out, const Tensor& input, const Tensor& grid, int64_t mode,
+           int64_t padding, int64_t dims) {
+  check(input, grid, mode, padding, dims);
+  DimVector sizes{input.size(0), input.size(1)};
+  for (int64_t d = 0; d < dims; ++d) sizes.push_back(grid.size(1 + d));
+  out.set(0, sizes, input.scalar_type());
+}
+
+void backward_shape(OutputBuilder& out, const Tensor& grad, const Tensor& input, const Tensor& grid,
+                    int64_t mode, int64_t padding, int64_t dims) {
+  check(input, grid, mode, padding, dims);
+  DimVector sizes{input.size(0), input.size(1)};
+  for (int64_t d = 0; d < dims; ++d) sizes.push_back(grid.size(1 + d));
+  TORCH_CHECK(grad.sizes().equals(sizes) && grad.scalar_type() == input.scalar_type(),
+              "grid_sampler_backward: expected grad_output of size ", IntArrayRef(sizes),
+              " and dtype ", input.scalar_type(), ", but got ", grad.sizes(), " and ",
+              grad.scalar_type());
+  out.set(0, input.sizes(), input.scalar_type());
+  out.set(1, grid.sizes(), grid.scalar_type());
+}
+
+} // namespace
+
+void meta_grid_sampler_2d(OutputBuilder& out, const Tensor& input, const Tensor& grid, int64_t mode,
+                          int64_t padding, bool) {
+  shape(out, input, grid, mode, padding, 2);
+}
+void meta_grid_sampler_3d(OutputBuilder& out, const Tensor& input, const Tensor& grid, int64_t mode,
+                          int64_t padding, bool) {
+  shape(out, input, grid, mode, padding, 3);
+}
+void meta_grid_sampler_2d_backward(OutputBuilder& out, const Tensor& grad, const Tensor& input,
+                                   const Tensor& grid, int64_t mode, int64_t padding, bool,
+                                   std::array<bool, 2>) {
+  backward_shape(out, grad, input, grid, mode, padding, 2);
+}
+void meta_grid_sampler_3d_backward(OutputBuilder& out, const Tensor& grad, const Tensor& input,
+                                   const Tensor& grid, int64_t mode, int64_t padding, bool,
+                                   std::array<bool, 2>) {
+  backward_shape(out, grad, input, grid, mode, padding, 3);
+}
+
+} // namespace at::meta

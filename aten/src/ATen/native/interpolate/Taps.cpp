@@ -1,0 +1,151 @@
+// The positions and weights of interpolation. Positions are computed in the type of the data, with
+// PyTorch's conventions for pixel centres, so that the same elements are taken at the borders.
+#include <ATen/native/interpolate/Taps.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace at::native::interpolate {
+namespace {
+
+// Source elements per output element.
+template <class A>
+A step_of(int64_t in, int64_t out, bool align_corners, std::optional<double> scale) {
+  if (align_corners) return out > 1 ? static_cast<A>(in - 1) / static_cast<A>(out - 1) : A(0);
+  if (scale && *scale > 0) return static_cast<A>(1.0 / *scale);
+  return static_cast<A>(in) / static_cast<A>(out);
+}
+
+// A position as an element; any number, NaN included, gives one in range.
+template <class A> int64_t within(A x, int64_t in) {
+  if (!(x > 0)) return 0;
+  return x < static_cast<A>(in - 1) ? static_cast<int64_t>(x) : in - 1;
+}
+
+template <class A> void nearest(Axis<A>& axis, bool exact, std::optional<double> scale) {
+  // Positions of nearest neighbours are float whatever the data is.
+  const float step = step_of<float>(axis.in, axis.out, false, scale);
+  axis.index.resize(static_cast<size_t>(axis.out));
+  axis.identity = axis.in == axis.out;
+  for (int64_t o = 0; o < axis.out; ++o) {
+    const float at = exact ? (static_cast<float>(o) + 0.5f) * step : static_cast<float>(o) * step;
+    const int64_t i = within(std::floor(at), axis.in);
+    axis.index[o] = static_cast<int32_t>(i);
+    axis.identity = axis.identity && i == o;
+  }
+}
+
+template <class A> void resize(Axis<A>& axis, int taps) {
+  axis.taps = taps;
+  axis.index.resize(static_cast<size_t>(axis.out) * taps);
+  axis.weight.resize(static_cast<size_t>(axis.out) * taps);
+}
+
+template <class A> void linear(Axis<A>& axis, bool align_corners, std::optional<double> scale) {
+  resize(axis, 2);
+  if (axis.in == axis.out && (align_corners || !scale || *scale == 1)) axis.identity = true;
+  const A step = step_of<A>(axis.in, axis.out, align_corners, scale);
+  for (int64_t o = 0; o < axis.out; ++o) {
+    A at = align_corners ? step * static_cast<A>(o) : step * (static_cast<A>(o) + A(0.5)) - A(0.5);
+    if (!(at > 0)) at = 0;
+    const int64_t first = within(at, axis.in), second = std::min(first + 1, axis.in - 1);
+    const A weight = std::min(std::max(at - static_cast<A>(first), A(0)), A(1));
+    axis.index[o] = static_cast<int32_t>(first);
+    axis.index[axis.out + o] = static_cast<int32_t>(second);
+    axis.weight[o] = A(1) - weight;
+    axis.weight[axis.out + o] = weight;
+  }
+}
+
+// The cubic convolution kernel with slope `a` at distance 1.
+template <class A> A cubic_kernel(A x, A a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0;
+}
+
+template <class A> void cubic(Axis<A>& axis, bool align_corners, std::optional<double> scale) {
+  resize(axis, 4);
+  const A step = step_of<A>(axis.in, axis.out, align_corners, scale), a = A(-0.75);
+  for (int64_t o = 0; o < axis.out; ++o) {
+    A at = align_corners ? step * static_cast<A>(o) : step * (static_cast<A>(o) + A(0.5)) - A(0.5);
+    // Beyond the data only its edge is seen.
+    if (!(at > A(-8))) at = A(-8);
+    at = std::min(at, static_cast<A>(axis.in) + 8);
+    const A whole = std::floor(at), rest = at - whole;
+    for (int t = 0; t < 4; ++t) {
+      const int64_t i = std::clamp<int64_t>(static_cast<int64_t>(whole) - 1 + t, 0, axis.in - 1);
+      axis.index[t * axis.out + o] = static_cast<int32_t>(i);
+      axis.weight[t * axis.out + o] = cubic_kernel(rest + 1 - static_cast<A>(t), a);
+    }
+  }
+}
+
+template <class A> A filter(Mode mode, A x) {
+  if (mode == Mode::LinearAa) return std::max(A(0), A(1) - std::abs(x));
+  if (mode == Mode::CubicAa) return cubic_kernel(x, A(-0.5));
+  if (std::abs(x) >= 3) return 0;
+  if (x == 0) return 1;
+  const A p = A(3.14159265358979323846) * x;
+  return 3 * std::sin(p) * std::sin(p / 3) / (p * p);
+}
+
+// A filter as wide as the output's pixel, its weights normalised.
+template <class A>
+void antialias(Axis<A>& axis, Mode mode, bool align_corners, std::optional<double> scale) {
+  const A step = step_of<A>(axis.in, axis.out, align_corners, scale);
+  const A radius = mode == Mode::LinearAa ? A(1) : mode == Mode::CubicAa ? A(2) : A(3);
+  const A wide = step >= 1 ? step : A(1);
+  const A support = std::min(radius * wide, static_cast<A>(axis.in));
+  const int taps = static_cast<int>(
+      std::min<int64_t>(static_cast<int64_t>(std::ceil(support)) * 2 + 1, axis.in));
+  resize(axis, taps);
+  for (int64_t o = 0; o < axis.out; ++o) {
+    const A center = step * (static_cast<A>(o) + A(0.5));
+    const int64_t last = axis.in;
+    const int64_t low = within(center - support + A(0.5), last);
+    const A above = center + support + A(0.5);
+    const int64_t high = above < static_cast<A>(last) ? within(above, last) : last;
+    const int64_t count = std::clamp<int64_t>(high - low, 0, taps);
+    A total = 0;
+    for (int64_t t = 0; t < taps; ++t) {
+      const A w =
+          t < count ? filter(mode, (static_cast<A>(t + low) - center + A(0.5)) / wide) : A(0);
+      axis.index[t * axis.out + o] = static_cast<int32_t>(std::min(low + t, last - 1));
+      axis.weight[t * axis.out + o] = w;
+      total += w;
+    }
+    if (total == 0) continue;
+    for (int64_t t = 0; t < taps; ++t) axis.weight[t * axis.out + o] /= total;
+  }
+}
+
+} // namespace
+
+template <class A> Axis<A> make_axis(Mode mode, int64_t in, int64_t out, bool align_corners,
+                                     std::optional<double> scale) {
+  Axis<A> axis;
+  axis.in = in;
+  axis.out = out;
+  switch (mode) {
+  case Mode::Nearest:
+  case Mode::NearestExact:
+    nearest(axis, mode == Mode::NearestExact, scale);
+    break;
+  case Mode::Linear:
+    linear(axis, align_corners, scale);
+    break;
+  case Mode::Cubic:
+    cubic(axis, align_corners, scale);
+    break;
+  default:
+    antialias(axis, mode, align_corners, scale);
+  }
+  return axis;
+}
+
+template Axis<float> make_axis<float>(Mode, int64_t, int64_t, bool, std::optional<double>);
+template Axis<double> make_axis<double>(Mode, int64_t, int64_t, bool, std::optional<double>);
+
+} // namespace at::native::interpolate

@@ -1,0 +1,312 @@
+// Layer norm and RMS norm with their gradients. A row of up to a thousand elements belongs to one
+// warp and is read once, into registers: the mean first, then the squares of the differences, as
+// exact as two passes over memory. Longer rows, and rows that do not split into 16-byte packs,
+// belong to one block, which reads them again from the caches.
+//
+// In the backward pass a warp keeps its share of the gradients of weight and bias in registers over
+// all its rows, so that input and gradient are read once for all three results; each block leaves
+// one partial row, and a second kernel adds the partial rows in order.
+#include <ATen/cuda/device/Block.cuh>
+
+namespace at::device {
+
+CRESSET_DEVICE_FN float inverse_root(float x) { return 1.0f / sqrtf(x); }
+CRESSET_DEVICE_FN double inverse_root(double x) { return 1.0 / sqrt(x); }
+
+// `W` is the type of weight and bias. For kRms there is no mean and no bias.
+template <class T, class W> struct NormForward {
+  const T* x;
+  const W *weight, *bias; // null: one and zero
+  T* y;
+  opmath_t<T>*mean, *rstd;
+  long rows;
+  int n;
+  opmath_t<T> eps;
+};
+
+template <class T, class W, int kPack, int kPacks, bool kRms>
+CRESSET_DEVICE_FN void norm_warp(const NormForward<T, W>& a) {
+  using A = opmath_t<T>;
+  const long row = static_cast<long>(blockIdx.x) * (blockDim.x >> 5) + warp_id();
+  if (row >= a.rows) return;
+  const T* x = a.x + row * a.n;
+  A v[kPacks][kPack];
+  A sum = 0;
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (p * 32 + lane_id()) * kPack;
+    if (at >= a.n) continue;
+    const Pack<T, kPack> loaded = load_pack<kPack>(x + at);
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j) {
+      v[p][j] = convert<A>(loaded.v[j]);
+      sum += v[p][j];
+    }
+  }
+  const A mean = kRms ? A(0) : warp_sum(sum) / A(a.n);
+  A squares = 0;
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    if ((p * 32 + lane_id()) * kPack >= a.n) continue;
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j) squares += (v[p][j] - mean) * (v[p][j] - mean);
+  }
+  const A rstd = inverse_root(warp_sum(squares) / A(a.n) + a.eps);
+  T* y = a.y + row * a.n;
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (p * 32 + lane_id()) * kPack;
+    if (at >= a.n) continue;
+    Pack<W, kPack> w, b;
+    if (a.weight) w = load_pack<kPack>(a.weight + at);
+    if (!kRms && a.bias) b = load_pack<kPack>(a.bias + at);
+    Pack<T, kPack> out;
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j) {
+      A r = (v[p][j] - mean) * rstd;
+      if (a.weight) r *= convert<A>(w.v[j]);
+      if (!kRms && a.bias) r += convert<A>(b.v[j]);
+      out.v[j] = convert<T>(r);
+    }
+    store_pack<kPack>(y + at, out);
+  }
+  if (lane_id() == 0) {
+    if (!kRms) a.mean[row] = mean;
+    a.rstd[row] = rstd;
+  }
+}
+
+template <class T, class W, bool kRms>
+CRESSET_DEVICE_FN void norm_block(const NormForward<T, W>& a) {
+  using A = opmath_t<T>;
+  CRESSET_SHARED A scratch[32];
+  const long row = blockIdx.x;
+  const T* x = a.x + row * a.n;
+  A mean = 0;
+  if (!kRms) {
+    A sum = 0;
+    for (int i = threadIdx.x; i < a.n; i += blockDim.x) sum += convert<A>(x[i]);
+    mean = block_sum(sum, scratch) / A(a.n);
+  }
+  A squares = 0;
+  for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+    const A d = convert<A>(x[i]) - mean;
+    squares += d * d;
+  }
+  const A rstd = inverse_root(block_sum(squares, scratch) / A(a.n) + a.eps);
+  T* y = a.y + row * a.n;
+  for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+    A r = (convert<A>(x[i]) - mean) * rstd;
+    if (a.weight) r *= convert<A>(a.weight[i]);
+    if (!kRms && a.bias) r += convert<A>(a.bias[i]);
+    y[i] = convert<T>(r);
+  }
+  if (threadIdx.x == 0) {
+    if (!kRms) a.mean[row] = mean;
+    a.rstd[row] = rstd;
+  }
+}
+
+// ---- gradients: with u = g w and h = (x - mean) rstd,
+//   dx = rstd (u - mean(u) - h mean(u h)), dw = sum over rows of g h, db = sum over rows of g;
+// RMS norm has no mean(u).
+template <class T, class W> struct NormBackward {
+  const T *g, *x;
+  const W* weight;
+  const opmath_t<T>*mean, *rstd;
+  T* dx;                          // null: not wanted
+  opmath_t<T>*partial_w, *partial_b; // a row of n for each block; null: not wanted
+  long rows;
+  int n;
+};
+
+template <class T, class W, int kPack, int kPacks, bool kRms>
+CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
+  using A = opmath_t<T>;
+  constexpr int kWarps = 4;
+  A to_w[kPacks][kPack], to_b[kPacks][kPack];
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j) to_w[p][j] = to_b[p][j] = 0;
+  }
+  for (long row = static_cast<long>(blockIdx.x) * kWarps + warp_id(); row < a.rows;
+       row += static_cast<long>(gridDim.x) * kWarps) {
+    const A mean = kRms ? A(0) : a.mean[row], rstd = a.rstd[row];
+    A h[kPacks][kPack], u[kPacks][kPack];
+    A sum_u = 0, sum_uh = 0;
+    CRESSET_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = (p * 32 + lane_id()) * kPack;
+      if (at >= a.n) continue;
+      const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + at);
+      const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + at);
+      Pack<W, kPack> w;
+      if (a.weight) w = load_pack<kPack>(a.weight + at);
+      CRESSET_UNROLL
+      for (int j = 0; j < kPack; ++j) {
+        const A g = convert<A>(gs.v[j]);
+        h[p][j] = (convert<A>(xs.v[j]) - mean) * rstd;
+        u[p][j] = a.weight ? g * convert<A>(w.v[j]) : g;
+        to_w[p][j] += g * h[p][j];
+        if (!kRms) {
+          to_b[p][j] += g;
+          sum_u += u[p][j];
+        }
+        sum_uh += u[p][j] * h[p][j];
+      }
+    }
+    if (a.dx == nullptr) continue;
+    const A mean_u = kRms ? A(0) : warp_sum(sum_u) / A(a.n);
+    const A mean_uh = warp_sum(sum_uh) / A(a.n);
+    CRESSET_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = (p * 32 + lane_id()) * kPack;
+      if (at >= a.n) continue;
+      Pack<T, kPack> out;
+      CRESSET_UNROLL
+      for (int j = 0; j < kPack; ++j)
+        out.v[j] = convert<T>(rstd * (u[p][j] - mean_u - h[p][j] * mean_uh));
+      store_pack<kPack>(a.dx + row * a.n + at, out);
+    }
+  }
+  if (a.partial_w == nullptr && a.partial_b == nullptr) return;
+  CRESSET_DYNAMIC_SHARED(A, shared); // [kWarps][n], once for each of the two
+  for (int part = 0; part < (kRms ? 1 : 2); ++part) {
+    A* partial = part == 0 ? a.partial_w : a.partial_b;
+    if (partial == nullptr) continue;
+    CRESSET_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = (p * 32 + lane_id()) * kPack;
+      if (at >= a.n) continue;
+      CRESSET_UNROLL
+      for (int j = 0; j < kPack; ++j)
+        shared[warp_id() * a.n + at + j] = part == 0 ? to_w[p][j] : to_b[p][j];
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+      A sum = 0;
+      CRESSET_UNROLL
+      for (int w = 0; w < kWarps; ++w) sum += shared[w * a.n + i];
+      partial[static_cast<long>(blockIdx.x) * a.n + i] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+template <class T, class W, bool kRms>
+CRESSET_DEVICE_FN void norm_backward_block(const NormBackward<T, W>& a) {
+  using A = opmath_t<T>;
+  CRESSET_SHARED A scratch[32];
+  const long row = blockIdx.x;
+  const T *g = a.g + row * a.n, *x = a.x + row * a.n;
+  const A mean = kRms ? A(0) : a.mean[row], rstd = a.rstd[row];
+  A sum_u = 0, sum_uh = 0;
+  for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+    const A u = a.weight ? convert<A>(g[i]) * convert<A>(a.weight[i]) : convert<A>(g[i]);
+    sum_u += u;
+    sum_uh += u * ((convert<A>(x[i]) - mean) * rstd);
+  }
+  const A mean_u = kRms ? A(0) : block_sum(sum_u, scratch) / A(a.n);
+  const A mean_uh = block_sum(sum_uh, scratch) / A(a.n);
+  for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
+    const A u = a.weight ? convert<A>(g[i]) * convert<A>(a.weight[i]) : convert<A>(g[i]);
+    const A h = (convert<A>(x[i]) - mean) * rstd;
+    a.dx[row * a.n + i] = convert<T>(rstd * (u - mean_u - h * mean_uh));
+  }
+}
+
+// Partial sums of the parameters' gradients for long rows: a block takes 32 columns and, by
+// blockIdx.y, every gridDim.y-th group of 8 rows.
+template <class T, class W, bool kRms>
+CRESSET_DEVICE_FN void norm_parameters(const NormBackward<T, W>& a) {
+  using A = opmath_t<T>;
+  CRESSET_SHARED A sums[2][8][32];
+  const int column = blockIdx.x * 32 + lane_id();
+  A to_w = 0, to_b = 0;
+  if (column < a.n) {
+    for (long row = static_cast<long>(blockIdx.y) * 8 + warp_id(); row < a.rows;
+         row += static_cast<long>(gridDim.y) * 8) {
+      const A g = convert<A>(a.g[row * a.n + column]);
+      const A mean = kRms ? A(0) : a.mean[row];
+      to_w += g * ((convert<A>(a.x[row * a.n + column]) - mean) * a.rstd[row]);
+      to_b += g;
+    }
+  }
+  sums[0][warp_id()][lane_id()] = to_w;
+  sums[1][warp_id()][lane_id()] = to_b;
+  __syncthreads();
+  if (warp_id() > 1 || column >= a.n) return;
+  A* partial = warp_id() == 0 ? a.partial_w : a.partial_b;
+  if (partial == nullptr) return;
+  A sum = 0;
+  CRESSET_UNROLL
+  for (int w = 0; w < 8; ++w) sum += sums[warp_id()][w][lane_id()];
+  partial[static_cast<long>(blockIdx.y) * a.n + column] = sum;
+}
+
+// The partial rows of one parameter, added up: a block takes 32 columns, its warps every 8th row.
+template <class A, class W>
+CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
+  CRESSET_SHARED A sums[8][32];
+  const int column = blockIdx.x * 32 + lane_id();
+  A sum = 0;
+  if (column < n)
+    for (long row = warp_id(); row < rows; row += 8) sum += partial[row * n + column];
+  sums[warp_id()][lane_id()] = sum;
+  __syncthreads();
+  if (warp_id() != 0 || column >= n) return;
+  sum = 0;
+  CRESSET_UNROLL
+  for (int w = 0; w < 8; ++w) sum += sums[w][lane_id()];
+  out[column] = convert<W>(sum);
+}
+
+} // namespace at::device
+
+// Names: layer_norm_<form>_<input>_<parameters>. A lane of the warp forms holds 2, 4 or 8 packs.
+#define CRESSET_NORM_WARP(op, rms, form, pack, packs, T, W)                                        \
+  CRESSET_KERNEL(128) op##_##form##_##T##_##W(                                                     \
+      const at::device::NormForward<cresset_##T, cresset_##W> a) {                                 \
+    at::device::norm_warp<cresset_##T, cresset_##W, pack, packs, rms>(a);                          \
+  }                                                                                                \
+  CRESSET_KERNEL(128) op##_backward_##form##_##T##_##W(                                            \
+      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+    at::device::norm_backward_warp<cresset_##T, cresset_##W, pack, packs, rms>(a);                 \
+  }
+#define CRESSET_NORM_OP(op, rms, pack, T, W)                                                       \
+  CRESSET_NORM_WARP(op, rms, p2, pack, 2, T, W)                                                    \
+  CRESSET_NORM_WARP(op, rms, p4, pack, 4, T, W)                                                    \
+  CRESSET_NORM_WARP(op, rms, p6, pack, 6, T, W)                                                    \
+  CRESSET_NORM_WARP(op, rms, p8, pack, 8, T, W)                                                    \
+  CRESSET_KERNEL(512) op##_block_##T##_##W(                                                        \
+      const at::device::NormForward<cresset_##T, cresset_##W> a) {                                 \
+    at::device::norm_block<cresset_##T, cresset_##W, rms>(a);                                      \
+  }                                                                                                \
+  CRESSET_KERNEL(512) op##_backward_block_##T##_##W(                                               \
+      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+    at::device::norm_backward_block<cresset_##T, cresset_##W, rms>(a);                             \
+  }                                                                                                \
+  CRESSET_KERNEL(256) op##_parameters_##T##_##W(                                                   \
+      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+    at::device::norm_parameters<cresset_##T, cresset_##W, rms>(a);                                 \
+  }
+#define CRESSET_NORM(pack, T, W)                                                                   \
+  CRESSET_NORM_OP(layer_norm, false, pack, T, W)                                                   \
+  CRESSET_NORM_OP(rms_norm, true, pack, T, W)
+#define CRESSET_NORM_REDUCE(A, W)                                                                  \
+  CRESSET_KERNEL(256) norm_reduce_##A##_##W(const cresset_##A* partial, cresset_##W* out,          \
+                                            long rows, int n) {                                    \
+    at::device::norm_reduce(partial, out, rows, n);                                                \
+  }
+
+CRESSET_NORM(4, f32, f32)
+CRESSET_NORM(2, f64, f64)
+CRESSET_NORM(4, f16, f16)
+CRESSET_NORM(4, bf16, bf16)
+CRESSET_NORM(4, f16, f32)
+CRESSET_NORM(4, bf16, f32)
+CRESSET_NORM_REDUCE(f32, f32)
+CRESSET_NORM_REDUCE(f64, f64)
+CRESSET_NORM_REDUCE(f32, f16)
+CRESSET_NORM_REDUCE(f32, bf16)

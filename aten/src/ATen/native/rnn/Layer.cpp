@@ -1,0 +1,555 @@
+// One direction of one recurrent layer over a whole sequence, and its gradient. The input's product
+// with its weights is one matrix product over all steps; each step then multiplies the state and
+// runs the fused pointwise loop.
+//
+// Padded and packed input are one case: data is a matrix of rows, step t owns the next sizes[t]
+// rows, and the state has a row for every sequence, of which the first sizes[t] take part. Sequences
+// that have ended (or not begun, when running backwards in time) keep their row of the state.
+#define CRESSET_KERNEL_TU
+#include <algorithm>
+#include <cstring>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/CpuIsa.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/matmul/gemm/Gemm.h>
+#include <ATen/native/rnn/Native.h>
+#include <ATen/native/rnn/RnnKernel.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/sum.h>
+#include <ATen/parallel/Parallel.h>
+
+namespace at::native {
+namespace {
+using rnn::Mode;
+using OptionalTensor = std::optional<Tensor>;
+constexpr int64_t kGrainUnits = 4096;
+
+const rnn::Loops& loops_for(ScalarType dtype) {
+  static const rnn::Table* const table = [] {
+    auto* made = new rnn::Table;
+#ifdef CRESSET_HAVE_X86_ISA
+    if (cpu_isa() == Isa::Avx512)
+      rnn::avx512::fill(*made);
+    else if (cpu_isa() == Isa::Avx2)
+      rnn::avx2::fill(*made);
+    else
+      rnn::base::fill(*made);
+#else
+    rnn::base::fill(*made);
+#endif
+    return made;
+  }();
+  const rnn::Loops& loops = table->loops[static_cast<int>(dtype)];
+  TORCH_CHECK_NOT_IMPLEMENTED(loops.lstm != nullptr, "\"rnn_layer_cpu\" not implemented for '",
+                              dtype, "'");
+  return loops;
+}
+
+bool given(const OptionalTensor& t) { return t && t->defined(); }
+
+// The numbers of a layer, and which rows belong to which step.
+struct Shape {
+  Shape(const Tensor& input, const Tensor& hx, const Tensor& w_hh, IntArrayRef batch_sizes,
+        int64_t mode_, bool reverse)
+      : mode(static_cast<Mode>(mode_)), gates(rnn::gate_count(mode)), batch(hx.size(0)),
+        features(input.size(-1)), hidden(w_hh.size(0) / gates), state(hx.size(1)) {
+    if (batch_sizes.empty())
+      sizes.assign(static_cast<size_t>(input.size(0)), batch);
+    else
+      sizes.assign(batch_sizes.begin(), batch_sizes.end());
+    for (const int64_t size : sizes) {
+      starts.push_back(rows);
+      rows += size;
+    }
+    order.resize(sizes.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = static_cast<int64_t>(reverse ? order.size() - 1 - i : i);
+    switch (mode) {
+    case Mode::Lstm:
+      before_at = 6 * hidden;
+      break;
+    case Mode::Gru:
+      before_at = 4 * hidden;
+      break;
+    default:
+      before_at = 0;
+    }
+    width = before_at + state;
+  }
+  Mode mode;
+  int64_t gates, batch, features, hidden, state;
+  int64_t rows = 0;
+  std::vector<int64_t> sizes, starts, order; // order: steps as they are taken
+  // A row of the workspace: LSTM: gates (4), cell before, tanh(cell), state before. GRU: r, z, n,
+  // hidden part of n, state before. Else: state before.
+  int64_t before_at, width;
+};
+
+// C = A B^T (+ beta C) for row-major A [m, k] and B [n, k].
+template <class T> void times_transposed(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
+                                         const T* b, float beta, T* c, int64_t ldc) {
+  gemm::gemm<T>(m, n, k, 1, a, lda, 1, b, 1, k, beta, c, ldc, 1);
+}
+
+template <class F> void each_row(int64_t rows, int64_t units, const F& f) {
+  const int64_t grain = std::max<int64_t>(1, kGrainUnits / std::max<int64_t>(1, units));
+  parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) f(row);
+  });
+}
+
+template <class T> void copy_rows(const T* from, int64_t from_stride, T* to, int64_t to_stride,
+                                  int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r)
+    std::memcpy(to + r * to_stride, from + r * from_stride, sizeof(T) * n);
+}
+
+template <class T> struct Forward {
+  const Shape& s;
+  const rnn::Loops& loops;
+  const T* x;
+  const T* w_ih;
+  const T* w_hh;
+  const T* bias;        // of the input's product; LSTM and plain: both biases
+  const T* hidden_bias; // GRU
+  const T* w_hr;
+  T* h; // state, replaced
+  T* c;
+  T* out;
+  T* saved; // workspace or null
+
+  void lstm() {
+    const int64_t H = s.hidden, P = s.state, W = saved ? s.width : 4 * H;
+    const Tensor scratch =
+        saved ? Tensor() : detail::empty({s.rows, 4 * H}, c10::scalar_type_of<T>);
+    T* gates = saved ? saved : scratch.data_ptr<T>();
+    const Tensor unprojected = detail::empty({w_hr ? s.batch : 0, H}, c10::scalar_type_of<T>);
+    T* full = w_hr ? unprojected.data_ptr<T>() : nullptr;
+    gemm::gemm_bias<T>(s.rows, 4 * H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias,
+                       gates, W, 1);
+    for (const int64_t t : s.order) {
+      const int64_t n = s.sizes[t], start = s.starts[t];
+      T* mine = gates + start * W;
+      times_transposed<T>(n, 4 * H, P, h, P, w_hh, 1, mine, W);
+      if (saved) copy_rows(h, P, mine + s.before_at, W, n, P);
+      each_row(n, 4 * H, [&](int64_t r) {
+        T* row = mine + r * W;
+        T* to = w_hr ? full + r * H : out + (start + r) * P;
+        loops.lstm(row, c + r * H, to, saved ? row + 4 * H : nullptr,
+                   saved ? row + 5 * H : nullptr, H);
+      });
+      if (w_hr) times_transposed<T>(n, P, H, full, H, w_hr, 0, out + start * P, P);
+      copy_rows(out + start * P, P, h, P, n, P);
+    }
+  }
+
+  void gru() {
+    const int64_t H = s.hidden, W = s.width;
+    const Tensor of_input = detail::empty({s.rows, 3 * H}, c10::scalar_type_of<T>);
+    const Tensor of_hidden = detail::empty({s.batch, 3 * H}, c10::scalar_type_of<T>);
+    T* gx = of_input.data_ptr<T>();
+    T* gh = of_hidden.data_ptr<T>();
+    gemm::gemm_bias<T>(s.rows, 3 * H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias, gx,
+                       3 * H, 1);
+    for (const int64_t t : s.order) {
+      const int64_t n = s.sizes[t], start = s.starts[t];
+      gemm::gemm_bias<T>(n, 3 * H, H, 1, h, H, 1, w_hh, 1, H, hidden_bias, gh, 3 * H, 1);
+      T* mine = saved ? saved + start * W : nullptr;
+      if (saved) copy_rows(h, H, mine + s.before_at, W, n, H);
+      each_row(n, 3 * H, [&](int64_t r) {
+        loops.gru(gx + (start + r) * 3 * H, gh + r * 3 * H, h + r * H,
+                  saved ? mine + r * W : nullptr, H);
+      });
+      copy_rows(h, H, out + start * H, H, n, H);
+    }
+  }
+
+  void plain() {
+    const int64_t H = s.hidden;
+    gemm::gemm_bias<T>(s.rows, H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias, out, H,
+                       1);
+    for (const int64_t t : s.order) {
+      const int64_t n = s.sizes[t], start = s.starts[t];
+      T* mine = out + start * H;
+      times_transposed<T>(n, H, H, h, H, w_hh, 1, mine, H);
+      if (saved) copy_rows(h, H, saved + start * H, H, n, H);
+      each_row(n, H, [&](int64_t r) { loops.plain(mine + r * H, H, s.mode == Mode::Relu); });
+      copy_rows(mine, H, h, H, n, H);
+    }
+  }
+
+  void run() {
+    if (s.mode == Mode::Lstm)
+      lstm();
+    else if (s.mode == Mode::Gru)
+      gru();
+    else
+      plain();
+  }
+};
+
+template <class T> struct Backward {
+  const Shape& s;
+  const rnn::Loops& loops;
+  const T* grad_output; // or null
+  const T* w_hh;
+  const T* w_hr;
+  const T* output;
+  const T* saved;
+  T* dh;  // [batch, state]: of the last state, replaced by that of the first
+  T* dc;  // [batch, hidden]
+  T* dgx; // [rows, gates * hidden]: of what the input's product gave
+  T* dgh; // the same of the state's product; equal to dgx but for the GRU
+  T* dprojected; // [rows, state], LSTM with projection
+
+  // dh += the gradient of the step's output
+  void add_output(int64_t start, int64_t n) {
+    if (grad_output == nullptr) return;
+    const int64_t P = s.state;
+    each_row(n, P, [&](int64_t r) {
+      loops.add(dh + r * P, grad_output + (start + r) * P, dh + r * P, P);
+    });
+  }
+
+  void lstm(int64_t start, int64_t n, T* full) {
+    const int64_t H = s.hidden, P = s.state, W = s.width;
+    if (w_hr) {
+      copy_rows(dh, P, dprojected + start * P, P, n, P);
+      gemm::gemm<T>(n, H, P, 1, dh, P, 1, w_hr, H, 1, 0, full, H, 1);
+    }
+    const T* d = w_hr ? full : dh;
+    each_row(n, 4 * H, [&](int64_t r) {
+      const T* row = saved + (start + r) * W;
+      loops.lstm_backward(row, row + 4 * H, row + 5 * H, d + r * H, dc + r * H,
+                          dgx + (start + r) * 4 * H, H);
+    });
+    gemm::gemm<T>(n, P, 4 * H, 1, dgx + start * 4 * H, 4 * H, 1, w_hh, P, 1, 0, dh, P, 1);
+  }
+  void gru(int64_t start, int64_t n) {
+    const int64_t H = s.hidden, W = s.width;
+    each_row(n, 3 * H, [&](int64_t r) {
+      const T* row = saved + (start + r) * W;
+      loops.gru_backward(row, row + s.before_at, dh + r * H, dgx + (start + r) * 3 * H,
+                         dgh + (start + r) * 3 * H, H);
+    });
+    gemm::gemm<T>(n, H, 3 * H, 1, dgh + start * 3 * H, 3 * H, 1, w_hh, H, 1, 1, dh, H, 1);
+  }
+  void plain(int64_t start, int64_t n) {
+    const int64_t H = s.hidden;
+    each_row(n, H, [&](int64_t r) {
+      loops.plain_backward(output + (start + r) * H, dh + r * H, dgx + (start + r) * H, H,
+                           s.mode == Mode::Relu);
+    });
+    gemm::gemm<T>(n, H, H, 1, dgx + start * H, H, 1, w_hh, H, 1, 0, dh, H, 1);
+  }
+
+  void run() {
+    const Tensor scratch = detail::empty({w_hr ? s.batch : 0, s.hidden}, c10::scalar_type_of<T>);
+    for (size_t i = s.order.size(); i-- > 0;) {
+      const int64_t t = s.order[i], start = s.starts[t], n = s.sizes[t];
+      add_output(start, n);
+      if (s.mode == Mode::Lstm)
+        lstm(start, n, w_hr ? scratch.data_ptr<T>() : nullptr);
+      else if (s.mode == Mode::Gru)
+        gru(start, n);
+      else
+        plain(start, n);
+    }
+  }
+};
+
+template <class T> const T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.const_data_ptr<T>() : nullptr;
+}
+Tensor contiguous_or_none(const OptionalTensor& t) {
+  return given(t) ? t->contiguous() : Tensor();
+}
+
+// A state that the kernel may overwrite: a copy, or zeros.
+Tensor own_state(const OptionalTensor& t, IntArrayRef sizes, ScalarType dtype) {
+  Tensor out = detail::empty(sizes, dtype);
+  if (given(t))
+    out.copy_(*t);
+  else
+    out.zero_();
+  return out;
+}
+} // namespace
+
+void rnn_layer_cpu(const Tensor& input, const Tensor& hx, const OptionalTensor& cx,
+                   const Tensor& w_ih, const Tensor& w_hh, const OptionalTensor& b_ih,
+                   const OptionalTensor& b_hh, const OptionalTensor& w_hr, IntArrayRef batch_sizes,
+                   int64_t mode, bool reverse, bool save, const Tensor& output, const Tensor& hy,
+                   const Tensor& cy, const Tensor& workspace) {
+  const Shape s(input, hx, w_hh, batch_sizes, mode, reverse);
+  const rnn::Loops& loops = loops_for(input.scalar_type());
+  const Tensor x = input.contiguous(), wi = w_ih.contiguous(), wh = w_hh.contiguous(),
+               wr = contiguous_or_none(w_hr), bh = contiguous_or_none(b_hh);
+  Tensor bi = contiguous_or_none(b_ih);
+  if (s.mode != Mode::Gru && bi.defined() && bh.defined()) bi = at::add(bi, bh).contiguous();
+  hy.copy_(hx);
+  if (s.mode == Mode::Lstm) cy.copy_(*cx);
+  dtype_switch<FloatingTypes>(input.scalar_type(), "rnn_layer_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (s.rows == 0 || s.hidden == 0) return;
+    Forward<T> forward{s,
+                       loops,
+                       static_cast<const T*>(x.data_ptr()),
+                       wi.const_data_ptr<T>(),
+                       wh.const_data_ptr<T>(),
+                       data_or_null<T>(bi),
+                       data_or_null<T>(bh),
+                       data_or_null<T>(wr),
+                       hy.data_ptr<T>(),
+                       s.mode == Mode::Lstm ? cy.data_ptr<T>() : nullptr,
+                       output.data_ptr<T>(),
+                       save ? workspace.data_ptr<T>() : nullptr};
+    BlockingRegion unlocked;
+    forward.run();
+  });
+}
+
+namespace {
+struct Gradients {
+  Tensor dh, dc, dgx, dgh, dprojected;
+};
+
+// The matrices of gradients that the time loop leaves.
+Gradients walk_back(const Shape& s, const OptionalTensor& grad_output,
+                    const OptionalTensor& grad_hy, const OptionalTensor& grad_cy,
+                    const Tensor& w_hh, const OptionalTensor& w_hr, const Tensor& output,
+                    const Tensor& workspace) {
+  const ScalarType dtype = output.scalar_type();
+  const bool lstm = s.mode == Mode::Lstm;
+  Gradients g;
+  g.dh = own_state(grad_hy, {s.batch, s.state}, dtype);
+  g.dc = own_state(grad_cy, {lstm ? s.batch : 0, s.hidden}, dtype);
+  g.dgx = detail::empty({s.rows, s.gates * s.hidden}, dtype);
+  g.dgh = s.mode == Mode::Gru ? detail::empty({s.rows, s.gates * s.hidden}, dtype) : g.dgx;
+  const Tensor wh = w_hh.contiguous(), wr = contiguous_or_none(w_hr), out = output.contiguous(),
+               from = contiguous_or_none(grad_output);
+  g.dprojected = detail::empty({wr.defined() ? s.rows : 0, s.state}, dtype);
+  dtype_switch<FloatingTypes>(dtype, "rnn_layer_backward_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (s.rows == 0 || s.hidden == 0) return;
+    Backward<T> backward{s,
+                         loops_for(dtype),
+                         data_or_null<T>(from),
+                         wh.const_data_ptr<T>(),
+                         data_or_null<T>(wr),
+                         out.const_data_ptr<T>(),
+                         workspace.const_data_ptr<T>(),
+                         g.dh.data_ptr<T>(),
+                         static_cast<T*>(lstm ? g.dc.data_ptr() : nullptr),
+                         g.dgx.data_ptr<T>(),
+                         g.dgh.data_ptr<T>(),
+                         static_cast<T*>(wr.defined() ? g.dprojected.data_ptr() : nullptr)};
+    BlockingRegion unlocked;
+    backward.run();
+  });
+  return g;
+}
+
+// out = a^T b for a [rows, m] and b [rows, n] whose rows lie `ldb` apart.
+void outer_sum(const Tensor& a, const Tensor& b, int64_t offset, int64_t n, int64_t ldb,
+               const Tensor& out) {
+  dtype_switch<FloatingTypes>(a.scalar_type(), "rnn_layer_backward_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t rows = a.size(0), m = a.size(1);
+    if (rows == 0 || m == 0 || n == 0) {
+      out.zero_();
+      return;
+    }
+    const T* right = static_cast<const T*>(b.data_ptr()) + offset;
+    gemm::gemm<T>(m, n, rows, 1, a.const_data_ptr<T>(), 1, m, right, ldb, 1, 0, out.data_ptr<T>(),
+                  n, 1);
+  });
+}
+
+void input_gradient(const Tensor& dgx, const Tensor& w_ih, const Tensor& out) {
+  const Tensor w = w_ih.contiguous();
+  dtype_switch<FloatingTypes>(dgx.scalar_type(), "rnn_layer_backward_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const int64_t rows = dgx.size(0), k = dgx.size(1), n = w.size(1);
+    if (out.numel() == 0) return;
+    gemm::gemm<T>(rows, n, k, 1, static_cast<const T*>(dgx.data_ptr()), k, 1,
+                  static_cast<const T*>(w.data_ptr()), n, 1, 0, out.data_ptr<T>(), n, 1);
+  });
+}
+
+Tensor column_sums(const Tensor& t) {
+  const int64_t dims[1] = {0};
+  return at::sum(t, IntArrayRef(dims));
+}
+
+// o * tanh(c) of every row: what the projection was given.
+Tensor unprojected(const Shape& s, const Tensor& workspace) {
+  const Tensor out = detail::empty({s.rows, s.hidden}, workspace.scalar_type());
+  const rnn::Loops& loops = loops_for(workspace.scalar_type());
+  const int64_t size = workspace.itemsize();
+  if (out.numel() == 0) return out;
+  const char* from = static_cast<const char*>(workspace.data_ptr());
+  char* to = static_cast<char*>(out.data_ptr());
+  each_row(s.rows, s.hidden, [&](int64_t r) {
+    const char* row = from + r * s.width * size;
+    loops.multiply(row + 3 * s.hidden * size, row + 5 * s.hidden * size,
+                   to + r * s.hidden * size, s.hidden);
+  });
+  return out;
+}
+} // namespace
+
+void rnn_layer_backward_cpu(const OptionalTensor& grad_output, const OptionalTensor& grad_hy,
+                            const OptionalTensor& grad_cy, const Tensor& input, const Tensor& hx,
+                            const OptionalTensor&, const Tensor& w_ih, const Tensor& w_hh,
+                            const OptionalTensor&, const OptionalTensor&,
+                            const OptionalTensor& w_hr, const Tensor& output,
+                            const Tensor& workspace, IntArrayRef batch_sizes, int64_t mode,
+                            bool reverse, std::array<bool, 8> output_mask, const Tensor& d_input,
+                            const Tensor& d_hx, const Tensor& d_cx, const Tensor& d_w_ih,
+                            const Tensor& d_w_hh, const Tensor& d_b_ih, const Tensor& d_b_hh,
+                            const Tensor& d_w_hr) {
+  const Shape s(input, hx, w_hh, batch_sizes, mode, reverse);
+  const Gradients g =
+      walk_back(s, grad_output, grad_hy, grad_cy, w_hh, w_hr, output, workspace);
+  if (output_mask[0]) input_gradient(g.dgx, w_ih, d_input);
+  if (output_mask[1]) d_hx.copy_(g.dh);
+  if (output_mask[2]) d_cx.copy_(g.dc);
+  if (output_mask[3]) {
+    const Tensor x = input.contiguous();
+    outer_sum(g.dgx, x, 0, s.features, s.features, d_w_ih);
+  }
+  if (output_mask[4]) outer_sum(g.dgh, workspace, s.before_at, s.state, s.width, d_w_hh);
+  if (output_mask[5]) d_b_ih.copy_(column_sums(g.dgx));
+  if (output_mask[6]) d_b_hh.copy_(column_sums(g.dgh));
+  if (output_mask[7]) outer_sum(g.dprojected, unprojected(s, workspace), 0, s.hidden, s.hidden, d_w_hr);
+}
+
+} // namespace at::native
+
+namespace at::meta {
+namespace {
+using OptionalTensor = std::optional<Tensor>;
+
+void check_matrix(const char* name, const Tensor& t, int64_t rows, int64_t columns,
+                  ScalarType dtype) {
+  TORCH_CHECK(t.dim() == 2 && t.size(0) == rows && t.size(1) == columns, "rnn: expected ", name,
+              " of shape [", rows, ", ", columns, "] but got ", t.sizes());
+  TORCH_CHECK(t.scalar_type() == dtype, "rnn: expected ", name, " of dtype ", dtype, " but got ",
+              t.scalar_type());
+}
+void check_vector(const char* name, const OptionalTensor& t, int64_t n, ScalarType dtype) {
+  if (!t || !t->defined()) return;
+  TORCH_CHECK(t->dim() == 1 && t->size(0) == n && t->scalar_type() == dtype, "rnn: expected ", name,
+              " of ", n, " ", dtype, " elements but got ", t->sizes(), " of ", t->scalar_type());
+}
+
+// Everything the kernels rely on. Answers the number of rows.
+int64_t check_layer(const Tensor& input, const Tensor& hx, const OptionalTensor& cx,
+                    const Tensor& w_ih, const Tensor& w_hh, const OptionalTensor& b_ih,
+                    const OptionalTensor& b_hh, const OptionalTensor& w_hr,
+                    IntArrayRef batch_sizes, int64_t mode) {
+  TORCH_CHECK(mode >= 0 && mode <= 3, "rnn: unknown mode ", mode);
+  const auto kind = static_cast<native::rnn::Mode>(mode);
+  const ScalarType dtype = input.scalar_type();
+  TORCH_CHECK(input.dim() == (batch_sizes.empty() ? 3 : 2), "rnn: expected ",
+              batch_sizes.empty() ? "3-D input" : "2-D packed data", " but got ", input.sizes());
+  TORCH_CHECK(hx.dim() == 2 && w_hh.dim() == 2, "rnn: expected matrices for the state and the "
+                                                "weights but got ",
+              hx.sizes(), " and ", w_hh.sizes());
+  const int64_t gates = native::rnn::gate_count(kind);
+  TORCH_CHECK(w_hh.size(0) % gates == 0, "rnn: expected weights of ", gates, " gates but got ",
+              w_hh.sizes());
+  const int64_t batch = hx.size(0), hidden = w_hh.size(0) / gates;
+  const bool projects = w_hr && w_hr->defined();
+  TORCH_CHECK(!projects || kind == native::rnn::Mode::Lstm, "rnn: only LSTM has projections");
+  check_matrix("w_ih", w_ih, gates * hidden, input.size(-1), dtype);
+  check_matrix("w_hh", w_hh, gates * hidden, hx.size(1), dtype);
+  check_matrix("hx", hx, batch, projects ? hx.size(1) : hidden, dtype);
+  if (projects) check_matrix("w_hr", *w_hr, hx.size(1), hidden, dtype);
+  check_vector("b_ih", b_ih, gates * hidden, dtype);
+  check_vector("b_hh", b_hh, gates * hidden, dtype);
+  if (kind == native::rnn::Mode::Lstm) {
+    TORCH_CHECK(cx && cx->defined(), "rnn: LSTM needs a cell state");
+    check_matrix("cx", *cx, batch, hidden, dtype);
+  }
+  if (batch_sizes.empty()) {
+    TORCH_CHECK(input.size(1) == batch, "rnn: expected a state of ", input.size(1),
+                " sequences but got ", batch);
+    return input.size(0) * batch;
+  }
+  int64_t rows = 0, last = batch;
+  for (const int64_t size : batch_sizes) {
+    TORCH_CHECK(size >= 0 && size <= last,
+                "rnn: batch_sizes must not increase or exceed the number of states (", batch,
+                "), got ", batch_sizes);
+    last = size;
+    rows += size;
+  }
+  TORCH_CHECK(rows == input.size(0), "rnn: batch_sizes add up to ", rows,
+              " but the packed data has ", input.size(0), " rows");
+  return rows;
+}
+
+int64_t workspace_width(int64_t mode, int64_t hidden, int64_t state) {
+  const auto kind = static_cast<native::rnn::Mode>(mode);
+  const int64_t own = kind == native::rnn::Mode::Lstm ? 6 : kind == native::rnn::Mode::Gru ? 4 : 0;
+  return own * hidden + state;
+}
+} // namespace
+
+void meta_rnn_layer(OutputBuilder& out, const Tensor& input, const Tensor& hx,
+                    const OptionalTensor& cx, const Tensor& w_ih, const Tensor& w_hh,
+                    const OptionalTensor& b_ih, const OptionalTensor& b_hh,
+                    const OptionalTensor& w_hr, IntArrayRef batch_sizes, int64_t mode, bool,
+                    bool save) {
+  const int64_t rows =
+      check_layer(input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode);
+  const bool lstm = mode == 0;
+  const ScalarType dtype = input.scalar_type();
+  DimVector sizes(input.sizes());
+  sizes.back() = hx.size(1);
+  out.set(0, sizes, dtype);
+  out.set(1, hx.sizes(), dtype);
+  out.set(2, lstm ? cx->sizes() : IntArrayRef{0}, dtype);
+  const int64_t hidden = w_hh.size(0) / native::rnn::gate_count(native::rnn::Mode(mode));
+  out.set(3, {save ? rows : 0, workspace_width(mode, hidden, hx.size(1))}, dtype);
+}
+
+void meta_rnn_layer_backward(OutputBuilder& out, const OptionalTensor& grad_output,
+                             const OptionalTensor& grad_hy, const OptionalTensor& grad_cy,
+                             const Tensor& input, const Tensor& hx, const OptionalTensor& cx,
+                             const Tensor& w_ih, const Tensor& w_hh, const OptionalTensor& b_ih,
+                             const OptionalTensor& b_hh, const OptionalTensor& w_hr,
+                             const Tensor& output, const Tensor& workspace,
+                             IntArrayRef batch_sizes, int64_t mode, bool,
+                             std::array<bool, 8> output_mask) {
+  const int64_t rows =
+      check_layer(input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode);
+  const int64_t hidden = w_hh.size(0) / native::rnn::gate_count(native::rnn::Mode(mode));
+  const ScalarType dtype = input.scalar_type();
+  TORCH_CHECK(workspace.dim() == 2 && workspace.size(0) == rows &&
+                  workspace.size(1) == workspace_width(mode, hidden, hx.size(1)) &&
+                  workspace.is_contiguous() && workspace.scalar_type() == dtype,
+              "rnn: the workspace does not belong to these arguments");
+  DimVector sizes(input.sizes());
+  sizes.back() = hx.size(1);
+  const auto fits = [&](const OptionalTensor& t, IntArrayRef expected) {
+    TORCH_CHECK(!t || !t->defined() || (t->sizes() == expected && t->scalar_type() == dtype),
+                "rnn: expected a gradient of shape ", expected, " but got ", t->sizes());
+  };
+  fits(grad_output, sizes);
+  fits(output, sizes);
+  fits(grad_hy, hx.sizes());
+  if (mode == 0) fits(grad_cy, cx->sizes());
+  const OptionalTensor all[8] = {input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr};
+  for (int i = 0; i < 8; ++i) {
+    const bool wanted = output_mask[static_cast<size_t>(i)];
+    TORCH_CHECK(!wanted || (all[i] && all[i]->defined()),
+                "rnn: a gradient is asked for an argument that was not given");
+    out.set(i, wanted ? all[i]->sizes() : IntArrayRef{0}, dtype);
+  }
+}
+
+} // namespace at::meta

@@ -1,0 +1,91 @@
+"""CUDA for tests, with or without a card.
+
+    from cuda_support import cuda        # skips the whole module where there is neither
+    x = torch.ones(3, device=cuda)       # cuda is torch.device("cuda")
+
+`cuda_support` must be imported at the top of a test module, before anything asks for CUDA. On a
+machine with a card it does nothing. Without one it loads the emulator of test/cuda_emulator
+(built into <build>/lib/emulator) into this process: the library's own dlopen then finds it under the
+names libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13. From then on CUDA is available in this
+process with two devices; a test of behaviour without CUDA therefore starts a new interpreter
+(`run_python`, which by default sees no CUDA at all).
+
+`EMULATED` says which of the two it is: do not time anything and keep problems small when it is true.
+`emulator_environment(**settings)` gives the environment for a subprocess that shall see the emulator,
+e.g. emulator_environment(DEVICES=1, MEMORY=64 << 20); the settings are those of its README.
+"""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import torch
+
+LIBRARIES = ("libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13")
+
+
+def _card_present():
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
+
+def _emulator_folder():
+    library = pathlib.Path(torch.__file__).parent / "lib" / "libtorch.so"
+    folder = library.resolve().parent / "emulator"
+    return folder if (folder / LIBRARIES[0]).exists() else None
+
+
+EMULATED = not _card_present()
+_folder = _emulator_folder()
+
+
+def _cache_settings(folder):
+    # What the emulator compiles is no machine code of a GPU: it must not meet the user's own cache.
+    return {
+        "CRESSET_EMULATOR_CACHE": str(folder / "programs"),
+        "CRESSET_CACHE_DIR": str(folder / "cache"),
+    }
+
+
+def emulator_environment(**settings):
+    environment = dict(os.environ)
+    paths = [str(_folder), environment.get("LD_LIBRARY_PATH", "")]
+    environment["LD_LIBRARY_PATH"] = ":".join(p for p in paths if p)
+    environment |= _cache_settings(_folder)
+    environment |= {f"CRESSET_EMULATOR_{name}": str(value) for name, value in settings.items()}
+    return environment
+
+
+def run_python(code, environment=None, timeout=120):
+    """Runs `code` in a new interpreter that imports this tree; without CUDA unless told otherwise."""
+    environment = dict(environment or os.environ)
+    if environment.get("LD_LIBRARY_PATH", "").find("emulator") < 0:
+        environment.setdefault("CUDA_VISIBLE_DEVICES", "")
+    root = str(pathlib.Path(torch.__file__).parent.parent)
+    environment["PYTHONPATH"] = root + ":" + environment.get("PYTHONPATH", "")
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+if EMULATED:
+    if _folder is None:
+        pytest.skip(
+            "needs a CUDA card, or the emulator of a build with BUILD_TEST=1",
+            allow_module_level=True,
+        )
+    os.environ.update(_cache_settings(_folder))
+    for _name in LIBRARIES:
+        ctypes.CDLL(str(_folder / _name))
+
+if not torch.cuda.is_available():
+    pytest.skip("this build has no CUDA part", allow_module_level=True)
+
+cuda = torch.device("cuda")

@@ -1,0 +1,157 @@
+"""How CUDA computes matrix products and attention."""
+
+import contextlib
+
+import torch
+from torch import _C
+
+__all__ = [
+    "allow_fp16_bf16_reduction_math_sdp",
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed",
+    "is_built",
+    "is_flash_attention_available",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "preferred_blas_library",
+    "preferred_linalg_library",
+    "sdp_kernel",
+]
+
+
+def is_built():
+    """Whether the library was built with its CUDA part."""
+    return _C._has_cuda
+
+
+class cuBLASModule:
+    """torch.backends.cuda.matmul. `allow_tf32` is another view of
+    torch.set_float32_matmul_precision."""
+
+    _SWITCHES = {
+        "allow_fp16_reduced_precision_reduction": True,
+        "allow_bf16_reduced_precision_reduction": True,
+        "allow_fp16_accumulation": False,
+    }
+
+    def __init__(self):
+        self.__dict__.update(self._SWITCHES)
+
+    @property
+    def allow_tf32(self):
+        return torch.get_float32_matmul_precision() != "highest"
+
+    @property
+    def fp32_precision(self):
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    def __setattr__(self, name, value):
+        if name == "allow_tf32":
+            torch.set_float32_matmul_precision("high" if value else "highest")
+        elif name == "fp32_precision":
+            torch.set_float32_matmul_precision("high" if value == "tf32" else "highest")
+        elif name in self._SWITCHES:
+            self.__dict__[name] = value
+        else:
+            raise AttributeError("Unknown attribute " + name)
+
+    def __getattr__(self, name):
+        raise AttributeError("Unknown attribute " + name)
+
+
+matmul = cuBLASModule()
+
+
+def preferred_blas_library(backend=None):
+    """Which library computes matrix products: always cuBLASLt."""
+    if backend not in (None, "default", "cublaslt"):
+        raise NotImplementedError(f"preferred_blas_library: {backend!r} is not used, only cublaslt")
+    return "cublaslt"
+
+
+def preferred_linalg_library(backend=None):
+    """Which library computes decompositions: always cuSOLVER."""
+    if backend not in (None, "default", "cusolver"):
+        raise NotImplementedError(
+            f"preferred_linalg_library: {backend!r} is not used, only cusolver"
+        )
+    return "cusolver"
+
+
+# ---- attention ------------------------------------------------------------------------------------
+
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
+
+
+def flash_sdp_enabled():
+    """Whether flash attention may be used."""
+    return _sdp["flash"]
+
+
+def enable_flash_sdp(enabled):
+    """Lets flash attention be used, or not."""
+    _sdp["flash"] = bool(enabled)
+
+
+def mem_efficient_sdp_enabled():
+    """Whether memory-efficient attention may be used."""
+    return _sdp["mem_efficient"]
+
+
+def enable_mem_efficient_sdp(enabled):
+    """Lets memory-efficient attention be used, or not."""
+    _sdp["mem_efficient"] = bool(enabled)
+
+
+def math_sdp_enabled():
+    """Whether attention may be composed from products."""
+    return _sdp["math"]
+
+
+def enable_math_sdp(enabled):
+    """Lets attention be composed from products, or not."""
+    _sdp["math"] = bool(enabled)
+
+
+def cudnn_sdp_enabled():
+    """Whether cuDNN's attention may be used."""
+    return _sdp["cudnn"]
+
+
+def enable_cudnn_sdp(enabled):
+    """Lets cuDNN's attention be used, or not."""
+    _sdp["cudnn"] = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed():
+    """Whether composed attention may sum in half precision."""
+    return _sdp["reduction"]
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled):
+    """Lets composed attention sum in half precision, or not."""
+    _sdp["reduction"] = bool(enabled)
+
+
+def is_flash_attention_available():
+    """Whether there is a flash attention kernel."""
+    return False
+
+
+@contextlib.contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Chooses the kinds of attention for the with statement's body."""
+    saved = dict(_sdp)
+    _sdp.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield {}
+    finally:
+        _sdp.update(saved)

@@ -1,0 +1,34 @@
+"""oneDNN, which this library does not use; the settings are kept for programs that set them."""
+
+import contextlib
+
+__all__ = ["flags", "is_available", "set_flags"]
+
+enabled = True
+deterministic = False
+allow_tf32 = True
+
+
+def is_available():
+    """Whether oneDNN is used."""
+    return False
+
+
+def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None):
+    """Changes settings; returns what they were."""
+    global enabled, deterministic, allow_tf32
+    before = (enabled, deterministic, allow_tf32)
+    enabled = enabled if _enabled is None else _enabled
+    deterministic = deterministic if _deterministic is None else _deterministic
+    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    return before
+
+
+@contextlib.contextmanager
+def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none"):
+    """Settings for the with statement's body."""
+    before = set_flags(enabled, deterministic, allow_tf32)
+    try:
+        yield
+    finally:
+        set_flags(*before)

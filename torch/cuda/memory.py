@@ -1,0 +1,289 @@
+"""Device memory: what is in use, what is kept for reuse, and limits."""
+
+import collections
+
+from torch import _C
+from torch.cuda._devices import _index
+from torch.cuda._init import _lazy_init
+
+__all__ = [
+    "CUDAPluggableAllocator",
+    "MemPool",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_enable",
+    "change_current_allocator",
+    "empty_cache",
+    "get_allocator_backend",
+    "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "list_gpu_processes",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_snapshot",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
+    "use_mem_pool",
+]
+
+
+def _flat(prefix, value, out):
+    if not isinstance(value, dict):
+        out.append((prefix, value))
+        return out
+    for key, inner in value.items():
+        _flat(f"{prefix}.{key}" if prefix else key, inner, out)
+    return out
+
+
+def memory_stats_as_nested_dict(device=None):
+    """The allocator's counts as dictionaries in dictionaries; empty before CUDA is used."""
+    from torch.cuda import is_initialized
+
+    return _C._cuda_memoryStats(_index(device)) if is_initialized() else {}
+
+
+def memory_stats(device=None):
+    """The allocator's counts by dotted names such as "allocated_bytes.all.current"."""
+    return collections.OrderedDict(sorted(_flat("", memory_stats_as_nested_dict(device), [])))
+
+
+def _bytes(name, which, device):
+    stats = memory_stats_as_nested_dict(device)
+    return stats[name]["all"][which] if stats else 0
+
+
+def memory_allocated(device=None):
+    """Bytes of device memory that tensors hold."""
+    return _bytes("allocated_bytes", "current", device)
+
+
+def max_memory_allocated(device=None):
+    """The most bytes that tensors held since the start or reset_peak_memory_stats()."""
+    return _bytes("allocated_bytes", "peak", device)
+
+
+def memory_reserved(device=None):
+    """Bytes of device memory that this process holds, in tensors or kept for them."""
+    return _bytes("reserved_bytes", "current", device)
+
+
+def max_memory_reserved(device=None):
+    """The most bytes that this process held since the start or reset_peak_memory_stats()."""
+    return _bytes("reserved_bytes", "peak", device)
+
+
+def memory_cached(device=None):
+    """The old name of memory_reserved."""
+    return memory_reserved(device)
+
+
+def max_memory_cached(device=None):
+    """The old name of max_memory_reserved."""
+    return max_memory_reserved(device)
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Sets the counts of all that was ever allocated and freed to zero."""
+    _lazy_init()
+    _C._cuda_resetAccumulatedMemoryStats(_index(device))
+
+
+def reset_peak_memory_stats(device=None):
+    """Peaks count from now on."""
+    _lazy_init()
+    _C._cuda_resetPeakMemoryStats(_index(device))
+
+
+def reset_max_memory_allocated(device=None):
+    """The old name of reset_peak_memory_stats."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device=None):
+    """The old name of reset_peak_memory_stats."""
+    reset_peak_memory_stats(device)
+
+
+def host_memory_stats_as_nested_dict():
+    """Page-locked host memory in use and kept for reuse."""
+    if not _C._has_cuda:
+        return {}
+    live, cached = _C._cuda_hostMemory()
+    return {
+        "allocated_bytes": {"current": live},
+        "reserved_bytes": {"current": live + cached},
+    }
+
+
+def host_memory_stats():
+    """The same by dotted names."""
+    return collections.OrderedDict(sorted(_flat("", host_memory_stats_as_nested_dict(), [])))
+
+
+def reset_accumulated_host_memory_stats():
+    """Counts of page-locked memory are current values only: there is nothing to reset."""
+
+
+def reset_peak_host_memory_stats():
+    """Counts of page-locked memory are current values only: there is nothing to reset."""
+
+
+def empty_cache():
+    """Gives memory that is kept for reuse back to the driver."""
+    if _C._has_cuda:
+        _C._cuda_emptyCache()
+
+
+def mem_get_info(device=None):
+    """Free and total bytes of a device, over all processes."""
+    _lazy_init()
+    return _C._cuda_memoryInfo(_index(device))
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Lets this process have at most a share (0 to 1) of a device's memory."""
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _lazy_init()
+    _C._cuda_setMemoryFraction(fraction, _index(device))
+
+
+def get_per_process_memory_fraction(device=None):
+    """The share of a device's memory that this process may have."""
+    _lazy_init()
+    return _C._cuda_getMemoryFraction(_index(device))
+
+
+def memory_snapshot(mempool_id=None, include_traces=True):
+    """The segments and blocks of the allocator, all devices together."""
+    if mempool_id is not None:
+        raise NotImplementedError("torch.cuda.memory_snapshot: memory pools are not implemented")
+    return _C._cuda_memorySnapshot() if _C._has_cuda else []
+
+
+def _size_text(size):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 10240 or unit == "GiB":
+            return f"{size:7d} {unit}"
+        size //= 1024
+    return ""
+
+
+def memory_summary(device=None, abbreviated=False):
+    """The allocator's counts as a table."""
+    index = _index(device)
+    stats = memory_stats(index)
+    rows = [
+        ("Allocated memory", "allocated_bytes", _size_text),
+        ("Active memory", "active_bytes", _size_text),
+        ("Requested memory", "requested_bytes", _size_text),
+        ("GPU reserved memory", "reserved_bytes", _size_text),
+        ("Non-releasable memory", "inactive_split_bytes", _size_text),
+        ("Allocations", "allocation", "{:7d}  ".format),
+        ("Active allocs", "active", "{:7d}  ".format),
+        ("GPU reserved segments", "segment", "{:7d}  ".format),
+        ("Non-releasable allocs", "inactive_split", "{:7d}  ".format),
+    ]
+    pools = [("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool")]
+    line = "|" + "=" * 75 + "|"
+    out = [
+        line,
+        "|{:^75}|".format(f"PyTorch CUDA memory summary, device ID {index}"),
+        "|" + "-" * 75 + "|",
+        "|  {:^34} | {:^34}  |".format(
+            f"CUDA OOMs: {stats.get('num_ooms', 0)}",
+            f"cudaMalloc retries: {stats.get('num_alloc_retries', 0)}",
+        ),
+        line,
+        "|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |",
+    ]
+    for title, name, text in rows:
+        out.append("|" + "-" * 75 + "|")
+        for pool, label in pools[:1] if abbreviated else pools:
+            values = [
+                text(stats.get(f"{name}.{pool}.{which}", 0))
+                for which in ("current", "peak", "allocated", "freed")
+            ]
+            cells = " | ".join(f"{value:>10}" for value in values)
+            out.append(f"| {label or title:<21} | {cells} |")
+    out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """The address of `size` bytes from the allocator, to be given back with
+    caching_allocator_delete."""
+    _lazy_init()
+    handle = getattr(stream, "cuda_stream", stream)
+    if handle is not None and not isinstance(handle, int):
+        raise TypeError(
+            "Invalid type for stream argument, must be `torch.cuda.Stream` or `int` representing a "
+            f"pointer to an existing stream, got {type(stream)}"
+        )
+    return _C._cuda_cudaCachingAllocator_raw_alloc(size, _index(device), handle)
+
+
+def caching_allocator_delete(mem_ptr):
+    """Gives memory of caching_allocator_alloc back."""
+    _C._cuda_cudaCachingAllocator_raw_delete(mem_ptr)
+
+
+def caching_allocator_enable(value=True):
+    """Whether freed memory is kept; chosen for a whole process by
+    PYTORCH_NO_CUDA_MEMORY_CACHING=1."""
+    if not value:
+        raise NotImplementedError(
+            "torch.cuda.caching_allocator_enable(False): set PYTORCH_NO_CUDA_MEMORY_CACHING=1 "
+            "instead"
+        )
+
+
+def get_allocator_backend():
+    """The kind of allocator: always our own caching one."""
+    return "native"
+
+
+def list_gpu_processes(device=None):
+    """Which processes use a device."""
+    raise NotImplementedError("torch.cuda.list_gpu_processes: the NVML library is not used")
+
+
+def change_current_allocator(allocator):
+    """Puts another allocator in the place of ours."""
+    raise NotImplementedError("torch.cuda.change_current_allocator is not implemented")
+
+
+class CUDAPluggableAllocator:
+    """An allocator from a shared library."""
+
+    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
+        raise NotImplementedError("torch.cuda.CUDAPluggableAllocator is not implemented")
+
+
+class MemPool:
+    """A pool of memory of its own."""
+
+    def __init__(self, allocator=None, use_on_oom=False, no_split=False):
+        raise NotImplementedError("torch.cuda.MemPool is not implemented")
+
+
+def use_mem_pool(pool, device=None):
+    """Lets allocations come from a pool."""
+    raise NotImplementedError("torch.cuda.use_mem_pool is not implemented")

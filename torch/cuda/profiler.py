@@ -1,0 +1,30 @@
+"""Tells an attached profiler when to record."""
+
+import contextlib
+
+from torch import _C
+from torch.cuda._init import _lazy_init
+
+__all__ = ["profile", "start", "stop"]
+
+
+def start():
+    """A profiler such as nsys records from here on."""
+    _lazy_init()
+    _C._cuda_profilerStart()
+
+
+def stop():
+    """A profiler such as nsys stops recording."""
+    _lazy_init()
+    _C._cuda_profilerStop()
+
+
+@contextlib.contextmanager
+def profile():
+    """A profiler records the with statement's body."""
+    start()
+    try:
+        yield
+    finally:
+        stop()

@@ -1,0 +1,31 @@
+"""How masked tensors are made."""
+
+import torch
+from torch.masked.maskedtensor.core import MaskedTensor
+
+__all__ = ["as_masked_tensor", "masked_tensor"]
+
+
+def masked_tensor(data, mask, requires_grad=False):
+    """A new leaf over copies of data and mask."""
+    if torch.is_tensor(data) and torch.is_tensor(mask):
+        data, mask = data.detach().clone(), mask.clone()
+    return MaskedTensor(data, mask, requires_grad)
+
+
+class _Attach(torch.autograd.Function):
+    """Puts a mask beside a tensor without leaving its graph."""
+
+    @staticmethod
+    def forward(ctx, data, mask):
+        ctx.mask = mask
+        return MaskedTensor(data, mask)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return MaskedTensor(grad.get_data(), ctx.mask), None
+
+
+def as_masked_tensor(data, mask):
+    """The data with a mask; gradients flow back to it."""
+    return _Attach.apply(data, mask)

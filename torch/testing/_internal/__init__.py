@@ -1,0 +1,1 @@
+"""Helpers of the test suites: op records, test case classes, parametrisation."""

@@ -1,0 +1,35 @@
+"""The op records, one module per operator family; `records()` gives all of them.
+
+docs/testing.md tells how a record is added.
+"""
+
+import functools
+import importlib
+import pkgutil
+
+from .core import ErrorInput, Maker, OpInfo, SampleInput
+
+__all__ = ["ErrorInput", "Maker", "OpInfo", "SampleInput", "families", "records"]
+
+_HELPERS = ("core", "refs", "uncovered")
+
+
+@functools.cache
+def families():
+    """Family name -> its records: the list RECORDS of each module of this package."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.name in _HELPERS or module.name.startswith("_"):
+            continue
+        family = module.name.removesuffix("_more")
+        records = importlib.import_module(f"{__name__}.{module.name}").RECORDS
+        for record in records:
+            record.family = family
+        found.setdefault(family, []).extend(records)
+    return found
+
+
+@functools.cache
+def records():
+    """Every record, sorted by name."""
+    return tuple(sorted((r for f in families().values() for r in f), key=lambda r: r.full_name))

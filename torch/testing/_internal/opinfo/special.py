@@ -1,0 +1,119 @@
+"""Records of the special family: torch.special against scipy.special."""
+
+import numpy as np
+
+import torch
+
+from . import refs
+from .core import OpInfo, binary_samples, call, error, scipy_special, unary_samples
+
+HALF = {torch.float16: (1e-2, 5e-3), torch.bfloat16: (6e-2, 3e-2), torch.float32: (1e-4, 1e-5)}
+
+# name, scipy's name, dtypes, interval
+_UNARY = [
+    ("entr", "entr", "fib", (0.2, 2.0)),
+    ("ndtri", "ndtri", "fib", (0.1, 0.45)),
+    ("ndtr", "ndtr", "fib", (-2.0, 2.0)),
+    ("log_ndtr", "log_ndtr", "fib", (-2.0, 2.0)),
+    ("erfcx", "erfcx", "dib", (-1.0, 2.0)),
+    ("i0e", "i0e", "fib", (-2.0, 2.0)),
+    ("i1", "i1", "dib", (0.2, 2.0)),
+    ("i1e", "i1e", "dib", (0.2, 2.0)),
+    ("bessel_j0", "j0", "dib", (0.2, 6.0)),
+    ("bessel_j1", "j1", "dib", (0.2, 6.0)),
+    ("bessel_y0", "y0", "dib", (0.5, 6.0)),
+    ("bessel_y1", "y1", "dib", (0.5, 6.0)),
+    ("modified_bessel_i0", "i0", "dib", (-2.0, 2.0)),
+    ("modified_bessel_i1", "i1", "dib", (0.2, 2.0)),
+    ("modified_bessel_k0", "k0", "dib", (0.5, 3.0)),
+    ("modified_bessel_k1", "k1", "dib", (0.5, 3.0)),
+    ("scaled_modified_bessel_k0", "k0e", "dib", (0.5, 3.0)),
+    ("scaled_modified_bessel_k1", "k1e", "dib", (0.5, 3.0)),
+]
+# The same functions as in the pointwise family under the names of torch.special.
+_ALIASES = {
+    "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expm1": "expm1",
+    "log1p": "log1p", "sinc": "sinc", "digamma": "digamma", "psi": "digamma", "i0": "i0",
+    "expit": "sigmoid", "gammaln": "lgamma",
+}  # fmt: skip
+
+
+def _airy(x):
+    import scipy.special
+
+    return scipy.special.airy(x)[0]
+
+
+def _spherical(x):
+    import scipy.special
+
+    return scipy.special.spherical_jn(0, x)
+
+
+def _unary(name, scipy_name, codes, bounds):
+    return OpInfo(
+        f"special.{name}",
+        unary_samples,
+        scipy_special(scipy_name),
+        codes,
+        kind="unary",
+        bounds=bounds,
+        out_dtype="float",
+        supports_out=True,
+        tolerances=HALF,
+        inplace=None,
+    )
+
+
+def _alias(name, target):
+    reference = {"sigmoid": "expit", "lgamma": "gammaln", "digamma": "psi"}.get(target, target)
+    plain = {"exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "sinc": np.sinc}
+    return OpInfo(
+        f"special.{name}",
+        unary_samples,
+        plain.get(target) or scipy_special(reference),
+        "fib",
+        kind="unary",
+        bounds=(0.1, 0.45),
+        out_dtype="float",
+        supports_out=True,
+        tolerances=HALF,
+        inplace=None,
+    )
+
+
+def _polygamma(n, x):
+    import scipy.special
+
+    return scipy.special.polygamma(n, x)
+
+
+def _multigammaln(x, d):
+    import scipy.special
+
+    total = sum(scipy.special.gammaln(x - i / 2) for i in range(d))
+    return total + d * (d - 1) / 4 * np.log(np.pi)
+
+
+_POLYGAMMA = lambda t: [call(n, t(2, 3)) for n in (0, 1, 2, 3)]
+_POLYGAMMA_ERROR = lambda t: [error(RuntimeError, "negative n", -1, t(2))]
+
+RECORDS = [
+    *[_unary(*row) for row in _UNARY],
+    *[_alias(name, target) for name, target in _ALIASES.items()],
+    OpInfo("special.airy_ai", unary_samples, _airy, "dib", kind="unary", bounds=(-2.0, 2.0),
+           out_dtype="float", supports_out=True, tolerances=HALF, inplace=None),
+    OpInfo("special.spherical_bessel_j0", unary_samples, _spherical, "dib", kind="unary",
+           bounds=(0.5, 3.0), out_dtype="float", supports_out=True, tolerances=HALF, inplace=None),
+    OpInfo("special.zeta", binary_samples((2,), (0.5, 3.0)), scipy_special("zeta"), "dib",
+           kind="binary", bounds=(1.5, 4.0), out_dtype="float", supports_out=True, tolerances=HALF,
+           inplace=None),
+    OpInfo("special.xlog1py", binary_samples((2,)), refs.xlog1py, "fib", kind="binary",
+           bounds=(0.5, 2.0), out_dtype="float", supports_out=True, tolerances=HALF, inplace=None),
+    OpInfo("special.xlogy", binary_samples((2,)), refs.xlogy, "fib", kind="binary",
+           bounds=(0.5, 2.0), out_dtype="float", supports_out=True, tolerances=HALF, inplace=None),
+    OpInfo("special.gammainc", binary_samples(()), scipy_special("gammainc"), "f", kind="binary",
+           bounds=(0.5, 3.0), out_dtype="same", supports_out=True, tolerances=HALF, inplace=None),
+    OpInfo("special.gammaincc", binary_samples(()), scipy_special("gammaincc"), "f", kind="binary",
+           bounds=(0.5, 3.0), out_dtype="same", supports_out=True, tolerances=HALF, inplace=None),
+]  # fmt: skip
