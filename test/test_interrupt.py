@@ -20,6 +20,8 @@ LONG = {
         0, torch.zeros((), dtype=torch.int64).expand(1 << 40), torch.ones(()).expand(1 << 40)
     ),
     "chain": lambda: [torch.rand(4_000_000).exp_() for _ in range(100000)],
+    "randperm": lambda: torch.randperm(1 << 27),
+    "exponential": lambda: torch.empty(1 << 27, dtype=torch.float64).exponential_(),
     "cumsum": lambda: torch.zeros(1, 1).expand(1, 1 << 29).cumsum(1),
 }
 

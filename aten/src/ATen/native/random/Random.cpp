@@ -46,6 +46,8 @@ template <class F> Tensor& fill_with(Tensor& self, const Gen& generator, const F
   if (self.is_meta() || self.numel() == 0) return self;
   CPUGeneratorImpl& gen = cpu_generator(generator);
   if (self.is_non_overlapping_and_dense()) {
+    // The lock is taken without the interpreter's: a fill that polls for Ctrl-C under the lock may
+    // have to wait for the interpreter.
     BlockingRegion unlocked;
     std::lock_guard<std::mutex> lock(gen.mutex);
     fill(gen.engine, self.data_ptr());
@@ -54,6 +56,7 @@ template <class F> Tensor& fill_with(Tensor& self, const Gen& generator, const F
   const Tensor ordered = in_memory_order(self);
   const Tensor block = detail::empty(ordered.sizes(), self.scalar_type());
   {
+    BlockingRegion unlocked;
     std::lock_guard<std::mutex> lock(gen.mutex);
     fill(gen.engine, block.data_ptr());
   }
@@ -169,6 +172,7 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
   CPUGeneratorImpl& gen = cpu_generator(generator);
   Tensor block = self.is_contiguous() ? self : detail::empty(self.sizes(), self.scalar_type());
   {
+    BlockingRegion unlocked;
     std::lock_guard<std::mutex> lock(gen.mutex);
     random::fill_bernoulli_tensor(gen.engine, self.scalar_type(), block.data_ptr(), self.numel(),
                                   p.scalar_type(), spread.data_ptr());
@@ -284,6 +288,7 @@ Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dt
                 type, "'");
   });
   CPUGeneratorImpl& gen = cpu_generator(generator);
+  BlockingRegion unlocked;
   std::lock_guard<std::mutex> lock(gen.mutex);
   random::fill_randperm(gen.engine, type, out.data_ptr(), n);
   return out;

@@ -35,12 +35,16 @@ struct TypeKernels {
   Kernel fill, bernoulli;
 };
 #define CRESSET_RANDOM(dtype, name)                                                                \
-  {dtype, {kProgram, "random_fill_" name}, {kProgram, "bernoulli_each_" name}}
+  {                                                                                                \
+    dtype, {kProgram, "random_fill_" name}, { kProgram, "bernoulli_each_" name }                   \
+  }
 const TypeKernels kTypes[] = {
-    CRESSET_RANDOM(kFloat, "f32"),  CRESSET_RANDOM(kDouble, "f64"), CRESSET_RANDOM(kHalf, "f16"),
-    CRESSET_RANDOM(kBFloat16, "bf16"), CRESSET_RANDOM(kByte, "u8"), CRESSET_RANDOM(kChar, "i8"),
-    CRESSET_RANDOM(kShort, "i16"),  CRESSET_RANDOM(kInt, "i32"),    CRESSET_RANDOM(kLong, "i64"),
-    CRESSET_RANDOM(kUInt16, "u16"), CRESSET_RANDOM(kUInt32, "u32"), CRESSET_RANDOM(kUInt64, "u64"),
+    CRESSET_RANDOM(kFloat, "f32"),  CRESSET_RANDOM(kDouble, "f64"),
+    CRESSET_RANDOM(kHalf, "f16"),   CRESSET_RANDOM(kBFloat16, "bf16"),
+    CRESSET_RANDOM(kByte, "u8"),    CRESSET_RANDOM(kChar, "i8"),
+    CRESSET_RANDOM(kShort, "i16"),  CRESSET_RANDOM(kInt, "i32"),
+    CRESSET_RANDOM(kLong, "i64"),   CRESSET_RANDOM(kUInt16, "u16"),
+    CRESSET_RANDOM(kUInt32, "u32"), CRESSET_RANDOM(kUInt64, "u64"),
     CRESSET_RANDOM(kBool, "bool"),
 };
 const Kernel kDropout[4] = {{kProgram, "dropout_f32"},
@@ -177,9 +181,8 @@ Tensor& bernoulli_tensor_cuda_(Tensor& self, const Tensor& p, Gen generator) {
   assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
   if (self.numel() == 0) return self;
-  const Tensor target = self.is_contiguous()
-                            ? self
-                            : detail::empty(self.sizes(), self.scalar_type(), self.device());
+  const Tensor target =
+      self.is_contiguous() ? self : detail::empty(self.sizes(), self.scalar_type(), self.device());
   Settings s;
   s.state = cuda::take_philox(generator, self.device(), kNumbersPerCall);
   s.n = self.numel();

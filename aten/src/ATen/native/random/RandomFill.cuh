@@ -1,6 +1,6 @@
-// Random fills. A thread makes one group of four 32-bit numbers, for four elements, or for two where
-// an element needs 64 bits. Element i of the tensor, in memory order, always belongs to group i / 4
-// (or i / 2): the launch and the card change nothing.
+// Random fills. A thread makes one group of four 32-bit numbers, for four elements, or for two
+// where an element needs 64 bits. Element i of the tensor, in memory order, always belongs to group
+// i / 4 (or i / 2): the launch and the card change nothing.
 #include <ATen/cuda/device/Philox.cuh>
 
 namespace at::device {
@@ -99,8 +99,7 @@ CRESSET_DEVICE_FN void draw_group(const D& d, const RandomSettings& s, typename 
 }
 
 // The upper bound of kUniform is not part of the range, also after rounding.
-template <class T, class A>
-CRESSET_DEVICE_FN T stored(A value, const RandomSettings& s) {
+template <class T, class A> CRESSET_DEVICE_FN T stored(A value, const RandomSettings& s) {
   const T result = convert<T>(value);
   if (s.distribution == kUniform && convert<double>(result) >= s.b && s.b > s.a)
     return convert<T>(static_cast<A>(s.a));
@@ -223,8 +222,8 @@ CRESSET_DEVICE_FN void random_keys(unsigned long* keys, const RandomSettings& s)
   CRESSET_KERNEL(256) random_fill_##T(cresset_##T* out, at::device::RandomSettings s) {            \
     at::device::random_fill(out, s);                                                               \
   }                                                                                                \
-  CRESSET_KERNEL(256) bernoulli_each_##T(cresset_##T* out, const float* p,                         \
-                                         at::device::RandomSettings s) {                           \
+  CRESSET_KERNEL(256)                                                                              \
+  bernoulli_each_##T(cresset_##T* out, const float* p, at::device::RandomSettings s) {             \
     at::device::bernoulli_each(out, p, s);                                                         \
   }
 CRESSET_RANDOM(f32)
@@ -242,8 +241,8 @@ CRESSET_RANDOM(u64)
 CRESSET_RANDOM(bool)
 
 #define CRESSET_DROPOUT(T)                                                                         \
-  CRESSET_KERNEL(256) dropout_##T(const cresset_##T* in, cresset_##T* out, bool* mask,             \
-                                  at::device::RandomSettings s) {                                  \
+  CRESSET_KERNEL(256)                                                                              \
+  dropout_##T(const cresset_##T* in, cresset_##T* out, bool* mask, at::device::RandomSettings s) { \
     at::device::dropout(in, out, mask, s);                                                         \
   }
 CRESSET_DROPOUT(f32)
@@ -254,7 +253,8 @@ CRESSET_DROPOUT(bf16)
 CRESSET_KERNEL(256) random_keys(unsigned long* keys, at::device::RandomSettings s) {
   at::device::random_keys(keys, s);
 }
-CRESSET_KERNEL(256) multinomial_search(const double* cdf, long* out, long rows, long categories,
-                                       long samples, at::device::RandomSettings s) {
+CRESSET_KERNEL(256)
+multinomial_search(const double* cdf, long* out, long rows, long categories, long samples,
+                   at::device::RandomSettings s) {
   at::device::multinomial_search(cdf, out, rows, categories, samples, s);
 }

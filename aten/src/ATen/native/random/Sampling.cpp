@@ -19,6 +19,7 @@
 #include <ATen/ops/normal.h>
 #include <ATen/ops/rrelu_with_noise.h>
 #include <ATen/ops/zeros_like.h>
+#include <ATen/parallel/Parallel.h>
 
 namespace at::native {
 namespace {
@@ -91,6 +92,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Ge
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor weights = self.contiguous();
   CPUGeneratorImpl& gen = cpu_generator(generator);
+  BlockingRegion unlocked;
   std::lock_guard<std::mutex> lock(gen.mutex);
   random::fill_multinomial(gen.engine, self.scalar_type(), weights.data_ptr(), rows, categories,
                            num_samples, replacement, out.data_ptr<int64_t>());
@@ -116,7 +118,8 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
   check_probability(p);
   if (p == 0 || !train || input.numel() == 0) return input;
   if (p == 1) return at::mul(input, at::zeros_like(input));
-  if (input.is_cuda() && !features) return std::get<0>(at::native_dropout(input, p, true));
+  if (input.is_cuda() && input.has_storage() && !features)
+    return std::get<0>(at::native_dropout(input, p, true));
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
   return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
@@ -203,6 +206,7 @@ Tensor rrelu_with_noise_cpu(const Tensor& self, Tensor& noise, const Scalar& low
                     noise.scalar_type() == self.scalar_type(),
                 "noise tensor must be contiguous and have the same shape and dtype as self");
     CPUGeneratorImpl& gen = cpu_generator(generator);
+    BlockingRegion unlocked;
     std::lock_guard<std::mutex> lock(gen.mutex);
     dtype_switch<FloatingTypes>(self.scalar_type(), "rrelu_with_noise_out_cpu", [&](auto tag) {
       rrelu_train<typename decltype(tag)::type>(input, noise, out, low, high, gen.engine);

@@ -4,6 +4,7 @@
 #include <ATen/native/random/engine/Mt19937.h>
 
 #include <ATen/native/random/engine/Kernels.h>
+#include <ATen/parallel/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -57,6 +58,8 @@ void Mt19937::next_state() {
   engine_kernels().twist(state_);
   left_ = kWords;
   next_ = 0;
+  // Every draw of a long fill comes through here, and nothing else of it hears Ctrl-C.
+  check_interrupt();
 }
 
 void Mt19937::fill(uint32_t* out, int64_t n) {

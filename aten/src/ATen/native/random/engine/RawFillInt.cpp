@@ -4,6 +4,7 @@
 #include <ATen/native/random/engine/RawFill.h>
 
 #include <ATen/native/random/engine/Visit.h>
+#include <ATen/parallel/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 namespace at::native::random {
 namespace {
 
+constexpr int64_t kPollEvery = 1 << 16;
 constexpr uint64_t kNarrowRange = uint64_t{1} << 28;
 
 template <class T> constexpr bool is_floating =
@@ -223,7 +225,10 @@ void fill_randperm(Mt19937& engine, ScalarType dtype, void* out, int64_t n) {
   visit_common(dtype, "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* data = static_cast<T*>(out);
-    for (int64_t i = 0; i < n; ++i) data[i] = element<T>(static_cast<uint64_t>(i), {0, 0});
+    for (int64_t i = 0; i < n; ++i) {
+      if (i % kPollEvery == 0) check_interrupt();
+      data[i] = element<T>(static_cast<uint64_t>(i), {0, 0});
+    }
     const bool narrow = n <= std::numeric_limits<uint32_t>::max();
     for (int64_t i = 0; i < n - 1; ++i) {
       const uint64_t rest = static_cast<uint64_t>(n - i);
