@@ -11,7 +11,7 @@ endif()
 
 set(cuda_dir ${CMAKE_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${cuda_dir})
-set(cuda_flags -fatbin -std=c++17 -diag-suppress 186,2388
+set(cuda_flags -fatbin -std=c++20 -diag-suppress 186,2388
   -I${CMAKE_SOURCE_DIR}/aten/src/ATen/cuda/device/include
   -I${CMAKE_SOURCE_DIR}/aten/src -I${CMAKE_SOURCE_DIR} -I${CMAKE_BINARY_DIR}/gen)
 foreach(arch ${CUDA_ARCH})
@@ -58,7 +58,8 @@ endfunction()
 set(cuda_images)
 set(cuda_image_files)
 set(cuda_native ${CMAKE_SOURCE_DIR}/aten/src/ATen)
-file(GLOB_RECURSE cuda_programs CONFIGURE_DEPENDS RELATIVE ${cuda_native} ${cuda_native}/native/*.cuh)
+file(GLOB_RECURSE cuda_programs CONFIGURE_DEPENDS RELATIVE ${cuda_native}
+  ${cuda_native}/native/*.cuh)
 if(nvcc_version)
   foreach(source ${GEN_CUDA_PROGRAMS})
     get_filename_component(name ${source} NAME_WE)

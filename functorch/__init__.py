@@ -68,9 +68,13 @@ def _without_values(model):
 
 def make_functional_with_buffers(model, disable_autograd_tracking=False):
     """(function of parameters and buffers, parameters, buffers) of a module."""
-    names, params = zip(*model.named_parameters(), strict=True) if list(model.parameters()) else (
-        (),
-        (),
+    names, params = (
+        zip(*model.named_parameters(), strict=True)
+        if list(model.parameters())
+        else (
+            (),
+            (),
+        )
     )
     buffer_names, buffers = (
         zip(*model.named_buffers(), strict=True) if list(model.buffers()) else ((), ())
@@ -91,9 +95,13 @@ def make_functional(model, disable_autograd_tracking=False):
             "make_functional(model): `model` has buffers. Please use "
             "make_functional_with_buffers(model) instead."
         )
-    names, params = zip(*model.named_parameters(), strict=True) if list(model.parameters()) else (
-        (),
-        (),
+    names, params = (
+        zip(*model.named_parameters(), strict=True)
+        if list(model.parameters())
+        else (
+            (),
+            (),
+        )
     )
     if disable_autograd_tracking:
         params = tuple(p.detach() for p in params)

@@ -4,15 +4,15 @@
     x = torch.ones(3, device=cuda)       # cuda is torch.device("cuda")
 
 `cuda_support` must be imported at the top of a test module, before anything asks for CUDA. On a
-machine with a card it does nothing. Without one it loads the emulator of test/cuda_emulator
-(built into <build>/lib/emulator) into this process: the library's own dlopen then finds it under the
-names libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13. From then on CUDA is available in this
-process with two devices; a test of behaviour without CUDA therefore starts a new interpreter
-(`run_python`, which by default sees no CUDA at all).
+machine with a card it does nothing. Without one it loads the emulator of test/cuda_emulator (built
+into <build>/lib/emulator) into this process: the library's own dlopen then finds it under the names
+libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13. From then on CUDA is available in this process
+with two devices; a test of behaviour without CUDA therefore starts a new interpreter (`run_python`,
+which by default sees no CUDA at all).
 
-`EMULATED` says which of the two it is: do not time anything and keep problems small when it is true.
-`emulator_environment(**settings)` gives the environment for a subprocess that shall see the emulator,
-e.g. emulator_environment(DEVICES=1, MEMORY=64 << 20); the settings are those of its README.
+`EMULATED` says which of the two it is: do not time anything and keep problems small when it is
+true. `emulator_environment(**settings)` gives the environment for a subprocess that shall see the
+emulator, e.g. emulator_environment(DEVICES=1, MEMORY=64 << 20), with the settings of its README.
 """
 
 import ctypes
@@ -60,7 +60,7 @@ def emulator_environment(**settings):
 
 
 def run_python(code, environment=None, timeout=120):
-    """Runs `code` in a new interpreter that imports this tree; without CUDA unless told otherwise."""
+    """Runs `code` in a new interpreter with this tree; without CUDA unless told otherwise."""
     environment = dict(environment or os.environ)
     if environment.get("LD_LIBRARY_PATH", "").find("emulator") < 0:
         environment.setdefault("CUDA_VISIBLE_DEVICES", "")

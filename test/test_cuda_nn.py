@@ -79,10 +79,16 @@ def test_softmax_of_infinities_and_nan_is_the_cpus(n):
 
 def test_softmax_of_views_empty_and_zero_dim():
     x = torch.randn(6, 10)
-    close(torch.softmax(x.to(cuda).t(), 1), softmax_reference(x.t().double().numpy(), 1, False),
-          torch.float32)
-    close(torch.softmax(x.to(cuda)[:, 1:], 1),
-          softmax_reference(x[:, 1:].double().numpy(), 1, False), torch.float32)
+    close(
+        torch.softmax(x.to(cuda).t(), 1),
+        softmax_reference(x.t().double().numpy(), 1, False),
+        torch.float32,
+    )
+    close(
+        torch.softmax(x.to(cuda)[:, 1:], 1),
+        softmax_reference(x[:, 1:].double().numpy(), 1, False),
+        torch.float32,
+    )
     assert torch.softmax(torch.empty(0, 3, device=cuda), 1).shape == (0, 3)
     assert torch.softmax(torch.tensor(3.0, device=cuda), 0).item() == 1.0
     with pytest.raises(NotImplementedError, match="softmax"):
@@ -156,12 +162,42 @@ def test_cross_entropy_and_its_gradient_match_the_cpu(dtype, reduction, weighted
     a = x.double().requires_grad_()
     b = x.to(dtype).to(cuda).requires_grad_()
     want = F.cross_entropy(a, target, w.double() if weighted else None, reduction=reduction)
-    got = F.cross_entropy(b, target.to(cuda), w.to(dtype).to(cuda) if weighted else None,
-                          reduction=reduction)
+    got = F.cross_entropy(
+        b, target.to(cuda), w.to(dtype).to(cuda) if weighted else None, reduction=reduction
+    )
     close(got.detach(), want.detach(), dtype, scale=20 if reduction == "sum" else 2)
     want.sum().backward()
     got.sum().backward()
     close(b.grad, a.grad, dtype, scale=2)
+
+
+@pytest.mark.parametrize("n", [3, 1000, 5003])
+def test_cross_entropy_of_long_rows_ignored_rows_and_infinities(n):
+    x = torch.randn(6, n) * 3
+    x[1, : n - 1] = float("-inf")
+    target = torch.tensor([0, n - 1, -100, 2, n // 2, 1])
+    a, b = x.double().requires_grad_(), x.to(cuda).requires_grad_()
+    want = F.cross_entropy(a, target)
+    got = F.cross_entropy(b, target.to(cuda))
+    close(got.detach(), want.detach(), torch.float32)
+    want.backward()
+    got.backward()
+    close(b.grad, a.grad, torch.float32)
+    assert bool((b.grad[2] == 0).all())
+    x[0, 1] = float("nan")
+    assert F.cross_entropy(x.to(cuda), target.to(cuda)).isnan().item()
+
+
+def test_cross_entropy_can_be_differentiated_twice():
+    x, target = torch.randn(4, 5, dtype=torch.float64), torch.tensor([1, 0, 4, 2])
+    results = []
+    for device in ("cpu", cuda):
+        v = x.to(device).requires_grad_()
+        loss = F.cross_entropy(v, target.to(device))
+        (first,) = torch.autograd.grad(loss, v, create_graph=True)
+        (second,) = torch.autograd.grad((first**2).sum(), v)
+        results.append(second.cpu())
+    torch.testing.assert_close(*results)
 
 
 def test_nll_loss_over_images_and_single_samples():
@@ -228,10 +264,14 @@ def test_index_reads_and_writes_match_the_cpu(dtype):
     same(c[i.to(cuda), :, j.to(cuda)], x[i, :, j])
     same(c[mask.to(cuda)], x[mask])
     same(c[i], x[i])  # CPU indices may accompany a CUDA tensor
-    same(c.index_select(1, torch.tensor([3, 0, 3], device=cuda)),
-         x.index_select(1, torch.tensor([3, 0, 3])))
-    same(c.take(torch.tensor([[0, 119], [-1, 7]], device=cuda)),
-         x.take(torch.tensor([[0, 119], [-1, 7]])))
+    same(
+        c.index_select(1, torch.tensor([3, 0, 3], device=cuda)),
+        x.index_select(1, torch.tensor([3, 0, 3])),
+    )
+    same(
+        c.take(torch.tensor([[0, 119], [-1, 7]], device=cuda)),
+        x.take(torch.tensor([[0, 119], [-1, 7]])),
+    )
     values = (torch.randn(3, 5, 4) * 9).to(dtype)
     a, b = x.clone(), c.clone()
     a[i] = values
@@ -259,11 +299,15 @@ def test_scatter_and_gather_match_the_cpu(dtype):
     for got, want in [
         (c.scatter_add(0, ci, cs), x.scatter_add(0, index, src)),
         (c.scatter_reduce(0, ci, cs, "amax"), x.scatter_reduce(0, index, src, "amax")),
-        (c.scatter_reduce(0, ci, cs, "amin", include_self=False),
-         x.scatter_reduce(0, index, src, "amin", include_self=False)),
+        (
+            c.scatter_reduce(0, ci, cs, "amin", include_self=False),
+            x.scatter_reduce(0, index, src, "amin", include_self=False),
+        ),
         (c.scatter_reduce(0, ci, cs, "mean"), x.scatter_reduce(0, index, src, "mean")),
-        (c.index_add(0, ci[0], cs[:1].expand(6, 6)[:, :1].expand(6, 9), alpha=2),
-         x.index_add(0, index[0], src[:1].expand(6, 6)[:, :1].expand(6, 9), alpha=2)),
+        (
+            c.index_add(0, ci[0], cs[:1].expand(6, 6)[:, :1].expand(6, 9), alpha=2),
+            x.index_add(0, index[0], src[:1].expand(6, 6)[:, :1].expand(6, 9), alpha=2),
+        ),
     ]:
         if dtype == torch.int32:
             same(got, want)
@@ -281,6 +325,22 @@ def test_accumulating_index_put_is_exact_and_repeatable():
     close(got, want, torch.float32, scale=30)
     again = x.to(cuda).index_put((i.to(cuda),), v.to(cuda), accumulate=True)
     assert torch.equal(got, again)
+
+
+def test_combining_of_bool_and_complex_matches_the_cpu():
+    index = torch.tensor([0, 2, 0, 0, 2])
+    for dtype in (torch.bool, torch.complex128):
+        x, v = torch.zeros(3, 2, dtype=dtype), torch.randn(5, 2).to(dtype)
+        got = x.to(cuda).index_add(0, index.to(cuda), v.to(cuda)).cpu()
+        torch.testing.assert_close(got, x.index_add(0, index, v))
+    with pytest.raises(NotImplementedError, match="Complex"):
+        z = torch.ones(2, dtype=torch.complex64, device=cuda)
+        z.scatter_reduce(0, torch.tensor([0], device=cuda), z[:1], "amax")
+    same(
+        torch.nonzero_static(torch.tensor([0, 1, 1, 0], device=cuda), size=3),
+        torch.nonzero_static(torch.tensor([0, 1, 1, 0]), size=3),
+    )
+    same(F.one_hot(torch.tensor([2, 0], device=cuda)), F.one_hot(torch.tensor([2, 0])))
 
 
 def test_nonzero_and_masks_match_the_cpu():
@@ -314,15 +374,20 @@ def test_cat_and_stack_match_the_cpu():
     parts = [torch.randn(3, n, 4) for n in (1, 5, 0, 2)]
     on_card = [p.to(cuda) for p in parts]
     same(torch.cat(on_card, 1), torch.cat(parts, 1))
-    same(torch.cat([on_card[1].transpose(0, 2), on_card[1].transpose(0, 2)]),
-         torch.cat([parts[1].transpose(0, 2)] * 2))
-    same(torch.cat([on_card[0], on_card[1].double()], 1),
-         torch.cat([parts[0], parts[1].double()], 1))
+    same(
+        torch.cat([on_card[1].transpose(0, 2), on_card[1].transpose(0, 2)]),
+        torch.cat([parts[1].transpose(0, 2)] * 2),
+    )
+    same(
+        torch.cat([on_card[0], on_card[1].double()], 1), torch.cat([parts[0], parts[1].double()], 1)
+    )
     same(torch.stack([on_card[1]] * 3, 1), torch.stack([parts[1]] * 3, 1))
     many = [torch.full((2,), float(i)) for i in range(200)]
     same(torch.cat([m.to(cuda) for m in many]), torch.cat(many))
-    same(torch.cat([torch.ones(3, dtype=torch.uint8, device=cuda)[1:]] * 2),
-         torch.cat([torch.ones(3, dtype=torch.uint8)[1:]] * 2))
+    same(
+        torch.cat([torch.ones(3, dtype=torch.uint8, device=cuda)[1:]] * 2),
+        torch.cat([torch.ones(3, dtype=torch.uint8)[1:]] * 2),
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,12 +417,38 @@ def test_topk_and_argsort_along_other_dimensions():
 
 
 # ---- attention and a whole block
-def test_attention_matches_the_cpu():
+def attention_reference(q, k, v, causal):
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    return softmax_reference(scores, -1, False) @ v
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("queries, keys", [(10, 10), (5, 36), (3, 1030), (300, 300), (300, 40)])
+def test_attention_and_its_gradients_match_the_formula(queries, keys, causal, dtype):
     torch.manual_seed(8)
+    q = torch.randn(2, queries, 3, 8).to(dtype).transpose(1, 2)
+    k, v = (torch.randn(2, 3, keys, 8).to(dtype) for _ in range(2))
+    a, b, c = (t.to(cuda).requires_grad_() for t in (q, k, v))
+    got = F.scaled_dot_product_attention(a, b, c, is_causal=causal)
+    close(
+        got.detach(),
+        attention_reference(*(t.double().numpy() for t in (q, k, v)), causal),
+        dtype,
+        scale=2,
+    )
+    g = torch.randn(got.shape).to(dtype)
+    got.backward(g.to(cuda))
+    x, y, z = (t.double().requires_grad_() for t in (q, k, v))
+    F.scaled_dot_product_attention(x, y, z, is_causal=causal).backward(g.double())
+    for ours, want in ((a, x), (b, y), (c, z)):
+        close(ours.grad, want.grad, dtype, scale=8)
+
+
+def test_attention_with_a_mask_matches_the_cpu():
     q, k, v = (torch.randn(2, 3, 10, 8) for _ in range(3))
-    want = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    got = F.scaled_dot_product_attention(q.to(cuda), k.to(cuda), v.to(cuda), is_causal=True)
-    close(got, want, torch.float32, scale=2)
     mask = torch.rand(10, 10) > 0.3
     mask[:, 0] = True
     want = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -368,12 +459,18 @@ def test_attention_matches_the_cpu():
 def test_a_small_transformer_block_trains_like_the_cpus():
     torch.manual_seed(9)
     block = torch.nn.Sequential(
-        torch.nn.Embedding(30, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 32),
-        torch.nn.GELU(), torch.nn.Linear(32, 30),
+        torch.nn.Embedding(30, 16),
+        torch.nn.LayerNorm(16),
+        torch.nn.Linear(16, 32),
+        torch.nn.GELU(),
+        torch.nn.Linear(32, 30),
     )
     twin = torch.nn.Sequential(
-        torch.nn.Embedding(30, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 32),
-        torch.nn.GELU(), torch.nn.Linear(32, 30),
+        torch.nn.Embedding(30, 16),
+        torch.nn.LayerNorm(16),
+        torch.nn.Linear(16, 32),
+        torch.nn.GELU(),
+        torch.nn.Linear(32, 30),
     )
     twin.load_state_dict(block.state_dict())
     twin.to(cuda)

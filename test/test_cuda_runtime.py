@@ -1,8 +1,9 @@
-"""The CUDA runtime: devices, streams, events, memory, copies, generators and backward passes across
-devices. Runs on a card, or on the emulator of test/cuda_emulator."""
+"""The CUDA runtime: devices, streams, events, memory, copies and generators. Runs on a card, or on
+the emulator of test/cuda_emulator."""
 
 import copy
 import json
+import pickle
 import random
 import threading
 
@@ -157,7 +158,7 @@ def test_between_devices():
 
 
 def test_copy_shape_mismatch_raises():
-    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape|must match"):
+    with pytest.raises(RuntimeError, match=r"doesn't match the broadcast shape|must match"):
         torch.zeros(3, device="cuda").copy_(torch.zeros(4))
 
 
@@ -178,7 +179,9 @@ def test_items_and_lists():
 
 
 def test_repr():
-    assert repr(torch.tensor([1.0, 2.5], device="cuda")) == "tensor([1.0000, 2.5000], device='cuda:0')"
+    assert (
+        repr(torch.tensor([1.0, 2.5], device="cuda")) == "tensor([1.0000, 2.5000], device='cuda:0')"
+    )
 
 
 def test_operands_on_two_devices_raise():
@@ -400,7 +403,7 @@ def test_failure_on_demand():
     torch._C._cuda_setAllocFailure(2)
     try:
         torch.empty(3, device="cuda")
-        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory. Tried to allocate"):
+        with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
             torch.empty(3, device="cuda")
         torch.empty(3, device="cuda")
     finally:
@@ -583,63 +586,43 @@ def test_seeds():
     assert torch.cuda.initial_seed() == 12
 
 
-# ---- backward passes
-
-
-def test_gradient_returns_to_the_cpu():
-    x = torch.ones(3, requires_grad=True)
-    (x.cuda() * 2).sum().backward()
-    assert x.grad.device.type == "cpu" and x.grad.tolist() == [2, 2, 2]
-    w = torch.ones(3, device="cuda", requires_grad=True)
-    (w.cpu() * 3).sum().backward()
-    assert w.grad.is_cuda and w.grad.tolist() == [3, 3, 3]
-
-
-@needs_two
-def test_backward_across_devices():
-    x = torch.arange(1.0, 4.0).to("cuda:0").requires_grad_()
-    y = (x * x).to("cuda:1")
-    w = torch.ones(3, device="cuda:1", requires_grad=True)
-    (y * w).sum().backward()
-    assert x.grad.device.index == 0 and x.grad.tolist() == [2, 4, 6]
-    assert w.grad.device.index == 1 and w.grad.tolist() == [1, 4, 9]
-    assert torch.cuda.current_device() == 0
-
-
-def test_backward_runs_on_the_streams_of_the_forward_pass():
-    s = torch.cuda.Stream()
-    seen = []
-    x = torch.ones(3, device="cuda", requires_grad=True)
-    s.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(s):
-        y = x * 2
-        y.register_hook(lambda grad: seen.append(torch.cuda.current_stream().cuda_stream))
-    torch.cuda.current_stream().wait_stream(s)
-    z = y * 3
-    z.register_hook(lambda grad: seen.append(torch.cuda.current_stream().cuda_stream))
-    z.sum().backward()
-    assert seen == [0, s.cuda_stream] and torch.cuda.current_stream().cuda_stream == 0
-    assert x.grad.tolist() == [6, 6, 6]
-
-
-def test_error_in_backward_puts_the_stream_back():
-    s = torch.cuda.Stream()
-    x = torch.ones(3, device="cuda", requires_grad=True)
-    with torch.cuda.stream(s):
-        y = x * 2
-
-    def fail(grad):
-        raise KeyError("no")
-
-    y.register_hook(fail)
-    with pytest.raises(KeyError):
-        y.sum().backward()
-    assert torch.cuda.current_stream().cuda_stream == 0
+# ---- errors and other libraries
 
 
 def test_operators_without_a_cuda_kernel_say_so():
-    x = torch.ones(3, 3, device="cuda")
-    with pytest.raises(NotImplementedError, match="'CUDA' backend|cuda"):
-        torch.ops.aten._fft_r2c(x, [1], 0, True) if hasattr(
-            torch.ops.aten, "_fft_r2c"
-        ) else torch.linalg.eigh(x)
+    with pytest.raises(NotImplementedError, match=r"'aten::cholesky'.* 'CUDA' backend") as caught:
+        torch.cholesky(torch.eye(3).cuda())
+    assert "CPU" in str(caught.value)
+
+
+def test_other_libraries_see_the_memory():
+    x = torch.arange(6.0).reshape(2, 3).cuda()
+    found = x.t().__cuda_array_interface__
+    assert found["data"] == (x.data_ptr(), False) and found["typestr"] == "<f4"
+    assert found["shape"] == (3, 2) and found["strides"] == (4, 12)
+    assert torch.from_dlpack(x).data_ptr() == x.data_ptr()
+
+
+def test_pickle_keeps_the_device():
+    x = torch.arange(3.0).cuda()
+    back = pickle.loads(pickle.dumps(x))
+    assert back.device == x.device and back.tolist() == [0, 1, 2]
+
+
+def test_data_loader_pins():
+    loader = torch.utils.data.DataLoader(torch.arange(8), batch_size=4, pin_memory=True)
+    assert [batch.is_pinned() for batch in loader] == [True, True]
+
+
+def test_bad_index_raises_at_the_next_wait_and_the_process_goes_on():
+    weight = torch.ones(3, 2, device="cuda")
+    torch.nn.functional.embedding(torch.tensor([1, 7]).cuda(), weight)
+    with pytest.raises(IndexError, match="index 7 is out of") as caught:
+        torch.cuda.synchronize()
+    assert "size 3" in str(caught.value) and str(caught.value).endswith("on cuda:0")
+    torch.cuda.synchronize()
+    good = torch.nn.functional.embedding(torch.tensor([1, 2]).cuda(), weight)
+    assert good.tolist() == [[1, 1], [1, 1]]
+    torch.nn.functional.embedding(torch.tensor([-1]).cuda(), weight)
+    with pytest.raises(IndexError, match="index -1"):
+        weight.sum().item()

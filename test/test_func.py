@@ -3,6 +3,7 @@ modules as functions, and custom Functions inside transforms. References are fin
 plain autograd and loops."""
 
 import pytest
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -22,6 +23,7 @@ from torch.func import (
     vjp,
     vmap,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 D = torch.float64
 
@@ -88,7 +90,11 @@ def test_unused_input_has_zero_gradient():
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda x: grad(torch.sin)(x), RuntimeError, "to return a scalar Tensor, got tensor with 1"),
+        (
+            lambda x: grad(torch.sin)(x),
+            RuntimeError,
+            "to return a scalar Tensor, got tensor with 1",
+        ),
         (lambda x: grad(lambda t: 3)(x), RuntimeError, "to return a Tensor, got"),
         (lambda x: grad(torch.sum)(x.long()), RuntimeError, "floating point"),
         (lambda x: grad(torch.sum, argnums=2)(x), RuntimeError, "Got argnum=2"),
@@ -130,9 +136,9 @@ def test_vjp_can_be_called_again_and_later():
 
 def test_aux_of_vjp_and_jvp():
     x = rand(3)
-    out, _, aux = vjp(lambda t: (t.sin(), t + 1), x, has_aux=True)
+    _, _, aux = vjp(lambda t: (t.sin(), t + 1), x, has_aux=True)
     torch.testing.assert_close(aux, x + 1)
-    out, tangent, aux = jvp(lambda t: (t.sin(), t * 2), (x,), (x,), has_aux=True)
+    _, _, aux = jvp(lambda t: (t.sin(), t * 2), (x,), (x,), has_aux=True)
     torch.testing.assert_close(aux, x * 2)
 
 
@@ -142,9 +148,7 @@ def test_aux_of_vjp_and_jvp():
 @pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
 def test_jacobian_equals_finite_differences(jacobian):
     x = rand(3)
-    torch.testing.assert_close(
-        jacobian(mixed)(x), numeric_jacobian(mixed, x), atol=1e-6, rtol=1e-5
-    )
+    torch.testing.assert_close(jacobian(mixed)(x), numeric_jacobian(mixed, x), atol=1e-6, rtol=1e-5)
 
 
 def test_jacobian_of_matrices_and_several_arguments():
@@ -183,9 +187,7 @@ def test_derivatives_to_third_order():
     x = torch.tensor(0.7, dtype=D)
     torch.testing.assert_close(grad(grad(grad(torch.sin)))(x), -x.cos())
     torch.testing.assert_close(grad(lambda t: jvp(torch.sin, (t,), (t * 0 + 1,))[1])(x), -x.sin())
-    torch.testing.assert_close(
-        jvp(grad(torch.sin), (x,), (torch.ones((), dtype=D),))[1], -x.sin()
-    )
+    torch.testing.assert_close(jvp(grad(torch.sin), (x,), (torch.ones((), dtype=D),))[1], -x.sin())
     nested = jvp(
         lambda t: jvp(torch.sin, (t,), (torch.ones_like(t),))[1], (x,), (torch.ones_like(x),)
     )
@@ -210,9 +212,7 @@ def test_vmap_and_grad_in_both_orders():
     torch.testing.assert_close(
         vmap(hessian(f))(x), torch.stack([hessian(f)(t) for t in x]), atol=1e-8, rtol=1e-6
     )
-    torch.testing.assert_close(
-        vmap(jacfwd(mixed))(x), torch.stack([jacfwd(mixed)(t) for t in x])
-    )
+    torch.testing.assert_close(vmap(jacfwd(mixed))(x), torch.stack([jacfwd(mixed)(t) for t in x]))
 
 
 def test_transform_inside_autograd():
@@ -357,9 +357,10 @@ def test_ensemble():
 
 def test_per_sample_gradients_of_attention_and_embedding():
     torch.manual_seed(0)
-    emb, layer = nn.Embedding(7, 8).double(), nn.TransformerEncoderLayer(
-        8, 2, 16, dropout=0.0, batch_first=True
-    ).double()
+    emb, layer = (
+        nn.Embedding(7, 8).double(),
+        nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True).double(),
+    )
     tokens = torch.randint(7, (3, 5))
     params = {k: v.detach() for k, v in layer.named_parameters()}
     table = emb.weight.detach()
@@ -391,12 +392,70 @@ def test_replace_batch_norm():
     assert vmap(net)(torch.randn(2, 4, 3)).shape == (2, 4, 3)
 
 
-def test_functionalize_computes_the_same():
-    x = rand(3)
-    torch.testing.assert_close(functionalize(_writes)(rand(4)), _writes(rand(4)))
-    torch.testing.assert_close(functionalize(lambda t: t.clone().add_(1))(x), x + 1)
+# ---- functionalize -------------------------------------------------------------------------
+
+
+class Seen(TorchDispatchMode):
+    """Records the operators that reach the backend."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.ops.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+def _views_and_writes(x):
+    y = x.clone()
+    first, rest = y[0], y[1:]
+    rest.mul_(2)
+    first.add_(rest.sum(0))
+    y.t()[0].fill_(3)
+    z = y.view(-1)
+    z[2] = -1
+    a, c = y.unbind(1)
+    c.sub_(a)
+    y.diagonal().zero_()
+    y += first.clone()
+    w = torch.empty(0)
+    torch.add(y, 1, out=w)
+    w.unsqueeze_(0).relu_()
+    return y, z, w, first * 2
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_functionalize_leaves_no_writes(remove):
+    x = torch.arange(6.0).view(3, 2)
+    with Seen() as seen:
+        got = functionalize(_views_and_writes, remove=remove)(x)
+    torch.testing.assert_close(got, _views_and_writes(x))
+    assert torch.equal(x, torch.arange(6.0).view(3, 2))
+    names = {str(op) for op in seen.ops}
+    assert not [op for op in seen.ops if op._schema.is_mutable], names
+    assert "aten.select_scatter.default" in names
+    views = {"aten.select.int", "aten.slice.Tensor", "aten.unbind.int", "aten.diagonal.default"}
+    assert bool(names & views) == (remove == "mutations")
+
+
+def test_functionalize_writes_inputs_at_the_end():
+    x, y = torch.zeros(3), torch.ones(3)
+
+    def f(a, b):
+        a[1:].add_(b[1:])
+        return a
+
+    out = functionalize(f)(x, y)
+    assert x.tolist() == [0, 1, 1] and out is x
+    torch.testing.assert_close(
+        vmap(functionalize(lambda t: t.clone().mul_(2)))(y), torch.full((3,), 2.0)
+    )
+    torch.testing.assert_close(grad(functionalize(_writes))(rand(4)), grad(_writes)(rand(4)))
     with pytest.raises(RuntimeError, match="received invalid argument for remove"):
         functionalize(torch.sin, remove="all")
+    with pytest.raises(RuntimeError, match="mutating a non-functional tensor"):
+        functionalize(lambda t: y.add_(t))(x)
 
 
 # ---- custom functions ----------------------------------------------------------------------
@@ -451,7 +510,7 @@ class Scale(torch.autograd.Function):
 
 def test_custom_function_in_grad_vmap_and_jvp():
     x = rand(4)
-    cube = lambda t: Cube.apply(t)[0]  # noqa: E731
+    cube = lambda t: Cube.apply(t)[0]
     torch.testing.assert_close(grad(lambda t: cube(t).sum())(x), 3 * x**2)
     torch.testing.assert_close(grad(lambda t: grad(lambda u: cube(u).sum())(t).sum())(x), 6 * x)
     torch.testing.assert_close(vmap(cube)(x), x**3)
@@ -531,6 +590,44 @@ def test_gradcheck_batched():
     assert torch.autograd.gradcheck(
         lambda a, c: (a @ c).softmax(-1).cumsum(0), (x, w), check_batched_grad=True
     )
+
+
+# ---- operators made by users ----------------------------------------------------------------
+
+
+def test_custom_operator_in_transforms():
+    @torch.library.custom_op("test_func::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x.detach() * 2
+
+    double.register_autograd(lambda ctx, g: g * 2)
+    calls = []
+
+    @double.register_vmap
+    def _(info, in_dims, x):
+        calls.append((info.batch_size, in_dims))
+        return double(x), in_dims[0]
+
+    x = rand(4)
+    torch.testing.assert_close(grad(lambda t: (double(t) ** 2).sum())(x), 8 * x)
+    torch.testing.assert_close(
+        grad(lambda t: grad(lambda u: (double(u) ** 2).sum())(t).sum())(x),
+        torch.full((4,), 8.0, dtype=D),
+    )
+    torch.testing.assert_close(vmap(double)(x), 2 * x)
+    torch.testing.assert_close(vmap(grad(lambda t: double(t) ** 2))(x), 8 * x)
+    assert calls[0] == (4, (0,))
+
+
+def test_rearrange():
+    from torch.func import rearrange
+
+    x = torch.arange(24).view(2, 3, 4)
+    assert torch.equal(rearrange(x, "a b c -> c (a b)"), x.permute(2, 0, 1).reshape(4, 6))
+    assert rearrange(x, "... (h w) -> h ... w", w=2).shape == (2, 2, 3, 2)
+    assert rearrange([x, x], "n a b c -> (n a) b c").shape == (4, 3, 4)
+    with pytest.raises(ValueError, match="different names"):
+        rearrange(x, "a b c -> a b")
 
 
 # ---- the older package ---------------------------------------------------------------------

@@ -110,6 +110,8 @@ def test_pointwise_operator_takes_at_most_six_files(tree):
     assert places(files, "fn::CostCube")
     assert places(files, "CostCubeBackward0")
     assert places(files, "cost_cube_")
+    # CUDA comes with it.
+    assert places(files, "CRESSET_POINTWISE(loops_CostCube_1_0, CostCube, 1, 0, Same, bf16)")
 
 
 def test_structured_operator_takes_at_most_eight_files(tree):

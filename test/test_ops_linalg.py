@@ -1,6 +1,7 @@
-"""Linear algebra against NumPy and SciPy in float64 / complex128: values by what defines them (A = QR,
-AX = B), geometry of the results, errors, empty and batched inputs, out= and the meta device."""
+"""Linear algebra against NumPy and SciPy in float64 / complex128: values by what defines them
+(A = QR, AX = B), geometry of the results, errors, empty and batched inputs, out= and meta."""
 
+import itertools
 import subprocess
 import sys
 
@@ -240,7 +241,9 @@ def test_functions_of_matrices(dtype):
     want = np.stack([scipy.linalg.expm(m) for m in wide])
     got = torch.matrix_exp(a).numpy()
     for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * abs(w).max())
+        np.testing.assert_allclose(
+            g, w, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * abs(w).max()
+        )
     b = sample(2, 4, 4, dtype=dtype) / 2
     wide = b.to(torch.complex128 if dtype.is_complex else torch.float64).numpy()
     for n in (-3, -1, 0, 1, 2, 5):
@@ -249,7 +252,7 @@ def test_functions_of_matrices(dtype):
 
 def test_products_in_a_chain():
     sizes = [3, 20, 2, 30, 4]
-    matrices = [sample(m, n) for m, n in zip(sizes, sizes[1:], strict=False)]
+    matrices = [sample(m, n) for m, n in itertools.pairwise(sizes)]
     want = np.linalg.multi_dot([m.numpy() for m in matrices])
     close(L.multi_dot(matrices), want)
     close(torch.chain_matmul(*matrices), want)
@@ -322,7 +325,7 @@ SINGULAR = torch.stack([torch.eye(3), torch.zeros(3, 3)])
         (lambda: L.det(torch.ones(2, 3)), RuntimeError, "batches of square matrices, but they are"),
         (lambda: L.inv(torch.ones(3)), RuntimeError, "must have at least 2 dimensions"),
         (lambda: L.inv(torch.ones(3, 3, dtype=torch.int64)), RuntimeError, "Expected a floating"),
-        (lambda: L.cholesky(torch.eye(3).half()), NotImplementedError, "\"cholesky_cpu\" not impl"),
+        (lambda: L.cholesky(torch.eye(3).half()), NotImplementedError, '"cholesky_cpu" not impl'),
         (lambda: L.solve(torch.eye(3), torch.ones(4, 2)), RuntimeError, "Incompatible shapes of A"),
         (lambda: L.solve(torch.eye(3), torch.ones(3).double()), RuntimeError, "the same dtype"),
         (lambda: L.qr(torch.eye(3), "x"), RuntimeError, "unrecognized mode 'x'"),
@@ -341,6 +344,14 @@ SINGULAR = torch.stack([torch.eye(3), torch.zeros(3, 3)])
 def test_errors(call, error, phrase):
     with pytest.raises(error, match=phrase):
         call()
+
+
+def test_errors_name_the_public_function():
+    with pytest.raises(RuntimeError, match=r"in torch\.linalg\.inv\(A: float32\[3\] cpu"):
+        L.inv(torch.ones(3))
+    for name in ("eig", "lstsq", "matrix_rank", "solve", "symeig"):
+        with pytest.raises(RuntimeError, match="is now removed"):
+            getattr(torch, name)(torch.eye(2))
 
 
 def test_statuses_instead_of_errors():

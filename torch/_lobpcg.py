@@ -1,6 +1,6 @@
-"""The locally optimal block preconditioned conjugate gradient method for a few extreme eigenpairs of a
-large symmetric matrix: each step solves the small eigenproblem on the span of the current vectors,
-their (preconditioned) residuals and the previous search directions."""
+"""The locally optimal block preconditioned conjugate gradient method for a few extreme eigenpairs
+of a large symmetric matrix: each step solves the small eigenproblem on the span of the current
+vectors, their (preconditioned) residuals and the previous search directions."""
 
 import torch
 from torch._tensor import _override
@@ -11,8 +11,8 @@ _overridden = torch._C._has_torch_function
 
 
 class LOBPCG:
-    """The state of one iteration, as a tracker sees it: inputs A, B, iK, the vectors X, the values E,
-    the residuals R and the basis S, with parameters and counters in dictionaries."""
+    """The state of one iteration, as a tracker sees it: inputs A, B, iK, the vectors X, the values
+    E, the residuals R and the basis S, with parameters and counters in dictionaries."""
 
     def __init__(self, A, B, X, iK, iparams, fparams, bparams, method, tracker):
         self.A, self.B, self.X, self.iK = A, B, X, iK
@@ -24,7 +24,9 @@ class LOBPCG:
         self.R = X.new_zeros(X.shape)
         self.S = X
         self.P = None
-        self.scale = max(1.0, float(torch.linalg.matrix_norm(A, float("inf")))) if A.numel() else 1.0
+        self.scale = (
+            max(1.0, float(torch.linalg.matrix_norm(A, float("inf")))) if A.numel() else 1.0
+        )
 
     def _basis(self, vectors):
         """B-orthonormal columns with the span of `vectors`, nearly dependent ones dropped."""
@@ -176,9 +178,9 @@ def lobpcg(
     ortho_fparams=None,
     ortho_bparams=None,
 ):
-    """The k largest (or smallest) eigenvalues and eigenvectors of a symmetric matrix A, or of the pair
-    A x = e B x with a positive definite B. iK preconditions the residuals; a tracker is called with
-    the state at each step and may stop it (bvars["force_stop"])."""
+    """The k largest (or smallest) eigenvalues and eigenvectors of a symmetric matrix A, or of the
+    pair A x = e B x with a positive definite B. iK preconditions the residuals; a tracker is called
+    with the state at each step and may stop it (bvars["force_stop"])."""
     if _overridden((A, B, X, iK)):
         return _override(
             lobpcg,

@@ -1,5 +1,5 @@
-"""Randomised factorisations of matrices of low rank: svd_lowrank and pca_lowrank. A few products with
-random vectors find the range of the matrix; a small exact decomposition does the rest."""
+"""Randomised factorisations of matrices of low rank: svd_lowrank and pca_lowrank. A few products
+with random vectors find the range of the matrix; a small exact decomposition does the rest."""
 
 import torch
 from torch._tensor import _override
@@ -10,8 +10,8 @@ _overridden = torch._C._has_torch_function
 
 
 def _range_basis(A, q, niter, M):
-    """Orthonormal columns that span the main part of the range of A - M (Halko, Martinsson and Tropp,
-    2009: subspace iteration with a QR factorisation at each step)."""
+    """Orthonormal columns that span the main part of the range of A - M (Halko, Martinsson and
+    Tropp, 2009: subspace iteration with a QR factorisation at each step)."""
 
     def times(x):
         product = torch.matmul(A, x)
@@ -32,8 +32,8 @@ def _range_basis(A, q, niter, M):
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
-    """The singular value decomposition (U, S, V) of A, or of A - M, by its q largest singular values,
-    found with niter steps of randomised subspace iteration."""
+    """The singular value decomposition (U, S, V) of A, or of A - M, by its q largest singular
+    values, found with niter steps of randomised subspace iteration."""
     if _overridden((A, M)):
         return _override(svd_lowrank, (A, M), A, q=q, niter=niter, M=M)
     rows, cols = A.shape[-2:]

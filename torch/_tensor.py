@@ -305,7 +305,7 @@ class Tensor(_C.TensorBase):
                 "If gradients aren't required, use var.detach() to get Variable that doesn't "
                 "require grad."
             )
-        return torch._C._cuda_array_interface(self)
+        return torch.cuda._array_interface(self)
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
         """A DLPack capsule of this tensor; see the array API standard."""
@@ -452,6 +452,22 @@ class Tensor(_C.TensorBase):
     def lu(self, pivot=True, get_infos=False):
         """See torch.linalg.lu_factor (deprecated form)."""
         return torch.functional.lu(self, pivot, get_infos)
+
+    def eig(self, eigenvectors=False):
+        """Removed: see torch.linalg.eig."""
+        return torch.eig(self)
+
+    def lstsq(self, other):
+        """Removed: see torch.linalg.lstsq."""
+        return torch.lstsq(self, other)
+
+    def solve(self, other):
+        """Removed: see torch.linalg.solve."""
+        return torch.solve(self, other)
+
+    def symeig(self, eigenvectors=False):
+        """Removed: see torch.linalg.eigh."""
+        return torch.symeig(self)
 
     def to_sparse_coo(self):
         """The same as to_sparse()."""

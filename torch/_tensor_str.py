@@ -344,6 +344,8 @@ def _transformed_str(self):
     if transforms.is_batchedtensor(self):
         bdim = transforms.maybe_get_bdim(self)
         return f"BatchedTensor(lvl={level}, bdim={bdim}, value=\n    {value}\n)"
+    if not transforms.is_gradtrackingtensor(self):
+        return f"FunctionalTensor(lvl={level}, value=\n{value})"
     return f"GradTrackingTensor(lvl={level}, value=\n    {value}\n)"
 
 

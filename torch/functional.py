@@ -272,7 +272,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p is None:
         p = 2.0
     if isinstance(p, str) and p != "fro":
-        dims = (-2, -1) if dims is None else tuple(dims)
+        dims = tuple(range(input.dim())) if dims is None else tuple(dims)
         return torch.linalg.matrix_norm(input, p, dims, keepdim, **kwargs)
     return torch.linalg.vector_norm(input, 2 if p == "fro" else p, dims, keepdim, **kwargs)
 

@@ -49,7 +49,10 @@ class UntypedStorage(_C.StorageBase):
         return super().__sizeof__() + self.nbytes()
 
     def __reduce__(self):
-        return _from_bytes, (bytes(self.tolist()),)
+        data = _C._storage_bytes(self)
+        if self.device.type == "cpu":
+            return _from_bytes, (data,)
+        return _from_bytes, (data, str(self.device))
 
     def clone(self):
         """A copy on the same device."""
@@ -145,11 +148,11 @@ UntypedStorage.complex_float = lambda self: self._as_typed(torch.complex64)
 del _dtype_name, _target, _convert
 
 
-def _from_bytes(data):
+def _from_bytes(data, device="cpu"):
     """Unpickles an UntypedStorage."""
-    storage = UntypedStorage(len(data))
+    storage = UntypedStorage(len(data), device=device)
     if data:
-        torch.tensor([], dtype=torch.uint8).set_(storage).copy_(
+        torch.tensor([], dtype=torch.uint8, device=device).set_(storage).copy_(
             torch.frombuffer(bytearray(data), dtype=torch.uint8)
         )
     return storage

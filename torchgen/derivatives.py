@@ -154,7 +154,9 @@ class _Reader:
 
     def formula(self, inputs: list[sch.Argument], text: str) -> Formula:
         result = Formula(inputs, text)
-        own = {a.name for a in inputs if not a.type.is_list}
+        # The edge of an input holds its metadata only when that input has a gradient, which a
+        # formula for several inputs cannot know.
+        own = {a.name for a in inputs if not a.type.is_list and len(inputs) == 1}
 
         def replace(match: re.Match[str]) -> str:
             name, prop = match.group(1), match.group(2)

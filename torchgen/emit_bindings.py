@@ -114,6 +114,8 @@ def _named(op: Op) -> str:
 
 
 def _wrap_result(sig: PySignature, op: Op, call: str) -> list[str]:
+    if op.schema.is_inplace and op.schema.args[0].type.is_list and op.functional is not None:
+        return [f"{call};", "return wrap_self(a);"]
     if cpp.return_type(op.schema) == "void":
         return [f"{call};", "return wrap_void();"]
     if (

@@ -20,6 +20,7 @@ _TABLES_PER_PROGRAM = 6
 
 _INTEGERS = ["u8", "i8", "i16", "i32", "i64", "u16", "u32", "u64"]
 _FLOATS = ["f16", "bf16", "f32", "f64"]
+_INEXACT = [*_FLOATS, "c32", "c64", "c128"]
 # The lists of iter/Loops.h, with the types' names in device code.
 TYPE_LISTS = {
     "all": [*_INTEGERS, "bool", *_FLOATS, "c32", "c64", "c128"],
@@ -46,10 +47,15 @@ _REDUCTIONS = {
     **dict.fromkeys(["Sum", "Prod", "All", "Any", "CountNonzero"], TYPE_LISTS["all"]),
     **dict.fromkeys(["Max", "Min", "MinMax", "ArgMax", "ArgMin"], TYPE_LISTS["real"]),
     **dict.fromkeys(["NanSum", "LogSumExp"], _FLOATS),
-    **dict.fromkeys(
-        ["AbsSum", "SquareSum", "AbsPowSum", "AbsMax", "AbsMin", "Var"],
-        [*_FLOATS, "c32", "c64", "c128"],
-    ),
+    "XorSum": ["u8", "i8", "i16", "i32", "i64", "bool", *_FLOATS],
+    **dict.fromkeys(["AbsSum", "SquareSum", "AbsPowSum", "AbsMax", "AbsMin", "Var"], _INEXACT),
+}
+
+# Running reductions, as native/reduce/Scan.cpp has them.
+_SCANS = {
+    **dict.fromkeys(["Sum", "Prod"], TYPE_LISTS["pow"]),
+    "LogSumExp": TYPE_LISTS["floating_complex"],
+    **dict.fromkeys(["Max", "Min"], TYPE_LISTS["real"]),
 }
 
 
@@ -107,9 +113,9 @@ def _cast_program(source: str) -> str:
     return "".join(parts)
 
 
-def _reduce_program(op: str) -> str:
-    parts = [BANNER, "#include <ATen/cuda/device/Reduce.cuh>\n"]
-    parts += [f"CRESSET_REDUCE({op}, {type_name})\n" for type_name in _REDUCTIONS[op]]
+def _family_program(header: str, macro: str, op: str, types: list[str]) -> str:
+    parts = [BANNER, f"#include <ATen/cuda/device/{header}>\n"]
+    parts += [f"{macro}({op}, {type_name})\n" for type_name in types]
     return "".join(parts)
 
 
@@ -130,8 +136,12 @@ def emit(model: Model, hand_written: dict[str, Pointwise]) -> dict[str, str]:
         definitions += [_descriptor(n, pw, header, image) for n, (pw, header) in mine.items()]
     for source in _CAST_TYPES:
         files[f"ATen/cuda/programs/cast_{source}.cu"] = _cast_program(source)
-    for op in _REDUCTIONS:
-        files[f"ATen/cuda/programs/reduce_{op}.cu"] = _reduce_program(op)
+    for op, types in _REDUCTIONS.items():
+        program = _family_program("Reduce.cuh", "CRESSET_REDUCE", op, types)
+        files[f"ATen/cuda/programs/reduce_{op}.cu"] = program
+    for op, types in _SCANS.items():
+        program = _family_program("Scan.cuh", "CRESSET_SCAN", op, types)
+        files[f"ATen/cuda/programs/scan_{op}.cu"] = program
     include = "#include <ATen/cuda/PointwiseProgram.h>\n\nnamespace at::cuda {\n"
     close = "}  // namespace at::cuda\n"
     files["ATen/cuda/PointwisePrograms.cpp"] = "".join([BANNER, include, *definitions, close])

@@ -123,12 +123,9 @@ def outputs_cmake(files: dict[str, str], out: str) -> str:
 
 
 def drop_cuda(model: Model) -> None:
-    """Forgets CUDA kernels whose function serves no other key: it is in a file that is not built."""
+    """Forgets the kernels for CUDA, which a build without it has no files for."""
     for op in model.ops:
-        shared = {k.fn for k in op.kernels if k.key != "CUDA"}
-        op.kernels = [
-            k for k in op.kernels if k.key != "CUDA" or k.kind == "pointwise" or k.fn in shared
-        ]
+        op.kernels = [k for k in op.kernels if k.key != "CUDA"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -140,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
         "--outputs-cmake", default="", help="write the list of outputs here and nothing else"
     )
     parser.add_argument(
-        "--without-cuda", action="store_true", help="leave out kernels that only CUDA has"
+        "--without-cuda", action="store_true", help="leave out the kernels for CUDA"
     )
     options = parser.parse_args(argv)
     try:

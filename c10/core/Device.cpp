@@ -25,6 +25,11 @@ void set_privateuse1_name(std::string name) {
 }
 
 Device::Device(std::string_view text) {
+  // The two that programs pass to every factory call.
+  if (text == "cuda" || text == "cpu") {
+    type_ = text == "cuda" ? DeviceType::CUDA : DeviceType::CPU;
+    return;
+  }
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   int found = -1;

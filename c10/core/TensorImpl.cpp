@@ -30,7 +30,9 @@ TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, D
   dims_[0] = 0;
   dims_[1] = 1;
   // Of inference tensors: ATen/core/InferenceCheck.h.
-  keys_ = keys_.add(inference_ ? DispatchKey::DeferredInit : DispatchKey::ADInplaceOrView);
+  constexpr DispatchKeySet kTracked{DispatchKey::ADInplaceOrView};
+  constexpr DispatchKeySet kInference{DispatchKey::DeferredInit};
+  keys_ = keys_ | (C10_LIKELY(!inference_) ? kTracked : kInference);
 }
 
 TensorImpl::~TensorImpl() {

@@ -41,9 +41,8 @@ std::string OutOfMemoryReport::text() const {
                        " is allocated by PyTorch, and ", format_size(reserved - allocated),
                        " is reserved by PyTorch but unallocated."));
   std::vector<std::pair<size_t, int64_t>> groups(live.begin(), live.end());
-  std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-    return a.first * a.second > b.first * b.second;
-  });
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.first * a.second > b.first * b.second; });
   constexpr size_t kShown = 5;
   for (size_t i = 0; i < groups.size() && i < kShown; ++i) {
     const auto [size, count] = groups[i];

@@ -37,7 +37,7 @@ struct Block {
   bool allocated = false;
   bool mapped = true;
   bool quick = false; // free, but kept whole for the next request of its size
-  int pending = 0; // events to be reached before the block is free
+  int pending = 0;    // events to be reached before the block is free
   std::unique_ptr<std::vector<CUstream>> used_by; // other streams (record_stream)
 };
 
@@ -63,9 +63,9 @@ struct PoolChange {
 };
 
 struct BlockPool {
-  static constexpr size_t kUnit = 512;            // sizes and addresses are multiples of it
-  static constexpr size_t kSmallLimit = 1 << 20;  // requests up to here go to small pools
-  static constexpr size_t kSmallChunk = 2 << 20;  // growth steps
+  static constexpr size_t kUnit = 512;           // sizes and addresses are multiples of it
+  static constexpr size_t kSmallLimit = 1 << 20; // requests up to here go to small pools
+  static constexpr size_t kSmallChunk = 2 << 20; // growth steps
   static constexpr size_t kLargeChunk = 20 << 20;
 
   BlockPool(DeviceIndex device, CUstream stream, bool small, bool growable)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -66,13 +67,19 @@ class DeviceAllocator {
   }
   void reset_counts();
   void snapshot(std::vector<SegmentInfo>& out);
+  void end_recording();
+  void count_graph(uint64_t pool, int change);
 
  private:
+  // The pools of a stream; during a recording those of the graph on it.
   struct StreamPools {
-    StreamPools(DeviceIndex device, CUstream stream, bool growable)
-        : small(device, stream, true, growable), large(device, stream, false, growable) {}
+    StreamPools(DeviceIndex device, CUstream stream, uint64_t graph, bool growable)
+        : graph(graph), small(device, stream, true, growable),
+          large(device, stream, false, growable) {}
+    const uint64_t graph;
     BlockPool small, large;
   };
+  using PoolKey = std::pair<CUstream, uint64_t>;
   struct Waiting {
     CUDAEvent event;
     Block* block;
@@ -88,6 +95,9 @@ class DeviceAllocator {
   void count_change(bool small, const PoolChange& change);
   [[noreturn]] void throw_out_of_memory(size_t bytes);
   std::vector<StatArray*> all_stats();
+  bool in_use_by_graph(const StreamPools& pools) const {
+    return pools.graph != 0 && graphs_.count(pools.graph) != 0;
+  }
   template <class F> void for_each_pool(F&& visit) {
     for (auto& entry : pools_) {
       visit(entry.second->small);
@@ -98,9 +108,11 @@ class DeviceAllocator {
   const DeviceIndex device_;
   const bool growable_;
   std::mutex mutex_;
-  std::unordered_map<CUstream, std::unique_ptr<StreamPools>> pools_;
+  std::map<PoolKey, std::unique_ptr<StreamPools>> pools_;
   StreamPools* recent_ = nullptr; // of recent_stream_
   CUstream recent_stream_ = nullptr;
+  std::map<uint64_t, int> graphs_; // how many graphs use each pool
+  std::vector<Block*> deferred_;   // freed during a recording, when no event may be recorded
   std::deque<Waiting> waiting_;
   size_t allowed_ = SIZE_MAX;
   double fraction_ = 1.0;
@@ -117,9 +129,10 @@ DeviceAllocator& allocator_of(DeviceIndex device) {
 }
 
 BlockPool& DeviceAllocator::pool_for(size_t size, CUstream stream) {
-  if (C10_UNLIKELY(recent_ == nullptr || recent_stream_ != stream)) {
-    std::unique_ptr<StreamPools>& entry = pools_[stream];
-    if (!entry) entry = std::make_unique<StreamPools>(device_, stream, growable_);
+  const uint64_t graph = detail::tls_state.graph_pool;
+  if (C10_UNLIKELY(recent_ == nullptr || recent_stream_ != stream || recent_->graph != graph)) {
+    std::unique_ptr<StreamPools>& entry = pools_[PoolKey(stream, graph)];
+    if (!entry) entry = std::make_unique<StreamPools>(device_, stream, graph, growable_);
     recent_ = entry.get();
     recent_stream_ = stream;
   }
@@ -131,7 +144,7 @@ Block* DeviceAllocator::allocate(size_t bytes, CUstream stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (C10_UNLIKELY(must_fail())) throw_out_of_memory(bytes);
   if (C10_UNLIKELY(!settings().caching)) return allocate_uncached(bytes);
-  if (C10_UNLIKELY(!waiting_.empty())) collect_waiting(false);
+  if (C10_UNLIKELY(!waiting_.empty() && detail::tls_state.graph_pool == 0)) collect_waiting(false);
   const size_t size = (bytes + BlockPool::kUnit - 1) / BlockPool::kUnit * BlockPool::kUnit;
   BlockPool& pool = pool_for(size, stream);
   Block* block = pool.take(size);
@@ -163,10 +176,27 @@ Block* DeviceAllocator::allocate_uncached(size_t bytes) {
   return block;
 }
 
+// Lets this thread ask the driver for memory although a stream is being recorded.
+class RelaxedRecording {
+ public:
+  RelaxedRecording() { exchange(); }
+  ~RelaxedRecording() { exchange(); }
+  RelaxedRecording(const RelaxedRecording&) = delete;
+  RelaxedRecording& operator=(const RelaxedRecording&) = delete;
+
+ private:
+  void exchange() {
+    if (detail::tls_state.graph_pool != 0) driver().cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 // The slow way: more from the driver; else give cached memory back and try once more.
 Block* DeviceAllocator::find_or_grow(BlockPool& pool, size_t size) {
   const CUDAGuard guard(device_);
+  const RelaxedRecording relaxed;
   if (grow(pool, size)) return pool.take(size);
+  if (detail::tls_state.graph_pool != 0) return nullptr; // nothing may be waited for
   ++stats_.num_alloc_retries;
   collect_waiting(true);
   if (Block* block = pool.take(size)) return block;
@@ -176,8 +206,8 @@ Block* DeviceAllocator::find_or_grow(BlockPool& pool, size_t size) {
 
 bool DeviceAllocator::grow(BlockPool& pool, size_t size) {
   const int64_t reserved = stats_.reserved_bytes.values[0].current;
-  const size_t limit = allowed_ == SIZE_MAX ? SIZE_MAX
-                                            : allowed_ - std::min(allowed_, size_t(reserved));
+  const size_t limit =
+      allowed_ == SIZE_MAX ? SIZE_MAX : allowed_ - std::min(allowed_, size_t(reserved));
   PoolChange change;
   const bool grown = pool.grow(size, limit, change);
   count_change(pool.small, change);
@@ -215,6 +245,12 @@ void DeviceAllocator::free(Block* block) noexcept {
   stats_.allocation.decrease(small, 1);
   stats_.allocated_bytes.decrease(small, static_cast<int64_t>(block->size));
   stats_.requested_bytes.decrease(small, static_cast<int64_t>(block->requested));
+  if (C10_UNLIKELY(block->used_by != nullptr && detail::tls_state.graph_pool != 0)) {
+    ++block->pending;
+    block->allocated = false;
+    deferred_.push_back(block);
+    return;
+  }
   if (C10_UNLIKELY(block->used_by != nullptr)) {
     const auto streams = std::move(block->used_by);
     try {
@@ -241,8 +277,7 @@ void DeviceAllocator::record_stream(Block* block, CUstream stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!block->used_by) block->used_by = std::make_unique<std::vector<CUstream>>();
   std::vector<CUstream>& streams = *block->used_by;
-  if (std::find(streams.begin(), streams.end(), stream) == streams.end())
-    streams.push_back(stream);
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
 }
 
 void DeviceAllocator::collect_waiting(bool wait) {
@@ -262,11 +297,35 @@ void DeviceAllocator::collect_waiting(bool wait) {
 void DeviceAllocator::release_cached() {
   CRESSET_CUDA_CHECK(cuCtxSynchronize);
   ++stats_.num_sync_all_streams;
-  for_each_pool([&](BlockPool& pool) {
-    PoolChange change;
-    pool.shrink(change);
-    count_change(pool.small, change);
-  });
+  for (auto& entry : pools_) {
+    if (in_use_by_graph(*entry.second)) continue;
+    for (BlockPool* pool : {&entry.second->small, &entry.second->large}) {
+      PoolChange change;
+      pool->shrink(change);
+      count_change(pool->small, change);
+    }
+  }
+}
+
+// Streams that used what was freed during the recording are past it by the next event.
+void DeviceAllocator::end_recording() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Block* block : deferred_) {
+    const auto streams = std::move(block->used_by);
+    for (CUstream stream : *streams) {
+      CUDAEvent event;
+      event.record(CUDAStream(device_, stream));
+      waiting_.push_back({std::move(event), block});
+      ++block->pending;
+    }
+    --block->pending;
+  }
+  deferred_.clear();
+}
+
+void DeviceAllocator::count_graph(uint64_t pool, int change) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if ((graphs_[pool] += change) <= 0) graphs_.erase(pool);
 }
 
 void DeviceAllocator::empty_cache() {
@@ -291,8 +350,9 @@ double DeviceAllocator::fraction() {
 // ---- statistics ---------------------------------------------------------------------------------
 
 std::vector<StatArray*> DeviceAllocator::all_stats() {
-  return {&stats_.allocation,      &stats_.segment,        &stats_.active,
-          &stats_.inactive_split,  &stats_.allocated_bytes, &stats_.reserved_bytes,
+  return {&stats_.allocation,      &stats_.segment,
+          &stats_.active,          &stats_.inactive_split,
+          &stats_.allocated_bytes, &stats_.reserved_bytes,
           &stats_.active_bytes,    &stats_.inactive_split_bytes,
           &stats_.requested_bytes};
 }
@@ -334,7 +394,7 @@ void DeviceAllocator::snapshot(std::vector<SegmentInfo>& out) {
   std::lock_guard<std::mutex> lock(mutex_);
   for_each_pool([&](const BlockPool& pool) {
     pool.for_each_segment([&](const Segment& segment) {
-      SegmentInfo info = {device_,      segment.base, 0, reinterpret_cast<uint64_t>(pool.stream),
+      SegmentInfo info = {device_,     segment.base,     0, reinterpret_cast<uint64_t>(pool.stream),
                           !pool.small, segment.growable, {}};
       for (const Segment::Chunk& chunk : segment.chunks)
         info.total_size += static_cast<int64_t>(chunk.size);
@@ -492,6 +552,27 @@ std::vector<SegmentInfo> snapshot() {
   if (detail::loaded_driver.load() == nullptr) return out;
   for (int i = 0; i < device_count(); ++i) allocator_of(static_cast<DeviceIndex>(i)).snapshot(out);
   return out;
+}
+
+uint64_t new_graph_pool() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1);
+}
+void begin_graph_recording(DeviceIndex device, uint64_t pool) {
+  TORCH_CHECK(detail::tls_state.graph_pool == 0, "a CUDA graph is already being recorded here");
+  retain_graph_pool(device, pool);
+  detail::tls_state.graph_pool = pool;
+}
+void end_graph_recording(DeviceIndex device) {
+  detail::tls_state.graph_pool = 0;
+  allocator_of(device).end_recording();
+}
+void retain_graph_pool(DeviceIndex device, uint64_t pool) {
+  check_device(device);
+  allocator_of(device).count_graph(pool, 1);
+}
+void release_graph_pool(DeviceIndex device, uint64_t pool) {
+  allocator_of(device).count_graph(pool, -1);
 }
 
 void set_alloc_failure(int64_t k, bool persist) {

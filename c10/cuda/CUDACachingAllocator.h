@@ -99,6 +99,18 @@ C10_API void resetAccumulatedStats(DeviceIndex device);
 C10_API void resetPeakStats(DeviceIndex device);
 C10_API std::vector<SegmentInfo> snapshot();
 
+// ---- graphs
+// A recorded graph uses the same addresses at every replay, so what is allocated during a recording
+// comes from a pool of its own. Pools have numbers from new_graph_pool; several graphs may share
+// one.
+C10_API uint64_t new_graph_pool();
+// Allocations of this thread come from the pool until end_graph_recording.
+C10_API void begin_graph_recording(DeviceIndex device, uint64_t pool);
+C10_API void end_graph_recording(DeviceIndex device);
+// A graph that uses the pool exists, or is gone: memory of a pool without graphs can be given back.
+C10_API void retain_graph_pool(DeviceIndex device, uint64_t pool);
+C10_API void release_graph_pool(DeviceIndex device, uint64_t pool);
+
 // For tests: the k-th allocation from now throws c10::OutOfMemoryError, with `persist` all later
 // ones too. k <= 0 switches it off.
 C10_API void set_alloc_failure(int64_t k, bool persist = false);

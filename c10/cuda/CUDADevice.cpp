@@ -64,8 +64,7 @@ std::unique_ptr<DeviceProp> read_properties(DeviceIndex index) {
   out->multi_gpu_board = read(CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD) != 0;
   out->virtual_memory = read(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
                         driver().cuMemCreate != nullptr;
-  if (driver().cuDeviceGetUuid != nullptr)
-    CRESSET_CUDA_CHECK(cuDeviceGetUuid, &out->uuid, device);
+  if (driver().cuDeviceGetUuid != nullptr) CRESSET_CUDA_CHECK(cuDeviceGetUuid, &out->uuid, device);
   return out;
 }
 

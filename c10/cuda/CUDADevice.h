@@ -73,8 +73,11 @@ C10_API void device_synchronize();
 namespace detail {
 struct ThreadState {
   DeviceIndex current = 0;
-  DeviceIndex bound = -1; // of the driver's context on this thread
+  DeviceIndex bound = -1;      // of the driver's context on this thread
   CUstream* streams = nullptr; // current stream by device; null: the default one everywhere
+  // Of the graph this thread records, whose memory nobody else may use; zero outside of a
+  // recording.
+  uint64_t graph_pool = 0;
 };
 extern C10_API thread_local ThreadState tls_state __attribute__((tls_model("initial-exec")));
 C10_API void bind_slowly(DeviceIndex device);

@@ -11,9 +11,9 @@ namespace c10::cuda {
 // Mirrored by the device sources: same members in the same order.
 struct DeviceError {
   unsigned claimed;
-  int dim;       // the indexed dimension; negative: none to name
-  int64_t value; // the index found
-  int64_t bound; // valid ones are -bound .. bound-1, or 0 .. bound-1 where `op` says so
+  int dim;        // the indexed dimension; negative: none to name
+  int64_t value;  // the index found
+  int64_t bound;  // valid ones are -bound .. bound-1, or 0 .. bound-1 where `op` says so
   const char* op; // a literal that the launcher passed, "index_select"
 };
 

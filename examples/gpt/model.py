@@ -100,7 +100,7 @@ class GPT(nn.Module):
         length = tokens.size(1)
         if length > self.config.context:
             raise ValueError(f"{length} tokens, the model reads {self.config.context} at most")
-        x = self.tokens(tokens) + self.positions(torch.arange(length))
+        x = self.tokens(tokens) + self.positions(torch.arange(length, device=tokens.device))
         x = self.dropout(x)
         for block in self.blocks:
             x = block(x)

@@ -2,6 +2,7 @@
 
     python examples/gpt/train.py                    a few minutes on two cores
     python examples/gpt/train.py --steps 100 --out /tmp/gpt
+    python examples/gpt/train.py --device cuda --precision bfloat16
 
 Ctrl-C saves a checkpoint; the same command goes on from it, and the losses are those of a run that
 was never interrupted. They depend on the seed and not on the number of threads. At the end there
@@ -40,7 +41,9 @@ class Trainer:
             width=options.width,
             dropout=options.dropout,
         )
-        self.model = GPT(self.config)
+        # Made on the CPU, so that every device starts from the same weights.
+        self.device = torch.device(options.device)
+        self.model = GPT(self.config).to(self.device)
         self.optimizer = torch.optim.AdamW(
             self._parameter_groups(), lr=options.rate, betas=(0.9, 0.99)
         )
@@ -74,18 +77,25 @@ class Trainer:
             group["lr"] = self.learning_rate()
         inputs, targets = batch(self.text.train, o.context, o.batch)
         self.optimizer.zero_grad()
-        loss = self.model(inputs, targets)
+        loss = self.loss(inputs, targets)
         loss.backward()
         self._clip_gradients(1.0)
         self.optimizer.step()
         self.losses.append(loss.item())
         return self.losses[-1]
 
+    def loss(self, inputs, targets):
+        """The mean loss of a batch, computed on the device in the precision asked for."""
+        inputs, targets = inputs.to(self.device), targets.to(self.device)
+        low = self.options.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=low):
+            return self.model(inputs, targets)
+
     @torch.no_grad()
     def _clip_gradients(self, limit):
         """Scales all gradients down so that their common norm is at most `limit`."""
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-        norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
+        norm = math.sqrt(sum(torch.stack([(g * g).sum() for g in gradients]).tolist()))
         if norm > limit:
             for gradient in gradients:
                 gradient.mul_(limit / norm)
@@ -102,7 +112,7 @@ class Trainer:
         for first in range(0, count, o.batch):
             part = pieces[first : first + o.batch]
             inputs, targets = part[:, :-1].contiguous(), part[:, 1:].contiguous()
-            total += float(self.model(inputs, targets)) * len(part)
+            total += float(self.loss(inputs, targets)) * len(part)
         self.model.train()
         return total / count
 
@@ -114,6 +124,7 @@ class Trainer:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
+            "device_random": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
             "losses": self.losses,
             "tests": self.tests,
             "seed": self.options.seed,
@@ -133,6 +144,8 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.losses, self.tests = list(state["losses"]), [tuple(t) for t in state["tests"]]
         torch.set_rng_state(state["random"])
+        if self.device.type == "cuda" and state.get("device_random") is not None:
+            torch.cuda.set_rng_state(state["device_random"])
 
 
 class Progress:
@@ -180,6 +193,8 @@ def parse(arguments):
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--threads", type=int, default=None, help="default: all that there are")
     parser.add_argument("--sample", type=int, default=400, help="characters to write at the end")
     parser.add_argument("--restart", action="store_true", help="ignore an earlier checkpoint")
@@ -246,19 +261,19 @@ def main(arguments=None):
     text = Text.bundled()
     trainer = Trainer(text, options)
     if checkpoint.exists() and not options.restart:
-        trainer.restore(torch.load(checkpoint))
+        trainer.restore(torch.load(checkpoint, map_location="cpu"))
         print(f"going on from step {trainer.step} of {checkpoint}")
     size = sum(p.numel() for p in trainer.model.parameters())
     print(
         f"{size:,} parameters, {len(text.train) + len(text.test):,} characters of "
-        f"{len(text.characters)} kinds, {torch.get_num_threads()} threads"
+        f"{len(text.characters)} kinds, {torch.get_num_threads()} threads, on {trainer.device}"
     )
     if not train(trainer, checkpoint):
         print(f"interrupted at step {trainer.step}; the same command goes on from {checkpoint}")
         return 130
     draw(trainer, options.out / "loss.png")
     torch.manual_seed(options.seed)
-    start = text.encode("The ").unsqueeze(0)
+    start = text.encode("The ").unsqueeze(0).to(trainer.device)
     print("\n" + text.decode(trainer.model.generate(start, options.sample)[0]) + "\n")
     print(
         f"loss {sum(trainer.losses[-50:]) / len(trainer.losses[-50:]):.3f} in training, "

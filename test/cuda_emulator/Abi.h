@@ -9,9 +9,9 @@ struct CressetEmulatorDim {
 
 struct CressetEmulatorThread {
   CressetEmulatorDim thread, block, block_dim, grid_dim;
-  unsigned linear;       // index of the thread in its block
-  unsigned threads;      // of a block
-  unsigned char* shared; // dynamic shared memory of the block
+  unsigned linear;            // index of the thread in its block
+  unsigned threads;           // of a block
+  unsigned char* shared;      // dynamic shared memory of the block
   unsigned char (*slots)[16]; // one value per thread, for shuffles and votes
   void (*barrier)();          // of the block
   void (*warp_barrier)(unsigned mask);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -67,6 +68,7 @@ uint16_t float_to_half(double x) {
   const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   x = std::fabs(x);
   if (std::isnan(x)) return 0x7e00;
+  if (x == 0) return sign;
   if (x >= 65520) return sign | 0x7c00;
   int exponent;
   std::frexp(x, &exponent);
@@ -96,21 +98,35 @@ template <class T> T at(const void* base, int64_t i) { return static_cast<const 
 
 Value load(const void* base, int type, int64_t i) {
   switch (type) {
-  case kR16F: return {half_to_float(at<uint16_t>(base, i)), 0};
-  case kR16BF: return {bfloat_to_float(at<uint16_t>(base, i)), 0};
-  case kR32F: return {at<float>(base, i), 0};
-  case kR64F: return {at<double>(base, i), 0};
-  case kC32F: return {at<float>(base, 2 * i), at<float>(base, 2 * i + 1)};
-  default: return {at<double>(base, 2 * i), at<double>(base, 2 * i + 1)};
+  case kR16F:
+    return {half_to_float(at<uint16_t>(base, i)), 0};
+  case kR16BF:
+    return {bfloat_to_float(at<uint16_t>(base, i)), 0};
+  case kR32F:
+    return {at<float>(base, i), 0};
+  case kR64F:
+    return {at<double>(base, i), 0};
+  case kC32F:
+    return {at<float>(base, 2 * i), at<float>(base, 2 * i + 1)};
+  default:
+    return {at<double>(base, 2 * i), at<double>(base, 2 * i + 1)};
   }
 }
 
 void store(void* base, int type, int64_t i, Value v) {
   switch (type) {
-  case kR16F: static_cast<uint16_t*>(base)[i] = float_to_half(v.re); break;
-  case kR16BF: static_cast<uint16_t*>(base)[i] = float_to_bfloat(static_cast<float>(v.re)); break;
-  case kR32F: static_cast<float*>(base)[i] = static_cast<float>(v.re); break;
-  case kR64F: static_cast<double*>(base)[i] = v.re; break;
+  case kR16F:
+    static_cast<uint16_t*>(base)[i] = float_to_half(v.re);
+    break;
+  case kR16BF:
+    static_cast<uint16_t*>(base)[i] = float_to_bfloat(static_cast<float>(v.re));
+    break;
+  case kR32F:
+    static_cast<float*>(base)[i] = static_cast<float>(v.re);
+    break;
+  case kR64F:
+    static_cast<double*>(base)[i] = v.re;
+    break;
   case kC32F:
     static_cast<float*>(base)[2 * i] = static_cast<float>(v.re);
     static_cast<float*>(base)[2 * i + 1] = static_cast<float>(v.im);
@@ -217,16 +233,26 @@ EMULATOR_API int cublasLtMatmulDescSetAttribute(MatmulDesc* d, int attribute, co
     return static_cast<int>(kSuccess);
   };
   switch (attribute) {
-  case 0: return set(d->compute);
-  case 1: return set(d->scale);
-  case 2: return set(d->pointer_mode);
-  case 3: return set(d->trans_a);
-  case 4: return set(d->trans_b);
-  case 7: return set(d->epilogue);
-  case 8: return set(d->bias);
-  case 10: return set(d->bias_stride);
-  case 26: return set(d->bias_type);
-  default: return kNotSupported;
+  case 0:
+    return set(d->compute);
+  case 1:
+    return set(d->scale);
+  case 2:
+    return set(d->pointer_mode);
+  case 3:
+    return set(d->trans_a);
+  case 4:
+    return set(d->trans_b);
+  case 7:
+    return set(d->epilogue);
+  case 8:
+    return set(d->bias);
+  case 10:
+    return set(d->bias_stride);
+  case 26:
+    return set(d->bias_type);
+  default:
+    return kNotSupported;
   }
 }
 
@@ -253,14 +279,22 @@ EMULATOR_API int cublasLtMatrixLayoutSetAttribute(Layout* m, int attribute, cons
     return static_cast<int>(kSuccess);
   };
   switch (attribute) {
-  case 0: return set(m->type);
-  case 1: return set(m->order);
-  case 2: return set(m->rows);
-  case 3: return set(m->cols);
-  case 4: return set(m->ld);
-  case 5: return set(m->batch);
-  case 6: return set(m->stride);
-  default: return kNotSupported;
+  case 0:
+    return set(m->type);
+  case 1:
+    return set(m->order);
+  case 2:
+    return set(m->rows);
+  case 3:
+    return set(m->cols);
+  case 4:
+    return set(m->ld);
+  case 5:
+    return set(m->batch);
+  case 6:
+    return set(m->stride);
+  default:
+    return kNotSupported;
   }
 }
 
@@ -305,6 +339,10 @@ EMULATOR_API int cublasLtMatmul(void*, MatmulDesc* d, const void* alpha, const v
                                 const void* pb, Layout* lb, const void* beta, const void* pc,
                                 Layout* lc, void* pd, Layout* ld, const Algorithm*, void*, size_t,
                                 void*) {
+  static const bool dry = std::getenv("CRESSET_EMULATOR_DRY") != nullptr;
+  if (dry) {
+    return kSuccess;
+  }
   if (!hooks().open || !valid(pa, *la) || !valid(pb, *lb) || !valid(pd, *ld)) {
     return kInvalidValue;
   }

@@ -42,32 +42,66 @@ bool bad_device(int device) { return device < 0 || device >= state().devices; }
 int attribute(int code, int device, bool& known) {
   known = true;
   switch (code) {
-  case 1: case 2: case 3: return 1024;
-  case 4: return 64;
-  case 5: return 2147483647;
-  case 6: case 7: return 65535;
-  case 8: return 48 * 1024;
-  case 9: return 65536;
-  case 10: return 32;
-  case 11: return 2147483647;
-  case 12: case 82: return 65536;
-  case 13: return 1000000;
-  case 14: return 512;
-  case 16: return 4; // multiprocessors: few, so that grids sized by them stay small
-  case 19: case 31: case 41: case 78: case 95: return 1;
-  case 33: return device + 1;
-  case 36: return 1000000;
-  case 37: return 256;
-  case 38: return 1 << 20;
-  case 39: return 2048;
-  case 40: return 2;
-  case 75: return 8;
-  case 76: return 9;
-  case 81: return 100 * 1024;
-  case 97: return 227 * 1024;
-  case 102: return environment("CRESSET_EMULATOR_VMM", 1) != 0;
-  case 106: return 32;
-  default: break;
+  case 1:
+  case 2:
+  case 3:
+    return 1024;
+  case 4:
+    return 64;
+  case 5:
+    return 2147483647;
+  case 6:
+  case 7:
+    return 65535;
+  case 8:
+    return 48 * 1024;
+  case 9:
+    return 65536;
+  case 10:
+    return 32;
+  case 11:
+    return 2147483647;
+  case 12:
+  case 82:
+    return 65536;
+  case 13:
+    return 1000000;
+  case 14:
+    return 512;
+  case 16:
+    return 4; // multiprocessors: few, so that grids sized by them stay small
+  case 19:
+  case 31:
+  case 41:
+  case 78:
+  case 95:
+    return 1;
+  case 33:
+    return device + 1;
+  case 36:
+    return 1000000;
+  case 37:
+    return 256;
+  case 38:
+    return 1 << 20;
+  case 39:
+    return 2048;
+  case 40:
+    return 2;
+  case 75:
+    return 8;
+  case 76:
+    return 9;
+  case 81:
+    return 100 * 1024;
+  case 97:
+    return 227 * 1024;
+  case 102:
+    return environment("CRESSET_EMULATOR_VMM", 1) != 0;
+  case 106:
+    return 32;
+  default:
+    break;
   }
   known = code > 0 && code < 200;
   return 0;
@@ -100,8 +134,7 @@ using namespace emulator;
 
 #define ENTER(...)                                                                                 \
   Entry entry{__VA_ARGS__};                                                                        \
-  if (entry.error())                                                                               \
-    return entry.error();
+  if (entry.error()) return entry.error();
 
 EMULATOR_API CUresult cuInit(unsigned flags) {
   std::lock_guard<std::recursive_mutex> guard(state().lock);
@@ -367,7 +400,10 @@ EMULATOR_API CUresult cuStreamCreateWithPriority(void** stream, unsigned flags, 
   if (flags > 1) {
     return kInvalidValue;
   }
-  Stream* made = new Stream{current()->device, flags, priority < -5 ? -5 : priority > 0 ? 0 : priority};
+  Stream* made = new Stream{current()->device, flags,
+                            priority < -5  ? -5
+                            : priority > 0 ? 0
+                                           : priority};
   state().streams.insert(made);
   *stream = made;
   return kSuccess;

@@ -111,8 +111,7 @@ using namespace emulator;
 
 #define ENTER(...)                                                                                 \
   Entry entry{__VA_ARGS__};                                                                        \
-  if (entry.error())                                                                               \
-    return entry.error();
+  if (entry.error()) return entry.error();
 
 // ---- plain allocations
 EMULATOR_API CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
@@ -344,7 +343,8 @@ EMULATOR_API CUresult cuPointerGetAttribute(void* value, int attribute, CUdevice
   case 2: // memory type: host 1, device 2
     *static_cast<unsigned*>(value) = device < 0 ? 1 : 2;
     return kSuccess;
-  case 3: case 4: // device pointer, host pointer
+  case 3:
+  case 4: // device pointer, host pointer
     *static_cast<CUdeviceptr*>(value) = pointer;
     return kSuccess;
   case 8: // managed
@@ -472,9 +472,9 @@ struct PitchedCopy { // CUDA_MEMCPY2D
 } // namespace
 EMULATOR_API CUresult cuMemcpy2DAsync_v2(const PitchedCopy* c, Stream* s) {
   for (size_t row = 0; row < c->height; ++row) {
-    if (const CUresult error = copy(c->to.base() + row * c->to.pitch, c->to.side(),
-                                    c->from.base() + row * c->from.pitch, c->from.side(), c->width,
-                                    s)) {
+    if (const CUresult error =
+            copy(c->to.base() + row * c->to.pitch, c->to.side(),
+                 c->from.base() + row * c->from.pitch, c->from.side(), c->width, s)) {
       return error;
     }
   }

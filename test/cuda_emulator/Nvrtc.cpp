@@ -23,7 +23,13 @@ extern char** environ;
 
 namespace {
 
-enum : int { kSuccess = 0, kInvalidInput = 3, kInvalidProgram = 4, kCompilation = 6, kInternal = 11 };
+enum : int {
+  kSuccess = 0,
+  kInvalidInput = 3,
+  kInvalidProgram = 4,
+  kCompilation = 6,
+  kInternal = 11
+};
 
 constexpr char kMagic[16] = "CRESSETEMULATOR";
 
@@ -169,8 +175,11 @@ int compile(Program& p, const std::vector<std::string>& options, const std::stri
   }
   const char* chosen = std::getenv("CRESSET_EMULATOR_CXX");
   const std::string cxx = chosen && *chosen ? chosen : "g++";
-  std::vector<std::string> words = {cxx, "-E", "-P", "-std=gnu++17", "-w", "-I" + self, "-include",
-                                    "device_prelude.h", "-idirafter", folder + "/include"};
+  std::vector<std::string> words = {cxx,          "-E",
+                                    "-P",         "-std=gnu++17",
+                                    "-w",         "-I" + self,
+                                    "-include",   "device_prelude.h",
+                                    "-idirafter", folder + "/include"};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), {folder + "/program.cpp", "-o", folder + "/program.ii"});
   int status = run(words, log);
@@ -186,15 +195,16 @@ int compile(Program& p, const std::vector<std::string>& options, const std::stri
               type + "::Sizes cresset_emulator_sizes_" + n + " = " + type + "::sizes();\n";
     }
     write_file(folder + "/program.ii", text);
-    status = run({cxx, "-x", "c++-cpp-output", "-std=gnu++17", "-O1", "-w", "-fPIC", "-shared",
-                  "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fno-gnu-unique",
-                  "-fvisibility=hidden", folder + "/program.ii",
-                  "-o", folder + "/program.so", "-lm"},
-                 log);
+    status =
+        run({cxx, "-x", "c++-cpp-output", "-std=gnu++17", "-O1", "-w", "-fPIC", "-shared",
+             "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fno-gnu-unique",
+             "-fvisibility=hidden", folder + "/program.ii", "-o", folder + "/program.so", "-lm"},
+            log);
   }
   p.log = read_file(log);
   if (status == 0) {
-    rename((folder + "/program.so").c_str(), out.c_str()); // atomic: other processes see all or none
+    rename((folder + "/program.so").c_str(),
+           out.c_str()); // atomic: other processes see all or none
   }
   if (status == 0 || !std::getenv("CRESSET_EMULATOR_KEEP")) {
     run({"rm", "-rf", folder}, "/dev/null");
@@ -219,8 +229,9 @@ EMULATOR_API int nvrtcVersion(int* major, int* minor) {
   return kSuccess;
 }
 EMULATOR_API const char* nvrtcGetErrorString(int code) {
-  return code == kSuccess ? "NVRTC_SUCCESS" : code == kCompilation ? "NVRTC_ERROR_COMPILATION"
-                                                                   : "NVRTC_ERROR";
+  return code == kSuccess       ? "NVRTC_SUCCESS"
+         : code == kCompilation ? "NVRTC_ERROR_COMPILATION"
+                                : "NVRTC_ERROR";
 }
 EMULATOR_API int nvrtcGetNumSupportedArchs(int* count) {
   *count = 1;
@@ -230,8 +241,9 @@ EMULATOR_API int nvrtcGetSupportedArchs(int* archs) {
   archs[0] = 89;
   return kSuccess;
 }
-EMULATOR_API int nvrtcCreateProgram(Handle* program, const char* source, const char* name, int count,
-                                    const char* const* headers, const char* const* names) {
+EMULATOR_API int nvrtcCreateProgram(Handle* program, const char* source, const char* name,
+                                    int count, const char* const* headers,
+                                    const char* const* names) {
   Program* p = new Program;
   p->source = source;
   p->name = name ? name : "program";

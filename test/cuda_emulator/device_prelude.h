@@ -41,10 +41,18 @@ static const int warpSize = 32;
 
 // ---- vector types
 #define CRESSET_VECTORS(T, name, a2, a4)                                                           \
-  struct name##1 { T x; };                                                                         \
-  struct alignas(a2) name##2 { T x, y; };                                                          \
-  struct name##3 { T x, y, z; };                                                                   \
-  struct alignas(a4) name##4 { T x, y, z, w; };                                                    \
+  struct name##1 {                                                                                 \
+    T x;                                                                                           \
+  };                                                                                               \
+  struct alignas(a2) name##2 {                                                                     \
+    T x, y;                                                                                        \
+  };                                                                                               \
+  struct name##3 {                                                                                 \
+    T x, y, z;                                                                                     \
+  };                                                                                               \
+  struct alignas(a4) name##4 {                                                                     \
+    T x, y, z, w;                                                                                  \
+  };                                                                                               \
   inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                       \
   inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                               \
   inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
@@ -192,17 +200,53 @@ inline int __syncthreads_and(int p) { return cresset_emulator_detail::block_coun
 
 // ---- atomics
 #define CRESSET_ATOMICS(T)                                                                         \
-  inline T atomicAdd(T* p, T v) { T old = *p; *p = old + v; return old; }                          \
-  inline T atomicExch(T* p, T v) { T old = *p; *p = v; return old; }                               \
-  inline T atomicMin(T* p, T v) { T old = *p; *p = v < old ? v : old; return old; }                \
-  inline T atomicMax(T* p, T v) { T old = *p; *p = old < v ? v : old; return old; }
+  inline T atomicAdd(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = old + v;                                                                                  \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicExch(T* p, T v) {                                                                 \
+    T old = *p;                                                                                    \
+    *p = v;                                                                                        \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicMin(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = v < old ? v : old;                                                                        \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicMax(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = old < v ? v : old;                                                                        \
+    return old;                                                                                    \
+  }
 #define CRESSET_INT_ATOMICS(T)                                                                     \
   CRESSET_ATOMICS(T)                                                                               \
-  inline T atomicSub(T* p, T v) { T old = *p; *p = old - v; return old; }                          \
-  inline T atomicAnd(T* p, T v) { T old = *p; *p = old & v; return old; }                          \
-  inline T atomicOr(T* p, T v) { T old = *p; *p = old | v; return old; }                           \
-  inline T atomicXor(T* p, T v) { T old = *p; *p = old ^ v; return old; }                          \
-  inline T atomicCAS(T* p, T c, T v) { T old = *p; if (old == c) *p = v; return old; }             \
+  inline T atomicSub(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = old - v;                                                                                  \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicAnd(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = old & v;                                                                                  \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicOr(T* p, T v) {                                                                   \
+    T old = *p;                                                                                    \
+    *p = old | v;                                                                                  \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicXor(T* p, T v) {                                                                  \
+    T old = *p;                                                                                    \
+    *p = old ^ v;                                                                                  \
+    return old;                                                                                    \
+  }                                                                                                \
+  inline T atomicCAS(T* p, T c, T v) {                                                             \
+    T old = *p;                                                                                    \
+    if (old == c) *p = v;                                                                          \
+    return old;                                                                                    \
+  }                                                                                                \
   inline T atomicCAS_system(T* p, T c, T v) { return atomicCAS(p, c, v); }
 CRESSET_INT_ATOMICS(int)
 CRESSET_INT_ATOMICS(unsigned)
@@ -280,19 +324,22 @@ inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 
 // ---- maths
-#define CRESSET_FLOAT1(name) inline float name(float x) { return name##f(x); }
-#define CRESSET_FLOAT2(name) inline float name(float x, float y) { return name##f(x, y); }
-CRESSET_FLOAT1(exp) CRESSET_FLOAT1(exp2) CRESSET_FLOAT1(expm1) CRESSET_FLOAT1(log)
-CRESSET_FLOAT1(log2) CRESSET_FLOAT1(log10) CRESSET_FLOAT1(log1p) CRESSET_FLOAT1(sqrt)
-CRESSET_FLOAT1(cbrt) CRESSET_FLOAT1(sin) CRESSET_FLOAT1(cos) CRESSET_FLOAT1(tan)
-CRESSET_FLOAT1(asin) CRESSET_FLOAT1(acos) CRESSET_FLOAT1(atan) CRESSET_FLOAT1(sinh)
-CRESSET_FLOAT1(cosh) CRESSET_FLOAT1(tanh) CRESSET_FLOAT1(asinh) CRESSET_FLOAT1(acosh)
-CRESSET_FLOAT1(atanh) CRESSET_FLOAT1(erf) CRESSET_FLOAT1(erfc) CRESSET_FLOAT1(tgamma)
-CRESSET_FLOAT1(lgamma) CRESSET_FLOAT1(floor) CRESSET_FLOAT1(ceil) CRESSET_FLOAT1(trunc)
-CRESSET_FLOAT1(rint) CRESSET_FLOAT1(nearbyint) CRESSET_FLOAT1(round) CRESSET_FLOAT1(fabs)
-CRESSET_FLOAT2(pow) CRESSET_FLOAT2(atan2) CRESSET_FLOAT2(hypot) CRESSET_FLOAT2(fmod)
-CRESSET_FLOAT2(remainder) CRESSET_FLOAT2(copysign) CRESSET_FLOAT2(nextafter)
-CRESSET_FLOAT2(fmin) CRESSET_FLOAT2(fmax) CRESSET_FLOAT2(fdim)
+// Overloads for float of what C names with an f.
+// clang-format off
+#define CRESSET_UNARY_NAMES(X)                                                                     \
+  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sqrt) X(cbrt) X(sin) X(cos) X(tan)    \
+  X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(erf) X(erfc)        \
+  X(tgamma) X(lgamma) X(floor) X(ceil) X(trunc) X(rint) X(nearbyint) X(round) X(fabs)
+#define CRESSET_BINARY_NAMES(X)                                                                    \
+  X(pow) X(atan2) X(hypot) X(fmod) X(remainder) X(copysign) X(nextafter) X(fmin) X(fmax)           \
+  X(fdim)
+// clang-format on
+#define CRESSET_UNARY(name)                                                                        \
+  inline float name(float x) { return name##f(x); }
+#define CRESSET_BINARY(name)                                                                       \
+  inline float name(float x, float y) { return name##f(x, y); }
+CRESSET_UNARY_NAMES(CRESSET_UNARY)
+CRESSET_BINARY_NAMES(CRESSET_BINARY)
 inline float fma(float a, float b, float c) { return fmaf(a, b, c); }
 inline float ldexp(float x, int n) { return ldexpf(x, n); }
 inline float frexp(float x, int* n) { return frexpf(x, n); }
@@ -317,19 +364,25 @@ inline float sinpif(float x) { return static_cast<float>(sin(M_PI * fmod(x, 2.0)
 inline float cospif(float x) { return static_cast<float>(cos(M_PI * fmod(x, 2.0))); }
 inline double sinpi(double x) { return sin(M_PI * fmod(x, 2.0)); }
 inline double cospi(double x) { return cos(M_PI * fmod(x, 2.0)); }
-inline void sincospif(float x, float* s, float* c) { *s = sinpif(x); *c = cospif(x); }
-inline void sincospi(double x, double* s, double* c) { *s = sinpi(x); *c = cospi(x); }
+inline void sincospif(float x, float* s, float* c) {
+  *s = sinpif(x);
+  *c = cospif(x);
+}
+inline void sincospi(double x, double* s, double* c) {
+  *s = sinpi(x);
+  *c = cospi(x);
+}
 inline double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 inline float normcdff(float x) { return static_cast<float>(normcdf(x)); }
 // Newton's steps from Giles' approximation, to full precision.
 inline double erfinv(double y) {
   if (!(y > -1 && y < 1)) return y == 1 ? INFINITY : y == -1 ? -INFINITY : NAN;
   const double w = -log((1 - y) * (1 + y));
-  double x = w < 5 ? y * (1.50140941 + (w - 2.5) * (0.246640727 + (w - 2.5) * -0.00417768164))
-                   : y * (2.83297682 + (sqrt(w) - 3) * (1.00167406 + (sqrt(w) - 3) * 0.00943887047));
+  double x = w < 5
+                 ? y * (1.50140941 + (w - 2.5) * (0.246640727 + (w - 2.5) * -0.00417768164))
+                 : y * (2.83297682 + (sqrt(w) - 3) * (1.00167406 + (sqrt(w) - 3) * 0.00943887047));
   for (int i = 0; i < 4; ++i) {
-    const double error =
-        y > 0.5 ? (1 - y) - erfc(x) : y < -0.5 ? erfc(-x) - (1 + y) : erf(x) - y;
+    const double error = y > 0.5 ? (1 - y) - erfc(x) : y < -0.5 ? erfc(-x) - (1 + y) : erf(x) - y;
     x -= error / (2 / sqrt(M_PI) * exp(-x * x));
   }
   return x;

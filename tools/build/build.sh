@@ -7,7 +7,8 @@ build=${BUILD:-build}
 python=$PWD/.venv/bin/python
 
 options=("-DCMAKE_BUILD_TYPE=Release" "-DPython_EXECUTABLE=$python")
-for name in DEBUG USE_CUDA CUDA_PRECOMPILE CUDA_ARCH BUILD_TEST MAX_JOBS SANITIZE CRESSET_INPLACE; do
+for name in DEBUG USE_CUDA CUDA_PRECOMPILE CUDA_ARCH \
+  BUILD_TEST MAX_JOBS SANITIZE CRESSET_INPLACE; do
   if [ -n "${!name:-}" ]; then options+=("-D$name=${!name}"); fi
 done
 

@@ -99,10 +99,10 @@ def _apply_grad(function, args, level):
 # ---- vmap ----------------------------------------------------------------------------------
 
 
-def _wrap_outputs(function, result, level):
+def _wrap_outputs(name, result, level):
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(
-            f"Expected the vmap staticmethod of {function.__name__} to return (output, out_dims), "
+            f"Expected the vmap staticmethod of {name} to return (output, out_dims), "
             f"got {type(result)}"
         )
     output, out_dims = result
@@ -110,11 +110,13 @@ def _wrap_outputs(function, result, level):
     dims = _broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda d: d is None)
     if dims is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {function.__name__} returned out_dims {out_dims}, which do "
+            f"The vmap staticmethod of {name} returned out_dims {out_dims}, which do "
             "not match the structure of its output"
         )
     wrapped = [
-        o if d is None or not isinstance(o, torch.Tensor) else _F._add_batch_dim(o, d % o.dim(), level)
+        o
+        if d is None or not isinstance(o, torch.Tensor)
+        else _F._add_batch_dim(o, d % o.dim(), level)
         for o, d in zip(flat, dims, strict=True)
     ]
     return tree_unflatten(wrapped, spec)
@@ -140,9 +142,23 @@ def _apply_vmap(function, args, level):
     values, dims = unwrap_tree(tuple(args), level)
     if overridden:
         result = function.vmap(VmapInfo(size, randomness), dims, *values)
-        return _wrap_outputs(function, result, level)
+        return _wrap_outputs(function.__name__, result, level)
     batched = _batched_function(function, dims, size, randomness)
-    return _wrap_outputs(function, (batched.apply(*values), 0), level)
+    return _wrap_outputs(function.__name__, (batched.apply(*values), 0), level)
+
+
+def batched_kernel(name, rule):
+    """A kernel for batched tensors of an operator whose rule, `rule()`, is that of a Function."""
+
+    def kernel(*args, **kwargs):
+        level = _newest_level((args, kwargs))
+        size, randomness = _F._vmap_info(level)
+        values, dims = unwrap_tree(tuple(args), level)
+        named, _ = unwrap_tree(kwargs, level)
+        result = rule()(VmapInfo(size, randomness), dims, *values, **named)
+        return _wrap_outputs(name, result, level)
+
+    return kernel
 
 
 class _Context:
@@ -282,9 +298,7 @@ class _ForwardContext(torch.autograd.function.FunctionCtx):
 
 
 def _apply_jvp(function, args, level):
-    pairs = [
-        _F._unwrap_dual(a, level) if isinstance(a, torch.Tensor) else (a, None) for a in args
-    ]
+    pairs = [_F._unwrap_dual(a, level) if isinstance(a, torch.Tensor) else (a, None) for a in args]
     primals = tuple(p for p, _ in pairs)
     outputs = function.apply(*primals)
     ctx = _ForwardContext()

@@ -11,7 +11,7 @@ import torch
 from torch import _C
 from torch._C import _functorch as _F
 from torch._functorch.vmap import vmap
-from torch.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 _engine = _C._ImperativeEngine()
 
@@ -140,8 +140,8 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
                 "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                 f"with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
-        selected = wrapped[numbers[0]] if isinstance(argnums, int) else tuple(
-            wrapped[n] for n in numbers
+        selected = (
+            wrapped[numbers[0]] if isinstance(argnums, int) else tuple(wrapped[n] for n in numbers)
         )
         flat, spec = tree_flatten(selected)
         grads = _gradients([output], flat, [torch.ones_like(output)])
@@ -223,8 +223,7 @@ def _gradients_outside(outputs, inputs, vectors):
             outs, grads, True, torch.is_grad_enabled(), tuple(inputs), True, False
         )
     return [
-        _bare(torch.zeros_like(i) if g is None else g)
-        for i, g in zip(inputs, found, strict=True)
+        _bare(torch.zeros_like(i) if g is None else g) for i, g in zip(inputs, found, strict=True)
     ]
 
 
@@ -276,7 +275,9 @@ def _jvp_with_argnums(func, primals, tangents, argnums, has_aux=False, strict=Fa
         if argnums is None:
             args = duals
         else:
-            args = _with_arguments(primals, numbers, (duals,) if isinstance(argnums, int) else duals)
+            args = _with_arguments(
+                primals, numbers, (duals,) if isinstance(argnums, int) else duals
+            )
         output, aux = _split_aux(func(*args), has_aux, name)
         return _split_duals(output, aux, level, has_aux, strict, name)
 
@@ -359,9 +360,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         sizes = [o.numel() for o in flat_outputs]
         split = [r.split(sizes) for r in rows]
         for k, out in enumerate(flat_outputs):
-            blocks = [
-                split[i][k].view(*out.shape, *inp.shape) for i, inp in enumerate(flat_inputs)
-            ]
+            blocks = [split[i][k].view(*out.shape, *inp.shape) for i, inp in enumerate(flat_inputs)]
             jacobian.append(_only(tree_unflatten(blocks, in_spec), argnums))
         jacobian = tree_unflatten(jacobian, out_spec)
         return (jacobian, result[2]) if has_aux else jacobian
@@ -385,33 +384,29 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         def partial(*values):
             return func(*_with_arguments(args, numbers, values), **kwargs)
 
+        seen = []
+
         def push(*basis):
             tangents = tree_unflatten(list(basis), in_spec)
             result = jvp(partial, primals, tangents, has_aux=has_aux)
-            return (result[1], result[2] if has_aux else ())
+            seen.append(result[2] if has_aux else None)
+            return result[1]
 
-        tangents, aux = vmap(push, out_dims=(0, None if _no_tensors(has_aux) else 0),
-                             randomness=randomness)(*_basis(flat_inputs))
-        flat, out_spec = tree_flatten(tangents)
+        # What goes with the output does not depend on the direction: it is no batch.
+        columns = vmap(push, randomness=randomness)(*_basis(flat_inputs))
+        flat, out_spec = tree_flatten(columns)
         sizes = [t.numel() for t in flat_inputs]
         jacobian = []
-        for columns in flat:
-            parts = columns.split(sizes)
+        for column in flat:
             blocks = [
-                part.movedim(0, -1).reshape(*columns.shape[1:], *inp.shape)
-                for part, inp in zip(parts, flat_inputs, strict=True)
+                part.movedim(0, -1).reshape(*column.shape[1:], *inp.shape)
+                for part, inp in zip(column.split(sizes), flat_inputs, strict=True)
             ]
             jacobian.append(_only(tree_unflatten(blocks, in_spec), argnums))
         jacobian = tree_unflatten(jacobian, out_spec)
-        if not has_aux:
-            return jacobian
-        return jacobian, tree_map(lambda t: t[0] if isinstance(t, torch.Tensor) else t, aux)
+        return (jacobian, seen[0]) if has_aux else jacobian
 
     return wrapper
-
-
-def _no_tensors(has_aux):
-    return not has_aux
 
 
 def hessian(func, argnums=0):
@@ -438,6 +433,7 @@ def linearize(func, *primals):
                     "Expected the tangents to have the same shape and dtype as the primals in "
                     f"linearize, got {t.dtype}{list(t.shape)} for {p.dtype}{list(p.shape)}"
                 )
+
         # pull_back is linear; the gradient of <pull_back(u), t> with respect to u is J t.
         def weighted(*weights):
             grads = tree_flatten(pull_back(tree_unflatten(list(weights), out_spec)))[0]
@@ -453,9 +449,20 @@ def linearize(func, *primals):
 # ---- functionalize -------------------------------------------------------------------------
 
 
+@contextmanager
+def func_increment_nesting(remove_views):
+    """A functionalize level for the duration of a block; gives its number."""
+    level = _F._func_increment_nesting(remove_views)
+    try:
+        yield level
+    finally:
+        _F._func_decrement_nesting()
+
+
 def functionalize(func, *, remove="mutations"):
-    """A function that computes the same as `func`. What it removes, in-place operators and views,
-    matters to a tracer, which is not there yet; calls of the result are those of `func`."""
+    """A function that computes the same as `func` with functional operators only: what writes to a
+    tensor becomes the computation of a new value, and with `remove="mutations_and_views"` views
+    become copies. Writes to inputs are made once, at the end."""
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             "functionalize(f, remove='mutations'): received invalid argument for remove="
@@ -467,9 +474,35 @@ def functionalize(func, *, remove="mutations"):
 
     @functools.wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def wrapped(*args, **kwargs):
-        return func(*args, **kwargs)
+        with func_increment_nesting(remove == "mutations_and_views") as level:
+            flat, spec = tree_flatten((args, kwargs))
+            inside = [
+                _F._wrap_functional_tensor(t, level) if isinstance(t, torch.Tensor) else t
+                for t in flat
+            ]
+            args, kwargs = tree_unflatten(inside, spec)
+            outputs = func(*args, **kwargs)
+            given = {id(w): t for t, w in zip(flat, inside, strict=True)}
+            result = tree_map_only(
+                torch.Tensor,
+                lambda t: given[id(t)] if id(t) in given else _functional_value(t, level)[0],
+                outputs,
+            )
+            written = [
+                (t, *_functional_value(w, level))
+                for t, w in zip(flat, inside, strict=True)
+                if isinstance(t, torch.Tensor)
+            ]
+        for tensor, value, changed in written:
+            if changed:
+                tensor.copy_(value)
+        return result
 
     return wrapped
+
+
+def _functional_value(tensor, level):
+    return _F._unwrap_functional_tensor(tensor, level)
 
 
 def debug_unwrap(tensor, *, recurse=True):

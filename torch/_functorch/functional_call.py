@@ -49,9 +49,7 @@ def _stacked(dictionaries):
         tensors = tuple(d[name] for d in dictionaries)
         flags = {t.requires_grad for t in tensors}
         if len(flags) > 1:
-            raise RuntimeError(
-                f"Expected {name} from each model to have the same .requires_grad"
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         stacked = torch.stack([t.detach() for t in tensors])
         out[name] = stacked.requires_grad_() if flags == {True} else stacked
     return out
@@ -67,9 +65,7 @@ def stack_module_state(models):
             "stack_module_state: Expected all models to have the same training/eval mode."
         )
     if any(type(m) is not type(models[0]) for m in models):
-        raise RuntimeError(
-            "stack_module_state: Expected all models to be of the same class."
-        )
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     params = _stacked([dict(m.named_parameters()) for m in models])
     buffers = _stacked([dict(m.named_buffers()) for m in models])
     return params, buffers

@@ -216,9 +216,7 @@ def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
     """Applies `func` to the batch in `args`."""
     size, flat, dims, spec = _process_batched_inputs(in_dims, args, func)
     if chunk_size is not None and chunk_size < size:
-        return _chunked_vmap(
-            func, size, flat, dims, spec, out_dims, randomness, chunk_size, kwargs
-        )
+        return _chunked_vmap(func, size, flat, dims, spec, out_dims, randomness, chunk_size, kwargs)
     # Keyword arguments have their batch in front where they are tensors.
     flat_kwargs, kwargs_spec = tree_flatten(kwargs)
     if any(isinstance(leaf, torch.Tensor) for leaf in flat_kwargs):

@@ -14,11 +14,16 @@ def run_with_gradient(definition, below, args, kwargs):
         )
     leaves, _ = tree_flatten((args, kwargs))
     holder = {}
+    # Levels of function transforms below this one record for themselves.
+    mode = torch.is_grad_enabled() and torch._C._are_functorch_transforms_active()
 
     class Node(function):
+        _bypass_transforms = True
+
         @staticmethod
         def forward(ctx, *flat):
-            result = below()
+            with torch.set_grad_enabled(mode):
+                result = below()
             outputs, holder["spec"] = tree_flatten(result)
             if definition._setup_context_fn is not None:
                 names = [a.name for a in definition._opoverload._schema.arguments if a.kwarg_only]

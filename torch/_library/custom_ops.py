@@ -229,9 +229,13 @@ class CustomOpDef:
     # ---- transforms
 
     def register_vmap(self, func=None):
-        """Registers the batched form."""
+        """Registers the batched form: `func(info, in_dims, *args)` gives (output, out_dims)."""
+        from torch._functorch.autograd_function import batched_kernel
 
         def register(function):
+            if self._vmap_fn is None:
+                kernel = batched_kernel(self._name, lambda: self._vmap_fn)
+                self._lib.impl(self._name, kernel, "FuncTorchBatched")
             self._vmap_fn = function
             return function
 

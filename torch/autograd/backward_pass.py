@@ -148,9 +148,7 @@ def _batched(outputs, grads, keep, create_graph, inputs, allow_unused):
     (size,) = sizes
     with vmap_increment_nesting(size, "error") as level:
         rows = tuple(None if g is None else _functorch._add_batch_dim(g, 0, level) for g in grads)
-        found = _engine.run_backward(
-            outputs, rows, keep, create_graph, inputs, allow_unused, False
-        )
+        found = _engine.run_backward(outputs, rows, keep, create_graph, inputs, allow_unused, False)
         return tuple(
             None if g is None else _functorch._remove_batch_dim(g, level, size, 0) for g in found
         )

@@ -252,9 +252,7 @@ def _columns(func, inputs):
     tuples = []
 
     def checked(*args):
-        is_tuple, outputs = _tuple(
-            func(*args), "outputs of the user-provided function", "jacobian"
-        )
+        is_tuple, outputs = _tuple(func(*args), "outputs of the user-provided function", "jacobian")
         tuples.append(is_tuple)
         return outputs
 

@@ -4,6 +4,7 @@ or on a machine without CUDA every name exists, is_available() is False, and wha
 raises RuntimeError.
 """
 
+# ruff: noqa: F401
 import contextlib
 
 import torch
@@ -309,6 +310,24 @@ def _synchronize_for_export(tensor, consumer_stream):
     producer = current_stream(index)
     if consumer != producer:
         consumer.wait_stream(producer)
+
+
+def _array_interface(tensor):
+    """The dictionary of Numba's CUDA array interface, version 2."""
+    kinds = {torch.bool: "b", torch.bfloat16: "V"}
+    kind = kinds.get(tensor.dtype)
+    if kind is None:
+        kind = "c" if tensor.is_complex() else "f" if tensor.is_floating_point() else "i"
+        kind = "u" if kind == "i" and not tensor.dtype.is_signed else kind
+    size = tensor.element_size()
+    strides = None if tensor.is_contiguous() else tuple(s * size for s in tensor.stride())
+    return {
+        "typestr": f"{'|' if size == 1 else '<'}{kind}{size}",
+        "shape": tuple(tensor.shape),
+        "strides": strides,
+        "data": (tensor.data_ptr() if tensor.numel() > 0 else 0, False),
+        "version": 2,
+    }
 
 
 _SUBMODULES = "amp comm graphs memory nccl nvtx profiler random streams".split()

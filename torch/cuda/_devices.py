@@ -114,7 +114,9 @@ def can_device_access_peer(device, peer_device):
     first, second = _index(device), _index(peer_device)
     for index in (first, second):
         if not 0 <= index < device_count():
-            raise AssertionError("Invalid peer device id" if index is second else "Invalid device id")
+            raise AssertionError(
+                "Invalid peer device id" if index is second else "Invalid device id"
+            )
     return _C._cuda_canDeviceAccessPeer(first, second)
 
 

@@ -1,5 +1,11 @@
-"""CUDA graphs: work recorded once and run again as a whole. Not implemented yet."""
+"""CUDA graphs: work recorded once and queued again as a whole. First form: one thread records, no
+random numbers are drawn meanwhile."""
 
+import gc
+
+import torch
+from torch import _C
+from torch.cuda._init import _lazy_init
 from torch.cuda.streams import is_current_stream_capturing
 
 __all__ = [
@@ -11,23 +17,52 @@ __all__ = [
 ]
 
 
-class CUDAGraph:
-    """A recorded graph."""
+class CUDAGraph(_C._CUDAGraph if _C._has_cuda else object):
+    """A recording; capture_begin() and capture_end() around the work, then replay() any number of
+    times."""
 
     def __new__(cls, keep_graph=False):
-        raise NotImplementedError("torch.cuda.CUDAGraph is not implemented")
+        _lazy_init()
+        if keep_graph:
+            raise NotImplementedError("torch.cuda.CUDAGraph(keep_graph=True) is not implemented")
+        return super().__new__(cls)
 
-
-class graph:
-    """Records work into a graph."""
-
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
-        raise NotImplementedError("torch.cuda.graph is not implemented")
+    def debug_dump(self, debug_path):
+        """Writes the graph to a file."""
+        raise NotImplementedError("torch.cuda.CUDAGraph.debug_dump is not implemented")
 
 
 def graph_pool_handle():
-    """A name for a memory pool that graphs share."""
-    raise NotImplementedError("torch.cuda.graph_pool_handle is not implemented")
+    """A name for memory that several graphs share: `graph(..., pool=...)`."""
+    _lazy_init()
+    return _C._graph_pool_handle()
+
+
+class graph:
+    """`with torch.cuda.graph(g):` records the body into g, on a stream of its own."""
+
+    default_capture_stream = None
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        if type(self).default_capture_stream is None:
+            type(self).default_capture_stream = torch.cuda.Stream()
+        self.cuda_graph, self.pool = cuda_graph, pool
+        self.capture_stream = stream if stream is not None else self.default_capture_stream
+        self.capture_error_mode = capture_error_mode
+        self._context = torch.cuda.stream(self.capture_stream)
+
+    def __enter__(self):
+        torch.cuda.synchronize()
+        gc.collect()
+        torch.cuda.empty_cache()
+        self._context.__enter__()
+        self.cuda_graph.capture_begin(self.pool, capture_error_mode=self.capture_error_mode)
+
+    def __exit__(self, *exc_info):
+        try:
+            self.cuda_graph.capture_end()
+        finally:
+            self._context.__exit__(*exc_info)
 
 
 def make_graphed_callables(

@@ -201,7 +201,11 @@ def memory_summary(device=None, abbreviated=False):
         ("GPU reserved segments", "segment", "{:7d}  ".format),
         ("Non-releasable allocs", "inactive_split", "{:7d}  ".format),
     ]
-    pools = [("all", ""), ("large_pool", "      from large pool"), ("small_pool", "      from small pool")]
+    pools = [
+        ("all", ""),
+        ("large_pool", "      from large pool"),
+        ("small_pool", "      from small pool"),
+    ]
     line = "|" + "=" * 75 + "|"
     out = [
         line,

@@ -1,10 +1,10 @@
 """Collective operations of the NCCL library. Not implemented yet."""
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter", "version"]
+_NAMES = ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter", "version")
 
 
 def __getattr__(name):
-    if name in __all__:
+    if name in _NAMES:
         raise NotImplementedError(f"torch.cuda.nccl.{name} is not implemented")
     raise AttributeError(f"module 'torch.cuda.nccl' has no attribute '{name}'")
 

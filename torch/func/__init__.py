@@ -13,6 +13,7 @@ from torch._functorch.eager_transforms import (
     linearize,
     vjp,
 )
+from torch._functorch.einops import rearrange
 from torch._functorch.functional_call import functional_call, stack_module_state
 from torch._functorch.vmap import vmap
 
@@ -27,6 +28,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -172,7 +172,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         raise ValueError(f"{reduction} is not valid")
     # The floor only guards the division: no gradient flows through it.
     with torch.no_grad():
-        floor = var.clone().clamp_(min=eps)
+        floor = var.detach().clone().clamp_(min=eps)
     var = var + (floor - var.detach())
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:

@@ -65,10 +65,38 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     return tensor.normal_(mean, std, generator=generator)
 
 
+# Above this share of the normal distribution between the bounds, normal numbers are drawn until
+# they fall there; below it, uniform ones that are kept by chance.
+_NORMAL_SHARE = 0.3
+_MOST_DRAWS = 20000
+
+
+def _normal_share(low, high):
+    return (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0))) / 2.0
+
+
+def _uniform_until_kept(tensor, mean, std, a, b, generator):
+    """Uniform numbers between a and b, each kept with the density of the normal distribution there
+    over the highest one. Answers the places that are still open, which only bounds far apart and
+    far out leave."""
+    top = (min(max(mean, a), b) - mean) ** 2
+    open_places = torch.ones_like(tensor, dtype=torch.bool)
+    for _ in range(_MOST_DRAWS):
+        x = torch.empty_like(tensor).uniform_(a, b, generator=generator)
+        chance = torch.rand(
+            tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device
+        )
+        kept = open_places & (chance <= torch.exp((top - (x - mean) ** 2) / (2 * std * std)))
+        tensor.copy_(torch.where(kept, x, tensor))
+        open_places &= ~kept
+        if not bool(open_places.any()):
+            break
+    return open_places
+
+
 @torch.no_grad()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal with mean and std, values outside [a, b] excluded: a uniform number between the
-    bounds' probabilities goes through the inverse of the distribution function."""
+    """Normal with mean and std; values outside [a, b] are drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
         import warnings
 
@@ -77,16 +105,16 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
             "The distribution of values may be incorrect.",
             stacklevel=2,
         )
-
-    def cdf(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-    tensor.erfinv_()
-    tensor.mul_(std * math.sqrt(2.0))
-    tensor.add_(mean)
-    return tensor.clamp_(min=a, max=b)
+    if _normal_share((a - mean) / std, (b - mean) / std) <= _NORMAL_SHARE:
+        left = _uniform_until_kept(tensor, mean, std, a, b, generator)
+        return tensor.masked_fill_(left, a if mean < a else b)
+    tensor.normal_(mean, std, generator=generator)
+    while True:
+        outside = (tensor < a) | (tensor > b)
+        if not bool(outside.any()):
+            return tensor
+        again = torch.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(torch.where(outside, again, tensor))
 
 
 @torch.no_grad()

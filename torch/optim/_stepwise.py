@@ -1,14 +1,15 @@
 """What the optimizers written as tensor operations share: checks, state, gathering of lists.
 
 Each such optimizer is a class that keeps settings and state, and a function of lists of tensors
-that does the arithmetic. `foreach`, `fused` and `capturable` choose between ways of computing the
-same numbers elsewhere; here they are accepted and kept, and there is one way.
+that does the arithmetic with the foreach operators. `foreach`, `fused` and `capturable` choose
+between ways of computing the same numbers elsewhere; here they are accepted and kept, and there is
+one way.
 """
 
 import torch
 from torch.optim.optimizer import Optimizer, run_closure
 
-__all__ = ["Stepwise", "check_betas", "check_lr", "decayed", "real", "step_counter"]
+__all__ = ["Stepwise", "check_betas", "check_lr", "descent", "real", "reals", "step_counter"]
 
 
 def check_lr(lr, text="Invalid learning rate: {}"):
@@ -52,13 +53,18 @@ def real(tensor):
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def decayed(grad, param, weight_decay, maximize):
-    """The gradient to descend along: turned round to maximize, with weight decay added."""
+def reals(*lists):
+    """The same for the tensors of each list."""
+    return [[real(tensor) for tensor in tensors] for tensors in lists]
+
+
+def descent(grads, params, weight_decay, maximize):
+    """The gradients to descend along: turned round to maximize, with weight decay added."""
     if maximize:
-        grad = -grad
+        grads = torch._foreach_neg(grads)
     if weight_decay != 0:
-        grad = grad.add(param, alpha=weight_decay)
-    return grad
+        grads = torch._foreach_add(grads, params, alpha=weight_decay)
+    return grads
 
 
 class Stepwise(Optimizer):

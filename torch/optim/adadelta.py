@@ -5,8 +5,8 @@ from torch.optim._stepwise import (
     Stepwise,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -86,12 +86,19 @@ def adadelta(
     maximize,
 ):
     """One step on lists of tensors, in place."""
-    rows = zip(params, grads, square_avgs, acc_deltas, state_steps, strict=True)
-    for param, grad, square_avg, acc_delta, step in rows:
-        step += 1
-        param, square_avg, acc_delta = real(param), real(square_avg), real(acc_delta)
-        grad = decayed(real(grad), param, weight_decay, maximize)
-        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        delta = acc_delta.add(eps).sqrt_().div_(square_avg.add(eps).sqrt_()).mul_(grad)
-        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-float(lr))
+    if not params:
+        return
+    torch._foreach_add_(state_steps, 1)
+    params, grads, square_avgs, acc_deltas = reals(params, grads, square_avgs, acc_deltas)
+    grads = descent(grads, params, weight_decay, maximize)
+    torch._foreach_mul_(square_avgs, rho)
+    torch._foreach_addcmul_(square_avgs, grads, grads, value=1 - rho)
+    roots = torch._foreach_add(square_avgs, eps)
+    torch._foreach_sqrt_(roots)
+    deltas = torch._foreach_add(acc_deltas, eps)
+    torch._foreach_sqrt_(deltas)
+    torch._foreach_div_(deltas, roots)
+    torch._foreach_mul_(deltas, grads)
+    torch._foreach_mul_(acc_deltas, rho)
+    torch._foreach_addcmul_(acc_deltas, deltas, deltas, value=1 - rho)
+    torch._foreach_add_(params, deltas, alpha=-float(lr))

@@ -6,8 +6,8 @@ from torch.optim._stepwise import (
     check_fused,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -114,10 +114,13 @@ def adagrad(
     maximize,
 ):
     """One step on lists of tensors, in place."""
-    for param, grad, total, step in zip(params, grads, state_sums, state_steps, strict=True):
-        step += 1
-        rate = float(lr) / (1 + (step.item() - 1) * lr_decay)
-        param, total = real(param), real(total)
-        grad = decayed(real(grad), param, weight_decay, maximize)
-        total.addcmul_(grad, grad, value=1)
-        param.addcdiv_(grad, total.sqrt().add_(eps), value=-rate)
+    if not params:
+        return
+    torch._foreach_add_(state_steps, 1)
+    rates = [-float(lr) / (1 + (step.item() - 1) * lr_decay) for step in state_steps]
+    params, grads, state_sums = reals(params, grads, state_sums)
+    grads = descent(grads, params, weight_decay, maximize)
+    torch._foreach_addcmul_(state_sums, grads, grads, value=1)
+    roots = torch._foreach_sqrt(state_sums)
+    torch._foreach_add_(roots, eps)
+    torch._foreach_addcdiv_(params, grads, roots, rates)

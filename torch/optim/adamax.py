@@ -6,8 +6,8 @@ from torch.optim._stepwise import (
     check_betas,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -90,12 +90,15 @@ def adamax(
     weight_decay,
 ):
     """One step on lists of tensors, in place."""
-    rows = zip(params, grads, exp_avgs, exp_infs, state_steps, strict=True)
-    for param, grad, exp_avg, exp_inf, step in rows:
-        step += 1
-        param, exp_avg, exp_inf = real(param), real(exp_avg), real(exp_inf)
-        grad = decayed(real(grad), param, weight_decay, maximize)
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_inf.copy_(torch.maximum(exp_inf.mul_(beta2), grad.abs().add_(eps)))
-        rate = float(lr) / (1 - beta1 ** step.item())
-        param.addcdiv_(exp_avg, exp_inf, value=-rate)
+    if not params:
+        return
+    torch._foreach_add_(state_steps, 1)
+    rates = [-float(lr) / (1 - beta1 ** step.item()) for step in state_steps]
+    params, grads, exp_avgs, exp_infs = reals(params, grads, exp_avgs, exp_infs)
+    grads = descent(grads, params, weight_decay, maximize)
+    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    sizes = torch._foreach_abs(grads)
+    torch._foreach_add_(sizes, eps)
+    torch._foreach_mul_(exp_infs, beta2)
+    torch._foreach_maximum_(exp_infs, sizes)
+    torch._foreach_addcdiv_(params, exp_avgs, exp_infs, rates)

@@ -5,8 +5,8 @@ from torch.optim._stepwise import (
     Stepwise,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -92,20 +92,21 @@ def asgd(
     weight_decay,
 ):
     """One step on lists of tensors, in place."""
+    if not params:
+        return
     lr = float(lr)
-    rows = zip(params, grads, axs, mus, etas, state_steps, strict=True)
-    for param, grad, ax, mu, eta, step_t in rows:
-        step_t += 1
-        step = step_t.item()
-        param, ax = real(param), real(ax)
-        grad = decayed(real(grad), param, weight_decay, maximize)
-        rate = eta.item()
-        param.mul_(1 - lambd * rate)
+    torch._foreach_add_(state_steps, 1)
+    params, grads, axs = reals(params, grads, axs)
+    grads = descent(grads, params, weight_decay, maximize)
+    rates = [eta.item() for eta in etas]
+    torch._foreach_mul_(params, [1 - lambd * rate for rate in rates])
+    for param, grad, rate in zip(params, grads, rates, strict=True):
         param.add_(grad, alpha=-rate)
+    for param, ax, mu, eta, step in zip(params, axs, mus, etas, state_steps, strict=True):
         weight = mu.item()
         if weight == 1:
             ax.copy_(param)
         else:
             ax.add_(param.sub(ax).mul_(weight))
-        eta.fill_(lr / (1 + lambd * lr * step) ** alpha)
-        mu.fill_(1 / max(1, step - t0))
+        eta.fill_(lr / (1 + lambd * lr * step.item()) ** alpha)
+        mu.fill_(1 / max(1, step.item() - t0))

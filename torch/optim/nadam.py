@@ -6,8 +6,8 @@ from torch.optim._stepwise import (
     check_betas,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -104,22 +104,26 @@ def nadam(
     eps,
 ):
     """One step on lists of tensors, in place."""
+    if not params:
+        return
     lr = float(lr)
-    rows = zip(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, strict=True)
-    for param, grad, exp_avg, exp_avg_sq, product, step_t in rows:
-        step_t += 1
-        step = step_t.item()
-        param, exp_avg, exp_avg_sq = real(param), real(exp_avg), real(exp_avg_sq)
-        coupled = 0 if decoupled_weight_decay else weight_decay
-        grad = decayed(real(grad), param, coupled, maximize)
-        if decoupled_weight_decay and weight_decay != 0:
-            param.mul_(1 - lr * weight_decay)
-        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay))
-        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
-        product *= mu
-        so_far = product.item()
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denom = exp_avg_sq.div(1 - beta2**step).sqrt_().add_(eps)
-        param.addcdiv_(grad, denom, value=-lr * (1.0 - mu) / (1.0 - so_far))
-        param.addcdiv_(exp_avg, denom, value=-lr * mu_next / (1.0 - so_far * mu_next))
+    torch._foreach_add_(state_steps, 1)
+    steps = [step.item() for step in state_steps]
+    params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
+    grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
+    if decoupled_weight_decay and weight_decay != 0:
+        torch._foreach_mul_(params, 1 - lr * weight_decay)
+    mus = [beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay)) for step in steps]
+    nexts = [beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay)) for step in steps]
+    torch._foreach_mul_(mu_products, mus)
+    so_far = [product.item() for product in mu_products]
+    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    torch._foreach_mul_(exp_avg_sqs, beta2)
+    torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
+    denoms = torch._foreach_div(exp_avg_sqs, [1 - beta2**step for step in steps])
+    torch._foreach_sqrt_(denoms)
+    torch._foreach_add_(denoms, eps)
+    rates = [-lr * (1.0 - mu) / (1.0 - done) for mu, done in zip(mus, so_far, strict=True)]
+    torch._foreach_addcdiv_(params, grads, denoms, rates)
+    rates = [-lr * mu / (1.0 - done * mu) for mu, done in zip(nexts, so_far, strict=True)]
+    torch._foreach_addcdiv_(params, exp_avgs, denoms, rates)

@@ -6,8 +6,8 @@ from torch.optim._stepwise import (
     check_betas,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -106,21 +106,23 @@ def radam(
     eps,
 ):
     """One step on lists of tensors, in place."""
+    if not params:
+        return
     lr = float(lr)
-    rows = zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)
-    for param, grad, exp_avg, exp_avg_sq, step_t in rows:
-        step_t += 1
-        step = step_t.item()
-        param, exp_avg, exp_avg_sq = real(param), real(exp_avg), real(exp_avg_sq)
-        coupled = 0 if decoupled_weight_decay else weight_decay
-        grad = decayed(real(grad), param, coupled, maximize)
-        if decoupled_weight_decay and weight_decay != 0:
-            param.mul_(1 - lr * weight_decay)
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        update = exp_avg.div(1 - beta1**step).mul_(lr)
+    torch._foreach_add_(state_steps, 1)
+    steps = [step.item() for step in state_steps]
+    params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
+    grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
+    if decoupled_weight_decay and weight_decay != 0:
+        torch._foreach_mul_(params, 1 - lr * weight_decay)
+    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    torch._foreach_mul_(exp_avg_sqs, beta2)
+    torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
+    updates = torch._foreach_div(exp_avgs, [1 - beta1**step for step in steps])
+    torch._foreach_mul_(updates, lr)
+    for update, exp_avg_sq, step in zip(updates, exp_avg_sqs, steps, strict=True):
         trust = _rectification(step, beta2)
         if trust is not None:
             root = exp_avg_sq.sqrt().add_(eps)
             update.mul_(root.reciprocal_().mul_((1 - beta2**step) ** 0.5)).mul_(trust)
-        param.sub_(update)
+    torch._foreach_sub_(params, updates)

@@ -5,8 +5,8 @@ from torch.optim._stepwise import (
     Stepwise,
     check_lr,
     check_not_negative,
-    decayed,
-    real,
+    descent,
+    reals,
     step_counter,
 )
 
@@ -100,22 +100,26 @@ def rmsprop(
     centered,
 ):
     """One step on lists of tensors, in place."""
+    if not params:
+        return
     lr = float(lr)
-    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
-        step = state_steps[i]
-        step += 1
-        param, square_avg = real(param), real(square_avgs[i])
-        grad = decayed(real(grad), param, weight_decay, maximize)
-        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if centered:
-            grad_avg = real(grad_avgs[i])
-            grad_avg.lerp_(grad, 1 - alpha)
-            root = square_avg.addcmul(grad_avg, grad_avg, value=-1).sqrt_().add_(eps)
-        else:
-            root = square_avg.sqrt().add_(eps)
-        if momentum > 0:
-            buffer = real(momentum_buffer_list[i])
-            buffer.mul_(momentum).addcdiv_(grad, root)
-            param.add_(buffer, alpha=-lr)
-        else:
-            param.addcdiv_(grad, root, value=-lr)
+    torch._foreach_add_(state_steps, 1)
+    params, grads, square_avgs, grad_avgs, buffers = reals(
+        params, grads, square_avgs, grad_avgs, momentum_buffer_list
+    )
+    grads = descent(grads, params, weight_decay, maximize)
+    torch._foreach_mul_(square_avgs, alpha)
+    torch._foreach_addcmul_(square_avgs, grads, grads, value=1 - alpha)
+    if centered:
+        torch._foreach_lerp_(grad_avgs, grads, 1 - alpha)
+        roots = torch._foreach_addcmul(square_avgs, grad_avgs, grad_avgs, value=-1)
+        torch._foreach_sqrt_(roots)
+    else:
+        roots = torch._foreach_sqrt(square_avgs)
+    torch._foreach_add_(roots, eps)
+    if momentum > 0:
+        torch._foreach_mul_(buffers, momentum)
+        torch._foreach_addcdiv_(buffers, grads, roots)
+        torch._foreach_add_(params, buffers, alpha=-lr)
+    else:
+        torch._foreach_addcdiv_(params, grads, roots, value=-lr)

@@ -120,7 +120,10 @@ class _Comparison:
     def tensors(self, actual, expected, path):
         if not self.allow_subclasses and type(actual) is not type(expected):
             self.fail(
-                f"The types do not match: {type(actual)} != {type(expected)}.", path, TypeError
+                f"No comparison pair was able to handle inputs of type {type(actual)} and "
+                f"{type(expected)}.",
+                path,
+                TypeError,
             )
         self.attribute("shape", actual.shape, expected.shape, path)
         if self.check_device:

@@ -39,11 +39,10 @@ def _bounds(low, high, default, lowest, highest, dtype):
         pass
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
-    elif high < lowest or low > highest:
+    elif high <= lowest or low >= highest:
         raise ValueError(
             f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} "
-            "only supports "
-            f"[{lowest}, {highest}]"
+            f"only supports [{lowest}, {highest})"
         )
     return max(low, lowest), min(high, highest)
 
@@ -56,14 +55,18 @@ def _fill(shape, dtype, device, low, high):
         )
     if dtype in _INTEGERS:
         info = torch.iinfo(dtype)
-        low, high = _bounds(low, high, (-9, 10), info.min, info.max, dtype)
+        low, high = _bounds(low, high, (-9, 10), info.min, info.max + 1, dtype)
         return torch.randint(math.ceil(low), math.ceil(high), shape, device=device, dtype=dtype)
     if dtype in _FLOATS or dtype in _COMPLEX:
         real = _COMPLEX.get(dtype, dtype)
         info = torch.finfo(real)
         low, high = _bounds(low, high, (-9, 9), info.min, info.max, dtype)
         result = torch.empty(shape, device=device, dtype=dtype)
-        (torch.view_as_real(result) if dtype in _COMPLEX else result).uniform_(low, high)
+        parts = torch.view_as_real(result) if dtype in _COMPLEX else result
+        if high - low <= info.max:
+            parts.uniform_(low, high)
+        else:  # the width itself overflows
+            parts.uniform_(low / 2, high / 2).mul_(2)
         return result
     if dtype in _FLOATS_8BIT:
         info = torch.finfo(dtype)

@@ -84,7 +84,7 @@ def preferred_linalg_library(backend=None):
     return "cusolver"
 
 
-# ---- attention ------------------------------------------------------------------------------------
+# ---- attention
 
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
 

@@ -1,4 +1,4 @@
-"""The order of products in torch.einsum: chosen by its own greedy search; opt_einsum is not used."""
+"""The order of products in torch.einsum: its own greedy search; opt_einsum is not used."""
 
 __all__ = ["get_opt_einsum", "is_available"]
 

@@ -6,7 +6,7 @@ namespace torch::autograd::generated {
 
 Tensor moved_like(const Tensor& grad, const at::TensorOptions& options) {
   if (grad.device() == options.device()) return grad.to(options.dtype());
-  return at::_ops::to_device::call(grad, options.device(), options.dtype(), true, false,
+  return at::_ops::to_device::call(grad, options.device(), options.dtype(), false, false,
                                    std::nullopt);
 }
 

@@ -13,16 +13,14 @@ Tensor norm_of_rows(const Tensor& t, double p) {
 } // namespace
 
 Forward cdist_forward(double p) {
-  return [p](const Tensors& in) {
-    return norm_of_rows(in[0].unsqueeze(-2) - in[1].unsqueeze(-3), p);
-  };
+  return
+      [p](const Tensors& in) { return norm_of_rows(in[0].unsqueeze(-2) - in[1].unsqueeze(-3), p); };
 }
 
 Forward pdist_forward(double p) {
   return [p](const Tensors& in) {
     const int64_t rows = in[0].size(0);
-    const Tensor pairs =
-        at::triu_indices(rows, rows, 1, in[0].options().dtype(at::kLong));
+    const Tensor pairs = at::triu_indices(rows, rows, 1, in[0].options().dtype(at::kLong));
     return norm_of_rows(at::index_select(in[0], 0, pairs.select(0, 0)) -
                             at::index_select(in[0], 0, pairs.select(0, 1)),
                         p);

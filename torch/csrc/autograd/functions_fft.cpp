@@ -32,8 +32,8 @@ Tensor fft_c2r_grad(const Tensor& grad, IntArrayRef dim, int64_t normalization) 
   if (twice <= 0) return half;
   c10::SmallVector<int64_t, 6> shape(static_cast<size_t>(rank - last), 1);
   shape[0] = half.size(last);
-  const Tensor weight = at::full(shape, Scalar(1.0), grad.scalar_type(), std::nullopt,
-                                 grad.device(), std::nullopt);
+  const Tensor weight =
+      at::full(shape, Scalar(1.0), grad.scalar_type(), std::nullopt, grad.device(), std::nullopt);
   weight.slice(0, 1, 1 + twice).fill_(Scalar(2.0));
   return at::mul(half, weight);
 }

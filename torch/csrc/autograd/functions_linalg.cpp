@@ -44,8 +44,6 @@ Tensor plus(const Tensor& a, const Tensor& b) {
   return b.defined() ? a + b : a;
 }
 
-Tensor identity_like(const Tensor& a) { return at::eye(a.size(-1), a.options()).expand(a.sizes()); }
-
 // A^-H B from saved factors; from A itself where the result may be differentiated again, because
 // the factors are outputs without a history.
 Tensor solve_adjoint(const Tensor& A, const Tensor& LU, const Tensor& pivots, const Tensor& B,

@@ -38,8 +38,7 @@ State step(const Tensors& in, const Tensor& x, const State& s, int64_t mode) {
   const Tensor sum = of_input + of_hidden;
   if (mode != kLstm) return {mode == kRelu ? at::relu(sum) : at::tanh(sum), Tensor()};
   const Tensors gates = at::chunk(sum, 4, 1);
-  const Tensor c =
-      at::sigmoid(gates[1]) * s.c + at::sigmoid(gates[0]) * at::tanh(gates[2]);
+  const Tensor c = at::sigmoid(gates[1]) * s.c + at::sigmoid(gates[0]) * at::tanh(gates[2]);
   const Tensor h = at::sigmoid(gates[3]) * at::tanh(c);
   return {in[kWhr].defined() ? at::linear(h, in[kWhr], std::nullopt) : h, c};
 }
@@ -66,11 +65,9 @@ Forward layer_forward(std::vector<int64_t> sizes, int64_t mode, bool reverse) {
     for (size_t i = 0; i < sizes.size(); ++i) {
       const size_t t = reverse ? sizes.size() - 1 - i : i;
       const int64_t n = sizes[t];
-      const State active{now.h.narrow(0, 0, n),
-                         now.c.defined() ? now.c.narrow(0, 0, n) : Tensor()};
+      const State active{now.h.narrow(0, 0, n), now.c.defined() ? now.c.narrow(0, 0, n) : Tensor()};
       const State next = step(in, rows.narrow(0, starts[t], n), active, mode);
-      if (weights.defined())
-        total = total + weighted(next.h, weights.narrow(0, starts[t], n));
+      if (weights.defined()) total = total + weighted(next.h, weights.narrow(0, starts[t], n));
       now.h = with_rows(next.h, now.h);
       if (next.c.defined()) now.c = with_rows(next.c, now.c);
     }

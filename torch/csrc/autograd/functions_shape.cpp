@@ -1,9 +1,12 @@
 // Gradients of shape and index operators and of matrix products. See functions.h.
 #include <algorithm>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index.h>
@@ -181,6 +184,13 @@ Tensor index_put_self_grad(const Tensor& grad, const OptionalTensors& indices, b
 Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntArrayRef sizes) {
   int64_t n = 1;
   for (const int64_t s : sizes) n *= s;
+  if (at::functorch::varies_by_sample(mask)) {
+    // How many are taken differs: each goes to its place by number.
+    const Tensor all = mask.expand(grad.sizes()).reshape({grad.numel()});
+    const Tensor place = at::clamp(at::cumsum(all, 0) - Scalar(1), Scalar(0));
+    const Tensor kept = keep_where(grad.reshape({grad.numel()}), all);
+    return at::index_add(zeros_of({n}, grad), 0, place, kept).reshape(sizes);
+  }
   const Tensor taken = at::masked_select(grad, mask);
   const Tensor rest = zeros_of({n - taken.numel()}, grad);
   return at::cat({taken, rest}, 0).reshape(sizes);
@@ -279,7 +289,8 @@ Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef s
   return sizes.size() == 1 ? out.squeeze(0) : out;
 }
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
-  return weight_dim == 1 ? at::sum(grad) : at::sum(grad.reshape({-1, grad.size(-1)}), IntArrayRef({0}), false);
+  return weight_dim == 1 ? at::sum(grad)
+                         : at::sum(grad.reshape({-1, grad.size(-1)}), IntArrayRef({0}), false);
 }
 
 } // namespace torch::autograd::generated

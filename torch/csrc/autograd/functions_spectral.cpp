@@ -43,8 +43,10 @@ Tensor gaps(const Tensor& values) {
 }
 Tensor without_diagonal(const Tensor& t) { return t - at::diag_embed(diagonal_of(t)); }
 
-void check_phase(const Tensor& turn, const char* what) {
-  if (turn.is_meta() || turn.numel() == 0) return;
+// Not where the incoming gradient is itself a variable: forward mode takes derivatives by it, at a
+// value of no meaning.
+void check_phase(const Tensor& turn, const char* what, bool is_variable) {
+  if (is_variable || turn.is_meta() || turn.numel() == 0) return;
   constexpr double limit = 1e-2;
   TORCH_CHECK(at::allclose(turn, at::zeros_like(turn), limit, limit), what);
 }
@@ -180,7 +182,8 @@ Tensor eigh_grad(const Tensor& gL, const Tensor& gV, const Tensor& L, const Tens
         at::imag(diagonal_of(turned)),
         "linalg_eigh_backward: The eigenvectors in the complex case are specified up to "
         "multiplication by e^{i phi}. The specified loss function depends on this quantity, "
-        "so it is ill-defined.");
+        "so it is ill-defined.",
+        gV.requires_grad());
   Tensor inner = without_diagonal(turned / gaps(L));
   if (gL.defined()) inner = inner + at::diag_embed(gL);
   return mm(V, mm(inner, h(V)));
@@ -196,7 +199,8 @@ Tensor eig_grad(const Tensor& gL, const Tensor& gV, const Tensor& L, const Tenso
         at::imag(on_diagonal),
         "linalg_eig_backward: The eigenvectors in the complex case are specified up to "
         "multiplication by e^{i phi}. The specified loss function depends on this quantity, "
-        "so it is ill-defined.");
+        "so it is ill-defined.",
+        gV.requires_grad());
     // Eigenvectors have unit length: no step along themselves.
     const Tensor tangent = turned - mm(h(V), V) * at::real(on_diagonal).unsqueeze(-2);
     inner = without_diagonal(tangent / gaps(cj(L)));
@@ -239,7 +243,8 @@ Tensor svd_grad(const Tensor& gU_full, const Tensor& gS, const Tensor& gVh_full,
     check_phase(at::imag(plus(turn_u, turn_v)),
                 "svd_backward: The singular vectors in the complex case are specified up to "
                 "multiplication by e^{i phi}. The specified loss function depends on this phase "
-                "term, making it ill-defined.");
+                "term, making it ill-defined.",
+                (gU.defined() && gU.requires_grad()) || (gV.defined() && gV.requires_grad()));
     if (turn_u.defined()) inner = inner + at::diag_embed(turn_u / (S * 2));
   }
   if (gS.defined()) inner = inner + at::diag_embed(gS);

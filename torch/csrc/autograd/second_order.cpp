@@ -10,9 +10,11 @@
 #include <ATen/ops/gt.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/lt.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/nll_loss.h>
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
@@ -202,6 +204,12 @@ Forward logit_forward(std::optional<double> eps) {
 }
 
 // ---- losses
+Forward cross_entropy_forward(const Tensor& target, const std::optional<Tensor>& weight,
+                              int64_t reduction, int64_t ignore_index) {
+  return [=](const Tensors& in) {
+    return at::nll_loss(at::log_softmax(in[0], 1), target, weight, reduction, ignore_index);
+  };
+}
 Forward mse_forward(int64_t reduction) {
   return [reduction](const Tensors& in) {
     const Tensor d = in[0] - in[1];

@@ -56,6 +56,9 @@ Forward elu_forward(const Scalar& alpha, const Scalar& scale, const Scalar& inpu
 Forward prelu_forward();
 Forward logit_forward(std::optional<double> eps);
 Forward mse_forward(int64_t reduction);
+// Of a matrix of scores, by the operators it is made of.
+Forward cross_entropy_forward(const Tensor& target, const std::optional<Tensor>& weight,
+                              int64_t reduction, int64_t ignore_index);
 Forward smooth_l1_forward(int64_t reduction, double beta);
 Forward huber_forward(int64_t reduction, double delta);
 Forward soft_margin_forward(int64_t reduction);

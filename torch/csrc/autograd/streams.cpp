@@ -37,8 +37,7 @@ void PassStreams::enter_device(const StreamPlace& place) {
     first_ = at::Device(place.device.type(), hooks->current_device());
   }
   if (!contains(entered_, place)) entered_.push_back(place);
-  if (hooks->current_device() != place.device.index())
-    hooks->exchange_device(place.device.index());
+  if (hooks->current_device() != place.device.index()) hooks->exchange_device(place.device.index());
   void* current = hooks->current_stream(place.device.index());
   if (current == place.stream) return;
   const StreamPlace before = callers(place.device);
@@ -48,8 +47,7 @@ void PassStreams::enter_device(const StreamPlace& place) {
 
 void PassStreams::order(const StreamPlace& made, const StreamPlace& to, const Tensor& grad) {
   c10::DeviceHooks* hooks = hooks_of(to.device);
-  const StreamPlace from =
-      made.on_cpu() ? StreamPlace{to.device, current_stream(to.device)} : made;
+  const StreamPlace from = made.on_cpu() ? StreamPlace{to.device, current_stream(to.device)} : made;
   if (hooks == nullptr || from.device.type() != to.device.type() || from == to) return;
   hooks->wait_stream(to.device.index(), to.stream, from.device.index(), from.stream);
   if (grad.device() == to.device && grad.has_storage())

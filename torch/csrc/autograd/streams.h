@@ -2,12 +2,12 @@
 //
 // Note [Streams of a backward pass]
 // A node runs on the stream on which its forward operator ran, so that a backward pass overlaps and
-// orders its work as the forward pass did. The one thread that runs the pass feeds all devices: work
-// is queued, not waited for. A gradient that goes from a node on one stream to a node on another
-// makes the second stream wait for the first, and its memory is kept until the second is past it.
-// Sums of gradients are made on the stream of the node that takes them. When the pass ends, the
-// streams that were current for the caller wait for all that were used: what follows the call sees
-// finished gradients, as if the pass had run on its stream.
+// orders its work as the forward pass did. The one thread that runs the pass feeds all devices:
+// work is queued, not waited for. A gradient that goes from a node on one stream to a node on
+// another makes the second stream wait for the first, and its memory is kept until the second is
+// past it. Sums of gradients are made on the stream of the node that takes them. When the pass
+// ends, the streams that were current for the caller wait for all that were used: what follows the
+// call sees finished gradients, as if the pass had run on its stream.
 #pragma once
 #include <torch/csrc/autograd/node.h>
 
@@ -21,9 +21,7 @@ struct StreamPlace {
   at::Device device;
   void* stream = nullptr;
   bool on_cpu() const { return device.is_cpu(); }
-  bool operator==(const StreamPlace& o) const {
-    return device == o.device && stream == o.stream;
-  }
+  bool operator==(const StreamPlace& o) const { return device == o.device && stream == o.stream; }
 };
 
 // The place of the first gradient that enters the node on a device other than the CPU.

@@ -350,7 +350,9 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
     meta.grad = grad.requires_grad() ? detach(grad) : std::move(grad);
     return;
   }
-  if (leaf.is_non_overlapping_and_dense()) {
+  if (grad.key_set().has(c10::DispatchKey::Python)) {
+    meta.grad = grad.clone(); // of its own kind, whatever it wraps
+  } else if (leaf.is_non_overlapping_and_dense()) {
     Tensor copy = at::empty_strided(leaf.sizes(), leaf.strides(), grad.scalar_type(), at::kStrided,
                                     grad.device(), std::nullopt);
     copy.copy_(grad);

@@ -1,7 +1,7 @@
-// Tangents through operators, by Note [Tangents from gradients]: an operator runs in a grad level of
-// its own, whose gradient, differentiated once more, takes the tangents of the inputs to those of
-// the results. Since the grad level nests in others, so do jvp levels, and tangents can be batched
-// and differentiated like any tensor.
+// Tangents through operators, by Note [Tangents from gradients]: an operator runs in a grad level
+// of its own, whose gradient, differentiated once more, takes the tangents of the inputs to those
+// of the results. Since the grad level nests in others, so do jvp levels, and tangents can be
+// batched and differentiated like any tensor.
 #include <torch/csrc/functorch/jvp.h>
 
 #include <ATen/core/Dispatcher.h>
@@ -130,8 +130,8 @@ Tensors push_forward(const Trial& trial, const LevelPtr& inner) {
   Tensors found(weights.size());
   if (!linear.empty()) found = autograd::grad(linear, weights, directions, true, true, true);
   for (size_t k = 0; k < found.size(); ++k) {
-    Tensor t = found[k].defined() ? out_of(found[k], *inner)
-                                  : at::zeros_like(out_of(weights[k], *inner));
+    Tensor t =
+        found[k].defined() ? out_of(found[k], *inner) : at::zeros_like(out_of(weights[k], *inner));
     // In-place operators write tangents, which must therefore not be those of the inputs.
     for (const Tensor& d : trial.directions)
       if (d.is_same(t)) t = at::clone(t);
@@ -243,7 +243,8 @@ void run(const at::OperatorEntry& op, Stack& stack, size_t from, const LevelPtr&
                      Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()), level};
   Stack results;
   const bool view = (op.flags & at::kOpView) != 0 && call.args[0].isTensor() &&
-                    call.tangent(call.args[0].toTensor()).defined() && op.name != std::string("aten::detach");
+                    call.tangent(call.args[0].toTensor()).defined() &&
+                    op.name != std::string("aten::detach");
   if (call.mutates()) {
     run_mutating(call, results);
   } else if (view) {

@@ -262,7 +262,12 @@ void describe_value(std::string& out, PyObject* o, P type) {
 std::string call_context(const ArgValues& values) {
   const Function& function = values.function();
   const Signature& s = values.signature();
-  std::string out = c10::str("\n  in ", function.module, ".", function.name, "(");
+  // linalg_inv stands in torch.linalg as inv.
+  std::string_view name = function.name;
+  const std::string_view module = function.module;
+  const std::string prefix = c10::str(module.substr(module.rfind('.') + 1), "_");
+  if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+  std::string out = c10::str("\n  in ", module, ".", name, "(");
   bool comma = false;
   for (int i = 0; i < s.count; ++i) {
     if (!values.given(i)) continue;

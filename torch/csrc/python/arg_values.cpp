@@ -269,7 +269,8 @@ PyObject* wrap_self(ArgValues& values) { return wrap_given(values, 0); }
 
 PyObject* wrap_given(ArgValues& values, int index) {
   PyObject* o = values.object(index);
-  if (!o || !is_tensor(o)) return wrap(values.tensor(index));
+  const bool as_given = o && (is_tensor(o) || PyList_Check(o) || PyTuple_Check(o));
+  if (!as_given) return wrap(values.tensor(index));
   Py_INCREF(o);
   return o;
 }

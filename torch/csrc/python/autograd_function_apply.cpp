@@ -295,8 +295,8 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject
   call.inputs = positional(cls, args, nargs, kwnames);
   if (C10_UNLIKELY(belongs_to_transform(cls, call.inputs.get()))) {
     static PyObject* transformed = nullptr;
-    PyObject* run = cached_attribute(transformed, "torch._functorch.autograd_function",
-                                     "custom_function_call");
+    PyObject* run =
+        cached_attribute(transformed, "torch._functorch.autograd_function", "custom_function_call");
     if (!run) throw python_error();
     return checked(PyObject_CallFunctionObjArgs(run, cls, call.inputs.get(), nullptr)).release();
   }

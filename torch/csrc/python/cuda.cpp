@@ -27,7 +27,8 @@ PyObject* init_driver(PyObject*, PyObject*) {
 // Whether any device has been used.
 PyObject* has_context(PyObject*, PyObject*) {
   bool any = false;
-  for (c10::DeviceIndex i = 0; i < cuda::kMaxDevices; ++i) any = any || cuda::has_primary_context(i);
+  for (c10::DeviceIndex i = 0; i < cuda::kMaxDevices; ++i)
+    any = any || cuda::has_primary_context(i);
   return new_bool(any);
 }
 PyObject* is_in_bad_fork(PyObject*, PyObject*) { return new_bool(cuda::in_bad_fork()); }
@@ -119,9 +120,8 @@ PyObject* current_stream(PyObject*, PyObject* device) {
   });
 }
 PyObject* current_raw_stream(PyObject*, PyObject* device) {
-  return guarded([&] {
-    return PyLong_FromLongLong(cuda::getCurrentCUDAStream(cuda_index(device)).id());
-  });
+  return guarded(
+      [&] { return PyLong_FromLongLong(cuda::getCurrentCUDAStream(cuda_index(device)).id()); });
 }
 PyObject* default_stream(PyObject*, PyObject* device) {
   return guarded([&] {
@@ -178,30 +178,29 @@ template <class F> PyCFunction as_function(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
-PyMethodDef functions[] = {
-    {"_cuda_init", init_driver, METH_NOARGS, nullptr},
-    {"_cuda_hasContext", has_context, METH_NOARGS, nullptr},
-    {"_cuda_isInBadFork", is_in_bad_fork, METH_NOARGS, nullptr},
-    {"_cuda_getDriverVersion", driver_version, METH_NOARGS, nullptr},
-    {"_cuda_getDeviceCount", device_count, METH_NOARGS, nullptr},
-    {"_cuda_getDevice", current_device, METH_NOARGS, nullptr},
-    {"_cuda_setDevice", set_device, METH_O, nullptr},
-    {"_cuda_exchangeDevice", exchange_device, METH_O, nullptr},
-    {"_cuda_maybeExchangeDevice", exchange_device, METH_O, nullptr},
-    {"_cuda_canDeviceAccessPeer", as_function(can_access_peer), METH_FASTCALL | METH_KEYWORDS,
-     nullptr},
-    {"_cuda_synchronize", synchronize, METH_O, nullptr},
-    {"_cuda_getDeviceProperties", properties, METH_O, nullptr},
-    {"_cuda_getCurrentStream", current_stream, METH_O, nullptr},
-    {"_cuda_getCurrentRawStream", current_raw_stream, METH_O, nullptr},
-    {"_cuda_getDefaultStream", default_stream, METH_O, nullptr},
-    {"_cuda_setStream", set_stream, METH_O, nullptr},
-    {"_cuda_isCurrentStreamCapturing", is_capturing, METH_NOARGS, nullptr},
-    {"_cuda_seedAll", seed_all, METH_O, nullptr},
-    {"_cuda_getDefaultGenerator", default_generator, METH_O, nullptr},
-    {"_cuda_profilerStart", profiler_start, METH_NOARGS, nullptr},
-    {"_cuda_profilerStop", profiler_stop, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_cuda_init", init_driver, METH_NOARGS, nullptr},
+                           {"_cuda_hasContext", has_context, METH_NOARGS, nullptr},
+                           {"_cuda_isInBadFork", is_in_bad_fork, METH_NOARGS, nullptr},
+                           {"_cuda_getDriverVersion", driver_version, METH_NOARGS, nullptr},
+                           {"_cuda_getDeviceCount", device_count, METH_NOARGS, nullptr},
+                           {"_cuda_getDevice", current_device, METH_NOARGS, nullptr},
+                           {"_cuda_setDevice", set_device, METH_O, nullptr},
+                           {"_cuda_exchangeDevice", exchange_device, METH_O, nullptr},
+                           {"_cuda_maybeExchangeDevice", exchange_device, METH_O, nullptr},
+                           {"_cuda_canDeviceAccessPeer", as_function(can_access_peer),
+                            METH_FASTCALL | METH_KEYWORDS, nullptr},
+                           {"_cuda_synchronize", synchronize, METH_O, nullptr},
+                           {"_cuda_getDeviceProperties", properties, METH_O, nullptr},
+                           {"_cuda_getCurrentStream", current_stream, METH_O, nullptr},
+                           {"_cuda_getCurrentRawStream", current_raw_stream, METH_O, nullptr},
+                           {"_cuda_getDefaultStream", default_stream, METH_O, nullptr},
+                           {"_cuda_setStream", set_stream, METH_O, nullptr},
+                           {"_cuda_isCurrentStreamCapturing", is_capturing, METH_NOARGS, nullptr},
+                           {"_cuda_seedAll", seed_all, METH_O, nullptr},
+                           {"_cuda_getDefaultGenerator", default_generator, METH_O, nullptr},
+                           {"_cuda_profilerStart", profiler_start, METH_NOARGS, nullptr},
+                           {"_cuda_profilerStop", profiler_stop, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
@@ -223,7 +222,7 @@ c10::DeviceIndex cuda_index(PyObject* object) {
 }
 
 bool init_cuda(PyObject* module) {
-  return init_cuda_stream(module) && init_cuda_memory(module) &&
+  return init_cuda_stream(module) && init_cuda_memory(module) && init_cuda_graph(module) &&
          PyModule_AddFunctions(module, functions) == 0 &&
          add_object(module, "_has_cuda", new_bool(true));
 }

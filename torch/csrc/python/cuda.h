@@ -36,6 +36,7 @@ PyObject* new_stream(PyTypeObject* type, c10::cuda::CUDAStream stream);
 c10::DeviceIndex cuda_index(PyObject* device);
 
 bool init_cuda(PyObject* module);
+bool init_cuda_graph(PyObject* module);
 bool init_cuda_memory(PyObject* module);
 bool init_cuda_stream(PyObject* module);
 

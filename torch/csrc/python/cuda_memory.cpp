@@ -180,8 +180,8 @@ PyObject* raw_alloc(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* na
     const c10::DeviceIndex device = cuda_index(a[1]);
     c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(device);
     if (a.present(2)) {
-      stream = c10::cuda::CUDAStream(
-          device, reinterpret_cast<c10::cuda::CUstream>(a.integer(2, 0)));
+      stream =
+          c10::cuda::CUDAStream(device, reinterpret_cast<c10::cuda::CUstream>(a.integer(2, 0)));
     }
     return PyLong_FromVoidPtr(caching::raw_alloc_with_stream(static_cast<size_t>(bytes), stream));
   });

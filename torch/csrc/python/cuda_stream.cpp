@@ -59,10 +59,9 @@ struct CallArgs {
 PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     CallArgs call(args, kwargs);
-    KeywordArgs a(
-        "Stream",
-        {"device", "priority", "stream_id", "device_index", "device_type", "stream_ptr"}, 2, 0,
-        call.values.data(), call.given, call.names.get());
+    KeywordArgs a("Stream",
+                  {"device", "priority", "stream_id", "device_index", "device_type", "stream_ptr"},
+                  2, 0, call.values.data(), call.given, call.names.get());
     if (a.present(2) || a.present(5)) {
       const int64_t index = a.present(3) ? a.integer(3, 0) : index_of(a.device(0));
       c10::cuda::check_device(index);
@@ -234,8 +233,8 @@ PyObject* event_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     KeywordArgs a("Event", {"device", "enable_timing", "blocking", "interprocess"}, 1, 0,
                   call.values.data(), call.given, call.names.get());
     const auto device = a.device(0);
-    TORCH_CHECK(!device || device->is_cuda(), "Expected a cuda device, but got: ",
-                device ? *device : c10::Device());
+    TORCH_CHECK(!device || device->is_cuda(),
+                "Expected a cuda device, but got: ", device ? *device : c10::Device());
     const bool shared = a.boolean(3, false);
     TORCH_CHECK_NOT_IMPLEMENTED(!shared, "torch.cuda.Event(interprocess=True) is not implemented");
     const unsigned flags =

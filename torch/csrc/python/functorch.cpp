@@ -60,7 +60,8 @@ PyObject* level_kinds(PyObject*, PyObject*) {
     for (size_t i = 0; i < levels.size(); ++i) {
       const char* name = levels[i]->kind == LevelKind::Vmap   ? "vmap"
                          : levels[i]->kind == LevelKind::Grad ? "grad"
-                                                              : "jvp";
+                         : levels[i]->kind == LevelKind::Jvp  ? "jvp"
+                                                              : "functionalize";
       PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
                        checked(PyUnicode_FromString(name)).release());
     }
@@ -114,8 +115,8 @@ PyObject* remove_batch_dim(PyObject*, PyObject* args) {
     const Tensor& t = tensor_argument(tensor);
     const int64_t rank = t.dim() + 1;
     TORCH_CHECK_INDEX(out_dim >= -rank && out_dim < rank,
-                      "Dimension out of range (expected to be in range of [", -rank, ", ",
-                      rank - 1, "], but got ", int64_t(out_dim), ")");
+                      "Dimension out of range (expected to be in range of [", -rank, ", ", rank - 1,
+                      "], but got ", int64_t(out_dim), ")");
     const int64_t to = out_dim < 0 ? out_dim + rank : out_dim;
     if (const WrapperImpl* w = wrapper_at(t, *level_at(depth)))
       return wrap(move_dim(w->value, w->bdim, to));
@@ -185,6 +186,40 @@ PyObject* unwrap_dual(PyObject*, PyObject* args) {
   });
 }
 
+// ---- functionalize
+PyObject* functional_enter(PyObject*, PyObject* remove_views) {
+  return guarded([&] {
+    const int truth = PyObject_IsTrue(remove_views);
+    check_status(truth);
+    const LevelPtr level = push_level(LevelKind::Functionalize);
+    level->removes_views = truth != 0;
+    return wrap(level->depth);
+  });
+}
+PyObject* wrap_functional_tensor(PyObject*, PyObject* args) {
+  PyObject* tensor = nullptr;
+  long long depth = 0;
+  if (!PyArg_ParseTuple(args, "OL", &tensor, &depth)) return nullptr;
+  return guarded([&] {
+    const LevelPtr& level = level_at(depth);
+    TORCH_CHECK(level->kind == LevelKind::Functionalize, "level ", int64_t(depth),
+                " is not one of functionalize");
+    return wrap(wrap_functional(tensor_argument(tensor), level));
+  });
+}
+// (value, whether it was written) of a tensor of the level.
+PyObject* unwrap_functional_tensor(PyObject*, PyObject* args) {
+  PyObject* tensor = nullptr;
+  long long depth = 0;
+  if (!PyArg_ParseTuple(args, "OL", &tensor, &depth)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_argument(tensor);
+    const LevelPtr& level = level_at(depth);
+    PyRef value = checked(wrap(functional_value(t, *level)));
+    return PyTuple_Pack(2, value.get(), was_written(t, *level) ? Py_True : Py_False);
+  });
+}
+
 // ---- inspection
 PyObject* is_wrapped(PyObject*, PyObject* o) {
   return guarded([&] { return new_bool(wrapper_of(tensor_argument(o)) != nullptr); });
@@ -198,7 +233,8 @@ PyObject* is_batched(PyObject*, PyObject* o) {
 PyObject* is_grad_tracking(PyObject*, PyObject* o) {
   return guarded([&] {
     const WrapperImpl* w = wrapper_of(tensor_argument(o));
-    return new_bool(w != nullptr && w->level->kind != LevelKind::Vmap);
+    return new_bool(w != nullptr &&
+                    (w->level->kind == LevelKind::Grad || w->level->kind == LevelKind::Jvp));
   });
 }
 PyObject* get_unwrapped(PyObject*, PyObject* o) {
@@ -230,6 +266,10 @@ PyMethodDef functions[] = {
     {"_grad_decrement_nesting", level_exit<LevelKind::Grad>, METH_NOARGS, nullptr},
     {"_jvp_increment_nesting", level_enter<LevelKind::Jvp>, METH_NOARGS, nullptr},
     {"_jvp_decrement_nesting", level_exit<LevelKind::Jvp>, METH_NOARGS, nullptr},
+    {"_func_increment_nesting", functional_enter, METH_O, nullptr},
+    {"_func_decrement_nesting", level_exit<LevelKind::Functionalize>, METH_NOARGS, nullptr},
+    {"_wrap_functional_tensor", wrap_functional_tensor, METH_VARARGS, nullptr},
+    {"_unwrap_functional_tensor", unwrap_functional_tensor, METH_VARARGS, nullptr},
     {"maybe_current_level", current_level, METH_NOARGS, nullptr},
     {"_level_kinds", level_kinds, METH_NOARGS, nullptr},
     {"_vmap_info", vmap_info, METH_O, nullptr},

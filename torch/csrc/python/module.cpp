@@ -123,8 +123,9 @@ bool init_all(PyObject* m) {
          init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
          init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
          init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
-         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) && init_functorch(m) &&
-         init_autocast(m) && init_module_base(m) && init_devices(m) && add_operators(m);
+         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
+         init_functorch(m) && init_autocast(m) && init_module_base(m) && init_devices(m) &&
+         add_operators(m);
 }
 
 } // namespace

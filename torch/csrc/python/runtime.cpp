@@ -5,8 +5,8 @@
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/lapack_finder.h>
 
-#include <ATen/core/InferenceCheck.h>
 #include <ATen/core/Context.h>
+#include <ATen/core/InferenceCheck.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/TensorImpl.h>

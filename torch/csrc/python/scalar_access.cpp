@@ -80,10 +80,11 @@ bool truth_of(const at::Tensor& tensor) {
   const int64_t n = tensor.numel();
   TORCH_CHECK(n != 0, "Boolean value of Tensor with no values is ambiguous");
   TORCH_CHECK(n == 1, "Boolean value of Tensor with more than one value is ambiguous");
-  TORCH_CHECK(!at::functorch::varies_by_sample(tensor),
-              "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
-              "flow. We don't support that yet, please rewrite it with torch.where or other "
-              "operations on the whole tensor.");
+  TORCH_CHECK(
+      !at::functorch::varies_by_sample(tensor),
+      "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
+      "flow. We don't support that yet, please rewrite it with torch.where or other "
+      "operations on the whole tensor.");
   return item_of(tensor).toBool();
 }
 

@@ -23,7 +23,8 @@ class _Attach(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return MaskedTensor(grad.get_data(), ctx.mask), None
+        data = grad.get_data() if isinstance(grad, MaskedTensor) else grad
+        return MaskedTensor(data, ctx.mask), None
 
 
 def as_masked_tensor(data, mask):

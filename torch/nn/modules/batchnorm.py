@@ -15,6 +15,7 @@ __all__ = [
     "LazyBatchNorm2d",
     "BatchNorm3d",
     "LazyBatchNorm3d",
+    "SyncBatchNorm",
 ]
 
 
@@ -221,3 +222,57 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     _ranks = (5,)
     cls_to_become = BatchNorm3d
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes of a group; with one process, that of
+    its own batch."""
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def forward(self, input):
+        """The normalised input."""
+        if self.process_group is not None and self.training:
+            raise NotImplementedError(
+                f"SyncBatchNorm: statistics of a process group are not implemented on "
+                f"{input.device}"
+            )
+        return super().forward(input)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """The module with every batch normalisation in it replaced by this one."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
+            for name in ("weight", "bias"):
+                setattr(result, name, getattr(module, name))
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

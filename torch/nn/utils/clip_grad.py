@@ -27,7 +27,8 @@ def _total_norm(tensors, norm_type, error_if_nonfinite):
     if not tensors:
         return torch.tensor(0.0)
     device = tensors[0].device
-    norms = [torch.linalg.vector_norm(tensor, norm_type).to(device) for tensor in tensors]
+    norms = torch._foreach_norm(tensors, norm_type)
+    norms = [norm.to(device) for norm in norms]
     total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
@@ -41,8 +42,21 @@ def _total_norm(tensors, norm_type, error_if_nonfinite):
 def _scale_to_norm(grads, max_norm, total_norm):
     # Multiplying by one where nothing needs clipping costs less than reading the norm back.
     factor = torch.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+    if grads and all(grad.device == factor.device for grad in grads):
+        torch._foreach_mul_(grads, factor)
+        return
     for grad in grads:
         grad.mul_(factor.to(grad.device))
+
+
+def _fuses(grads, norm_type):
+    """Whether one CUDA call clips them all: one device, one dtype, a norm it knows."""
+    if not grads or norm_type not in (1.0, 2.0, math.inf):
+        return False
+    device, dtype = grads[0].device, grads[0].dtype
+    if device.type != "cuda" or not dtype.is_floating_point:
+        return False
+    return all(g.device == device and g.dtype == dtype and g.numel() for g in grads)
 
 
 @torch.no_grad()
@@ -61,6 +75,8 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales gradients so that their norm together is at most max_norm; answers what it was."""
     grads = _gradients(parameters)
+    if not error_if_nonfinite and _fuses(grads, float(norm_type)):
+        return torch._fused_clip_grad_norm(grads, float(max_norm), float(norm_type))
     total = _total_norm(grads, norm_type, error_if_nonfinite)
     _scale_to_norm(grads, max_norm, total)
     return total

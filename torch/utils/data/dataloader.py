@@ -216,7 +216,8 @@ class _BaseDataLoaderIter:
         self._drop_last = loader.drop_last
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
-        self._pin_memory = loader.pin_memory
+        # Page-locked memory is for copies to a GPU: without one batches stay where they are.
+        self._pin_memory = loader.pin_memory and torch.cuda.is_available()
         self._collate_fn = loader.collate_fn
         self._sampler_iter = iter(self._index_sampler)
         seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
@@ -234,6 +235,8 @@ class _BaseDataLoaderIter:
 
     def __next__(self):
         data = self._next_data()
+        if self._pin_memory:
+            data = _utils.pin_memory.pin_memory(data)
         self._num_yielded += 1
         promised = self._IterableDataset_len_called
         if (
@@ -267,5 +270,4 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         )
 
     def _next_data(self):
-        # pin_memory is about copies to a GPU; batches of a CPU-only process stay where they are.
         return self._dataset_fetcher.fetch(self._next_index())

@@ -108,8 +108,10 @@ Tensor make_view(const Tensor& self, ScalarType dtype, IntArrayRef sizes, IntArr
   impl->set_geometry(sizes, strides, storage_offset);
   const c10::AutogradState& state = c10::tls_autograd_state;
   if (C10_LIKELY(!source.is_inference())) {
-    impl->set_inference(false);
-    impl->set_key_set(impl->key_set().remove(kInferenceKey));
+    if (C10_UNLIKELY(state.inference_mode)) {
+      impl->set_inference(false);
+      impl->set_key_set(impl->key_set().remove(kInferenceKey));
+    }
     impl->set_view_of(source.is_view() ? source.base() : self.getIntrusivePtr());
     if (!state.grad_mode)
       impl->view_origin =

@@ -87,8 +87,8 @@ const c10::Generator& default_generator(c10::DeviceIndex device) {
   std::lock_guard<std::mutex> lock(all.mutex);
   c10::Generator& generator = all.generators[index];
   if (!generator) {
-    generator = c10::make_intrusive<CUDAGeneratorImpl>(static_cast<c10::DeviceIndex>(index),
-                                                       all.seed);
+    generator =
+        c10::make_intrusive<CUDAGeneratorImpl>(static_cast<c10::DeviceIndex>(index), all.seed);
   }
   return generator;
 }
@@ -106,6 +106,9 @@ void seed_all(uint64_t seed) {
 
 PhiloxState take_philox(const std::optional<c10::Generator>& generator, c10::Device device,
                         uint64_t increment) {
+  TORCH_CHECK_NOT_IMPLEMENTED(c10::cuda::detail::tls_state.graph_pool == 0,
+                              "drawing random numbers on ", device,
+                              " is not implemented while a CUDA graph is recorded");
   const bool given = generator && generator->defined();
   CUDAGeneratorImpl& impl = impl_of(given ? *generator : default_generator(device.index()));
   TORCH_CHECK(impl.device() == device, "Expected a generator on ", device, " but found one on ",

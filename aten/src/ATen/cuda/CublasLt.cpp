@@ -17,7 +17,8 @@ namespace {
 
 using c10::cuda::CUstream;
 
-// ---- the library ----------------------------------------------------------------------------------
+// ---- the library
+// ----------------------------------------------------------------------------------
 using Status = int;
 constexpr Status kSuccess = 0;
 enum MatmulAttribute : int {
@@ -114,11 +115,13 @@ void* handle_of(int device, const Product& p) {
   static std::mutex mutex;
   static void* handles[16] = {};
   std::lock_guard<std::mutex> lock(mutex);
-  if (handles[device] == nullptr) check(library().cublasLtCreate(&handles[device]), "cublasLtCreate", p);
+  if (handles[device] == nullptr)
+    check(library().cublasLtCreate(&handles[device]), "cublasLtCreate", p);
   return handles[device];
 }
 
-// ---- workspace: one per device and stream, kept for good -----------------------------------------
+// ---- workspace: one per device and stream, kept for good
+// -----------------------------------------
 constexpr size_t kWorkspaceBytes = 32 << 20;
 
 void* workspace_of(int device, CUstream stream) {
@@ -141,8 +144,8 @@ void* workspace_of(int device, CUstream stream) {
     if (h.device == device && h.stream == stream) memory = h.memory.mutable_data_ptr();
   if (memory == nullptr) {
     const Device where(kCUDA, static_cast<c10::DeviceIndex>(device));
-    held->push_back({device, stream,
-                     at::detail::empty({static_cast<int64_t>(kWorkspaceBytes)}, kByte, where)});
+    held->push_back(
+        {device, stream, at::detail::empty({static_cast<int64_t>(kWorkspaceBytes)}, kByte, where)});
     memory = held->back().memory.mutable_data_ptr();
   }
   last.device = device;
@@ -151,7 +154,8 @@ void* workspace_of(int device, CUstream stream) {
   return memory;
 }
 
-// ---- plans ----------------------------------------------------------------------------------------
+// ---- plans
+// ----------------------------------------------------------------------------------------
 static_assert(std::has_unique_object_representations_v<Product>, "compared byte by byte");
 
 struct Plan {
@@ -189,10 +193,11 @@ DataType data_type(c10::ScalarType dtype) {
   return kR32F;
 }
 
-void* make_layout(const Product& p, int64_t rows, int64_t cols, int64_t ld, int64_t stride) {
+void* make_layout(const Product& p, int8_t dtype, int64_t rows, int64_t cols, int64_t ld,
+                  int64_t stride) {
   const Library& l = library();
   void* layout = nullptr;
-  const DataType type = data_type(static_cast<c10::ScalarType>(p.dtype));
+  const DataType type = data_type(static_cast<c10::ScalarType>(dtype));
   check(l.cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows),
                                      static_cast<uint64_t>(cols), ld),
         "cublasLtMatrixLayoutCreate", p);
@@ -244,13 +249,13 @@ void choose_algorithm(Plan& plan) {
   }
   Heuristic result{};
   int found = 0;
-  const Status status = l.cublasLtMatmulAlgoGetHeuristic(plan.handle, plan.matmul, plan.a, plan.b,
-                                                         plan.c, plan.d, preference, 1, &result,
-                                                         &found);
+  const Status status = l.cublasLtMatmulAlgoGetHeuristic(
+      plan.handle, plan.matmul, plan.a, plan.b, plan.c, plan.d, preference, 1, &result, &found);
   l.cublasLtMatmulPreferenceDestroy(preference);
   check(status, "cublasLtMatmulAlgoGetHeuristic", p);
   TORCH_CHECK(found > 0, "cuBLASLt has no algorithm for a product of ", p.m, "x", p.k, " and ", p.k,
-              "x", p.n, " (batch ", p.batch, ", dtype ", static_cast<c10::ScalarType>(p.dtype), ")");
+              "x", p.n, " (batch ", p.batch, ", dtype ", static_cast<c10::ScalarType>(p.dtype),
+              ")");
   plan.algorithm = result.algorithm;
   plan.workspace = result.workspace;
 }
@@ -260,10 +265,12 @@ std::unique_ptr<Plan> make_plan(const Product& p, const void* bias) {
   plan->product = p;
   plan->handle = handle_of(p.device, p);
   make_matmul(*plan, bias);
-  plan->a = make_layout(p, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda, p.stride_a);
-  plan->b = make_layout(p, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb, p.stride_b);
-  plan->c = make_layout(p, p.m, p.n, p.ldc, p.stride_c);
-  plan->d = make_layout(p, p.m, p.n, p.ldd, p.stride_d);
+  plan->a = make_layout(p, p.dtype, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda,
+                        p.stride_a);
+  plan->b = make_layout(p, p.dtype, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb,
+                        p.stride_b);
+  plan->c = make_layout(p, p.dtype_d, p.m, p.n, p.ldc, p.stride_c);
+  plan->d = make_layout(p, p.dtype_d, p.m, p.n, p.ldd, p.stride_d);
   choose_algorithm(*plan);
   return plan;
 }
@@ -303,8 +310,7 @@ void run_product(const Product& product, const ProductData& data, CUstream strea
   Plan& plan = plan_for(product, data.bias);
   const Library& l = library();
   if (product.bias && plan.bias != data.bias) {
-    check(l.cublasLtMatmulDescSetAttribute(plan.matmul, kBiasPointer, &data.bias,
-                                           sizeof data.bias),
+    check(l.cublasLtMatmulDescSetAttribute(plan.matmul, kBiasPointer, &data.bias, sizeof data.bias),
           "cublasLtMatmulDescSetAttribute", product);
     plan.bias = data.bias;
   }

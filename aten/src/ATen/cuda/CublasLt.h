@@ -21,12 +21,12 @@ struct Product {
   int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;
   int64_t batch = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
-  int8_t dtype = 0; // c10::ScalarType of all operands
+  int8_t dtype = 0;   // c10::ScalarType of A and B
+  int8_t dtype_d = 0; // and of C, D and the bias: the same, or Float for half types
   bool transpose_a = false, transpose_b = false;
   bool conjugate_a = false, conjugate_b = false; // only with transposition
   bool tf32 = false;
-  bool bias = false;      // one value per row of D
-  bool accumulate = false; // beta is not zero
+  bool bias = false;                                          // one value per row of D
   uint8_t align_a = 0, align_b = 0, align_c = 0, align_d = 0; // log2 of the pointers' alignment
   int32_t device = 0;
 };

@@ -7,9 +7,10 @@
 //   at::cuda::launch(kNorm, grid, block, shared_bytes, stream, x, y, int64_t(n), 1e-5f);
 //
 // A program is a device source below aten/src/ATen/native (every *.cuh file there is one; headers
-// they share are in ATen/cuda/device), embedded in the library with every header it includes. Where nvcc was found when the library was built its machine code is embedded too;
-// otherwise, or on another GPU, NVRTC compiles the same text at run time and the result is kept on
-// disk (see Program.h). Kernels are `extern "C" __global__`, with the element type in their name.
+// they share are in ATen/cuda/device), embedded in the library with every header it includes. Where
+// nvcc was found when the library was built its machine code is embedded too; otherwise, or on
+// another GPU, NVRTC compiles the same text at run time and the result is kept on disk (see
+// Program.h). Kernels are `extern "C" __global__`, with the element type in their name.
 //
 // Everything here runs on the calling thread's current device (c10::cuda::CUDAGuard) and throws
 // c10::Error when the driver refuses; it never waits for the device. Safe from any thread.

@@ -102,8 +102,11 @@ std::string nvrtc_compile(const std::string& source, const char* name, int major
                           const std::vector<std::string>& options) {
   const Api* api = try_api();
   TORCH_CHECK_NOT_IMPLEMENTED(
-      api != nullptr, "the device code '", name, "' was not compiled with this library for compute "
-      "capability ", major, ".", minor, ", and the run-time compiler libnvrtc was not found: "
+      api != nullptr, "the device code '", name,
+      "' was not compiled with this library for compute "
+      "capability ",
+      major, ".", minor,
+      ", and the run-time compiler libnvrtc was not found: "
       "install the CUDA toolkit's libnvrtc (pip install nvidia-cuda-nvrtc) and put it on "
       "LD_LIBRARY_PATH");
   const auto check = [&](Result result, const char* call) {
@@ -111,7 +114,7 @@ std::string nvrtc_compile(const std::string& source, const char* name, int major
   };
   std::vector<std::string> all = {"--gpu-architecture=sm_" + std::to_string(major) +
                                       std::to_string(minor),
-                                  "--std=c++17", "--diag-suppress=186,2388"};
+                                  "--std=c++20", "--diag-suppress=186,2388"};
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());

@@ -4,6 +4,7 @@
 // they are large enough for a program compiled for the very combination to pay.
 #include <ATen/cuda/Pointwise.h>
 
+#include <algorithm>
 #include <string>
 
 #include <ATen/core/EmptyTensor.h>
@@ -41,11 +42,10 @@ C10_COLD CUfunction load_uniform(const PointwiseProgram& p, int device, ScalarTy
                                  int kind) {
   const std::string type = device_type_name(dtype);
   const std::string name = std::string(p.table) + "_" + kKindNames[kind] + "_" + type;
-  const std::string text = "#include <ATen/cuda/device/Pointwise.cuh>\n#include <" +
-                           std::string(p.header) + ">\nCRESSET_POINTWISE(" + p.table + ", " +
-                           p.functor + ", " + std::to_string(p.inputs) + ", " +
-                           std::to_string(p.params) + ", " + out_kind_name(p.out) + ", " + type +
-                           ")\n";
+  const std::string text =
+      "#include <ATen/cuda/device/Pointwise.cuh>\n#include <" + std::string(p.header) +
+      ">\nCRESSET_POINTWISE(" + p.table + ", " + p.functor + ", " + std::to_string(p.inputs) +
+      ", " + std::to_string(p.params) + ", " + out_kind_name(p.out) + ", " + type + ")\n";
   return load_generated(device, p.image, text, pointwise_options(), name.c_str());
 }
 
@@ -164,6 +164,63 @@ ScalarType carrier(int64_t itemsize) {
   }
 }
 
+// ---- transposing copies
+// ---------------------------------------------------------------------------
+constexpr int kTileDims = 10;
+constexpr int64_t kTile = 32;
+
+// Mirrors native/copy/Transpose.cuh.
+struct TransposeArgs {
+  void* out;
+  const void* in;
+  int64_t rows, columns, out_row, in_column;
+  int32_t ndim;
+  Divider size[kTileDims];
+  int64_t out_stride[kTileDims], in_stride[kTileDims];
+};
+
+constexpr const char* kTransposeProgram = "native/copy/Transpose.cuh";
+Kernel transpose_kernels[] = {{kTransposeProgram, "transpose_u8"},
+                              {kTransposeProgram, "transpose_i16"},
+                              {kTransposeProgram, "transpose_i32"},
+                              {kTransposeProgram, "transpose_i64"},
+                              {kTransposeProgram, "transpose_c128"}};
+
+// Copies by tiles when the plan's innermost dimension is contiguous in the destination only and
+// another one in the source; answers false when it is not so.
+bool copy_tiles(const PointwiseLaunch& call, const StridedPlan& plan, CUstream stream) {
+  const int64_t itemsize = call.itemsize[0];
+  if (plan.ndim < 2 || plan.ndim > kTileDims || plan.stride[0][0] != itemsize ||
+      plan.stride[0][1] == itemsize || plan.stride[0][1] == 0 || plan.size[0] < 8)
+    return false;
+  int turned = 1;
+  while (turned < plan.ndim && plan.stride[turned][1] != itemsize) ++turned;
+  if (turned == plan.ndim || plan.size[turned] < 8) return false;
+  TransposeArgs args = {};
+  args.out = call.out;
+  args.in = call.in[0];
+  args.columns = plan.size[0];
+  args.rows = plan.size[turned];
+  args.out_row = plan.stride[turned][0];
+  args.in_column = plan.stride[0][1];
+  int64_t matrices = 1;
+  for (int d = 1; d < plan.ndim; ++d) {
+    if (d == turned) continue;
+    matrices *= plan.size[d];
+    if (plan.size[d] >= (int64_t(1) << 31)) return false;
+    args.size[args.ndim] = Divider(static_cast<uint32_t>(plan.size[d]));
+    args.out_stride[args.ndim] = plan.stride[d][0];
+    args.in_stride[args.ndim++] = plan.stride[d][1];
+  }
+  const int64_t tiles =
+      ((args.rows + kTile - 1) / kTile) * ((args.columns + kTile - 1) / kTile) * matrices;
+  if (tiles >= (int64_t(1) << 31) || matrices >= (int64_t(1) << 31)) return false;
+  int size = 0;
+  while ((int64_t(1) << size) < itemsize) ++size;
+  launch(transpose_kernels[size], static_cast<unsigned>(tiles), 256, 0, stream, args);
+  return true;
+}
+
 // ---- the general way
 // ------------------------------------------------------------------------------
 // The operand without the dimensions it is only repeated along.
@@ -193,6 +250,47 @@ struct UniformCall {
 CUfunction find_uniform(const void* program, int device, int kind) {
   const auto& call = *static_cast<const UniformCall*>(program);
   return uniform_function(*call.program, device, call.compute, kind);
+}
+
+// ---- operands of several dtypes
+// -------------------------------------------------------------------
+// From this many elements on, a program for the very combination of dtypes (a tenth of a second of
+// compilation, once per machine) beats converting the operands first.
+constexpr int64_t kWorthCompiling = int64_t(1) << 20;
+
+struct MixedCall {
+  const PointwiseProgram* program;
+  ScalarType compute, out, in[kMaxInputs];
+  std::string types() const {
+    std::string text = std::string(device_type_name(out)) + ", " + device_type_name(compute);
+    for (int k = 0; k < program->inputs; ++k)
+      text += std::string(", cresset_") + device_type_name(in[k]);
+    return text;
+  }
+};
+CUfunction find_mixed(const void* call_pointer, int device, int kind) {
+  const auto& call = *static_cast<const MixedCall*>(call_pointer);
+  const PointwiseProgram& p = *call.program;
+  const std::string name = std::string(p.table) + "_" + kKindNames[kind] + "_mixed";
+  const std::string text = "#include <ATen/cuda/device/Pointwise.cuh>\n#include <" +
+                           std::string(p.header) + ">\nCRESSET_POINTWISE_MIXED(" + p.table + ", " +
+                           p.functor + ", " + std::to_string(p.params) + ", " + call.types() +
+                           ")\n";
+  return load_generated(device, nullptr, text, pointwise_options(), name.c_str());
+}
+
+bool is_mixed(const Tensor& target, Operands operands, ScalarType compute, ScalarType result) {
+  if (target.scalar_type() != result) return true;
+  for (const Operand& op : operands)
+    if (op.tensor && op.tensor->is_cuda() && op.tensor->scalar_type() != compute) return true;
+  return false;
+}
+
+bool has_kernels(Operands operands, const Tensor& target) {
+  if (device_type_name(target.scalar_type()) == nullptr) return false;
+  for (const Operand& op : operands)
+    if (op.tensor && device_type_name(op.tensor->scalar_type()) == nullptr) return false;
+  return !nvrtc_version().empty();
 }
 
 } // namespace
@@ -241,33 +339,42 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
 void pointwise_general(const PointwiseSpec& spec, const Tensor& target, Operands operands,
                        Params params, IntArrayRef shape, ScalarType compute, ScalarType result) {
   const PointwiseProgram& program = program_for(spec, compute);
-  const UniformCall uniform{&program, compute};
   const CUDAGuard guard(target.device());
-  const bool direct = target.scalar_type() == result;
+  const bool mixed = target.numel() >= kWorthCompiling &&
+                     is_mixed(target, operands, compute, result) && has_kernels(operands, target);
+  const UniformCall uniform{&program, compute};
+  MixedCall combination{&program, compute, target.scalar_type(), {}};
+  const bool direct = mixed || target.scalar_type() == result;
   const Tensor to = direct ? target : detail::empty(shape, result, target.device());
 
   PointwiseLaunch call;
-  call.functions = {&find_uniform, &uniform};
+  if (mixed)
+    call.functions = {&find_mixed, &combination};
+  else
+    call.functions = {&find_uniform, &uniform};
   call.inputs = spec.inputs;
-  call.largest = static_cast<int>(c10::elementSize(compute));
   call.itemsize[0] = to.itemsize();
+  call.largest = static_cast<int>(to.itemsize());
   StridedPlan plan(shape, spec.inputs + 1);
   plan.set(0, to);
   Tensor keep[kMaxInputs];
   int k = 0;
   for (const Operand& op : operands) {
-    call.itemsize[k + 1] = call.largest;
     call.in[k] = nullptr;
+    combination.in[k] = compute;
     if (op.tensor == nullptr) {
       call.number[k].set(*op.scalar, compute);
     } else if (!op.tensor->is_cuda()) {
       call.number[k].set(op.tensor->item(), compute); // of no dimensions, on the CPU
     } else {
-      const bool same = op.tensor->scalar_type() == compute;
-      keep[k] = same || op.tensor->numel() == 0 ? *op.tensor : converted(*op.tensor, compute);
-      call.in[k] = keep[k].data_ptr();
+      const bool as_is = mixed || op.tensor->scalar_type() == compute || target.numel() == 0;
+      keep[k] = as_is ? *op.tensor : converted(*op.tensor, compute);
+      call.in[k] = op.tensor->numel() == 0 ? nullptr : keep[k].data_ptr();
       plan.set(k + 1, keep[k]);
+      combination.in[k] = keep[k].scalar_type();
     }
+    call.itemsize[k + 1] = c10::elementSize(combination.in[k]);
+    call.largest = std::max(call.largest, static_cast<int>(call.itemsize[k + 1]));
     ++k;
   }
   if (to.numel() == 0) return;
@@ -279,25 +386,40 @@ void pointwise_general(const PointwiseSpec& spec, const Tensor& target, Operands
   if (!direct) copy_on_device(target, to);
 }
 
-void copy_on_device(const Tensor& dst, const Tensor& src) {
-  if (dst.numel() == 0) return;
-  const CUDAGuard guard(dst.device());
-  CastPair pair{src.scalar_type(), dst.scalar_type()};
-  if (pair.from == pair.to) pair.from = pair.to = carrier(src.itemsize());
+namespace {
+void run_copy(const Tensor& dst, const void* from, CastPair pair, StridedPlan& plan) {
+  if (pair.from == pair.to) pair.from = pair.to = carrier(dst.itemsize());
   PointwiseLaunch call;
   call.functions = {&cast_function, &pair};
   call.inputs = 1;
   call.itemsize[0] = dst.itemsize();
-  call.itemsize[1] = src.itemsize();
-  call.largest = static_cast<int>(std::max(dst.itemsize(), src.itemsize()));
+  call.itemsize[1] = c10::elementSize(pair.from);
+  call.largest = static_cast<int>(std::max(call.itemsize[0], call.itemsize[1]));
   call.out = dst.data_ptr();
-  call.in[0] = src.data_ptr();
-  StridedPlan plan(dst.sizes(), 2);
+  call.in[0] = from;
   plan.set(0, dst);
-  plan.set(1, src);
   plan.build();
   const c10::DeviceIndex device = dst.device().index();
-  launch_pointwise(call, plan, device, getCurrentCUDAStream(device));
+  const CUstream stream = getCurrentCUDAStream(device);
+  if (pair.from == pair.to && copy_tiles(call, plan, stream)) return;
+  launch_pointwise(call, plan, device, stream);
+}
+} // namespace
+
+void copy_on_device(const Tensor& dst, const Tensor& src) {
+  if (dst.numel() == 0) return;
+  const CUDAGuard guard(dst.device());
+  StridedPlan plan(dst.sizes(), 2);
+  plan.set(1, src);
+  run_copy(dst, src.data_ptr(), {src.scalar_type(), dst.scalar_type()}, plan);
+}
+
+void copy_walked_on_device(const Tensor& dst, const void* from, IntArrayRef strides) {
+  if (dst.numel() == 0) return;
+  const CUDAGuard guard(dst.device());
+  StridedPlan plan(dst.sizes(), 2);
+  plan.set(1, strides);
+  run_copy(dst, from, {dst.scalar_type(), dst.scalar_type()}, plan);
 }
 
 void fill_on_device(const Tensor& dst, const Scalar& value) {

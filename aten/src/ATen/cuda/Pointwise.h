@@ -21,6 +21,9 @@ void pointwise_general(const iter::PointwiseSpec& spec, const Tensor& target,
 // dst = src for tensors of the same shape on one CUDA device, of any strides and dtypes, on the
 // current stream.
 TORCH_API void copy_on_device(const Tensor& dst, const Tensor& src);
+// dst = the elements at `from`, on dst's device and of its dtype, walked with `strides` (bytes, one
+// per dimension of dst, may be negative).
+TORCH_API void copy_walked_on_device(const Tensor& dst, const void* from, IntArrayRef strides);
 // dst = value, on the current stream.
 TORCH_API void fill_on_device(const Tensor& dst, const Scalar& value);
 

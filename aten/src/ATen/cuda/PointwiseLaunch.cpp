@@ -1,7 +1,10 @@
 // See PointwiseLaunch.h.
 #include <ATen/cuda/PointwiseLaunch.h>
 
+#include <algorithm>
 #include <cstring>
+
+#include <c10/cuda/CUDAGuard.h>
 
 namespace at::cuda {
 namespace {
@@ -11,7 +14,8 @@ bool is_aligned(const void* p, int64_t bytes) {
 }
 
 // One dimension in which every operand advances by its element or not at all.
-bool launch_flat(const PointwiseLaunch& call, const StridedPlan& plan, int device, CUstream stream) {
+bool launch_flat(const PointwiseLaunch& call, const StridedPlan& plan, int device,
+                 CUstream stream) {
   if (plan.ndim > 1) return false;
   FlatArgs args;
   args.n = plan.numel();
@@ -52,7 +56,8 @@ bool can_pack(const PointwiseLaunch& call, const StridedPlan& p, int64_t pack) {
   return true;
 }
 
-void launch_strided(const PointwiseLaunch& call, StridedPlan plan, int device, CUstream stream) {
+void launch_strided(const PointwiseLaunch& call, const StridedPlan& plan, int device,
+                    CUstream stream) {
   const int64_t pack = pack_size(call.largest);
   const bool packed = can_pack(call, plan, pack);
   StridedArgs args;
@@ -64,15 +69,13 @@ void launch_strided(const PointwiseLaunch& call, StridedPlan plan, int device, C
     if (call.in[k] == nullptr) args.number[k] = call.number[k];
     if (plan.stride[0][k + 1] != 0) args.inner |= 1u << k;
   }
-  if (packed) {
-    plan.size[0] /= pack;
-    for (int k = 0; k < plan.operands; ++k) plan.stride[0][k] *= pack;
-  }
   args.ndim = plan.ndim;
-  args.n = static_cast<uint32_t>(plan.numel());
+  args.n = static_cast<uint32_t>(packed ? plan.numel() / pack : plan.numel());
   for (int d = 0; d < plan.ndim; ++d) {
-    args.size[d] = Divider(static_cast<uint32_t>(plan.size[d]));
-    for (int k = 0; k < plan.operands; ++k) args.stride[d][k] = plan.stride[d][k];
+    // Along the innermost dimension a step is a pack.
+    const int64_t step = packed && d == 0 ? pack : 1;
+    args.size[d] = Divider(static_cast<uint32_t>(plan.size[d] / step));
+    for (int k = 0; k < plan.operands; ++k) args.stride[d][k] = plan.stride[d][k] * step;
   }
   std::memcpy(args.param, call.param, sizeof(args.param));
   void* pointers[] = {&args};
@@ -81,7 +84,8 @@ void launch_strided(const PointwiseLaunch& call, StridedPlan plan, int device, C
 }
 
 // Halves the outermost dimension until the kernel's 31-bit index and number of dimensions suffice.
-void launch_split(const PointwiseLaunch& call, const StridedPlan& plan, int device, CUstream stream) {
+void launch_split(const PointwiseLaunch& call, const StridedPlan& plan, int device,
+                  CUstream stream) {
   if (plan.ndim <= kMaxDims && plan.numel() < (int64_t(1) << 31)) {
     launch_strided(call, plan, device, stream);
     return;
@@ -130,6 +134,46 @@ void Number::set(const Scalar& value, ScalarType dtype) {
 void launch_pointwise(const PointwiseLaunch& call, const StridedPlan& plan, int device,
                       CUstream stream) {
   if (!launch_flat(call, plan, device, stream)) launch_split(call, plan, device, stream);
+}
+
+namespace {
+CUfunction find_in_pair(const void* pair, int device, int kind) {
+  return static_cast<const Kernel*>(pair)[kind].function(device);
+}
+} // namespace
+
+PairLaunch::PairLaunch(const Kernel* pair, int inputs, const Tensor& out)
+    : out_(out), plan_(out.sizes(), inputs + 1) {
+  call_.functions = {&find_in_pair, pair};
+  call_.inputs = inputs;
+  call_.itemsize[0] = out.itemsize();
+  plan_.set(0, out);
+}
+
+void PairLaunch::set(int k, const Scalar& value, ScalarType dtype) {
+  call_.in[k] = nullptr;
+  call_.number[k].set(value, dtype);
+  call_.itemsize[k + 1] = c10::elementSize(dtype);
+}
+
+void PairLaunch::set(int k, const Tensor& tensor, ScalarType dtype) {
+  if (!tensor.is_cuda()) return set(k, tensor.item(), dtype);
+  keep_[k] = tensor.to(dtype);
+  call_.in[k] = tensor.numel() == 0 ? nullptr : keep_[k].data_ptr();
+  call_.itemsize[k + 1] = keep_[k].itemsize();
+  plan_.set(k + 1, keep_[k]);
+}
+
+void PairLaunch::run() {
+  if (out_.numel() == 0) return;
+  const CUDAGuard guard(out_.device());
+  call_.largest = 1;
+  for (int k = 0; k <= call_.inputs; ++k)
+    call_.largest = std::max(call_.largest, static_cast<int>(call_.itemsize[k]));
+  call_.out = out_.data_ptr();
+  plan_.build();
+  const c10::DeviceIndex device = out_.device().index();
+  launch_pointwise(call_, plan_, device, getCurrentCUDAStream(device));
 }
 
 const char* device_type_name(ScalarType dtype) {

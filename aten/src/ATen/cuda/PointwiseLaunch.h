@@ -71,6 +71,25 @@ inline unsigned flat_blocks(int64_t n, int largest, int inputs) {
 void launch_pointwise(const PointwiseLaunch& call, const StridedPlan& plan, int device,
                       CUstream stream);
 
+// A call of a hand-written program's pair of kernels (CRESSET_POINTWISE_KERNELS): `pair[0]` is the
+// flat and `pair[1]` the strided one. Operands are broadcast to the output's shape; numbers and CPU
+// tensors of no dimensions travel as arguments of the launch.
+class PairLaunch {
+ public:
+  PairLaunch(const Kernel* pair, int inputs, const Tensor& out);
+  void set(int k, const Scalar& value, ScalarType dtype);
+  // Converted to dtype first where it has another.
+  void set(int k, const Tensor& tensor, ScalarType dtype);
+  // Launches on the output's device and the current stream. Call once.
+  void run();
+
+ private:
+  const Tensor& out_;
+  Tensor keep_[kMaxInputs];
+  PointwiseLaunch call_;
+  StridedPlan plan_;
+};
+
 // The name of an element type in the names of kernels; null for one without kernels.
 const char* device_type_name(ScalarType dtype);
 

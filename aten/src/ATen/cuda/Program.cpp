@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -143,8 +144,8 @@ std::string cache_read(const std::string& path) {
 void cache_write(const std::string& folder, const std::string& path, const std::string& content) {
   static std::atomic<int> counter{0};
   make_folders(folder);
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid()) + "_" +
-                                std::to_string(counter.fetch_add(1));
+  const std::string temporary =
+      path + ".tmp" + std::to_string(::getpid()) + "_" + std::to_string(counter.fetch_add(1));
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
   if (file == nullptr) return;
   const std::string head = hash_of(content);
@@ -157,8 +158,8 @@ void cache_write(const std::string& folder, const std::string& path, const std::
 std::string compile_cached(int device, const std::string& source, const char* name,
                            const std::vector<std::string>& options) {
   const DeviceProp& prop = device_properties(static_cast<c10::DeviceIndex>(device));
-  std::string identity = nvrtc_version() + "|sm_" + std::to_string(prop.major) +
-                         std::to_string(prop.minor) + "|";
+  std::string identity =
+      nvrtc_version() + "|sm_" + std::to_string(prop.major) + std::to_string(prop.minor) + "|";
   for (const std::string& option : options) identity += option + "|";
   const std::string folder = cache_folder() + "/cuda";
   const std::string path = folder + "/" + hash_of(identity + source) + ".cubin";
@@ -274,7 +275,8 @@ CUfunction load_generated(int device, const char* image, const std::string& text
   std::lock_guard<std::mutex> lock(modules().mutex);
   CUmodule module = image_module(device, image);
   if (module == nullptr)
-    module = source_module(device, text, name, [&] { return expand_text(text); }, options);
+    module = source_module(
+        device, text, name, [&] { return expand_text(text); }, options);
   return function_of(module, name);
 }
 

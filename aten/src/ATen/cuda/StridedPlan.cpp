@@ -32,7 +32,10 @@ bool continues(const StridedPlan& p, int inner, int outer) {
 StridedPlan::StridedPlan(IntArrayRef shape, int count)
     : ndim(static_cast<int>(shape.size())), operands(count) {
   TORCH_CHECK(ndim <= kMaxRank, "tensors of more than ", kMaxRank, " dimensions are not supported");
-  for (int d = 0; d < ndim; ++d) size[d] = shape[static_cast<size_t>(ndim - 1 - d)];
+  for (int d = 0; d < ndim; ++d) {
+    size[d] = shape[static_cast<size_t>(ndim - 1 - d)];
+    for (int k = 0; k < operands; ++k) stride[d][k] = 0;
+  }
 }
 
 void StridedPlan::set(int k, const Tensor& tensor) {
@@ -43,6 +46,10 @@ void StridedPlan::set(int k, const Tensor& tensor) {
     const size_t from = static_cast<size_t>(rank - 1 - d);
     stride[d][k] = sizes[from] == 1 ? 0 : strides[from] * itemsize;
   }
+}
+
+void StridedPlan::set(int k, IntArrayRef byte_strides) {
+  for (int d = 0; d < ndim; ++d) stride[d][k] = byte_strides[static_cast<size_t>(ndim - 1 - d)];
 }
 
 void StridedPlan::build() {

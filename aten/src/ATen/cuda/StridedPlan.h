@@ -24,8 +24,11 @@ struct StridedPlan {
   static constexpr int kMaxRank = 64;
 
   explicit StridedPlan(IntArrayRef shape, int operands);
-  // Strides of operand k: those of a tensor broadcast to the plan's shape, or none (one value).
+  // Strides of operand k: those of a tensor broadcast to the plan's shape. An operand that is not
+  // set is one value.
   void set(int k, const Tensor& tensor);
+  // The same in bytes, one per dimension of the shape; may be negative.
+  void set(int k, IntArrayRef byte_strides);
   // Sorts and merges the dimensions. Call once, after the operands.
   void build();
 
@@ -38,7 +41,7 @@ struct StridedPlan {
   int ndim;
   int operands;
   int64_t size[kMaxRank]; // innermost first once built
-  int64_t stride[kMaxRank][kMaxOperands] = {};
+  int64_t stride[kMaxRank][kMaxOperands];
 };
 
 } // namespace at::cuda

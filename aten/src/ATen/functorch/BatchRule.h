@@ -13,10 +13,9 @@ using Rule = void (*)(Call& call);
 
 // What a rule may be told by the table.
 enum RuleFlags : int {
-  kScalarOk = 1,     // a tensor without dimensions is treated as having one
-  kAllIfNone = 2,    // no dimensions given means all of them
-  kGrows = 4,        // dimension numbers are those of the result, which has one more
-  kPadSamples = 8,   // arguments broadcast against each other
+  kScalarOk = 1,  // a tensor without dimensions is treated as having one
+  kAllIfNone = 2, // no dimensions given means all of them
+  kGrows = 4,     // dimension numbers are those of the result, which has one more
 };
 
 struct Call {

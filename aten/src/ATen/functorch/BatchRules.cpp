@@ -116,8 +116,7 @@ void pointwise_rule(Call& call) {
   settle_promotion(call);
   const int64_t rank = call.max_rank();
   Stack stack = call.args;
-  for (IValue& v : stack)
-    map_tensors(v, [&](const Tensor& t) { return call.padded(t, rank); });
+  for (IValue& v : stack) map_tensors(v, [&](const Tensor& t) { return call.padded(t, rank); });
   if ((call.op.flags & kOpMutates) == 0) {
     call.run(std::move(stack));
     return;
@@ -212,14 +211,14 @@ void dims_rule(Call& call) {
 void leading_rule(Call& call) {
   const int64_t rank = call.max_rank();
   Stack stack = call.args;
-  for (IValue& v : stack)
-    map_tensors(v, [&](const Tensor& t) { return call.padded(t, rank); });
+  for (IValue& v : stack) map_tensors(v, [&](const Tensor& t) { return call.padded(t, rank); });
   call.run(std::move(stack));
 }
 
 // ---- in-place operators -------------------------------------------------------------------------
 namespace {
-const OperatorEntry* functional_of(const OperatorEntry& op) {
+// The view that an in-place operator makes of its argument.
+const OperatorEntry* view_of_inplace(const OperatorEntry& op) {
   std::string name = op.name;
   name.pop_back();
   Dispatcher& all = Dispatcher::singleton();
@@ -242,7 +241,7 @@ void inplace_rule(Call& call) {
 // Changes the geometry of the first argument only.
 void inplace_view_rule(Call& call) {
   Stack stack = call.args;
-  functional_of(call.op)->call_boxed(stack);
+  view_of_inplace(call.op)->call_boxed(stack);
   const Tensor self = call.tensor(0);
   WrapperImpl* mine = wrapper_at(self, *call.level);
   const Tensor made = stack[0].toTensor();
@@ -319,7 +318,7 @@ Chosen choose(const OperatorEntry& op) {
   if (it != named.end()) return it->second;
   if (has_out_argument(op)) return {unsupported_rule, 0};
   if (tagged(op, "pointwise")) return {pointwise_rule, 0};
-  if (tagged(op, "inplace_view") && functional_of(op) != nullptr) return {inplace_view_rule, 0};
+  if (tagged(op, "inplace_view") && view_of_inplace(op) != nullptr) return {inplace_view_rule, 0};
   if (is_inplace(op) && functional_of(op) != nullptr) return {inplace_rule, 0};
   if (tagged(op, "data_dependent_output")) return {dynamic_rule, 0};
   if ((op.flags & kOpView) != 0) return {unsupported_rule, 0};
@@ -338,8 +337,9 @@ Rule find_rule(const OperatorEntry& op, int* flags) {
 }
 
 void run_batched(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level) {
-  Call call{op, op.schema(), Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()),
-            level, 0, {}};
+  Call call{
+      op,    op.schema(), Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()),
+      level, 0,           {}};
   const Rule rule = find_rule(op, &call.flags);
   if (rule != nullptr) {
     rule(call);

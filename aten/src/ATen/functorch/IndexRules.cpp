@@ -13,13 +13,12 @@
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index.h>
-#include <ATen/ops/index_add.h>
 #include <ATen/ops/index_put.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/eq.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
@@ -27,6 +26,7 @@
 #include <ATen/ops/sub.h>
 #include <ATen/ops/unbind.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
 namespace at::functorch {
 namespace {
@@ -79,8 +79,8 @@ IndexPlan plan_indices(const Call& call, const Tensor& self, const Indices& give
   for (const auto& index : given)
     plan.indices.emplace_back(index ? std::optional<Tensor>(call.padded(*index, rank))
                                     : std::nullopt);
-  const bool adjacent = places.empty() || places.back() - places.front() + 1 ==
-                                              static_cast<int64_t>(places.size());
+  const bool adjacent =
+      places.empty() || places.back() - places.front() + 1 == static_cast<int64_t>(places.size());
   const int64_t count = static_cast<int64_t>(places.size());
   plan.before = !places.empty() && adjacent ? places.front() : 0;
   if (plan.before == 0) return plan;
@@ -200,8 +200,11 @@ Tensor written(const Call& call, const Tensor& self, const Tensor& index, int so
   if (source < 0) {
     const Tensor places = spread(index, dim, self.sizes());
     if (!call.args[3].isTensor()) return at::scatter(self, dim, places, call.args[3].toScalar());
-    return at::scatter(self, dim, places,
-                       call.tensor(3).to(self.scalar_type()).expand(places.sizes()));
+    // By a mask: a value counts once for a position that is named twice.
+    const Tensor none =
+        at::zeros_like(self, kBool, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+    return at::where(at::scatter(none, dim, places, Scalar(true)),
+                     call.tensor(3).to(self.scalar_type()), self);
   }
   Tensor from = call.tensor(source);
   if (from.dim() == 0) from = from.unsqueeze(0);
@@ -263,18 +266,30 @@ void take_rule(Call& call) {
 void put_rule(Call& call) {
   const Tensor self = call.tensor(0), index = call.tensor(1), source = call.tensor(2);
   const Tensor flat = self.reshape({self.numel()}), at = index.reshape({index.numel()});
-  const Tensor out = at::index_put(flat, {at}, source.reshape({source.numel()}),
-                                   call.args[3].toBool());
+  const Tensor out =
+      at::index_put(flat, {at}, source.reshape({source.numel()}), call.args[3].toBool());
   call.give_batched(out.reshape(self.sizes()));
+}
+
+// The number of elements is known when the mask is the same for all.
+void masked_select_rule(Call& call) {
+  const Tensor self = call.tensor(0), mask = call.tensor(1);
+  TORCH_CHECK(!call.batched(mask),
+              "vmap: We do not support batching operators that can output dynamic shape. Attempted "
+              "to vmap over aten::masked_select. Please file an issue if you need this feature.");
+  const DimVector shape = broadcast_shapes(self.sizes(), mask.sizes());
+  call.give_batched(at::index(self.expand(shape), {mask.expand(shape)}));
 }
 
 // The k-th true element of the mask takes the k-th of the source.
 void masked_scatter_rule(Call& call) {
-  const Tensor self = call.tensor(0), source = call.tensor(2);
-  const Tensor mask = call.tensor(1).expand(self.sizes());
+  const DimVector shape = broadcast_shapes(call.tensor(0).sizes(), call.tensor(1).sizes());
+  const Tensor self = call.tensor(0).expand(shape), mask = call.tensor(1).expand(shape);
+  const Tensor source = call.tensor(2);
   const Tensor flat = mask.reshape({mask.numel()});
   const Tensor count = at::sub(at::cumsum(flat, 0), Scalar(1));
-  const Tensor place = at::clamp(count, Scalar(0), Scalar(std::max<int64_t>(source.numel() - 1, 0)));
+  const Tensor place =
+      at::clamp(count, Scalar(0), Scalar(std::max<int64_t>(source.numel() - 1, 0)));
   const Tensor picked = at::index(source.reshape({source.numel()}), {place}).reshape(self.sizes());
   call.give_batched(at::where(mask, picked, self));
 }
@@ -350,11 +365,9 @@ void embedding_backward_rule(Call& call) {
   }
   Tensor grads = call.expanded(grad);
   const Tensor ids = call.expanded(indices);
-  if (padding >= 0)
-    grads = at::masked_fill(grads, at::eq(ids, Scalar(padding)).unsqueeze(-1), 0);
+  if (padding >= 0) grads = at::masked_fill(grads, at::eq(ids, Scalar(padding)).unsqueeze(-1), 0);
   const Tensor offset = at::mul(batch_numbers(call, grad, indices.dim()), Scalar(rows));
-  const Tensor out =
-      at::embedding_dense_backward(grads, at::add(ids, offset), b * rows, -1, false);
+  const Tensor out = at::embedding_dense_backward(grads, at::add(ids, offset), b * rows, -1, false);
   call.give(out.reshape({b, rows, grad.sizes().back()}));
 }
 } // namespace
@@ -372,6 +385,7 @@ ArrayRef<RuleEntry> index_rules() {
       {"take", take_rule, 0},
       {"put", put_rule, 0},
       {"masked_scatter", masked_scatter_rule, 0},
+      {"masked_select", masked_select_rule, 0},
       {"masked_fill.Tensor masked_fill_.Tensor", masked_fill_rule, 0},
       {"one_hot", one_hot_rule, 0},
       {"embedding", embedding_rule, 0},

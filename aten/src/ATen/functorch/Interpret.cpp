@@ -51,7 +51,8 @@ Tensor settle(const OperatorEntry& op, Tensor t) {
 }
 
 // Settles the arguments and answers the newest level among them, or null.
-LevelPtr newest_level(const OperatorEntry& op, Stack& stack, size_t from) {
+// `settled` tells whether one was changed.
+LevelPtr newest_level(const OperatorEntry& op, Stack& stack, size_t from, bool* settled) {
   LevelPtr newest;
   for (size_t i = from; i < stack.size(); ++i) {
     bool dead = false;
@@ -65,6 +66,7 @@ LevelPtr newest_level(const OperatorEntry& op, Stack& stack, size_t from) {
       }
     });
     if (!dead) continue;
+    *settled = true;
     map_tensors(stack[i], [&](const Tensor& t) { return settle(op, t); });
     each_tensor(stack[i], [&](const Tensor& t) {
       const WrapperImpl* w = wrapper_of(t);
@@ -84,6 +86,14 @@ LevelPtr random_level(const LevelPtr& newest) {
     if (newest && levels[i] == newest) return nullptr;
   }
   return nullptr;
+}
+
+// `newest`, or a functionalize level that is newer.
+LevelPtr newest_functionalize(const LevelPtr& newest) {
+  for (const LevelPtr& level : level_stack())
+    if (level->kind == LevelKind::Functionalize && (!newest || level->id > newest->id))
+      return level;
+  return newest;
 }
 
 // ---- the grad level -----------------------------------------------------------------------------
@@ -121,19 +131,20 @@ void run_grad(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr
   for (size_t i = from; i < stack.size(); ++i) {
     map_tensors(stack[i], [&](const Tensor& t) {
       if (wrapper_at(t, *level) != nullptr) return t;
-      TORCH_CHECK(!writes(schema, i - from),
-                  "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted "
-                  "to call in-place operation (",
-                  op.full_name(),
-                  ") that would mutate a captured Tensor. This is not supported; please rewrite the "
-                  "function being transformed to explicitly accept the mutated Tensor(s) as "
-                  "inputs.");
+      TORCH_CHECK(
+          !writes(schema, i - from),
+          "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted "
+          "to call in-place operation (",
+          op.full_name(),
+          ") that would mutate a captured Tensor. This is not supported; please rewrite the "
+          "function being transformed to explicitly accept the mutated Tensor(s) as "
+          "inputs.");
       return wrap_grad(t, level);
     });
   }
   Frame frame{level, c10::tls_dispatch_keys, current_frame};
   FrameScope scope(&frame);
-  c10::ExcludeDispatchKeyGuard guard(kFrontKeys);
+  c10::ExcludeDispatchKeyGuard guard(kFrontKeys.add(kFunctionalizeMode));
   op.call_boxed(stack);
 }
 
@@ -187,12 +198,16 @@ void rewrap(const OperatorEntry& op, const Stack& arguments, Stack& stack, size_
 
 class Back final : public BoxedKernel {
  public:
-  void call(const OperatorEntry& op, DispatchKeySet, Stack& stack) override {
+  void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
     const size_t from = stack.size() - op.schema().arguments.size();
     const Stack arguments(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end());
     Frame* frame = current_frame;
-    const LevelPtr level = frame ? frame->level : newest_level(op, stack, from);
-    TORCH_INTERNAL_ASSERT(level, op.full_name());
+    bool settled = false;
+    const LevelPtr level = frame ? frame->level : newest_level(op, stack, from, &settled);
+    if (!level) {
+      op.redispatch_boxed(keys.remove(kBackKey), stack);
+      return;
+    }
     for (size_t i = from; i < stack.size(); ++i) {
       map_tensors(stack[i], [&](const Tensor& t) {
         const WrapperImpl* w = wrapper_at(t, *level);
@@ -200,9 +215,9 @@ class Back final : public BoxedKernel {
       });
     }
     {
-      c10::LocalDispatchKeySet keys = frame ? frame->keys : c10::tls_dispatch_keys;
-      if (!frame) keys.excluded &= ~(kFrontKeys | c10::kAutogradKeys).raw();
-      KeysScope restored(keys);
+      c10::LocalDispatchKeySet outside = frame ? frame->keys : c10::tls_dispatch_keys;
+      if (!frame) outside.excluded &= ~(kFrontKeys | c10::kAutogradKeys).raw();
+      KeysScope restored(outside);
       FrameScope below(frame ? frame->outer : nullptr);
       GradModeScope mode(level->grad_mode_outside);
       op.call_boxed(stack);
@@ -214,9 +229,11 @@ class Back final : public BoxedKernel {
 // ---- the front ----------------------------------------------------------------------------------
 class Front final : public BoxedKernel {
  public:
-  void call(const OperatorEntry& op, DispatchKeySet, Stack& stack) override {
+  void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
     const size_t from = stack.size() - op.schema().arguments.size();
-    const LevelPtr newest = newest_level(op, stack, from);
+    bool settled = false;
+    LevelPtr newest = newest_level(op, stack, from, &settled);
+    if (keys.has(kFunctionalizeMode)) newest = newest_functionalize(newest);
     if (is_random(op) && !is_composite(op)) {
       if (const LevelPtr vmap = random_level(newest)) {
         run_random(op, stack, from, vmap);
@@ -225,8 +242,11 @@ class Front final : public BoxedKernel {
     }
     if (!newest) {
       // Nothing of a living level is left: an ordinary call.
-      c10::ExcludeDispatchKeyGuard guard(DispatchKey::FuncTorchVmapMode);
-      op.call_boxed(stack);
+      if (settled) {
+        op.call_boxed(stack);
+      } else {
+        op.redispatch_boxed((keys - kFrontKeys).remove(kFunctionalizeMode), stack);
+      }
       return;
     }
     if (is_composite(op) && (newest->kind != LevelKind::Vmap || !has_named_rule(op))) {
@@ -235,6 +255,11 @@ class Front final : public BoxedKernel {
     }
     switch (newest->kind) {
     case LevelKind::Vmap:
+      if (op.has_kernel(DispatchKey::FuncTorchBatched)) {
+        // A rule registered from outside (torch.library.register_vmap).
+        op.redispatch_boxed(DispatchKeySet(DispatchKey::FuncTorchBatched), stack);
+        return;
+      }
       run_batched(op, stack, from, newest);
       return;
     case LevelKind::Grad:
@@ -244,12 +269,15 @@ class Front final : public BoxedKernel {
       TORCH_INTERNAL_ASSERT(jvp_kernel != nullptr, op.full_name());
       jvp_kernel(op, stack, from, newest);
       return;
+    case LevelKind::Functionalize:
+      run_functional(op, stack, from, newest);
+      return;
     }
   }
 };
 } // namespace
 
-void register_kernels() {
+void register_kernels(bool functionalize) {
   static const c10::intrusive_ptr<BoxedKernel> front = c10::make_intrusive<Front>();
   static const c10::intrusive_ptr<BoxedKernel> back = c10::make_intrusive<Back>();
   Dispatcher& dispatcher = Dispatcher::singleton();
@@ -257,6 +285,8 @@ void register_kernels() {
     dispatcher.register_fallback(DispatchKey::FuncTorchBatched, front);
   if (dispatcher.fallback(DispatchKey::FuncTorchGradWrapper) != front)
     dispatcher.register_fallback(DispatchKey::FuncTorchGradWrapper, front);
+  if (functionalize && dispatcher.fallback(kFunctionalizeMode) != front)
+    dispatcher.register_fallback(kFunctionalizeMode, front);
   if (dispatcher.fallback(kBackKey) != back) dispatcher.register_fallback(kBackKey, back);
   // Only random operators take part in the mode: the others need not look for it.
   static const bool random_registered = [&] {

@@ -7,12 +7,15 @@
 
 namespace at::functorch {
 
-// Registers the kernels for the keys of wrappers. Does nothing when they are in place.
-void register_kernels();
+// Registers the kernels for the keys of wrappers, and for the mode of functionalize when asked.
+// Does nothing when they are in place.
+void register_kernels(bool functionalize);
 
 // The operator on a stack whose arguments begin at `from`, interpreted by `level`.
 void run_batched(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level);
 void run_random(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level);
+
+void run_functional(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level);
 
 // The jvp level differentiates, which is above this library: set by torch/csrc/functorch.
 using JvpKernel = void (*)(const OperatorEntry& op, Stack& stack, size_t from,
@@ -29,6 +32,10 @@ uint64_t& random_limit();
 
 // Whether the tables have a rule for just this operator.
 bool has_named_rule(const OperatorEntry& op);
+
+// The operator that computes what an in-place or out= operator writes, with the same arguments but
+// for the outputs; null when there is none.
+const OperatorEntry* functional_of(const OperatorEntry& op);
 
 // Whether argument `i` is written by the operator.
 inline bool writes(const FunctionSchema& schema, size_t i) {

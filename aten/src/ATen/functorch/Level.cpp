@@ -16,17 +16,31 @@ std::vector<LevelPtr>& stack() {
   return levels;
 }
 
-// The mode key tells random operators that a vmap level is open.
-void update_mode_key() {
+// A mode key tells operators without a wrapper among their arguments that a level is open: random
+// ones that it is one of vmap, all that it is one of functionalize.
+void update_mode_key(LevelKind kind, DispatchKey key) {
   bool any = false;
-  for (const LevelPtr& level : stack()) any = any || level->kind == LevelKind::Vmap;
-  const uint64_t bit = DispatchKeySet(DispatchKey::FuncTorchVmapMode).raw();
+  for (const LevelPtr& level : stack()) any = any || level->kind == kind;
+  const uint64_t bit = DispatchKeySet(key).raw();
   uint64_t& included = c10::tls_dispatch_keys.included;
   included = any ? included | bit : included & ~bit;
 }
+void update_mode_keys() {
+  update_mode_key(LevelKind::Vmap, DispatchKey::FuncTorchVmapMode);
+  update_mode_key(LevelKind::Functionalize, kFunctionalizeMode);
+}
 
 const char* name_of(LevelKind kind) {
-  return kind == LevelKind::Vmap ? "vmap" : kind == LevelKind::Grad ? "grad" : "jvp";
+  switch (kind) {
+  case LevelKind::Vmap:
+    return "vmap";
+  case LevelKind::Grad:
+    return "grad";
+  case LevelKind::Jvp:
+    return "jvp";
+  default:
+    return "functionalize";
+  }
 }
 
 DispatchKeySet keys_for(const Tensor& value, LevelKind kind) {
@@ -45,7 +59,7 @@ DispatchKeySet keys_for(const Tensor& value, LevelKind kind) {
 const std::vector<LevelPtr>& level_stack() { return stack(); }
 
 LevelPtr push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
-  register_kernels();
+  register_kernels(kind == LevelKind::Functionalize);
   LevelPtr level = c10::make_intrusive<Level>();
   level->kind = kind;
   level->id = next_id.fetch_add(1, std::memory_order_relaxed);
@@ -54,7 +68,7 @@ LevelPtr push_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   level->randomness = randomness;
   level->grad_mode_outside = c10::tls_autograd_state.grad_mode;
   stack().push_back(level);
-  update_mode_key();
+  update_mode_keys();
   return level;
 }
 
@@ -65,7 +79,7 @@ int64_t pop_level(LevelKind kind) {
               name_of(kind));
   level->alive = false;
   stack().pop_back();
-  update_mode_key();
+  update_mode_keys();
   return level->depth;
 }
 
@@ -115,7 +129,9 @@ void WrapperImpl::copy_metadata_from(const TensorImpl& from) {
 }
 
 c10::intrusive_ptr<TensorImpl> WrapperImpl::shallow_copy() const {
-  return c10::make_intrusive<WrapperImpl>(value, level, bdim, tangent);
+  auto out = c10::make_intrusive<WrapperImpl>(value, level, bdim, tangent);
+  out->functional = functional;
+  return out;
 }
 
 void WrapperImpl::release_resources() {

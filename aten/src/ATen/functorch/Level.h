@@ -12,26 +12,31 @@
 //   grad  a wrapper has an autograd history of its own: the operator runs through the Autograd
 //         kernels with the wrappers of this level, and below them on the values
 //   jvp   a wrapper holds a value and its tangent
+//   functionalize  a wrapper holds a value that in-place operators replace (Functionalize.cpp)
 #pragma once
 #include <ATen/core/Tensor.h>
 
 namespace at::functorch {
 
-enum class LevelKind : uint8_t { Vmap, Grad, Jvp };
+enum class LevelKind : uint8_t { Vmap, Grad, Jvp, Functionalize };
 // What random operators do under vmap: refuse, draw once for all, or draw for each.
 enum class Randomness : uint8_t { Error, Same, Different };
 
 struct TORCH_API Level final : c10::intrusive_ptr_target {
   LevelKind kind = LevelKind::Grad;
-  uint64_t id = 0;    // grows with every level ever pushed
-  int64_t depth = 0;  // place in the stack, 1 for the outermost: the number users see
-  bool alive = true;  // false once popped; wrappers may outlive their level
+  uint64_t id = 0;   // grows with every level ever pushed
+  int64_t depth = 0; // place in the stack, 1 for the outermost: the number users see
+  bool alive = true; // false once popped; wrappers may outlive their level
   int64_t batch_size = 0;
   Randomness randomness = Randomness::Error;
+  bool removes_views = false; // of a functionalize level: views become copies
   // Modes outside of the transform, which hold for the levels below.
   bool grad_mode_outside = true;
 };
 using LevelPtr = c10::intrusive_ptr<Level>;
+
+// What a functionalize level knows of a tensor: what it aliases, and how.
+struct FunctionalState;
 
 // The levels of this thread, outermost first.
 TORCH_API const std::vector<LevelPtr>& level_stack();
@@ -55,6 +60,7 @@ class TORCH_API WrapperImpl final : public TensorImpl {
   Tensor tangent; // of a jvp level, or undefined
   LevelPtr level;
   int64_t bdim;
+  std::shared_ptr<FunctionalState> functional; // of a functionalize level
 
  protected:
   void release_resources() override;
@@ -77,9 +83,18 @@ TORCH_API Tensor wrap_batched(const Tensor& value, int64_t bdim, const LevelPtr&
 TORCH_API Tensor wrap_grad(const Tensor& value, const LevelPtr& level);
 TORCH_API Tensor wrap_jvp(const Tensor& value, const Tensor& tangent, const LevelPtr& level);
 
+// ---- functionalize
+TORCH_API Tensor wrap_functional(const Tensor& value, const LevelPtr& level);
+// The present value of a tensor of the level, after writes to what it aliases.
+TORCH_API Tensor functional_value(const Tensor& t, const Level& level);
+// Whether the tensor, or what it aliases, was written.
+TORCH_API bool was_written(const Tensor& t, const Level& level);
+
 // The keys of wrappers that are dispatched before Autograd, and the one after it.
 constexpr DispatchKeySet kFrontKeys{DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchVmapMode,
                                     DispatchKey::FuncTorchGradWrapper};
+// While a functionalize level is open every operator looks for it: factories make tensors of it.
+constexpr DispatchKey kFunctionalizeMode = DispatchKey::FuncTorchDynamicLayerFrontMode;
 constexpr DispatchKey kBackKey = DispatchKey::FuncTorchDynamicLayerBackMode;
 
 // `t` with dimension `from` moved to `to`.

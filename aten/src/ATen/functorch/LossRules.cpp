@@ -83,8 +83,7 @@ void nll_rule(Call& call) {
   const Tensor scores = call.tensor(0);
   const int64_t reduction = call.args[3].toInt();
   const Picked p = pick(scores, call.tensor(1), call.optional(2), call.args[4].toInt());
-  const Tensor loss =
-      at::neg(at::mul(at::gather(scores, p.dim, p.index).squeeze(p.dim), p.weight));
+  const Tensor loss = at::neg(at::mul(at::gather(scores, p.dim, p.index).squeeze(p.dim), p.weight));
   const Tensor total = at::sum(p.weight);
   if (reduction == kNone) {
     call.give_batched(loss);

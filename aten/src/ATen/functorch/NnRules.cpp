@@ -26,11 +26,17 @@ void fold_rule(Call& call) {
   TORCH_CHECK(rank == full || rank == full - 1, call.op.full_name(), ": expected a ", full - 1,
               "D or ", full, "D tensor, got ", rank, "D");
   Stack stack = call.args;
-  for (IValue& v : stack) {
-    map_tensors(v, [&](const Tensor& t) {
+  for (size_t i = 0; i < stack.size(); ++i) {
+    map_tensors(stack[i], [&](const Tensor& t) {
       const Tensor out = call.expanded(t);
       return rank == full ? folded(out) : out;
     });
+    const std::string& name = call.schema.arguments[i].name;
+    if ((name != "input_size" && name != "size") || !stack[i].isIntList()) continue;
+    // A size that begins with the number of examples.
+    std::vector<int64_t> size = stack[i].toIntList();
+    if (!size.empty()) size[0] *= call.batch();
+    stack[i] = IValue(std::move(size));
   }
   call.op.call_boxed(stack);
   for (const IValue& v : stack)
@@ -148,20 +154,28 @@ ArrayRef<RuleEntry> nn_rules() {
       {"convolution", convolution_rule, 0},
       {"convolution_backward", convolution_backward_rule, 0},
       {"reflection_pad1d replication_pad1d reflection_pad1d_backward replication_pad1d_backward "
-       "col2im upsample_nearest1d upsample_linear1d _upsample_nearest_exact1d",
+       "col2im upsample_nearest1d upsample_linear1d _upsample_nearest_exact1d "
+       "upsample_nearest1d_backward upsample_linear1d_backward _upsample_nearest_exact1d_backward "
+       "affine_grid_generator",
        fold_rule, 3},
       {"max_pool2d_with_indices max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward "
        "adaptive_max_pool2d adaptive_max_pool2d_backward _adaptive_avg_pool2d "
        "_adaptive_avg_pool2d_backward max_unpool2d reflection_pad2d replication_pad2d "
        "reflection_pad2d_backward replication_pad2d_backward im2col fractional_max_pool2d "
        "upsample_nearest2d upsample_bilinear2d upsample_bicubic2d _upsample_nearest_exact2d "
-       "_upsample_bilinear2d_aa _upsample_bicubic2d_aa grid_sampler_2d",
+       "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa grid_sampler_2d "
+       "fractional_max_pool2d_backward upsample_nearest2d_backward upsample_bilinear2d_backward "
+       "upsample_bicubic2d_backward _upsample_nearest_exact2d_backward "
+       "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward "
+       "_upsample_lanczos2d_aa_backward grid_sampler_2d_backward affine_grid_generator_backward",
        fold_rule, 4},
       {"max_pool3d_with_indices max_pool3d_with_indices_backward avg_pool3d avg_pool3d_backward "
        "adaptive_max_pool3d adaptive_max_pool3d_backward _adaptive_avg_pool3d "
        "_adaptive_avg_pool3d_backward max_unpool3d reflection_pad3d replication_pad3d "
        "reflection_pad3d_backward replication_pad3d_backward upsample_nearest3d "
-       "upsample_trilinear3d _upsample_nearest_exact3d grid_sampler_3d",
+       "upsample_trilinear3d _upsample_nearest_exact3d grid_sampler_3d fractional_max_pool3d "
+       "fractional_max_pool3d_backward upsample_nearest3d_backward upsample_trilinear3d_backward "
+       "_upsample_nearest_exact3d_backward grid_sampler_3d_backward",
        fold_rule, 5},
       {"native_channel_shuffle", fold_first_rule, 0},
       {"_scaled_dot_product_flash_attention_for_cpu", attention_rule, 0},

@@ -6,7 +6,6 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sub.h>
@@ -130,8 +129,8 @@ void group_norm_rule(Call& call) {
   const Tensor mean = mean_over(rows, {2});
   const Tensor rstd = at::rsqrt(at::add(var_over(rows, {2}), call.args[7].toDouble()));
   const Tensor out = at::mul(at::sub(rows, mean), rstd).reshape(x.sizes());
-  call.give_batched(affine(out, per_channel(call.optional(1), x.dim()),
-                           per_channel(call.optional(2), x.dim())));
+  call.give_batched(
+      affine(out, per_channel(call.optional(1), x.dim()), per_channel(call.optional(2), x.dim())));
   call.give_batched(mean.squeeze(2));
   call.give_batched(rstd.squeeze(2));
 }
@@ -189,8 +188,8 @@ Statistics statistics(const Call& call, const Tensor& x, const OptionalTensor& r
   if (running_mean && running_mean->defined()) {
     const double count = static_cast<double>(x.numel()) / static_cast<double>(x.sizes()[1]);
     update_running(call, *running_mean, s.mean, momentum);
-    update_running(call, *running_var,
-                   at::mul(var.reshape({x.sizes()[1]}), count / (count - 1)), momentum);
+    update_running(call, *running_var, at::mul(var.reshape({x.sizes()[1]}), count / (count - 1)),
+                   momentum);
   }
   return s;
 }
@@ -204,12 +203,13 @@ void batch_norm_rule(Call& call) {
     running_var = call.optional(static_cast<size_t>(mean_at) + 1);
   }
   const bool training = training_at >= 0 && call.args[training_at].toBool();
-  const Statistics s =
-      statistics(call, x, running_mean, running_var, training,
-                 call.args[call.find("momentum")].toDouble(), call.args[call.find("eps")].toDouble());
-  const Tensor out = at::mul(at::sub(x, per_channel(s.mean, x.dim())), per_channel(s.invstd, x.dim()));
-  call.give_batched(affine(out, per_channel(call.optional(1), x.dim()),
-                           per_channel(call.optional(2), x.dim())));
+  const Statistics s = statistics(call, x, running_mean, running_var, training,
+                                  call.args[call.find("momentum")].toDouble(),
+                                  call.args[call.find("eps")].toDouble());
+  const Tensor out =
+      at::mul(at::sub(x, per_channel(s.mean, x.dim())), per_channel(s.invstd, x.dim()));
+  call.give_batched(
+      affine(out, per_channel(call.optional(1), x.dim()), per_channel(call.optional(2), x.dim())));
   const Tensor none = training ? Tensor() : s.mean.narrow(0, 0, 0);
   call.give_batched(training ? s.mean : none);
   call.give_batched(training ? s.invstd : none);

@@ -19,7 +19,8 @@ void warn_once(const OperatorEntry& op) {
   }
   TORCH_WARN("There is a performance drop because we have not yet implemented the batching rule "
              "for ",
-             op.full_name(), ". Please file us an issue so that we can prioritize its "
+             op.full_name(),
+             ". Please file us an issue so that we can prioritize its "
              "implementation.");
 }
 

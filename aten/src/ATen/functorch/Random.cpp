@@ -34,7 +34,8 @@ void run_same(Call& call, bool any_batched) {
   }
   bool shape_only = only_shape_matters(call.op);
   for (size_t i = 1; i < call.args.size(); ++i)
-    each_tensor(call.args[i], [&](const Tensor& t) { shape_only = shape_only && !call.batched(t); });
+    each_tensor(call.args[i],
+                [&](const Tensor& t) { shape_only = shape_only && !call.batched(t); });
   TORCH_CHECK(shape_only,
               "Vmap does not currently support same randomness with a batched tensor input: ",
               call.op.full_name());
@@ -58,9 +59,8 @@ void run_each(Call& call) {
   for (int64_t b = 0; b < call.batch(); ++b) {
     Stack stack = call.args;
     for (IValue& v : stack) {
-      map_tensors(v, [&](const Tensor& t) {
-        return call.batched(t) ? call.front(t).select(0, b) : t;
-      });
+      map_tensors(
+          v, [&](const Tensor& t) { return call.batched(t) ? call.front(t).select(0, b) : t; });
     }
     call.op.call_boxed(stack);
     all.push_back(std::move(stack));
@@ -133,8 +133,9 @@ void run_random(const OperatorEntry& op, Stack& stack, size_t from, const LevelP
               "vmap: called random operation while in randomness error mode. Please either use the "
               "'same' or 'different' randomness flags on vmap or perform the randomness operation "
               "out of vmap");
-  Call call{op, op.schema(), Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()),
-            level, 0, {}};
+  Call call{
+      op,    op.schema(), Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()),
+      level, 0,           {}};
   bool any_batched = false;
   for (const IValue& v : call.args)
     each_tensor(v, [&](const Tensor& t) { any_batched = any_batched || call.batched(t); });

@@ -1,30 +1,27 @@
-// Batching rules of reductions, scans and sorts: those along dimensions move them by one, those over
-// everything go over all dimensions of a sample.
+// Batching rules of reductions, scans and sorts: those along dimensions move them by one, those
+// over everything go over all dimensions of a sample.
 #include <ATen/functorch/BatchRule.h>
 
-#include <ATen/ops/_aminmax.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/any.h>
-#include <ATen/ops/bucketize.h>
-#include <ATen/ops/clamp.h>
 #include <ATen/ops/diagonal.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/gt.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/logical_not.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/median.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/nanmedian.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/searchsorted.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/gt.h>
 #include <ATen/ops/prod.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
 
 namespace at::functorch {
 namespace {

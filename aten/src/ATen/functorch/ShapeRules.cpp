@@ -4,7 +4,6 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/expand.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/squeeze.h>
 
@@ -167,8 +166,10 @@ void block_diag_rule(Call& call) {
   int64_t width = 0;
   std::vector<Tensor> blocks = call.args[0].toTensorList();
   for (Tensor& t : blocks) {
-    TORCH_CHECK(t.dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
-                              "Input has ", t.dim(), " dimensions");
+    TORCH_CHECK(t.dim() <= 2,
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                "Input has ",
+                t.dim(), " dimensions");
     while (t.dim() < 2) t = t.unsqueeze(0);
     width += t.sizes()[1];
   }
@@ -195,7 +196,8 @@ void join(Call& call) {
   if (kept.empty()) kept = list;
   for (Tensor& t : kept) t = call.expanded(t);
   Stack stack = call.args;
-  stack[1] = IValue(call.shifted(call.args[1].toInt(), cat ? std::max<int64_t>(rank, 1) : rank + 1));
+  stack[1] =
+      IValue(call.shifted(call.args[1].toInt(), cat ? std::max<int64_t>(rank, 1) : rank + 1));
   stack[0] = IValue(std::move(kept));
   call.run(std::move(stack));
 }
@@ -215,6 +217,13 @@ void roll_rule(Call& call) {
 void into_sizes(Call& call) {
   Stack stack = call.args;
   const std::vector<int64_t> sizes = list_of(stack[1]);
+  if (sizes.empty()) {
+    stack[0] = IValue(call.tensor(0).unsqueeze(0));
+    stack[1] = IValue(std::vector<int64_t>{1});
+    call.op.call_boxed(stack);
+    call.give_batched(stack[0].toTensor().squeeze(0));
+    return;
+  }
   stack[0] = IValue(call.expanded(call.tensor(0)));
   stack[1] = IValue(with_batch(call, sizes));
   for (const char* name : {"dim", "dim1", "dim2"}) {
@@ -229,8 +238,10 @@ void into_sizes(Call& call) {
 void copy_rule(Call& call) {
   const Tensor self = call.tensor(0), source = call.tensor(1);
   if ((call.op.flags & kOpMutates) == 0) {
-    call.give(call.padded(source, self.dim()).to(self.scalar_type()).expand(
-                                                call.expanded(self).sizes()).clone());
+    call.give(call.padded(source, self.dim())
+                  .to(self.scalar_type())
+                  .expand(call.expanded(self).sizes())
+                  .clone());
     return;
   }
   if (!call.batched(self)) throw_inplace(call.op);
@@ -239,8 +250,8 @@ void copy_rule(Call& call) {
 }
 
 void view_dtype_rule(Call& call) {
-  TORCH_CHECK(call.tensor(0).dim() > 0 || c10::elementSize(call.args[1].toScalarType()) ==
-                                              call.tensor(0).itemsize(),
+  TORCH_CHECK(call.tensor(0).dim() > 0 ||
+                  c10::elementSize(call.args[1].toScalarType()) == call.tensor(0).itemsize(),
               "self.dim() cannot be 0 to view ", call.tensor(0).scalar_type(),
               " as a type of another size");
   unary_rule(call);

@@ -50,7 +50,12 @@ _TABLE = {
     "hardswish": (lambda x: x * np.clip(x + 3, 0, 6) / 6, [], "f", None),
     "hardsigmoid": (lambda x: np.clip(x + 3, 0, 6) / 6, [], "f", None),
     "elu": (_elu, [(0.7,)], "f", None),
-    "celu": (lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)), [(1.3,)], "f", "celu_"),
+    "celu": (
+        lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
+        [(1.3,)],
+        "f",
+        "celu_",
+    ),
     "selu": (lambda x: _SELU[0] * _elu(x, _SELU[1]), [], "f", "selu_"),
     "leaky_relu": (lambda x, s=0.01: np.where(x > 0, x, x * s), [(0.2,)], "f", None),
     "hardtanh": (lambda x, a=-1.0, b=1.0: np.clip(x, a, b), [(-0.5, 0.7)], "f", None),
@@ -85,8 +90,11 @@ def _activation(name, ref, more, codes, inplace):
         base = unary_samples(t) if more is not None else []
         return base + with_arguments(*rest)(t)
 
-    backward = () if name in ("relu", "relu6", "celu", "selu", "softsign", "tanhshrink") else (
-        f"{name}_backward",)  # fmt: skip
+    backward = (
+        ()
+        if name in ("relu", "relu6", "celu", "selu", "softsign", "tanhshrink")
+        else (f"{name}_backward",)
+    )
     return OpInfo(
         f"nn.functional.{name}",
         samples,
@@ -103,8 +111,7 @@ def _activation(name, ref, more, codes, inplace):
 
 
 def _dim_samples(t):
-    return [call(t(2, 3), 1), call(t(2, 3, 4), 0), call(t(), 0), call(t(67), -1),
-            call(t(0, 3), 1)]  # fmt: skip
+    return [call(t(2, 3), 1), call(t(2, 3, 4), 0), call(t(), 0), call(t(67), -1), call(t(0, 3), 1)]
 
 
 def _softmax_ref(log):
@@ -158,32 +165,79 @@ def _softmax_backward_samples(t):
 
 RECORDS = [
     *[_activation(name, *row) for name, row in _TABLE.items()],
-    _softmax("softmax", False, covers=("_softmax", "_softmax_backward_data", "special_softmax"),
-             aliases=("special.softmax",)),
-    _softmax("log_softmax", True, aliases=("special.log_softmax",),
-             covers=("_log_softmax", "_log_softmax_backward_data", "special_log_softmax")),
+    _softmax(
+        "softmax",
+        False,
+        covers=("_softmax", "_softmax_backward_data", "special_softmax"),
+        aliases=("special.softmax",),
+    ),
+    _softmax(
+        "log_softmax",
+        True,
+        aliases=("special.log_softmax",),
+        covers=("_log_softmax", "_log_softmax_backward_data", "special_log_softmax"),
+    ),
     _softmax("nn.functional.softmax", False),
     _softmax("nn.functional.log_softmax", True),
-    OpInfo("nn.functional.softmin", _dim_samples,
-           lambda x, dim: _softmax_ref(False)(-x, dim), "f", out_dtype="same", tolerances=HALF,
-           errors=_BAD_DIM),
-    OpInfo("torch.ops.aten._safe_softmax.default", _with_dead_row, _safe_softmax, "f",
-           op=torch.ops.aten._safe_softmax, aten_name="_safe_softmax", tolerances=HALF,
-           inplace=None,
-           grad_samples=lambda t: [call(t(2, 3), 0)], skips={"errors": "called through torch.ops"}),
-    OpInfo("_softmax_backward_data", _softmax_backward_samples, _softmax_backward, "f",
-           op=torch.ops.aten._softmax_backward_data, tolerances=HALF, inplace=None,
-           skips={"errors": "called through torch.ops"}),
-    OpInfo("nn.functional.glu", lambda t: [call(t(2, 4)), call(t(4, 3), 0), call(t(2, 6, 3), 1)],
-           _glu, "f", out_dtype="same", tolerances=HALF, covers=("glu_backward", "glu_jvp"),
-           errors=lambda t: [error(RuntimeError, "must be even", t(2, 3)),
-                             error(RuntimeError, "0-dimensional|scalars", t()),
-                             error(IndexError, "Dimension out of range", t(2, 4), 2)]),
-    OpInfo("nn.functional.prelu",
-           lambda t: [call(t(2, 3), t(1)), call(t(2, 3, 4), t(3)), call(t(5), t(1))],
-           lambda x, w: np.where(x > 0, x, x * (w.reshape(-1, *[1] * (x.ndim - 2))
-                                                if w.size > 1 else w)), "f", out_dtype="same",
-           tolerances=HALF, aliases=("prelu",), covers=("_prelu_kernel", "_prelu_kernel_backward"),
-           errors=lambda t: [error(RuntimeError, "number of parameters|Mismatch", t(2, 3), t(2)),
-                             error(RuntimeError, "dim|scalar|0D or 1D", t(2, 3), t(3, 1))]),
-]  # fmt: skip
+    OpInfo(
+        "nn.functional.softmin",
+        _dim_samples,
+        lambda x, dim: _softmax_ref(False)(-x, dim),
+        "f",
+        out_dtype="same",
+        tolerances=HALF,
+        errors=_BAD_DIM,
+    ),
+    OpInfo(
+        "torch.ops.aten._safe_softmax.default",
+        _with_dead_row,
+        _safe_softmax,
+        "f",
+        op=torch.ops.aten._safe_softmax,
+        aten_name="_safe_softmax",
+        tolerances=HALF,
+        inplace=None,
+        grad_samples=lambda t: [call(t(2, 3), 0)],
+        skips={"errors": "called through torch.ops"},
+    ),
+    OpInfo(
+        "_softmax_backward_data",
+        _softmax_backward_samples,
+        _softmax_backward,
+        "f",
+        op=torch.ops.aten._softmax_backward_data,
+        tolerances=HALF,
+        inplace=None,
+        skips={"errors": "called through torch.ops"},
+    ),
+    OpInfo(
+        "nn.functional.glu",
+        lambda t: [call(t(2, 4)), call(t(4, 3), 0), call(t(2, 6, 3), 1)],
+        _glu,
+        "f",
+        out_dtype="same",
+        tolerances=HALF,
+        covers=("glu_backward", "glu_jvp"),
+        errors=lambda t: [
+            error(RuntimeError, "must be even", t(2, 3)),
+            error(RuntimeError, "0-dimensional|scalars", t()),
+            error(IndexError, "Dimension out of range", t(2, 4), 2),
+        ],
+    ),
+    OpInfo(
+        "nn.functional.prelu",
+        lambda t: [call(t(2, 3), t(1)), call(t(2, 3, 4), t(3)), call(t(5), t(1))],
+        lambda x, w: np.where(
+            x > 0, x, x * (w.reshape(-1, *[1] * (x.ndim - 2)) if w.size > 1 else w)
+        ),
+        "f",
+        out_dtype="same",
+        tolerances=HALF,
+        aliases=("prelu",),
+        covers=("_prelu_kernel", "_prelu_kernel_backward"),
+        errors=lambda t: [
+            error(RuntimeError, "number of parameters|Mismatch", t(2, 3), t(2)),
+            error(RuntimeError, "dim|scalar|0D or 1D", t(2, 3), t(3, 1)),
+        ],
+    ),
+]

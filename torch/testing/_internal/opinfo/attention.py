@@ -17,7 +17,9 @@ def _attention(q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=
     if is_causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
     if attn_mask is not None:
-        scores = np.where(attn_mask, scores, -np.inf) if attn_mask.dtype == bool else scores + attn_mask
+        scores = (
+            np.where(attn_mask, scores, -np.inf) if attn_mask.dtype == bool else scores + attn_mask
+        )
     return refs.softmax(scores, -1) @ v
 
 
@@ -39,11 +41,31 @@ def _big(t):
 
 
 RECORDS = [
-    OpInfo("nn.functional.scaled_dot_product_attention", _samples, _attention, "f", out_dtype="same", tolerances=TOL, big=_big,
-           covers=("_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu",
-                   "_scaled_dot_product_flash_attention_for_cpu_backward"),
-           errors=lambda t: [error(RuntimeError, "", t(1, 2, 2, 3), t(1, 2, 2, 4), t(1, 2, 2, 4)),
-                             error(RuntimeError, "dtype", t(1, 2, 2, 3), t(1, 2, 2, 3).double(), t(1, 2, 2, 3)),
-                             error(RuntimeError, "is_causal|attn_mask", t(1, 2, 2), t(1, 2, 2), t(1, 2, 2),
-                                   attn_mask=t(2, 2), is_causal=True)]),
-]  # fmt: skip
+    OpInfo(
+        "nn.functional.scaled_dot_product_attention",
+        _samples,
+        _attention,
+        "f",
+        out_dtype="same",
+        tolerances=TOL,
+        big=_big,
+        covers=(
+            "_scaled_dot_product_attention_math",
+            "_scaled_dot_product_flash_attention_for_cpu",
+            "_scaled_dot_product_flash_attention_for_cpu_backward",
+        ),
+        errors=lambda t: [
+            error(RuntimeError, "", t(1, 2, 2, 3), t(1, 2, 2, 4), t(1, 2, 2, 4)),
+            error(RuntimeError, "dtype", t(1, 2, 2, 3), t(1, 2, 2, 3).double(), t(1, 2, 2, 3)),
+            error(
+                RuntimeError,
+                "is_causal|attn_mask",
+                t(1, 2, 2),
+                t(1, 2, 2),
+                t(1, 2, 2),
+                attn_mask=t(2, 2),
+                is_causal=True,
+            ),
+        ],
+    ),
+]

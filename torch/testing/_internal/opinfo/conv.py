@@ -24,11 +24,16 @@ def _conv(n):
         stride, dilation = _tuple(stride, n), _tuple(dilation, n)
         kernel = w.shape[2:]
         if padding == "same":
-            sides = [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for d, k in zip(dilation, kernel, strict=True)]
+            sides = [
+                (d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2)
+                for d, k in zip(dilation, kernel, strict=True)
+            ]
         else:
             sides = [(p, p) for p in _tuple(0 if padding == "valid" else padding, n)]
         x = np.pad(x, [(0, 0), (0, 0), *sides])
-        size = [(x.shape[2 + i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+        size = [
+            (x.shape[2 + i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(n)
+        ]
         out = np.zeros((x.shape[0], w.shape[0], *size), np.result_type(x, w))
         per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
         for at in itertools.product(*map(range, kernel)):
@@ -51,12 +56,17 @@ def _transposed(n):
         stride, dilation = _tuple(stride, n), _tuple(dilation, n)
         padding, extra = _tuple(padding, n), _tuple(output_padding, n)
         kernel, spatial = w.shape[2:], x.shape[2:]
-        full = [(spatial[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 + extra[i] for i in range(n)]
+        full = [
+            (spatial[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1 + extra[i]
+            for i in range(n)
+        ]
         per_in, per_out = x.shape[1] // groups, w.shape[1]
         out = np.zeros((x.shape[0], per_out * groups, *full), np.result_type(x, w))
         for at in itertools.product(*map(range, kernel)):
             cut = tuple(
-                slice(a * dilation[i], a * dilation[i] + stride[i] * (spatial[i] - 1) + 1, stride[i])
+                slice(
+                    a * dilation[i], a * dilation[i] + stride[i] * (spatial[i] - 1) + 1, stride[i]
+                )
                 for i, a in enumerate(at)
             )
             for g in range(groups):
@@ -64,7 +74,13 @@ def _transposed(n):
                 taps = w[(slice(g * per_in, (g + 1) * per_in), slice(None), *at)]
                 where = (slice(None), slice(g * per_out, (g + 1) * per_out), *cut)
                 out[where] += np.einsum("nc...,co->no...", part, taps)
-        out = out[(slice(None), slice(None), *[slice(p, out.shape[2 + i] - p) for i, p in enumerate(padding)])]
+        out = out[
+            (
+                slice(None),
+                slice(None),
+                *[slice(p, out.shape[2 + i] - p) for i, p in enumerate(padding)],
+            )
+        ]
         return out if bias is None else out + bias.reshape(1, -1, *[1] * n)
 
     return ref
@@ -148,24 +164,64 @@ def _fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 RECORDS = [
-    *[OpInfo(f"nn.functional.conv{n}d", _conv_samples(n), _conv(n), "fc", out_dtype="same", tolerances=TOL,
-             grad_samples=_conv_grad(n), errors=_errors(n),
-             big=lambda t, n=n: call(_plain(t)(2, 4, *_BIG[n]), t(8, 4, *(3,) * n), t(8), 1, 1),
-             covers=("convolution", "convolution_backward", "_convolution", "_convolution_mode"))
-      for n in (1, 2, 3)],
-    *[OpInfo(f"nn.functional.conv_transpose{n}d", _transposed_samples(n), _transposed(n), "fc", out_dtype="same",
-             tolerances=TOL, grad_samples=lambda t, n=n: [call(t(1, 2, *(2,) * n), t(2, 1, *(2,) * n), t(2), 2, 1, 1, 2)],
-             big=lambda t, n=n: call(_plain(t)(2, 4, *_BIG[n]), t(4, 6, *(3,) * n), t(6), 1, 1),
-             errors=_transposed_errors(n))
-      for n in (1, 2, 3)],
-    OpInfo("nn.functional.unfold", lambda t: [call(t(1, 2, 4, 5), 2), call(t(2, 1, 4, 4), (2, 3), 1, 1, 2)], _unfold, "fc",
-           aten_name="im2col", out_dtype="same",
-           errors=lambda t: [error((RuntimeError, IndexError), "", t(2), 2), error(RuntimeError, "", t(1, 2, 4, 4), 9),
-                             error(RuntimeError, "stride", t(1, 2, 4, 4), 2, 1, 0, 0)]),
-    OpInfo("nn.functional.fold", lambda t: [call(t(1, 8, 12), (4, 5), 2), call(t(1, 4, 4), (4, 4), 2, 1, 0, 2)], _fold, "fc",
-           aten_name="col2im", out_dtype="same", big=lambda t: call(_plain(t)(4, 36, 98 * 78), (100, 80), 3),
-           errors=lambda t: [error(RuntimeError, "", t(1, 7, 12), (4, 5), 2), error(RuntimeError, "", t(1, 8, 11), (4, 5), 2)]),
-]  # fmt: skip
+    *[
+        OpInfo(
+            f"nn.functional.conv{n}d",
+            _conv_samples(n),
+            _conv(n),
+            "fc",
+            out_dtype="same",
+            tolerances=TOL,
+            grad_samples=_conv_grad(n),
+            errors=_errors(n),
+            big=lambda t, n=n: call(_plain(t)(2, 4, *_BIG[n]), t(8, 4, *(3,) * n), t(8), 1, 1),
+            covers=("convolution", "convolution_backward", "_convolution", "_convolution_mode"),
+        )
+        for n in (1, 2, 3)
+    ],
+    *[
+        OpInfo(
+            f"nn.functional.conv_transpose{n}d",
+            _transposed_samples(n),
+            _transposed(n),
+            "fc",
+            out_dtype="same",
+            tolerances=TOL,
+            grad_samples=lambda t, n=n: [
+                call(t(1, 2, *(2,) * n), t(2, 1, *(2,) * n), t(2), 2, 1, 1, 2)
+            ],
+            big=lambda t, n=n: call(_plain(t)(2, 4, *_BIG[n]), t(4, 6, *(3,) * n), t(6), 1, 1),
+            errors=_transposed_errors(n),
+        )
+        for n in (1, 2, 3)
+    ],
+    OpInfo(
+        "nn.functional.unfold",
+        lambda t: [call(t(1, 2, 4, 5), 2), call(t(2, 1, 4, 4), (2, 3), 1, 1, 2)],
+        _unfold,
+        "fc",
+        aten_name="im2col",
+        out_dtype="same",
+        errors=lambda t: [
+            error((RuntimeError, IndexError), "", t(2), 2),
+            error(RuntimeError, "", t(1, 2, 4, 4), 9),
+            error(RuntimeError, "stride", t(1, 2, 4, 4), 2, 1, 0, 0),
+        ],
+    ),
+    OpInfo(
+        "nn.functional.fold",
+        lambda t: [call(t(1, 8, 12), (4, 5), 2), call(t(1, 4, 4), (4, 4), 2, 1, 0, 2)],
+        _fold,
+        "fc",
+        aten_name="col2im",
+        out_dtype="same",
+        big=lambda t: call(_plain(t)(4, 36, 98 * 78), (100, 80), 3),
+        errors=lambda t: [
+            error(RuntimeError, "", t(1, 7, 12), (4, 5), 2),
+            error(RuntimeError, "", t(1, 8, 11), (4, 5), 2),
+        ],
+    ),
+]
 
 
 def _plain(t):

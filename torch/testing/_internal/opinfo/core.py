@@ -259,7 +259,8 @@ class OpInfo:
     acc (integers become int64), or None where the reference says nothing about it.
     errors(t): calls that must fail. big(t): the call of the thread test, where scaling the
     first sample gives none. covers: further operators of native_functions.yaml that these calls
-    reach. skips: name of a test (or test:dtype) -> reason.
+    reach. grad_op, grad_outputs, grad_samples: what derivatives are checked of, where that is not
+    the operator, all its results, the samples. skips: name of a test (or test:dtype) -> reason.
     """
 
     name: str
@@ -285,7 +286,8 @@ class OpInfo:
     supports_forward_ad: bool = True
     supports_gradgrad: bool = True
     grad_samples: Callable[[Maker], list] | None = None
-    grad_kwargs: Mapping = dataclasses.field(default_factory=dict)
+    grad_op: Callable | None = None
+    grad_outputs: int | None = None
     is_random: bool = False
     is_view: bool = False
     check: Callable | None = None
@@ -363,13 +365,13 @@ class OpInfo:
         found = []
         for sample in chosen(self.maker(device, dtype, True)):
             sizes = [t.numel() for t in sample.tensors() if t.requires_grad]
-            if sizes and 0 < sum(sizes) <= 64 and min(sizes) > 0:
+            if sizes and 0 < sum(sizes) <= 96 and min(sizes) > 0:
                 found.append(sample)
         return found
 
     def large_inputs(self, device, dtype, elements=260_000):
         """Samples whose largest tensor has about that many elements: the one with the largest
-        tensor and the one with most dimensions, enlarged. Empty when there is nothing to enlarge."""
+        tensor and the one with most dimensions. Empty when there is nothing to enlarge."""
         if self.big is not None:
             return [self.big(self.maker(device, dtype))]
         largest = {}

@@ -13,7 +13,9 @@ def _embedding(index, weight, padding_idx=None):
     return weight[index]
 
 
-def _bag(index, weight, offsets=None, mode="mean", per_sample_weights=None, include_last_offset=False):
+def _bag(
+    index, weight, offsets=None, mode="mean", per_sample_weights=None, include_last_offset=False
+):
     if index.ndim == 2:
         bags = list(index)
         scales = list(per_sample_weights) if per_sample_weights is not None else [None] * len(bags)
@@ -49,23 +51,69 @@ def _big_bags(t):
 
 
 RECORDS = [
-    OpInfo("nn.functional.embedding",
-           lambda t: [call(t.index(2, 3, high=4), t(4, 2)), call(t.index(5, high=4), t(4, 3), 1), call(t.index(high=4), t(4, 2))],
-           _embedding, "fc", out_dtype=None, covers=("embedding_backward", "embedding_dense_backward"), tolerances=TOL,
-           errors=lambda t: [error(IndexError, "out of range", torch.tensor([4]), t(4, 2)),
-                             error((RuntimeError, AssertionError), "", torch.tensor([0]), t(4)),
-                             error(RuntimeError, "scalar type|Long|indices", t(2), t(4, 2))]),
-    OpInfo("nn.functional.embedding_bag", _bags, _bag, "f", tolerances=TOL, big=_big_bags,
-           covers=("_embedding_bag", "_embedding_bag_forward_only", "_embedding_bag_backward", "_embedding_bag_dense_backward",
-                   "_embedding_bag_per_sample_weights_backward"),
-           errors=lambda t: [error((RuntimeError, IndexError), "", torch.tensor([5]), t(4, 2), torch.tensor([0])),
-                             error((RuntimeError, ValueError), "offsets", torch.tensor([1]), t(4, 2)),
-                             error((RuntimeError, ValueError), "mode", torch.tensor([1]), t(4, 2), torch.tensor([0]), mode="x")],
-           skips={"layouts": "moved offsets are not increasing"}),
-    OpInfo("nn.functional.one_hot", lambda t: [call(t.index(2, 3, high=4), 4), call(t.index(4, high=3), 5), call(t.index(high=3), 3)],
-           lambda x, n: np.eye(n, dtype=np.int64)[x], "l", out_dtype="int64", grad_codes="",
-           big=lambda t: call(t.index(3000, high=100), 100),
-           errors=lambda t: [error(RuntimeError, "smaller than num_classes", torch.tensor([4]), 3),
-                             error(RuntimeError, "non-negative|negative", torch.tensor([-1]), 3),
-                             error(RuntimeError, "int64|LongTensor", t(2).float(), 3)]),
-]  # fmt: skip
+    OpInfo(
+        "nn.functional.embedding",
+        lambda t: [
+            call(t.index(2, 3, high=4), t(4, 2)),
+            call(t.index(5, high=4), t(4, 3), 1),
+            call(t.index(high=4), t(4, 2)),
+        ],
+        _embedding,
+        "fc",
+        out_dtype=None,
+        grad_samples=lambda t: [call(t.index(2, 3, high=4), t(4, 2))],
+        covers=("embedding_backward", "embedding_dense_backward"),
+        tolerances=TOL,
+        errors=lambda t: [
+            error(IndexError, "out of range", torch.tensor([4]), t(4, 2)),
+            error((RuntimeError, AssertionError), "", torch.tensor([0]), t(4)),
+            error(RuntimeError, "scalar type|Long|indices", t(2), t(4, 2)),
+        ],
+    ),
+    OpInfo(
+        "nn.functional.embedding_bag",
+        _bags,
+        _bag,
+        "f",
+        tolerances=TOL,
+        big=_big_bags,
+        covers=(
+            "_embedding_bag",
+            "_embedding_bag_forward_only",
+            "_embedding_bag_backward",
+            "_embedding_bag_dense_backward",
+            "_embedding_bag_per_sample_weights_backward",
+        ),
+        errors=lambda t: [
+            error((RuntimeError, IndexError), "", torch.tensor([5]), t(4, 2), torch.tensor([0])),
+            error((RuntimeError, ValueError), "offsets", torch.tensor([1]), t(4, 2)),
+            error(
+                (RuntimeError, ValueError),
+                "mode",
+                torch.tensor([1]),
+                t(4, 2),
+                torch.tensor([0]),
+                mode="x",
+            ),
+        ],
+        skips={"layouts": "moved offsets are not increasing"},
+    ),
+    OpInfo(
+        "nn.functional.one_hot",
+        lambda t: [
+            call(t.index(2, 3, high=4), 4),
+            call(t.index(4, high=3), 5),
+            call(t.index(high=3), 3),
+        ],
+        lambda x, n: np.eye(n, dtype=np.int64)[x],
+        "l",
+        out_dtype="int64",
+        grad_codes="",
+        big=lambda t: call(t.index(3000, high=100), 100),
+        errors=lambda t: [
+            error(RuntimeError, "smaller than num_classes", torch.tensor([4]), 3),
+            error(RuntimeError, "non-negative|negative", torch.tensor([-1]), 3),
+            error(RuntimeError, "int64|LongTensor", t(2).float(), 3),
+        ],
+    ),
+]

@@ -29,8 +29,14 @@ _UNARY = [
     ("rsqrt", lambda x: 1 / np.sqrt(x), "fibc", (0.5, 4.0), "float", ""),
     ("square", np.square, "fic", _WIDE, "same", ""),
     ("exp", np.exp, "fibc", _WIDE, "float", ""),
-    ("exp2", lambda x: np.exp2(x) if x.dtype.kind != "c" else np.exp(x * np.log(2.0)), "fibc",
-     _WIDE, "float", ""),
+    (
+        "exp2",
+        lambda x: np.exp2(x) if x.dtype.kind != "c" else np.exp(x * np.log(2.0)),
+        "fibc",
+        _WIDE,
+        "float",
+        "",
+    ),
     ("expm1", np.expm1, "fibc", _WIDE, "float", ""),
     ("log", np.log, "fibc", (0.5, 4.0), "float", ""),
     ("log2", np.log2, "fibc", (0.5, 4.0), "float", ""),
@@ -75,9 +81,17 @@ _UNARY = [
     ("signbit", lambda x: x < 0, "fib", _WIDE, "bool", ""),
     ("logical_not", np.logical_not, "fibc", _WIDE, "bool", ""),
     ("bitwise_not", np.bitwise_not, "ib", _WIDE, "same", ""),
-]  # fmt: skip
-_CONSTANT = {"isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit",
-             "logical_not"}  # fmt: skip
+]
+_CONSTANT = {
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isposinf",
+    "isneginf",
+    "isreal",
+    "signbit",
+    "logical_not",
+}
 _NO_OUT = {"isnan", "isinf", "isfinite", "isreal", "positive"}
 
 # Wider tolerance where the result is sensitive to the rounding of a 16-bit input inside a library.
@@ -98,7 +112,6 @@ def _unary(name, ref, codes, bounds, out_dtype, aliases):
         inplace=None if name in _CONSTANT - {"logical_not"} else "",
         grad_codes="" if name in _CONSTANT else "dc",
         tolerances=HALF if name in _SENSITIVE else {},
-        grad_kwargs={"fast_mode": True},
     )
 
 
@@ -116,8 +129,16 @@ _BINARY = [
     ("remainder", np.remainder, "fi", (-5.0, 5.0), (1.0, 2.5), "same", (2,), ""),
     ("fmod", np.fmod, "fi", (-5.0, 5.0), (1.0, 2.5), "same", (2,), ""),
     ("pow", np.power, "fic", (0.5, 2.0), (1.0, 2.0), "same", (2,), ""),
-    ("float_power", np.float_power, "fibc", (0.5, 2.0), (1.0, 2.0),
-     lambda d: torch.complex128 if d.is_complex else torch.float64, (2,), ""),
+    (
+        "float_power",
+        np.float_power,
+        "fibc",
+        (0.5, 2.0),
+        (1.0, 2.0),
+        lambda d: torch.complex128 if d.is_complex else torch.float64,
+        (2,),
+        "",
+    ),
     ("eq", np.equal, "fibc", None, None, "bool", (2,), ""),
     ("ne", np.not_equal, "fibc", None, None, "bool", (2,), "not_equal"),
     ("lt", np.less, "fib", None, None, "bool", (1,), "less"),
@@ -149,20 +170,22 @@ _BINARY = [
     ("igamma", scipy_special("gammainc"), "f", (0.5, 3.0), None, "same", (), ""),
     ("igammac", scipy_special("gammaincc"), "f", (0.5, 3.0), None, "same", (), ""),
     ("ldexp", lambda a, b: a * 2.0 ** np.asarray(b), "f", (-1.5, 1.5), None, "same", (), ""),
-]  # fmt: skip
+]
 _PREDICATES = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"}
 _CONSTANT_2 = _PREDICATES | {"heaviside", "nextafter"}
 _NO_OUT_2 = {"rsub"}
 _BINARY_NOTES = {
     "floor_divide": {"grad_codes": ""},
     "rsub": {"inplace": None},
-    "float_power": {"tolerances": {torch.float32: (1e-9, 1e-10)},
-                    "skips": {"inplace": "the result is float64, which self cannot hold"}},
+    "float_power": {
+        "tolerances": {torch.float32: (1e-9, 1e-10)},
+        "skips": {"inplace": "the result is float64, which self cannot hold"},
+    },
     "nextafter": {"check": lambda s, r: _check_nextafter(s, r)},
     "pow": {"tolerances": HALF},
     "ldexp": {"tolerances": HALF},
     "heaviside": {},
-}  # fmt: skip
+}
 
 
 def _check_nextafter(sample, result):
@@ -289,11 +312,19 @@ def _reflected(name, ref, codes, **options):
 
 
 _CASTS = {
-    "bfloat16": torch.bfloat16, "bool": torch.bool, "byte": torch.uint8, "char": torch.int8,
-    "short": torch.int16, "int": torch.int32, "long": torch.int64, "half": torch.float16,
-    "float": torch.float32, "double": torch.float64, "cfloat": torch.complex64,
+    "bfloat16": torch.bfloat16,
+    "bool": torch.bool,
+    "byte": torch.uint8,
+    "char": torch.int8,
+    "short": torch.int16,
+    "int": torch.int32,
+    "long": torch.int64,
+    "half": torch.float16,
+    "float": torch.float32,
+    "double": torch.float64,
+    "cfloat": torch.complex64,
     "cdouble": torch.complex128,
-}  # fmt: skip
+}
 
 RECORDS = [
     *[_unary(*row) for row in _UNARY],
@@ -303,18 +334,21 @@ RECORDS = [
     _reflected("__rsub__", lambda a, b: b - a, "fic", aten_name="rsub"),
     _reflected("__rmul__", lambda a, b: b * a, "fibc", aten_name="mul"),
     _reflected("__rdiv__", lambda a, b: b / a, "fibc", aten_name="div", bounds=(0.5, 2.0)),
-    _reflected("__rmod__", lambda a, b: np.remainder(b, a), "fi", aten_name="remainder",
-               bounds=(0.7, 2.2)),
-    _reflected("__rpow__", lambda a, b: np.power(float(b), a), "f", aten_name="pow",
-               tolerances=HALF),
+    _reflected(
+        "__rmod__", lambda a, b: np.remainder(b, a), "fi", aten_name="remainder", bounds=(0.7, 2.2)
+    ),
+    _reflected(
+        "__rpow__", lambda a, b: np.power(float(b), a), "f", aten_name="pow", tolerances=HALF
+    ),
     _reflected("__rand__", lambda a, b: b & a, "i", aten_name="bitwise_and"),
     _reflected("__ror__", lambda a, b: b | a, "i", aten_name="bitwise_or"),
     _reflected("__rxor__", lambda a, b: b ^ a, "i", aten_name="bitwise_xor"),
     OpInfo(
         "div",
-        lambda t: [
-            call(t(2, 3), t(3, low=1.0), rounding_mode=mode) for mode in ("floor", "trunc", None)
-        ] + [call(t(2, 3), 2, rounding_mode="floor"), call(t(0), t(0), rounding_mode="trunc")],
+        lambda t: (
+            [call(t(2, 3), t(3, low=1.0), rounding_mode=mode) for mode in ("floor", "trunc", None)]
+            + [call(t(2, 3), 2, rounding_mode="floor"), call(t(0), t(0), rounding_mode="trunc")]
+        ),
         refs.divide,
         "fi",
         variant_test_name="rounding_mode",
@@ -334,64 +368,166 @@ RECORDS = [
         out_dtype="same",
         supports_out=True,
         errors=lambda t: [
-            error(RuntimeError, "must not be a floating point number", t(2).long(), t(2).long(),
-                  alpha=0.5),
+            error(
+                RuntimeError,
+                "must not be a floating point number",
+                t(2).long(),
+                t(2).long(),
+                alpha=0.5,
+            ),
             error(RuntimeError, "Boolean alpha only supported", t(2), t(2), alpha=True),
         ],
     ),
-    OpInfo("addcmul", _ternary, lambda a, b, c, value=1: a + value * b * c, "fic",
-           out_dtype="same", supports_out=True, tolerances=HALF,
-           errors=lambda t: [error(RuntimeError, "must match the size", t(2), t(3), t(3))]),
-    OpInfo("addcdiv", _ternary, lambda a, b, c, value=1: a + value * b / c, "fc",
-           out_dtype="same", supports_out=True, tolerances=HALF,
-           errors=lambda t: [
-               error(RuntimeError, "Integer division with addcdiv is no longer supported",
-                     *[t(2).long() + 1] * 3),
-               error(RuntimeError, "must match the size", t(2), t(3), t(3)),
-           ]),
-    OpInfo("lerp", _lerp, refs.lerp, "fc", out_dtype="same", supports_out=True, tolerances=HALF,
-           errors=lambda t: [
-               error(RuntimeError, "same dtype|expected dtype", t(2), t(2).double(), 0.5),
-               error(RuntimeError, "must match the size", t(2), t(3), 0.5),
-           ]),
-    OpInfo("clamp", _clamp, refs.clamp, "fi", out_dtype="same", supports_out=True,
-           aliases=("clip",), tolerances=HALF,
-           errors=lambda t: [error(RuntimeError, "At least one of 'min' or 'max'", t(2)),
-                             error(RuntimeError, "complex", t(2).to(torch.complex64), 0, 1)]),
-    OpInfo("clamp_min", binary_samples((0,)), np.maximum, "fi", kind="binary", out_dtype="same",
-           supports_out=True),
-    OpInfo("clamp_max", binary_samples((1,)), np.minimum, "fi", kind="binary", out_dtype="same",
-           supports_out=True),
-    OpInfo("round", with_arguments((), ({"decimals": 0},)), refs.round_decimals, "fi",
-           out_dtype="same", supports_out=True, kind="unary"),
-    OpInfo("round", with_arguments(({"decimals": 1},), ({"decimals": 3},)), refs.round_decimals,
-           "d", variant_test_name="decimals", out_dtype="same", supports_out=True),
-    OpInfo("logit", lambda t: [call(t(2, 3)), call(t(67), 0.3), call(t(0)), call(t(), eps=0.1)],
-           refs.logit, "fib", bounds=(0.1, 0.9), out_dtype="float", supports_out=True, kind="unary",
-           tolerances=HALF),
-    OpInfo("nan_to_num", _nan_values, refs.nan_to_num, "fib", out_dtype="same", supports_out=True,
-           skips={
-               f"value:{d}": "NumPy replaces infinity by the limits of float64"
-               for d in ("float16", "bfloat16", "float32")
-           }),
-    OpInfo("isclose", _isclose, refs.isclose, "fibc", out_dtype="bool", grad_codes="",
-           errors=lambda t: [
-               error(RuntimeError, "rtol must be greater than or equal to zero", t(2), t(2), -1.0),
-               error(RuntimeError, "atol must be greater than or equal to zero", t(2), t(2), 0.1,
-                     -1.0),
-           ]),
+    OpInfo(
+        "addcmul",
+        _ternary,
+        lambda a, b, c, value=1: a + value * b * c,
+        "fic",
+        out_dtype="same",
+        supports_out=True,
+        tolerances=HALF,
+        errors=lambda t: [error(RuntimeError, "must match the size", t(2), t(3), t(3))],
+    ),
+    OpInfo(
+        "addcdiv",
+        _ternary,
+        lambda a, b, c, value=1: a + value * b / c,
+        "fc",
+        out_dtype="same",
+        supports_out=True,
+        tolerances=HALF,
+        errors=lambda t: [
+            error(
+                RuntimeError,
+                "Integer division with addcdiv is no longer supported",
+                *[t(2).long() + 1] * 3,
+            ),
+            error(RuntimeError, "must match the size", t(2), t(3), t(3)),
+        ],
+    ),
+    OpInfo(
+        "lerp",
+        _lerp,
+        refs.lerp,
+        "fc",
+        out_dtype="same",
+        supports_out=True,
+        tolerances=HALF,
+        errors=lambda t: [
+            error(RuntimeError, "same dtype|expected dtype", t(2), t(2).double(), 0.5),
+            error(RuntimeError, "must match the size", t(2), t(3), 0.5),
+        ],
+    ),
+    OpInfo(
+        "clamp",
+        _clamp,
+        refs.clamp,
+        "fi",
+        out_dtype="same",
+        supports_out=True,
+        aliases=("clip",),
+        tolerances=HALF,
+        errors=lambda t: [
+            error(RuntimeError, "At least one of 'min' or 'max'", t(2)),
+            error(RuntimeError, "complex", t(2).to(torch.complex64), 0, 1),
+        ],
+    ),
+    OpInfo(
+        "clamp_min",
+        binary_samples((0,)),
+        np.maximum,
+        "fi",
+        kind="binary",
+        out_dtype="same",
+        supports_out=True,
+    ),
+    OpInfo(
+        "clamp_max",
+        binary_samples((1,)),
+        np.minimum,
+        "fi",
+        kind="binary",
+        out_dtype="same",
+        supports_out=True,
+    ),
+    OpInfo(
+        "round",
+        with_arguments((), ({"decimals": 0},)),
+        refs.round_decimals,
+        "fi",
+        out_dtype="same",
+        supports_out=True,
+        kind="unary",
+    ),
+    OpInfo(
+        "round",
+        with_arguments(({"decimals": 1},), ({"decimals": 3},)),
+        refs.round_decimals,
+        "d",
+        variant_test_name="decimals",
+        out_dtype="same",
+        supports_out=True,
+    ),
+    OpInfo(
+        "logit",
+        lambda t: [call(t(2, 3)), call(t(67), 0.3), call(t(0)), call(t(), eps=0.1)],
+        refs.logit,
+        "fib",
+        bounds=(0.1, 0.9),
+        out_dtype="float",
+        supports_out=True,
+        kind="unary",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "nan_to_num",
+        _nan_values,
+        refs.nan_to_num,
+        "fib",
+        out_dtype="same",
+        supports_out=True,
+        skips={
+            f"value:{d}": "NumPy replaces infinity by the limits of float64"
+            for d in ("float16", "bfloat16", "float32")
+        },
+    ),
+    OpInfo(
+        "isclose",
+        _isclose,
+        refs.isclose,
+        "fibc",
+        out_dtype="bool",
+        grad_codes="",
+        errors=lambda t: [
+            error(RuntimeError, "rtol must be greater than or equal to zero", t(2), t(2), -1.0),
+            error(
+                RuntimeError, "atol must be greater than or equal to zero", t(2), t(2), 0.1, -1.0
+            ),
+        ],
+    ),
     OpInfo("frexp", unary_samples, _frexp, "f", kind="unary", supports_out=False),
-    OpInfo("complex", lambda t: [call(t(2, 3), t(3)), call(t(), t()), call(t(0), t(0))],
-           lambda a, b: a + 1j * b, "d", out_dtype=lambda d: d.to_complex(), supports_out=True,
-           errors=lambda t: [
-               error(RuntimeError, "Expected both inputs to be", t(2).long(), t(2).long()),
-               error(RuntimeError, "Expected object of scalar type", t(2), t(2).double()),
-           ]),
-    OpInfo("polar", lambda t: [call(t(2, 3, low=0.2), t(3)), call(t(low=1.0), t())],
-           lambda a, b: a * np.exp(1j * b), "d", out_dtype=lambda d: d.to_complex(),
-           supports_out=True,
-           errors=lambda t: [
-               error(RuntimeError, "Expected both inputs to be", t(2).long(), t(2).long()),
-               error(RuntimeError, "Expected object of scalar type", t(2), t(2).double()),
-           ]),
-]  # fmt: skip
+    OpInfo(
+        "complex",
+        lambda t: [call(t(2, 3), t(3)), call(t(), t()), call(t(0), t(0))],
+        lambda a, b: a + 1j * b,
+        "d",
+        out_dtype=lambda d: d.to_complex(),
+        supports_out=True,
+        errors=lambda t: [
+            error(RuntimeError, "Expected both inputs to be", t(2).long(), t(2).long()),
+            error(RuntimeError, "Expected object of scalar type", t(2), t(2).double()),
+        ],
+    ),
+    OpInfo(
+        "polar",
+        lambda t: [call(t(2, 3, low=0.2), t(3)), call(t(low=1.0), t())],
+        lambda a, b: a * np.exp(1j * b),
+        "d",
+        out_dtype=lambda d: d.to_complex(),
+        supports_out=True,
+        errors=lambda t: [
+            error(RuntimeError, "Expected both inputs to be", t(2).long(), t(2).long()),
+            error(RuntimeError, "Expected object of scalar type", t(2), t(2).double()),
+        ],
+    ),
+]

@@ -9,6 +9,7 @@ from .core import OpInfo, call, error
 
 TOL = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 6e-2), torch.float32: (1e-5, 1e-5)}
 SIZES = {1: (2, 3, 8), 2: (1, 2, 6, 7), 3: (1, 2, 4, 5, 4)}
+_SMALL = {1: (5,), 2: (3, 4), 3: (2, 3, 3)}
 BIG = {1: (40, 30, 300), 2: (4, 8, 100, 90), 3: (2, 6, 20, 30, 40)}
 
 
@@ -17,10 +18,14 @@ def _tuple(value, n):
 
 
 def _max_pool(n):
-    def ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    def ref(
+        x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    ):
         kernel = _tuple(kernel_size, n)
         stride = kernel if stride is None else _tuple(stride, n)
-        parts = refs.windows(x, kernel, stride, _tuple(padding, n), _tuple(dilation, n), -np.inf, ceil_mode)
+        parts = refs.windows(
+            x, kernel, stride, _tuple(padding, n), _tuple(dilation, n), -np.inf, ceil_mode
+        )
         values, places = parts
         best = values.argmax(-1)
         if not return_indices:
@@ -32,7 +37,15 @@ def _max_pool(n):
 
 
 def _avg_pool(n):
-    def ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    def ref(
+        x,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
         kernel, pad = _tuple(kernel_size, n), _tuple(padding, n)
         stride = kernel if stride is None else _tuple(stride, n)
         ones = (1,) * n
@@ -67,9 +80,13 @@ def _max_samples(n):
     def samples(t):
         shape = SIZES[n]
         return [
-            call(t(*shape), 2), call(t(*shape), 3, 2, 1), call(t(*shape), 2, 1, 0, 2),
-            call(t(*shape), 3, 2, 0, 1, True), call(t(*shape[1:]), 2, return_indices=True),
-        ]  # fmt: skip
+            call(t(*shape), 2),
+            call(t(*shape), 3, 2, 1),
+            call(t(*shape), 2, 1, 0, 2),
+            call(t(*shape), 3, 2, 0, 1, True),
+            call(t(*shape[1:]), 2, return_indices=True),
+            call(t(1, *_SMALL[n]), 2),
+        ]
 
     return samples
 
@@ -77,15 +94,20 @@ def _max_samples(n):
 def _avg_samples(n):
     def samples(t):
         shape = SIZES[n]
-        return [call(t(*shape), 2), call(t(*shape), 3, 2, 1), call(t(*shape), 3, 2, 1, True, False), call(t(*shape[1:]), 2, 1)]
+        return [
+            call(t(*shape), 2),
+            call(t(*shape), 3, 2, 1),
+            call(t(*shape), 3, 2, 1, True, False),
+            call(t(*shape[1:]), 2, 1),
+            call(t(1, *_SMALL[n]), 2),
+        ]
 
     return samples
 
 
 def _adaptive_samples(n):
-    return lambda t: [call(t(*SIZES[n]), 3), call(t(*SIZES[n][1:]), (2,) * n)]
-
-
+    small = {1: (1, 5), 2: (1, 3, 4), 3: (1, 3, 2, 3)}[n]
+    return lambda t: [call(t(*SIZES[n]), 3), call(t(*SIZES[n][1:]), (2,) * n), call(t(*small), 2)]
 
 
 def _pool_errors(n):
@@ -99,28 +121,53 @@ def _pool_errors(n):
 
 def _max(n):
     return OpInfo(
-        f"nn.functional.max_pool{n}d", _max_samples(n), _max_pool(n), "f", out_dtype="same", tolerances=TOL,
-        errors=_pool_errors(n), big=lambda t: call(_plain(t)(*BIG[n]), 3, 2, 1),
+        f"nn.functional.max_pool{n}d",
+        _max_samples(n),
+        _max_pool(n),
+        "f",
+        out_dtype="same",
+        tolerances=TOL,
+        errors=_pool_errors(n),
+        big=lambda t: call(_plain(t)(*BIG[n]), 3, 2, 1),
         covers=(f"max_pool{n}d_with_indices", f"max_pool{n}d_with_indices_backward"),
-    )  # fmt: skip
+    )
 
 
 def _avg(n):
     return OpInfo(
-        f"nn.functional.avg_pool{n}d", _avg_samples(n), _avg_pool(n), "f", out_dtype="same",
-        tolerances=TOL, errors=_pool_errors(n), big=lambda t: call(_plain(t)(*BIG[n]), 3, 2, 1),
+        f"nn.functional.avg_pool{n}d",
+        _avg_samples(n),
+        _avg_pool(n),
+        "f",
+        out_dtype="same",
+        tolerances=TOL,
+        errors=_pool_errors(n),
+        big=lambda t: call(_plain(t)(*BIG[n]), 3, 2, 1),
         covers=(f"avg_pool{n}d_backward",),
-    )  # fmt: skip
+    )
 
 
 def _adaptive_pair(n):
-    errors = lambda t: [error(RuntimeError, "", t(*SIZES[n]), (-1,) * n), error((RuntimeError, ValueError), "", t(2), (2,) * n)]
+    errors = lambda t: [
+        error(RuntimeError, "", t(*SIZES[n]), (-1,) * n),
+        error((RuntimeError, ValueError), "", t(2), (2,) * n),
+    ]
     for name, function in (("avg", np.mean), ("max", np.max)):
         yield OpInfo(
-            f"nn.functional.adaptive_{name}_pool{n}d", _adaptive_samples(n), _adaptive(n, function), "f",
-            out_dtype="same", tolerances=TOL, errors=errors, big=lambda t: call(_plain(t)(*BIG[n]), (7,) * n),
-            covers=(f"_adaptive_{name}_pool{n}d", f"_adaptive_{name}_pool{n}d_backward", f"adaptive_{name}_pool{n}d_backward"),
-        )  # fmt: skip
+            f"nn.functional.adaptive_{name}_pool{n}d",
+            _adaptive_samples(n),
+            _adaptive(n, function),
+            "f",
+            out_dtype="same",
+            tolerances=TOL,
+            errors=errors,
+            big=lambda t: call(_plain(t)(*BIG[n]), (7,) * n),
+            covers=(
+                f"_adaptive_{name}_pool{n}d",
+                f"_adaptive_{name}_pool{n}d_backward",
+                f"adaptive_{name}_pool{n}d_backward",
+            ),
+        )
 
 
 def _unpool_samples(n):
@@ -145,18 +192,35 @@ def _unpool(n):
 
 def _max_unpool(n):
     return OpInfo(
-        f"nn.functional.max_unpool{n}d", _unpool_samples(n), _unpool(n), "f", out_dtype="same", tolerances=TOL,
+        f"nn.functional.max_unpool{n}d",
+        _unpool_samples(n),
+        _unpool(n),
+        "f",
+        out_dtype="same",
+        tolerances=TOL,
         aten_name=f"max_unpool{n}d" if n > 1 else "max_unpool2d",
-        skips={"threads": "its indices are written out for one size", "layouts": "expanded indices repeat"},
-        errors=lambda t: [error((RuntimeError, ValueError), "", t(*SIZES[n]), torch.zeros(1, 1, dtype=torch.int64), 2)],
-    )  # fmt: skip
+        skips={
+            "threads": "its indices are written out for one size",
+            "layouts": "expanded indices repeat",
+        },
+        errors=lambda t: [
+            error(
+                (RuntimeError, ValueError),
+                "",
+                t(*SIZES[n]),
+                torch.zeros(1, 1, dtype=torch.int64),
+                2,
+            )
+        ],
+    )
 
 
 def _fractional_samples(n):
     def samples(t):
-        shape = {2: (1, 2, 6, 6), 3: (1, 2, 5, 5, 5)}[n]
-        points = torch.full((1, 2, n), 0.4, dtype=t.dtype, device=t.device)
-        return [call(t(*shape), 2, (3,) * n, _random_samples=points)]
+        shape = {2: (1, 2, 6, 6), 3: (1, 1, 4, 4, 4)}[n]
+        points = torch.full((1, shape[1], n), 0.4, dtype=t.dtype, device=t.device)
+        size = {2: 3, 3: 2}[n]
+        return [call(t(*shape), 2, (size,) * n, _random_samples=points)]
 
     return samples
 
@@ -188,7 +252,9 @@ def _plain(t):
 
 def _lp(n):
     def ref(x, p, kernel_size, stride=None):
-        values = refs.windows(x, _tuple(kernel_size, n), _tuple(stride or kernel_size, n), (0,) * n, (1,) * n, 0.0)[0]
+        values = refs.windows(
+            x, _tuple(kernel_size, n), _tuple(stride or kernel_size, n), (0,) * n, (1,) * n, 0.0
+        )[0]
         return (values**p).sum(-1) ** (1 / p)
 
     return ref
@@ -199,11 +265,33 @@ RECORDS = [
     *[_avg(n) for n in (1, 2, 3)],
     *[record for n in (1, 2, 3) for record in _adaptive_pair(n)],
     *[_max_unpool(n) for n in (1, 2, 3)],
-    *[OpInfo(f"nn.functional.fractional_max_pool{n}d", _fractional_samples(n), _fractional(n), "f", out_dtype="same",
-             tolerances=TOL, skips={"threads": "its random points are written out for one size"},
-             errors=lambda t, n=n: [error((RuntimeError, ValueError), "", t(*SIZES[n]), 2)])
-      for n in (2, 3) if hasattr(torch.ops.aten, f"fractional_max_pool{n}d")],
-    *[OpInfo(f"nn.functional.lp_pool{n}d", lambda t, n=n: [call(t(*SIZES[n], low=0.2), 2, 2), call(t(*SIZES[n], low=0.2), 3, 2, 1)],
-             _lp(n), "f", out_dtype="same", tolerances=TOL, big=lambda t, n=n: call(_plain(t)(*BIG[n], low=0.2), 2, 2))
-      for n in (1, 2)],
-]  # fmt: skip
+    *[
+        OpInfo(
+            f"nn.functional.fractional_max_pool{n}d",
+            _fractional_samples(n),
+            _fractional(n),
+            "f",
+            out_dtype="same",
+            tolerances=TOL,
+            skips={"threads": "its random points are written out for one size"},
+            errors=lambda t, n=n: [error((RuntimeError, ValueError), "", t(*SIZES[n]), 2)],
+        )
+        for n in (2, 3)
+        if hasattr(torch.ops.aten, f"fractional_max_pool{n}d")
+    ],
+    *[
+        OpInfo(
+            f"nn.functional.lp_pool{n}d",
+            lambda t, n=n: [
+                call(t(*SIZES[n], low=0.2), 2, 2),
+                call(t(*SIZES[n], low=0.2), 3, 2, 1),
+            ],
+            _lp(n),
+            "f",
+            out_dtype="same",
+            tolerances=TOL,
+            big=lambda t, n=n: call(_plain(t)(*BIG[n], low=0.2), 2, 2),
+        )
+        for n in (1, 2)
+    ],
+]

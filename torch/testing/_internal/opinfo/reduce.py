@@ -1,9 +1,10 @@
 """Records of the reduce family: sums, products, extremes, moments, norms, predicates."""
 
+import itertools
+
 import numpy as np
 
 import torch
-
 
 from .core import OpInfo, axis, call, error, reduce_samples
 
@@ -56,9 +57,14 @@ def _extreme(function, which):
 
 def _extreme_samples(t):
     return [
-        call(t(67)), call(t()), call(t(2, 3, 4), 1), call(t(2, 3), -1, keepdim=True), call(t(), 0),
-        call(t(2, 3), t(3)), call(t(0, 3), 1),
-    ]  # fmt: skip
+        call(t(67)),
+        call(t()),
+        call(t(2, 3, 4), 1),
+        call(t(2, 3), -1, keepdim=True),
+        call(t(), 0),
+        call(t(2, 3), t(3)),
+        call(t(0, 3), 1),
+    ]
 
 
 def _arg(function):
@@ -104,9 +110,12 @@ def _logsumexp(x, dim, keepdim=False):
 
 def _logsumexp_samples(t):
     return [
-        call(t(2, 3), 1), call(t(2, 3, 4), (0, 2)), call(t(2, 3), -1, True), call(t(), 0),
+        call(t(2, 3), 1),
+        call(t(2, 3, 4), (0, 2)),
+        call(t(2, 3), -1, True),
+        call(t(), 0),
         call(t(67), 0),
-    ]  # fmt: skip
+    ]
 
 
 def _aminmax(x, dim=None, keepdim=False):
@@ -132,7 +141,7 @@ def _segment(data, reduce, *, lengths, axis=0, unsafe=False, initial=None):
     """Reductions of consecutive runs of rows."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     rows = []
-    for begin, end in zip(starts[:-1], starts[1:], strict=True):
+    for begin, end in itertools.pairwise(starts):
         part = data[begin:end]
         neutral = {"sum": 0.0, "mean": np.nan, "max": -np.inf, "min": np.inf, "prod": 1.0}[reduce]
         if not len(part):
@@ -167,117 +176,342 @@ def _dist(a, b, p=2):
 
 
 def _trace_error(t):
-    return [error(RuntimeError, "expected a matrix", t(2)),
-            error(RuntimeError, "expected a matrix", t(2, 2, 2))]  # fmt: skip
+    return [
+        error(RuntimeError, "expected a matrix", t(2)),
+        error(RuntimeError, "expected a matrix", t(2, 2, 2)),
+    ]
 
 
 _PAIRS = lambda t: [call(t(2, 3), t(2, 3)), call(t(0), t(0)), call(t(3), t(2)), call(t(), t())]
 
 RECORDS = [
-    OpInfo("sum", reduce_samples(), axis(np.sum), "fibc", kind="reduce", out_dtype="acc",
-           supports_out=True, tolerances=HALF, errors=_bad_dims,
-           skips={"out": "sum over everything takes no out="}),
-    OpInfo("nansum", _nan_samples, axis(np.nansum), "fib", kind="reduce", out_dtype="acc",
-           tolerances=HALF, errors=_bad_dims),
-    OpInfo("mean", reduce_samples(), axis(np.mean), "fc", kind="reduce", out_dtype="same",
-           tolerances=HALF,
-           errors=lambda t: [error(RuntimeError, "could not infer output dtype", t(2).long())]),
-    OpInfo("nanmean", _nan_samples, axis(np.nanmean), "f", kind="reduce", out_dtype="same",
-           tolerances=HALF),
-    OpInfo("prod", reduce_samples(dims=False), axis(np.prod), "fibc", kind="reduce",
-           bounds=(0.8, 1.3), out_dtype="acc", tolerances=HALF),
-    OpInfo("amax", reduce_samples(), axis(np.max), "fib", kind="reduce", out_dtype="same",
-           supports_out=True,
-           errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)]),
-    OpInfo("amin", reduce_samples(), axis(np.min), "fib", kind="reduce", out_dtype="same",
-           supports_out=True,
-           errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)]),
-    OpInfo("aminmax",
-           lambda t: [call(t(2, 3)), call(t(2, 3), dim=1), call(t(), dim=0),
-                      call(t(2, 3, 4), dim=-1, keepdim=True)],
-           _aminmax, "fib", out_dtype="same", supports_out=True,
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), dim=2),
-                             error(RuntimeError, "", t(0))]),
-    OpInfo("max", _extreme_samples, _extreme(np.max, "max"), "fib", out_dtype="same",
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2),
-                             error(RuntimeError, "must match", t(2), t(3)),
-                             error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0))]),
-    OpInfo("min", _extreme_samples, _extreme(np.min, "min"), "fib", out_dtype="same",
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2),
-                             error(RuntimeError, "must match", t(2), t(3)),
-                             error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0))]),
-    OpInfo("argmax", reduce_samples(dims=False), _arg(np.argmax), "fi", kind="reduce",
-           out_dtype="int64", grad_codes="", supports_out=True,
-           ),
-    OpInfo("argmin", reduce_samples(dims=False), _arg(np.argmin), "fi", kind="reduce",
-           out_dtype="int64", grad_codes="", supports_out=True),
-    OpInfo("all", reduce_samples(), axis(np.all), "fibc", kind="reduce", grad_codes="",
-           out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool, supports_out=True,
-           covers=("_is_all_true",)),
-    OpInfo("any", reduce_samples(), axis(np.any), "fibc", kind="reduce", grad_codes="",
-           out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool, supports_out=True,
-           covers=("_is_any_true",)),
-    OpInfo("std", _variance_samples, _variance(np.std), "fc", kind="reduce", out_dtype="real",
-           tolerances=HALF, supports_out=False),
-    OpInfo("var", _variance_samples, _variance(np.var), "fc", kind="reduce", out_dtype="real",
-           tolerances=HALF),
-    OpInfo("std_mean", _variance_samples, _variance(np.std, True), "fc", kind="reduce",
-           out_dtype="real", tolerances=HALF),
-    OpInfo("var_mean", _variance_samples, _variance(np.var, True), "fc", kind="reduce",
-           out_dtype="real", tolerances=HALF),
-    OpInfo("logsumexp", _logsumexp_samples, _logsumexp, "fibc", kind="reduce", out_dtype="float",
-           supports_out=True, tolerances=HALF, aliases=("special.logsumexp",),
-           covers=("special_logsumexp",)),
-    OpInfo("norm", _norm_samples, _norm, "fc", out_dtype="real", tolerances=HALF,
-           covers=("linalg_vector_norm", "frobenius_norm"),
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2, 2),
-                             error(RuntimeError, "loating point or complex|not implemented",
-                                   t(2).long())]),
-    OpInfo("linalg.vector_norm",
-           lambda t: [call(t(2, 3), p, 1) for p in (1, 2, 3.5, float("inf"), 0)]
-           + [call(t(2, 3)), call(t(2, 3, 4), 2, (0, 2), True), call(t(67), 1)],
-           _vector_norm, "fc", out_dtype="real", tolerances=HALF, supports_out=True,
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2, 2),
-                             error(RuntimeError, "must be one of|loating point", t(2).long())]),
-    OpInfo("dist",
-           lambda t: [call(t(2, 3), t(2, 3)), call(t(2, 3), t(3), 1), call(t(), t(), 3)],
-           _dist, "fc", out_dtype="real", tolerances=HALF,
-           errors=lambda t: [error(RuntimeError, "must match the size", t(2), t(3))]),
-    OpInfo("count_nonzero",
-           lambda t: [call(t(2, 3)), call(t(2, 3), 1), call(t(2, 3, 4), (0, 2)), call(t(0)),
-                      call(t())],
-           lambda x, dim=None: np.asarray(np.count_nonzero(x, axis=dim)), "fibc",
-           out_dtype="int64", grad_codes="",
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2)]),
-    OpInfo("equal", _PAIRS, lambda a, b: np.array_equal(a, b), "fibc", grad_codes="",
-           skips={"meta": "its result is a Python bool, which needs values"},
-           errors=lambda t: [error(TypeError, "missing", t(2))]),
-    OpInfo("allclose",
-           lambda t: [call(t(2, 3), t(2, 3)), call(t(2), t(2), 10.0, 10.0), call(t(0), t(0))],
-           lambda a, b, rtol=1e-5, atol=1e-8: np.allclose(a, b, rtol, atol), "fibc", grad_codes="",
-           skips={"meta": "its result is a Python bool, which needs values"},
-           errors=lambda t: [error(RuntimeError, "rtol must be", t(2), t(2), -1.0),
-                             error(RuntimeError, "must match the size", t(2), t(3))]),
-    OpInfo("trace", lambda t: [call(t(3, 3)), call(t(2, 5)), call(t(0, 3))], np.trace, "fic",
-           out_dtype="acc", errors=_trace_error),
-    OpInfo("sum_to_size", lambda t: [call(t(2, 3), 1, t.n(3)), call(t(2, 3, 4), t.n(2), 1, 1)], _sum_to_size,
-           "fic", inplace=None,
-           errors=lambda t: [error(RuntimeError, "not expandable", t(2, 3), 4, 3)]),
-    OpInfo("segment_reduce", _segment_samples, _segment, "f", op=torch.segment_reduce,
-           tolerances=HALF, big=_big_segments, covers=("_segment_reduce_backward",),
-           errors=lambda t: [
-               error(RuntimeError, "lengths|offsets", t(3), "sum"),
-               error(RuntimeError, "unsupported|reduc|Reduc", t(3), "median",
-                     lengths=torch.tensor([3])),
-           ]),
-    OpInfo("norm_except_dim", lambda t: [call(t(2, 3, 4), 2, 1), call(t(2, 3), 2, 0)],
-           lambda v, p, dim: _norm(v, p, tuple(i for i in range(v.ndim) if i != dim), True), "f",
-           tolerances=HALF),
-    OpInfo("hash_tensor", lambda t: [call(t(2, 3)), call(t(2, 3), 1), call(t(67))], None, "fi",
-           grad_codes="", out_dtype=torch.uint64,
-           check=lambda s, r: _check_hash(s, r),
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2)]),
-]  # fmt: skip
+    OpInfo(
+        "sum",
+        reduce_samples(),
+        axis(np.sum),
+        "fibc",
+        kind="reduce",
+        out_dtype="acc",
+        supports_out=True,
+        tolerances=HALF,
+        errors=_bad_dims,
+        skips={"out": "sum over everything takes no out="},
+    ),
+    OpInfo(
+        "nansum",
+        _nan_samples,
+        axis(np.nansum),
+        "fib",
+        kind="reduce",
+        out_dtype="acc",
+        tolerances=HALF,
+        errors=_bad_dims,
+    ),
+    OpInfo(
+        "mean",
+        reduce_samples(),
+        axis(np.mean),
+        "fc",
+        kind="reduce",
+        out_dtype="same",
+        tolerances=HALF,
+        errors=lambda t: [error(RuntimeError, "could not infer output dtype", t(2).long())],
+    ),
+    OpInfo(
+        "nanmean",
+        _nan_samples,
+        axis(np.nanmean),
+        "f",
+        kind="reduce",
+        out_dtype="same",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "prod",
+        reduce_samples(dims=False),
+        axis(np.prod),
+        "fibc",
+        kind="reduce",
+        bounds=(0.8, 1.3),
+        out_dtype="acc",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "amax",
+        reduce_samples(),
+        axis(np.max),
+        "fib",
+        kind="reduce",
+        out_dtype="same",
+        supports_out=True,
+        errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)],
+    ),
+    OpInfo(
+        "amin",
+        reduce_samples(),
+        axis(np.min),
+        "fib",
+        kind="reduce",
+        out_dtype="same",
+        supports_out=True,
+        errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)],
+    ),
+    OpInfo(
+        "aminmax",
+        lambda t: [
+            call(t(2, 3)),
+            call(t(2, 3), dim=1),
+            call(t(), dim=0),
+            call(t(2, 3, 4), dim=-1, keepdim=True),
+        ],
+        _aminmax,
+        "fib",
+        out_dtype="same",
+        supports_out=True,
+        errors=lambda t: [
+            error(IndexError, "Dimension out of range", t(2, 3), dim=2),
+            error(RuntimeError, "", t(0)),
+        ],
+    ),
+    OpInfo(
+        "max",
+        _extreme_samples,
+        _extreme(np.max, "max"),
+        "fib",
+        out_dtype="same",
+        errors=lambda t: [
+            error(IndexError, "Dimension out of range", t(2, 3), 2),
+            error(RuntimeError, "must match", t(2), t(3)),
+            error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0)),
+        ],
+    ),
+    OpInfo(
+        "min",
+        _extreme_samples,
+        _extreme(np.min, "min"),
+        "fib",
+        out_dtype="same",
+        errors=lambda t: [
+            error(IndexError, "Dimension out of range", t(2, 3), 2),
+            error(RuntimeError, "must match", t(2), t(3)),
+            error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0)),
+        ],
+    ),
+    OpInfo(
+        "argmax",
+        reduce_samples(dims=False),
+        _arg(np.argmax),
+        "fi",
+        kind="reduce",
+        out_dtype="int64",
+        grad_codes="",
+        supports_out=True,
+    ),
+    OpInfo(
+        "argmin",
+        reduce_samples(dims=False),
+        _arg(np.argmin),
+        "fi",
+        kind="reduce",
+        out_dtype="int64",
+        grad_codes="",
+        supports_out=True,
+    ),
+    OpInfo(
+        "all",
+        reduce_samples(),
+        axis(np.all),
+        "fibc",
+        kind="reduce",
+        grad_codes="",
+        out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool,
+        supports_out=True,
+        covers=("_is_all_true",),
+    ),
+    OpInfo(
+        "any",
+        reduce_samples(),
+        axis(np.any),
+        "fibc",
+        kind="reduce",
+        grad_codes="",
+        out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool,
+        supports_out=True,
+        covers=("_is_any_true",),
+    ),
+    OpInfo(
+        "std",
+        _variance_samples,
+        _variance(np.std),
+        "fc",
+        kind="reduce",
+        out_dtype="real",
+        tolerances=HALF,
+        supports_out=False,
+    ),
+    OpInfo(
+        "var",
+        _variance_samples,
+        _variance(np.var),
+        "fc",
+        kind="reduce",
+        out_dtype="real",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "std_mean",
+        _variance_samples,
+        _variance(np.std, True),
+        "fc",
+        kind="reduce",
+        out_dtype="real",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "var_mean",
+        _variance_samples,
+        _variance(np.var, True),
+        "fc",
+        kind="reduce",
+        out_dtype="real",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "logsumexp",
+        _logsumexp_samples,
+        _logsumexp,
+        "fibc",
+        kind="reduce",
+        out_dtype="float",
+        supports_out=True,
+        tolerances=HALF,
+        aliases=("special.logsumexp",),
+        covers=("special_logsumexp",),
+    ),
+    OpInfo(
+        "norm",
+        _norm_samples,
+        _norm,
+        "fc",
+        out_dtype="real",
+        tolerances=HALF,
+        covers=("linalg_vector_norm", "frobenius_norm"),
+        errors=lambda t: [
+            error(IndexError, "Dimension out of range", t(2, 3), 2, 2),
+            error(RuntimeError, "loating point or complex|not implemented", t(2).long()),
+        ],
+    ),
+    OpInfo(
+        "linalg.vector_norm",
+        lambda t: (
+            [call(t(2, 3), p, 1) for p in (1, 2, 3.5, float("inf"), 0)]
+            + [call(t(2, 3)), call(t(2, 3, 4), 2, (0, 2), True), call(t(67), 1)]
+        ),
+        _vector_norm,
+        "fc",
+        out_dtype="real",
+        tolerances=HALF,
+        supports_out=True,
+        errors=lambda t: [
+            error(IndexError, "Dimension out of range", t(2, 3), 2, 2),
+            error(RuntimeError, "must be one of|loating point", t(2).long()),
+        ],
+    ),
+    OpInfo(
+        "dist",
+        lambda t: [call(t(2, 3), t(2, 3)), call(t(2, 3), t(3), 1), call(t(), t(), 3)],
+        _dist,
+        "fc",
+        out_dtype="real",
+        tolerances=HALF,
+        errors=lambda t: [error(RuntimeError, "must match the size", t(2), t(3))],
+    ),
+    OpInfo(
+        "count_nonzero",
+        lambda t: [
+            call(t(2, 3)),
+            call(t(2, 3), 1),
+            call(t(2, 3, 4), (0, 2)),
+            call(t(0)),
+            call(t()),
+        ],
+        lambda x, dim=None: np.asarray(np.count_nonzero(x, axis=dim)),
+        "fibc",
+        out_dtype="int64",
+        grad_codes="",
+        errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2)],
+    ),
+    OpInfo(
+        "equal",
+        _PAIRS,
+        lambda a, b: np.array_equal(a, b),
+        "fibc",
+        grad_codes="",
+        skips={"meta": "its result is a Python bool, which needs values"},
+        errors=lambda t: [error(TypeError, "missing", t(2))],
+    ),
+    OpInfo(
+        "allclose",
+        lambda t: [call(t(2, 3), t(2, 3)), call(t(2), t(2), 10.0, 10.0), call(t(0), t(0))],
+        lambda a, b, rtol=1e-5, atol=1e-8: np.allclose(a, b, rtol, atol),
+        "fibc",
+        grad_codes="",
+        skips={"meta": "its result is a Python bool, which needs values"},
+        errors=lambda t: [
+            error(RuntimeError, "rtol must be", t(2), t(2), -1.0),
+            error(RuntimeError, "must match the size", t(2), t(3)),
+        ],
+    ),
+    OpInfo(
+        "trace",
+        lambda t: [call(t(3, 3)), call(t(2, 5)), call(t(0, 3))],
+        np.trace,
+        "fic",
+        out_dtype="acc",
+        errors=_trace_error,
+    ),
+    OpInfo(
+        "sum_to_size",
+        lambda t: [call(t(2, 3), 1, t.n(3)), call(t(2, 3, 4), t.n(2), 1, 1)],
+        _sum_to_size,
+        "fic",
+        inplace=None,
+        errors=lambda t: [error(RuntimeError, "not expandable", t(2, 3), 4, 3)],
+    ),
+    OpInfo(
+        "segment_reduce",
+        _segment_samples,
+        _segment,
+        "f",
+        op=torch.segment_reduce,
+        tolerances=HALF,
+        big=_big_segments,
+        covers=("_segment_reduce_backward",),
+        errors=lambda t: [
+            error(RuntimeError, "lengths|offsets", t(3), "sum"),
+            error(
+                RuntimeError, "unsupported|reduc|Reduc", t(3), "median", lengths=torch.tensor([3])
+            ),
+        ],
+    ),
+    OpInfo(
+        "norm_except_dim",
+        lambda t: [call(t(2, 3, 4), 2, 1), call(t(2, 3), 2, 0)],
+        lambda v, p, dim: _norm(v, p, tuple(i for i in range(v.ndim) if i != dim), True),
+        "f",
+        tolerances=HALF,
+    ),
+    OpInfo(
+        "hash_tensor",
+        lambda t: [call(t(2, 3)), call(t(2, 3), 1), call(t(67))],
+        None,
+        "fi",
+        grad_codes="",
+        out_dtype=torch.uint64,
+        check=lambda s, r: _check_hash(s, r),
+        errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2)],
+    ),
+]
 
 
 def _check_hash(sample, result):

@@ -79,16 +79,21 @@ def windows(x, kernel, stride, padding, dilation, fill, ceil_mode=False):
     where = np.pad(
         np.arange(math.prod(spatial)).reshape(spatial), pad[x.ndim - n :], constant_values=-1
     )
-    out = [pool_size(spatial[i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode)
-           for i in range(n)]  # fmt: skip
+    out = [
+        pool_size(spatial[i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode)
+        for i in range(n)
+    ]
     values = np.empty((*x.shape[: x.ndim - n], *out, math.prod(kernel)), x.dtype)
     places = np.empty((*out, math.prod(kernel)), np.int64)
     for at in np.ndindex(*out):
         cut = tuple(
-            slice(at[i] * stride[i], at[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1,
-                  dilation[i])
+            slice(
+                at[i] * stride[i],
+                at[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1,
+                dilation[i],
+            )
             for i in range(n)
-        )  # fmt: skip
+        )
         places[at] = where[cut].ravel()
         values[(..., *at, slice(None))] = padded[(..., *cut)].reshape(*x.shape[: x.ndim - n], -1)
     return values, places

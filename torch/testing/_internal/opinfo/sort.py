@@ -18,7 +18,14 @@ def _sort(x, dim=-1, descending=False, stable=False):
 
 
 def _sorts(t):
-    return [call(t(3, 4)), call(t(3, 4), 0), call(t(2, 5), -1, True), call(t()), call(t(67)), call(t(0, 3), 1)]
+    return [
+        call(t(3, 4)),
+        call(t(3, 4), 0),
+        call(t(2, 5), -1, True),
+        call(t()),
+        call(t(67)),
+        call(t(0, 3), 1),
+    ]
 
 
 def _topk(x, k, dim=-1, largest=True, sorted=True):
@@ -57,8 +64,15 @@ def _quantile(x, q, dim=None, keepdim=False, *, interpolation="linear", function
 
 def _quantiles(t):
     q = torch.tensor([0.1, 0.5, 0.9], dtype=t.dtype, device=t.device)
-    return [call(t(2, 5), 0.3), call(t(2, 5), q, 1), call(t(5), 0.7, 0, True),
-            *[call(t(2, 5), 0.4, 1, interpolation=i) for i in ("lower", "higher", "nearest", "midpoint")]]  # fmt: skip
+    return [
+        call(t(2, 5), 0.3),
+        call(t(2, 5), q, 1),
+        call(t(5), 0.7, 0, True),
+        *[
+            call(t(2, 5), 0.4, 1, interpolation=i)
+            for i in ("lower", "higher", "nearest", "midpoint")
+        ],
+    ]
 
 
 def _search(sequence, values, right=False, **kwargs):
@@ -103,7 +117,11 @@ def _runs(x, return_inverse=False, return_counts=False, dim=None):
 
 def _bincounts(t):
     values = t.index(6, high=5, dtype=t.dtype)
-    return [call(values), call(values, minlength=8), call(values, torch.linspace(0, 1, len(values)))]
+    return [
+        call(values),
+        call(values, minlength=8),
+        call(values, torch.linspace(0, 1, len(values))),
+    ]
 
 
 _DIM = lambda t: [error(IndexError, "Dimension out of range", t(2, 3), 2)]
@@ -111,86 +129,251 @@ _EXPANDED = "an expanded input has ties, whose index is unspecified"
 _MEDIANS = lambda t: [call(t(7)), call(t(2, 5), 1), call(t(2, 4), 0, True), call(t())]
 
 RECORDS = [
-    OpInfo("sort", _sorts, _sort, "f", out_dtype="same", supports_out=True, errors=_DIM,
-           skips={"layouts": _EXPANDED, "value:bfloat16": "68 values tie in bfloat16", "value:float16": "values may tie"},
-           covers=("value_selecting_reduction_backward",)),
-    OpInfo("sort",
-           lambda t: [call(t(3, 4), stable=True), call(t(2, 5), stable=True, dim=0), call(t(67), stable=True, descending=True)],
-           _sort, "fib", variant_test_name="stable", out_dtype="same"),
-    OpInfo("argsort", lambda t: [call(t(3, 4), stable=True), call(t(3, 4), stable=True, dim=0, descending=True)],
-           lambda x, dim=-1, descending=False, stable=True: _sort(x, dim, descending)[1], "fib",
-           out_dtype="int64", grad_codes="",
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), dim=2)]),
-    OpInfo("msort", lambda t: [call(t(3, 4)), call(t(67))], lambda x: np.sort(x, 0), "fib", out_dtype="same",
-           supports_out=True),
-    OpInfo("topk", lambda t: [call(t(3, 5), 2), call(t(5, 3), 2, 0, False), call(t(67), 7), call(t(3, 4), 4, 1)],
-           _topk, "d", out_dtype="same", supports_out=True,
-           errors=lambda t: [error(RuntimeError, "selected index k out of range", t(3), 4),
-                             error(IndexError, "Dimension out of range", t(3), 1, 1)]),
-    OpInfo("kthvalue", lambda t: [call(t(3, 5), 2), call(t(5, 3), 2, 0, True), call(t(67), 7)], _kth, "d",
-           out_dtype="same", supports_out=True,
-           errors=lambda t: [error(RuntimeError, "selected number k out of range", t(3), 4),
-                             error(IndexError, "Dimension out of range", t(3), 1, 1)]),
-    OpInfo("median", _MEDIANS, _median, "d", out_dtype="same", errors=_DIM,
-           skips={"layouts": _EXPANDED}),
-    OpInfo("nanmedian", _MEDIANS, lambda x, *a: _median(x, *a), "d", out_dtype="same", errors=_DIM,
-           skips={"layouts": _EXPANDED}),
-    OpInfo("mode", lambda t: [call(t(3, 5)), call(t(3, 5), 0, True)], None, "fi", out_dtype="same",
-           check=lambda s, r: _check_mode(s, r), errors=_DIM),
-    OpInfo("quantile", _quantiles, _quantile, "d", out_dtype="same", supports_out=True,
-           tolerances={torch.float32: (1e-5, 1e-5)},
-           errors=lambda t: [error(RuntimeError, "range \\[0, 1\\]", t(3), 1.5),
-                             error(RuntimeError, "same dtype", t(3), torch.tensor(0.5, dtype=torch.float64)),
-                             error(RuntimeError, "interpolation", t(3), 0.5, interpolation="x")]),
-    OpInfo("nanquantile", _quantiles,
-           lambda *a, **k: _quantile(*a, **k, function=np.nanquantile), "d", out_dtype="same", supports_out=True,
-           tolerances={torch.float32: (1e-5, 1e-5)},
-           errors=lambda t: [error(RuntimeError, "range \\[0, 1\\]", t(3), 1.5)]),
-    OpInfo("searchsorted",
-           lambda t: [call(_sorted(t, 7), t(2, 3)), call(_sorted(t, 2, 5), t(2, 3), right=True),
-                      call(_sorted(t, 7), t(3), side="right")],
-           _search, "fi", out_dtype="int64", grad_codes="", supports_out=True,
-           skips={"layouts": "expanded and moved sequences are not sorted"},
-           errors=lambda t: [error(RuntimeError, "left.*right|side", t(3), t(3), side="x"),
-                             error(RuntimeError, "first N-1 dim", t(2, 3), t(3, 3))]),
-    OpInfo("bucketize", lambda t: [call(t(2, 3), _sorted(t, 7)), call(t(3), _sorted(t, 7), right=True)],
-           lambda v, b, right=False: np.searchsorted(b, v, "right" if right else "left"), "fi",
-           out_dtype="int64", grad_codes="", supports_out=True,
-           skips={"layouts": "expanded and moved boundaries are not sorted"},
-           errors=lambda t: [error(RuntimeError, "1 dimension", t(3), t(2, 2))]),
-    OpInfo("isin", lambda t: [call(t(2, 3), t(4)), call(t(2, 3), t(4), invert=True), call(t(3), 1)],
-           lambda a, b, invert=False: np.isin(a, b, invert=invert), "fi", out_dtype="bool", grad_codes="",
-           supports_out=False,
-           errors=lambda t: [error((RuntimeError, TypeError), "", 1, 2)]),
-    OpInfo("bincount", _bincounts, lambda x, w=None, minlength=0: np.bincount(x, w, minlength), "i",
-           grad_codes="", skips={"meta": _VALUES},
-           errors=lambda t: [error(RuntimeError, "1-d non-negative", torch.tensor([-1])),
-                             error(RuntimeError, "same length", torch.tensor([1]), t(2).float()),
-                             error(RuntimeError, "minlength", torch.tensor([1]), minlength=-1)]),
-    OpInfo("histc", lambda t: [call(t(20), 5), call(t(20), 4, -1, 1), call(t(67), 10, 0, 2)], _histc, "f",
-           out_dtype="same", grad_codes="", supports_out=True,
-           skips={"value:bfloat16": "bin edges fall on values", "value:float16": "bin edges fall on values"},
-           errors=lambda t: [error(RuntimeError, "bins must be > 0", t(3), 0),
-                             error(RuntimeError, "max must be larger|larger than min", t(3), 5, 2, 1)]),
-    OpInfo("histogram", lambda t: [call(t(20), 5), call(t(20), 4, range=(-1.0, 1.0)), call(t(20), 5, density=True),
-                                   call(t(20), _sorted(t, 5))],
-           _histogram, "d", grad_codes="", tolerances={torch.float32: (1e-5, 1e-5)},
-           skips={"layouts": "moved bin edges are not increasing"},
-           errors=lambda t: [error(RuntimeError, "bins", t(3), 0),
-                             error(RuntimeError, "min|leftmost", t(3), 4, range=(2.0, 1.0))]),
-    OpInfo("histogramdd", lambda t: [call(t(20, 2), [3, 4])],
-           lambda x, bins: (lambda c, e: (c, list(e)))(*np.histogramdd(x, bins)), "d", grad_codes="",
-           big=lambda t: call(_plain(t)(100000, 2), [30, 40]),
-           tolerances={torch.float32: (1e-5, 1e-5)},
-           errors=lambda t: [error(RuntimeError, "", t(3, 2), [3]), error(RuntimeError, "", t(3), [3])]),
-    OpInfo("unique", lambda t: [call(t(2, 5)), call(t(8), True, True, True), call(t(5, 2), dim=0)], _unique_ref,
-           "fib", grad_codes="", skips={"meta": _VALUES}, covers=("_unique", "_unique2", "unique_dim"),
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2), dim=1)]),
-    OpInfo("unique_consecutive",
-           lambda t: [call(_repeats(t)), call(_repeats(t), True, True)], _runs, "fib",
-           grad_codes="", skips={"meta": _VALUES}, covers=("unique_dim_consecutive",),
-           errors=lambda t: [error(IndexError, "Dimension out of range", t(2), dim=1)]),
-]  # fmt: skip
+    OpInfo(
+        "sort",
+        _sorts,
+        _sort,
+        "f",
+        out_dtype="same",
+        supports_out=True,
+        errors=_DIM,
+        skips={
+            "layouts": _EXPANDED,
+            "value:bfloat16": "68 values tie in bfloat16",
+            "value:float16": "values may tie",
+        },
+        covers=("value_selecting_reduction_backward",),
+    ),
+    OpInfo(
+        "sort",
+        lambda t: [
+            call(t(3, 4), stable=True),
+            call(t(2, 5), stable=True, dim=0),
+            call(t(67), stable=True, descending=True),
+        ],
+        _sort,
+        "fib",
+        variant_test_name="stable",
+        out_dtype="same",
+    ),
+    OpInfo(
+        "argsort",
+        lambda t: [call(t(3, 4), stable=True), call(t(3, 4), stable=True, dim=0, descending=True)],
+        lambda x, dim=-1, descending=False, stable=True: _sort(x, dim, descending)[1],
+        "fib",
+        out_dtype="int64",
+        grad_codes="",
+        errors=lambda t: [error(IndexError, "Dimension out of range", t(2, 3), dim=2)],
+    ),
+    OpInfo(
+        "msort",
+        lambda t: [call(t(3, 4)), call(t(67))],
+        lambda x: np.sort(x, 0),
+        "fib",
+        out_dtype="same",
+        supports_out=True,
+    ),
+    OpInfo(
+        "topk",
+        lambda t: [
+            call(t(3, 5), 2),
+            call(t(5, 3), 2, 0, False),
+            call(t(67), 7),
+            call(t(3, 4), 4, 1),
+        ],
+        _topk,
+        "d",
+        out_dtype="same",
+        supports_out=True,
+        errors=lambda t: [
+            error(RuntimeError, "selected index k out of range", t(3), 4),
+            error(IndexError, "Dimension out of range", t(3), 1, 1),
+        ],
+    ),
+    OpInfo(
+        "kthvalue",
+        lambda t: [call(t(3, 5), 2), call(t(5, 3), 2, 0, True), call(t(67), 7)],
+        _kth,
+        "d",
+        out_dtype="same",
+        supports_out=True,
+        errors=lambda t: [
+            error(RuntimeError, "selected number k out of range", t(3), 4),
+            error(IndexError, "Dimension out of range", t(3), 1, 1),
+        ],
+    ),
+    OpInfo(
+        "median",
+        _MEDIANS,
+        _median,
+        "d",
+        out_dtype="same",
+        errors=_DIM,
+        skips={"layouts": _EXPANDED},
+    ),
+    OpInfo(
+        "nanmedian",
+        _MEDIANS,
+        lambda x, *a: _median(x, *a),
+        "d",
+        out_dtype="same",
+        errors=_DIM,
+        skips={"layouts": _EXPANDED},
+    ),
+    OpInfo(
+        "mode",
+        lambda t: [call(t(3, 5)), call(t(3, 5), 0, True)],
+        None,
+        "fi",
+        out_dtype="same",
+        check=lambda s, r: _check_mode(s, r),
+        errors=_DIM,
+    ),
+    OpInfo(
+        "quantile",
+        _quantiles,
+        _quantile,
+        "d",
+        out_dtype="same",
+        supports_out=True,
+        tolerances={torch.float32: (1e-5, 1e-5)},
+        errors=lambda t: [
+            error(RuntimeError, "range \\[0, 1\\]", t(3), 1.5),
+            error(RuntimeError, "same dtype", t(3), torch.tensor(0.5, dtype=torch.float64)),
+            error(RuntimeError, "interpolation", t(3), 0.5, interpolation="x"),
+        ],
+    ),
+    OpInfo(
+        "nanquantile",
+        _quantiles,
+        lambda *a, **k: _quantile(*a, **k, function=np.nanquantile),
+        "d",
+        out_dtype="same",
+        supports_out=True,
+        tolerances={torch.float32: (1e-5, 1e-5)},
+        errors=lambda t: [error(RuntimeError, "range \\[0, 1\\]", t(3), 1.5)],
+    ),
+    OpInfo(
+        "searchsorted",
+        lambda t: [
+            call(_sorted(t, 7), t(2, 3)),
+            call(_sorted(t, 2, 5), t(2, 3), right=True),
+            call(_sorted(t, 7), t(3), side="right"),
+        ],
+        _search,
+        "fi",
+        out_dtype="int64",
+        grad_codes="",
+        supports_out=True,
+        skips={"layouts": "expanded and moved sequences are not sorted"},
+        errors=lambda t: [
+            error(RuntimeError, "left.*right|side", t(3), t(3), side="x"),
+            error(RuntimeError, "first N-1 dim", t(2, 3), t(3, 3)),
+        ],
+    ),
+    OpInfo(
+        "bucketize",
+        lambda t: [call(t(2, 3), _sorted(t, 7)), call(t(3), _sorted(t, 7), right=True)],
+        lambda v, b, right=False: np.searchsorted(b, v, "right" if right else "left"),
+        "fi",
+        out_dtype="int64",
+        grad_codes="",
+        supports_out=True,
+        skips={"layouts": "expanded and moved boundaries are not sorted"},
+        errors=lambda t: [error(RuntimeError, "1 dimension", t(3), t(2, 2))],
+    ),
+    OpInfo(
+        "isin",
+        lambda t: [call(t(2, 3), t(4)), call(t(2, 3), t(4), invert=True), call(t(3), 1)],
+        lambda a, b, invert=False: np.isin(a, b, invert=invert),
+        "fi",
+        out_dtype="bool",
+        grad_codes="",
+        supports_out=False,
+        errors=lambda t: [error((RuntimeError, TypeError), "", 1, 2)],
+    ),
+    OpInfo(
+        "bincount",
+        _bincounts,
+        lambda x, w=None, minlength=0: np.bincount(x, w, minlength),
+        "i",
+        grad_codes="",
+        skips={"meta": _VALUES},
+        errors=lambda t: [
+            error(RuntimeError, "1-d non-negative", torch.tensor([-1])),
+            error(RuntimeError, "same length", torch.tensor([1]), t(2).float()),
+            error(RuntimeError, "minlength", torch.tensor([1]), minlength=-1),
+        ],
+    ),
+    OpInfo(
+        "histc",
+        lambda t: [call(t(20), 5), call(t(20), 4, -1, 1), call(t(67), 10, 0, 2)],
+        _histc,
+        "f",
+        out_dtype="same",
+        grad_codes="",
+        supports_out=True,
+        skips={
+            "value:bfloat16": "bin edges fall on values",
+            "value:float16": "bin edges fall on values",
+        },
+        errors=lambda t: [
+            error(RuntimeError, "bins must be > 0", t(3), 0),
+            error(RuntimeError, "max must be larger|larger than min", t(3), 5, 2, 1),
+        ],
+    ),
+    OpInfo(
+        "histogram",
+        lambda t: [
+            call(t(20), 5),
+            call(t(20), 4, range=(-1.0, 1.0)),
+            call(t(20), 5, density=True),
+            call(t(20), _sorted(t, 5)),
+        ],
+        _histogram,
+        "d",
+        grad_codes="",
+        tolerances={torch.float32: (1e-5, 1e-5)},
+        skips={"layouts": "moved bin edges are not increasing"},
+        errors=lambda t: [
+            error(RuntimeError, "bins", t(3), 0),
+            error(RuntimeError, "min|leftmost", t(3), 4, range=(2.0, 1.0)),
+        ],
+    ),
+    OpInfo(
+        "histogramdd",
+        lambda t: [call(t(20, 2), [3, 4])],
+        lambda x, bins: (lambda c, e: (c, list(e)))(*np.histogramdd(x, bins)),
+        "d",
+        grad_codes="",
+        big=lambda t: call(_plain(t)(100000, 2), [30, 40]),
+        tolerances={torch.float32: (1e-5, 1e-5)},
+        errors=lambda t: [
+            error(RuntimeError, "", t(3, 2), [3]),
+            error(RuntimeError, "", t(3), [3]),
+        ],
+    ),
+    OpInfo(
+        "unique",
+        lambda t: [call(t(2, 5)), call(t(8), True, True, True), call(t(5, 2), dim=0)],
+        _unique_ref,
+        "fib",
+        grad_codes="",
+        skips={"meta": _VALUES},
+        covers=("_unique", "_unique2", "unique_dim"),
+        errors=lambda t: [error(IndexError, "Dimension out of range", t(2), dim=1)],
+    ),
+    OpInfo(
+        "unique_consecutive",
+        lambda t: [call(_repeats(t)), call(_repeats(t), True, True)],
+        _runs,
+        "fib",
+        grad_codes="",
+        skips={"meta": _VALUES},
+        covers=("unique_dim_consecutive",),
+        errors=lambda t: [error(IndexError, "Dimension out of range", t(2), dim=1)],
+    ),
+]
 
 
 def _plain(t):

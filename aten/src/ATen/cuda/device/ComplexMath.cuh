@@ -87,8 +87,8 @@ CRESSET_OUT_OF_LINE Z tanh(Z z) {
   if (y == 0) return Z(::tanh(x), y);
   if (::fabs(x) > 22) {
     const double side = finite(y) ? ::sin(2 * y) : 0.0;
-    return Z(::copysign(1.0, x), ::copysign(2.0, x) * side * ::exp(-2 * ::fabs(x)) *
-                                     ::copysign(1.0, x));
+    return Z(::copysign(1.0, x),
+             ::copysign(2.0, x) * side * ::exp(-2 * ::fabs(x)) * ::copysign(1.0, x));
   }
   const double t = ::tan(y), beta = 1 + t * t, s = ::sinh(x), rho = ::sqrt(1 + s * s);
   if (infinite(t)) return Z(rho / s, 1 / t);
@@ -101,7 +101,7 @@ CRESSET_VM Z tan(Z z) { return over_i(tanh(times_i(z))); }
 CRESSET_OUT_OF_LINE Z asin(Z z) {
   const double x = z.real_, y = z.imag_;
   if (infinite(x) || infinite(y)) {
-    const double re = x != x       ? x
+    const double re = x != x        ? x
                       : infinite(y) ? (infinite(x) ? c10::pi<double> / 4 : 0.0)
                                     : (y != y ? y : c10::pi<double> / 2);
     return Z(::copysign(re, x), ::copysign(__builtin_huge_val(), y));
@@ -128,7 +128,8 @@ CRESSET_OUT_OF_LINE Z acosh(Z z) {
 CRESSET_OUT_OF_LINE Z atanh(Z z) {
   const double sign = ::copysign(1.0, z.real_);
   const double x = ::fabs(z.real_), y = z.imag_ * sign;
-  if (infinite(x) || infinite(y)) return Z(::copysign(0.0, sign), ::copysign(c10::pi<double> / 2, z.imag_));
+  if (infinite(x) || infinite(y))
+    return Z(::copysign(0.0, sign), ::copysign(c10::pi<double> / 2, z.imag_));
   if (x > 1e150 || ::fabs(y) > 1e150) {
     const double r = ::hypot(x, y);
     return Z(sign * (x / r / r), ::copysign(c10::pi<double> / 2, z.imag_));
@@ -155,8 +156,7 @@ CRESSET_OUT_OF_LINE Z expm1(Z z) {
 CRESSET_OUT_OF_LINE Z log1p(Z z) {
   const double re = z.real_, im = z.imag_;
   const double angle = ::atan2(im, 1 + re);
-  if (::fabs(re) < 0.5 && ::fabs(im) < 0.5)
-    return Z(::log1p(re * (2 + re) + im * im) / 2, angle);
+  if (::fabs(re) < 0.5 && ::fabs(im) < 0.5) return Z(::log1p(re * (2 + re) + im * im) / 2, angle);
   return Z(::log(::hypot(1 + re, im)), angle);
 }
 CRESSET_VM Z exp2(Z z) { return exp(Z(z.real_ * c10::ln_2<double>, z.imag_ * c10::ln_2<double>)); }

@@ -63,8 +63,8 @@ template <class F, class T> using compute_t =
 
 // Functors that are not worth vectorising on the CPU are long: one copy of them per kernel.
 template <class F, class = void> inline constexpr bool is_long_v = false;
-template <class F>
-inline constexpr bool is_long_v<F, std::void_t<decltype(F::kVectorize)>> = !F::kVectorize;
+template <class F> inline constexpr bool is_long_v<F, std::void_t<decltype(F::kVectorize)>> =
+    !F::kVectorize;
 
 // bool lies in memory as bytes, of which any non-zero one is true.
 template <class T> struct Memory { using type = T; };
@@ -73,8 +73,8 @@ template <class T> using memory_t = typename Memory<T>::type;
 
 template <class... Ts> struct Types {};
 
-constexpr int largest() { return 1; }
-template <class... Rest> constexpr int largest(int first, Rest... rest) {
+CRESSET_DEVICE_FN constexpr int largest() { return 1; }
+template <class... Rest> CRESSET_DEVICE_FN constexpr int largest(int first, Rest... rest) {
   const int other = largest(rest...);
   return first > other ? first : other;
 }
@@ -135,7 +135,8 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
       flat_steps<kPack, kSteps>(a, blockIdx.x * kBlock + threadIdx.x, packs);
       // The elements after the last whole pack: one each for the last block's first threads.
       const long rest = packs * kPack + threadIdx.x;
-      if (kPack > 1 && blockIdx.x == gridDim.x - 1 && rest < a.n) flat_steps<1, 1>(a, rest, rest + 1);
+      if (kPack > 1 && blockIdx.x == gridDim.x - 1 && rest < a.n)
+        flat_steps<1, 1>(a, rest, rest + 1);
     } else {
       const long first = blockIdx.x * kBlock * kPack + threadIdx.x;
       for (int k = 0; k < kPack; ++k) flat_steps<1, kSteps>(a, first + k * kBlock, a.n);
@@ -263,6 +264,6 @@ struct Pass {
                             at::device::Mixed<at::native::fn::functor, cresset_##out,              \
                                               cresset_##type, params, __VA_ARGS__>)
 #define CRESSET_CAST(from, to)                                                                     \
-  CRESSET_POINTWISE_KERNELS(cast_##from, to,                                                       \
-                            at::device::Mixed<at::device::Pass, cresset_##to, cresset_##from, 0,   \
-                                              cresset_##from>)
+  CRESSET_POINTWISE_KERNELS(                                                                       \
+      cast_##from, to,                                                                             \
+      at::device::Mixed<at::device::Pass, cresset_##to, cresset_##from, 0, cresset_##from>)

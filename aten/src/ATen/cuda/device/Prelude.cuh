@@ -22,12 +22,12 @@
 #define CRESSET_LAUNCH_BOUNDS(threads)
 #define CRESSET_UNROLL
 #define CRESSET_NO_UNROLL
-#define CRESSET_OUT_OF_LINE __attribute__((noinline)) static inline
+#define CRESSET_OUT_OF_LINE __attribute__((noinline)) inline
 #else
 #define CRESSET_LAUNCH_BOUNDS(threads) __launch_bounds__(threads)
 #define CRESSET_UNROLL _Pragma("unroll")
 #define CRESSET_NO_UNROLL _Pragma("unroll 1")
-#define CRESSET_OUT_OF_LINE __device__ __noinline__ static
+#define CRESSET_OUT_OF_LINE __device__ __noinline__ inline
 #endif
 #define CRESSET_KERNEL(threads) extern "C" __global__ void CRESSET_LAUNCH_BOUNDS(threads)
 
@@ -70,8 +70,8 @@ template <> struct Bytes<8> { using type = uint2; };
 template <> struct Bytes<16> { using type = uint4; };
 
 // kCount consecutive elements, moved by one access of at most 16 bytes each.
-template <class T, int kCount> struct alignas(sizeof(T) * kCount <= 16 ? sizeof(T) * kCount : 16)
-    Pack {
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount <= 16 ? sizeof(T) * kCount : 16) Pack {
   T v[kCount];
 };
 
@@ -147,8 +147,9 @@ template <class To, class From> CRESSET_DEVICE_FN To convert(From x) {
   }
 }
 
-// ---- division by a number known to the host ------------------------------------------------------
-// q = n / d for n < 2^31 by a multiplication and a shift; {1, 0, 0} divides by one.
+// ---- division by a number known to the host
+// ------------------------------------------------------ q = n / d for n < 2^31 by a multiplication
+// and a shift; {1, 0, 0} divides by one.
 struct Divider {
   unsigned divisor, magic, shift;
   CRESSET_DEVICE_FN unsigned quotient(unsigned n) const {

@@ -8,6 +8,7 @@
 // native/reduce/Reduce.cuda.cpp, which declares the same layout.
 #pragma once
 
+#include <ATen/cuda/device/Shuffle.cuh>
 #include <ATen/native/reduce/FoldOps.h>
 
 namespace at::device {
@@ -140,6 +141,25 @@ template <class Op, class T> struct TruthReduce {
   }
 };
 
+// Every element as 64 bits: floating numbers as the bits of their double, integers sign-extended.
+template <class T> struct XorReduce {
+  using A = long;
+  using State = A;
+  static constexpr int kStates = 4;
+  CRESSET_DEVICE_FN static State start() { return 0; }
+  CRESSET_DEVICE_FN static void add(State& s, T x, long, const ReduceArgs&) {
+    if constexpr (std::is_integral_v<T>)
+      s ^= static_cast<long>(x);
+    else
+      s ^= __builtin_bit_cast(long, convert<double>(x));
+  }
+  CRESSET_DEVICE_FN static A done(const State& s) { return s; }
+  CRESSET_DEVICE_FN static A combine(const A& a, const A& b) { return a ^ b; }
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
+    store_value<T>(a, 0, at, v);
+  }
+};
+
 using native::reduce::device::MaxOp;
 using native::reduce::device::MinOp;
 
@@ -154,9 +174,7 @@ template <class T> struct MinMaxReduce {
   };
   using State = A;
   static constexpr int kStates = 2;
-  CRESSET_DEVICE_FN static State start() {
-    return {MinOp::identity<V>(), MaxOp::identity<V>()};
-  }
+  CRESSET_DEVICE_FN static State start() { return {MinOp::identity<V>(), MaxOp::identity<V>()}; }
   CRESSET_DEVICE_FN static void add(State& s, T x, long, const ReduceArgs&) {
     const V v = convert<V>(x);
     s = {MinOp::fold(s.low, v), MaxOp::fold(s.high, v)};
@@ -205,8 +223,8 @@ template <bool kMax, class T> struct ArgReduce {
   }
 };
 
-// Mean and sum of squared deviations. A thread sums deviations from its first element, in double, so
-// that a constant has no variance; accumulators meet by the parallel-variance formula. Complex
+// Mean and sum of squared deviations. A thread sums deviations from its first element, in double,
+// so that a constant has no variance; accumulators meet by the parallel-variance formula. Complex
 // numbers are two series whose squares add.
 template <class T> struct VarReduce {
   struct A {
@@ -224,9 +242,7 @@ template <class T> struct VarReduce {
     CRESSET_DEVICE_FN double mean(double n) const { return pivot + sum / n; }
     CRESSET_DEVICE_FN double m2(double n) const { return ::fmax(square - sum * (sum / n), 0.0); }
     // fmax drops a NaN, which must stay.
-    CRESSET_DEVICE_FN double deviation(double n) const {
-      return square == square ? m2(n) : square;
-    }
+    CRESSET_DEVICE_FN double deviation(double n) const { return square == square ? m2(n) : square; }
   };
   struct State {
     Real re, im;
@@ -321,6 +337,7 @@ template <class T> using ArgMin = ArgReduce<false, T>;
 template <class T> using All = TruthReduce<AllFold, T>;
 template <class T> using Any = TruthReduce<AnyFold, T>;
 template <class T> using CountNonzero = TruthReduce<CountFold, T>;
+template <class T> using XorSum = XorReduce<T>;
 template <class T> using AbsSum = FoldReduce<ops::AbsSum, T>;
 template <class T> using SquareSum = FoldReduce<ops::SquareSum, T>;
 template <class T> using AbsPowSum = FoldReduce<ops::AbsPowSum, T>;
@@ -341,18 +358,6 @@ template <> struct Element<bool> {
   using Memory = unsigned char;
   CRESSET_DEVICE_FN static bool get(Memory x) { return x != 0; }
 };
-
-// A value of any size from another lane of the group of `width`.
-template <class A> CRESSET_DEVICE_FN A lane_below(const A& v, int delta, int width) {
-  constexpr int kWords = (sizeof(A) + 3) / 4;
-  unsigned word[kWords] = {};
-  __builtin_memcpy(word, &v, sizeof(A));
-  CRESSET_UNROLL
-  for (int i = 0; i < kWords; ++i) word[i] = __shfl_down_sync(0xffffffffu, word[i], delta, width);
-  A r;
-  __builtin_memcpy(&r, word, sizeof(A));
-  return r;
-}
 
 template <class R, class T> struct ReduceKernels {
   using A = typename R::A;
@@ -380,8 +385,7 @@ template <class R, class T> struct ReduceKernels {
   CRESSET_DEVICE_FN static A over_lanes(A v, int lanes) {
     CRESSET_SHARED A warp[kReduceThreads / 32];
     const int width = lanes < 32 ? lanes : 32;
-    for (int step = width / 2; step > 0; step /= 2)
-      v = R::combine(v, lane_below(v, step, width));
+    for (int step = width / 2; step > 0; step /= 2) v = R::combine(v, shuffle_down(v, step, width));
     if (lanes > 32) {
       if ((threadIdx.x & 31) == 0) warp[threadIdx.x / 32] = v;
       __syncthreads();
@@ -398,9 +402,8 @@ template <class R, class T> struct ReduceKernels {
   }
 
   // Elements [begin, end) of a contiguous run, every lanes-th pack.
-  template <int kCount> CRESSET_DEVICE_FN static void walk(State* s, const Memory* in, long begin,
-                                                           long end, int lane,
-                                                           const ReduceArgs& a) {
+  template <int kCount> CRESSET_DEVICE_FN static void
+  walk(State* s, const Memory* in, long begin, long end, int lane, const ReduceArgs& a) {
     const long step = static_cast<long>(a.lanes) * kCount;
     long i = begin + static_cast<long>(lane) * kCount;
     Pack<Memory, kCount> x[kUnroll];

@@ -18,6 +18,13 @@ using uint16_t = unsigned short;
 using uint32_t = unsigned;
 using uint64_t = unsigned long;
 
+// What other compilers know by themselves.
+#define __builtin_memcpy memcpy
+#define __builtin_huge_valf() __builtin_bit_cast(float, 0x7f800000)
+#define __builtin_nanf(text) __builtin_bit_cast(float, 0x7fc00000)
+#define __builtin_huge_val() __builtin_bit_cast(double, 0x7ff0000000000000ll)
+#define __builtin_nan(text) __builtin_bit_cast(double, 0x7ff8000000000000ll)
+
 namespace std {
 
 template <class T, T kValue> struct integral_constant { static constexpr T value = kValue; };

@@ -3,8 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include <ATen/core/EmptyTensor.h>
 #include <ATen/functorch/Level.h>
+#include <ATen/native/attention/AttentionBlocks.h>
 #include <ATen/native/attention/Native.h>
+#include <ATen/ops/_attention_by_products.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -61,6 +64,19 @@ bool use_blocks(const Tensor& q, const Tensor& k, const Tensor& v,
          q.size(0) == v.size(0) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
 }
 
+// True when the products of CUDA's own form compute exactly this call.
+bool use_products(const Tensor& q, const Tensor& k, const Tensor& v,
+                  const std::optional<Tensor>& mask, double dropout_p) {
+  if (!q.is_cuda() || !q.has_storage() || !q.is_floating_point()) return false;
+  if (dropout_p != 0 || has(mask) || !k.has_storage() || !v.has_storage()) return false;
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
+  if (functorch::is_differentiated_twice(q) || functorch::is_differentiated_twice(k) ||
+      functorch::is_differentiated_twice(v))
+    return false;
+  return q.size(0) == k.size(0) && q.size(0) == v.size(0) && q.size(1) == k.size(1) &&
+         q.size(1) == v.size(1) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
+}
+
 // Keys and values repeated so that every query head has its own.
 Tensor for_each_query_head(const Tensor& t, const Tensor& q) {
   const int64_t wanted = q.size(-3), present = t.size(-3);
@@ -78,8 +94,32 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa))
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, is_causal, attn_mask, scale));
+  if (use_products(query, key, value, attn_mask, dropout_p)) {
+    const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
+    return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
+  }
   return std::get<0>(at::_scaled_dot_product_attention_math(
       query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
+}
+
+std::tuple<Tensor, Tensor> attention_by_products_meta(const Tensor& query, const Tensor& key,
+                                                      const Tensor& value, bool is_causal,
+                                                      double /*scale*/) {
+  const Device meta(kMeta);
+  const ScalarType dtype = query.scalar_type();
+  const AttentionBlocks blocks{query.size(0) * query.size(1), query.size(2), key.size(2),
+                               is_causal};
+  return {detail::empty({query.size(0), query.size(1), query.size(2), value.size(3)}, dtype, meta),
+          detail::empty({blocks.total()}, dtype, meta)};
+}
+std::tuple<Tensor, Tensor, Tensor>
+attention_by_products_backward_meta(const Tensor& /*grad*/, const Tensor& query, const Tensor& key,
+                                    const Tensor& value, const Tensor& /*weights*/,
+                                    bool /*is_causal*/, double /*scale*/) {
+  const Device meta(kMeta);
+  const ScalarType dtype = query.scalar_type();
+  return {detail::empty(query.sizes(), dtype, meta), detail::empty(key.sizes(), dtype, meta),
+          detail::empty(value.sizes(), dtype, meta)};
 }
 
 std::tuple<Tensor, Tensor>

@@ -137,6 +137,9 @@ Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::option
   TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == self.layout(), "to(layout): conversion from ",
                               self.layout(), " to ", layout ? *layout : Layout::Strided,
                               " is not implemented");
+  // A copy to the host that is not waited for needs page-locked memory to go to.
+  if (non_blocking && self.is_cuda() && device && device->is_cpu() && !pin_memory)
+    pin_memory = true;
   Tensor out = at::empty_like(self, dtype, std::nullopt, device, pin_memory,
                               memory_format ? *memory_format : MemoryFormat::Preserve);
   out.copy_(self, non_blocking);

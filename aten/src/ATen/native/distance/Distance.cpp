@@ -46,7 +46,7 @@ const distance::Loops& loops_for(ScalarType dtype, const char* name) {
     return made;
   }();
   const distance::Loops& loops = table->loops[static_cast<int>(dtype)];
-  TORCH_CHECK_NOT_IMPLEMENTED(loops.row != nullptr, "\"", name, "\" not implemented for '", dtype,
+  TORCH_CHECK_NOT_IMPLEMENTED(loops.rows != nullptr, "\"", name, "\" not implemented for '", dtype,
                               "'");
   return loops;
 }
@@ -103,8 +103,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
               " X2: ", x2.size(-1));
   const DimVector batch = broadcast_shapes(batch_of(x1), batch_of(x2));
   return at::_cdist_forward(x1.expand(with_tail(batch, x1.size(-2), x1.size(-1))),
-                            x2.expand(with_tail(batch, x2.size(-2), x2.size(-1))), p,
-                            compute_mode);
+                            x2.expand(with_tail(batch, x2.size(-2), x2.size(-1))), p, compute_mode);
 }
 
 void cdist_forward_cpu(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode,
@@ -126,12 +125,14 @@ void cdist_forward_cpu(const Tensor& x1, const Tensor& x2, double p, std::option
   const char* from1 = static_cast<const char*>(a.data_ptr());
   const char* from2 = static_cast<const char*>(b.data_ptr());
   const int64_t bytes = columns * a.itemsize();
-  void* to = out.data_ptr();
+  char* to = static_cast<char*>(out.data_ptr());
   BlockingRegion unlocked;
   parallel_for(0, out.numel(), grain_for(columns), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row1 = i / rows2, row2 = row1 / rows1 * rows2 + i % rows2;
-      loops.store(to, i, loops.row(from1 + row1 * bytes, from2 + row2 * bytes, columns, p));
+    for (int64_t i = begin; i < end;) {
+      const int64_t row1 = i / rows2, at = i % rows2, count = std::min(end - i, rows2 - at);
+      const char* first = from2 + (row1 / rows1 * rows2 + at) * bytes;
+      loops.rows(from1 + row1 * bytes, first, count, columns, p, to + i * a.itemsize());
+      i += count;
     }
   });
 }
@@ -184,13 +185,13 @@ void pdist_forward_cpu(const Tensor& self, double p, const Tensor& out) {
   const Tensor a = self.contiguous();
   const char* from = static_cast<const char*>(a.data_ptr());
   const int64_t bytes = columns * a.itemsize();
-  void* to = out.data_ptr();
+  char* to = static_cast<char*>(out.data_ptr());
   BlockingRegion unlocked;
   parallel_for(0, rows - 1, grain_for(columns * rows / 2), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      int64_t at = i * rows - i * (i + 1) / 2;
-      for (int64_t j = i + 1; j < rows; ++j, ++at)
-        loops.store(to, at, loops.row(from + i * bytes, from + j * bytes, columns, p));
+      const int64_t at = i * rows - i * (i + 1) / 2;
+      loops.rows(from + i * bytes, from + (i + 1) * bytes, rows - 1 - i, columns, p,
+                 to + at * a.itemsize());
     }
   });
 }
@@ -257,11 +258,10 @@ void meta_cdist_backward(OutputBuilder& out, const Tensor& grad, const Tensor& x
   TORCH_CHECK(x1.dim() >= 2 && x2.dim() == x1.dim() && x1.size(-1) == x2.size(-1) &&
                   native::batch_of(x1) == native::batch_of(x2),
               "_cdist_backward: X1 and X2 do not fit: ", x1.sizes(), " and ", x2.sizes());
-  const DimVector expected =
-      native::with_tail(native::batch_of(x1), x1.size(-2), x2.size(-2));
+  const DimVector expected = native::with_tail(native::batch_of(x1), x1.size(-2), x2.size(-2));
   TORCH_CHECK(grad.sizes() == IntArrayRef(expected) && cdist.sizes() == IntArrayRef(expected),
-              "_cdist_backward: expected gradient and distances of shape ", IntArrayRef(expected), " but got ",
-              grad.sizes(), " and ", cdist.sizes());
+              "_cdist_backward: expected gradient and distances of shape ", IntArrayRef(expected),
+              " but got ", grad.sizes(), " and ", cdist.sizes());
   for (const Tensor* t : {&x2, &grad, &cdist}) native::check_dtypes(x1, *t);
   out.set(0, x1.sizes(), x1.scalar_type());
 }

@@ -51,7 +51,31 @@ struct Largest {
   static double total(double sum, double) { return sum; }
 };
 
-template <class Norm, class T> double walk(const T* a, const T* b, int64_t n, double p) {
+// Row k exchanges lanes that are 2^k apart. A table, because the compiler would build the numbers
+// lane by lane at run time.
+template <class A> struct Exchange {
+  static constexpr int kLanes = Vec<A>::kLanes;
+  alignas(64) vec::int_of<A> from[4][kLanes] = {};
+  constexpr Exchange() {
+    for (int k = 0; k < 4; ++k)
+      for (int i = 0; i < kLanes; ++i) from[k][i] = (i ^ (1 << k)) % kLanes;
+  }
+};
+template <class A> inline constexpr Exchange<A> kExchange{};
+
+// The lanes of a register brought together.
+template <class Norm, class A> C10_ALWAYS_INLINE A meet_lanes(Vec<A> v) {
+#pragma GCC unroll 4
+  for (int k = 0; (1 << k) < Vec<A>::kLanes; ++k) {
+    typename vec::Mask<A>::Raw other;
+    __builtin_memcpy(&other, kExchange<A>.from[k], sizeof(other));
+    v = Norm::meet(v, Vec<A>(__builtin_shuffle(v.v, other)));
+  }
+  return v.v[0];
+}
+
+template <class Norm, class T>
+C10_ALWAYS_INLINE double walk(const T* a, const T* b, int64_t n, double p) {
   using A = opmath_t<T>;
   using V = Vec<A>;
   constexpr int kLanes = V::kLanes;
@@ -59,6 +83,7 @@ template <class Norm, class T> double walk(const T* a, const T* b, int64_t n, do
   V sums[4] = {V(A(0)), V(A(0)), V(A(0)), V(A(0))};
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+#pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const int64_t at = i + k * kLanes;
       sums[k] = Norm::join(sums[k], vm::abs(load<V>(a, at) - load<V>(b, at)), power);
@@ -67,24 +92,33 @@ template <class Norm, class T> double walk(const T* a, const T* b, int64_t n, do
   for (; i + kLanes <= n; i += kLanes)
     sums[0] = Norm::join(sums[0], vm::abs(load<V>(a, i) - load<V>(b, i)), power);
   const V all = Norm::meet(Norm::meet(sums[0], sums[1]), Norm::meet(sums[2], sums[3]));
-  A lane[kLanes];
-  all.store(lane);
-  for (int step = kLanes / 2; step > 0; step /= 2)
-    for (int k = 0; k < step; ++k) lane[k] = Norm::meet(lane[k], lane[k + step]);
-  A total = lane[0];
+  A total = meet_lanes<Norm>(all);
   for (; i < n; ++i)
     total = Norm::join(total, vm::abs(load<A>(a, i) - load<A>(b, i)), static_cast<A>(p));
   return Norm::total(total, p);
 }
 
-template <class T> double row(const void* a_, const void* b_, int64_t n, double p) {
+template <class Norm, class T>
+void walk_rows(const T* a, const T* b, int64_t count, int64_t n, double p, T* out) {
+  for (int64_t k = 0; k < count; ++k)
+    out[k] = static_cast<T>(static_cast<opmath_t<T>>(walk<Norm>(a, b + k * n, n, p)));
+}
+
+template <class T>
+void rows(const void* a_, const void* b_, int64_t count, int64_t n, double p, void* out_) {
   const T* a = static_cast<const T*>(a_);
   const T* b = static_cast<const T*>(b_);
-  if (p == 2) return walk<Squares>(a, b, n, p);
-  if (p == 1) return walk<Sum>(a, b, n, p);
-  if (p == 0) return walk<Count>(a, b, n, p);
-  if (std::isinf(p)) return walk<Largest>(a, b, n, p);
-  return walk<Powers>(a, b, n, p);
+  T* out = static_cast<T*>(out_);
+  if (p == 2)
+    walk_rows<Squares>(a, b, count, n, p, out);
+  else if (p == 1)
+    walk_rows<Sum>(a, b, count, n, p, out);
+  else if (p == 0)
+    walk_rows<Count>(a, b, count, n, p, out);
+  else if (std::isinf(p))
+    walk_rows<Largest>(a, b, count, n, p, out);
+  else
+    walk_rows<Powers>(a, b, count, n, p, out);
 }
 
 template <class V> C10_ALWAYS_INLINE V sign(V d) {
@@ -93,9 +127,8 @@ template <class V> C10_ALWAYS_INLINE V sign(V d) {
   return vm::select(d > zero, V(A(1)), vm::select(d < zero, V(A(-1)), zero));
 }
 
-template <class T, class F>
-C10_ALWAYS_INLINE void add_slopes(void* sum_, const void* a_, const void* b_, int64_t n,
-                                  const F& f) {
+template <class T, class F> C10_ALWAYS_INLINE void
+add_slopes(void* sum_, const void* a_, const void* b_, int64_t n, const F& f) {
   using A = opmath_t<T>;
   using V = Vec<A>;
   A* sum = static_cast<A*>(sum_);
@@ -141,13 +174,10 @@ template <class T> void slope(void* sum, const void* a, const void* b, int64_t n
 template <class T> void add(Table& table) {
   using A = opmath_t<T>;
   Loops& loops = table.loops[static_cast<int>(c10::scalar_type_of<T>)];
-  loops.row = &row<T>;
+  loops.rows = &rows<T>;
   loops.slope = &slope<T>;
   loops.load = [](const void* from, int64_t i) {
     return static_cast<double>(static_cast<A>(static_cast<const T*>(from)[i]));
-  };
-  loops.store = [](void* to, int64_t i, double value) {
-    static_cast<T*>(to)[i] = static_cast<T>(static_cast<A>(value));
   };
   loops.store_row = [](void* to, const void* sum, int64_t n) {
     for (int64_t i = 0; i < n; ++i)

@@ -9,13 +9,12 @@
 namespace at::native::distance {
 
 struct Loops {
-  // The p-norm of a - b.
-  double (*row)(const void* a, const void* b, int64_t n, double p);
+  // out[k] = the p-norm of a - b for each of `count` rows b that follow one another.
+  void (*rows)(const void* a, const void* b, int64_t count, int64_t n, double p, void* out);
   // sum[i] (of A) += grad times the slope of the p-norm of a - b at a[i]; `distance` is that norm.
   void (*slope)(void* sum, const void* a, const void* b, int64_t n, double p, double grad,
                 double distance);
   double (*load)(const void* from, int64_t i);
-  void (*store)(void* to, int64_t i, double value);
   // to[i] = sum[i] of A.
   void (*store_row)(void* to, const void* sum, int64_t n);
   int64_t sum_size; // bytes of A

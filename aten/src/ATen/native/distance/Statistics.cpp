@@ -1,5 +1,6 @@
 // Similarities and covariances that are formulas over other operators and differentiable through
 // them, and the cross product.
+#include <ATen/functorch/Level.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/distance/Native.h>
@@ -39,16 +40,15 @@ Tensor checked_weights(const std::optional<Tensor>& given, const char* name, boo
   const Tensor& w = *given;
   TORCH_CHECK(w.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ",
               name, " with ", w.dim(), " dimensions");
-  const bool fits =
-      integral ? c10::isIntegralType(w.scalar_type(), false) : w.is_floating_point();
-  TORCH_CHECK(fits, "cov(): expected ", name, " to have ",
-              integral ? "integral" : "floating point", " dtype but got ", name, " with ",
-              w.scalar_type(), " dtype");
+  const bool fits = integral ? c10::isIntegralType(w.scalar_type(), false) : w.is_floating_point();
+  TORCH_CHECK(fits, "cov(): expected ", name, " to have ", integral ? "integral" : "floating point",
+              " dtype but got ", name, " with ", w.scalar_type(), " dtype");
   TORCH_CHECK(w.numel() == observations, "cov(): expected ", name,
               " to have the same numel as there are observations in the input but got ", w.numel(),
               " != ", observations);
-  TORCH_CHECK(w.is_meta() || observations == 0 || !at::_ops::any::call(at::lt(w, 0)).item<bool>(), "cov(): ",
-              name, " cannot be negative");
+  TORCH_CHECK(w.is_meta() || functorch::varies_by_sample(w) || observations == 0 ||
+                  !at::_ops::any::call(at::lt(w, 0)).item<bool>(),
+              "cov(): ", name, " cannot be negative");
   return w;
 }
 
@@ -96,22 +96,24 @@ Tensor cov(const Tensor& self, int64_t correction, const std::optional<Tensor>& 
   const Tensor fw = checked_weights(fweights, "fweights", true, observations);
   const Tensor aw = checked_weights(aweights, "aweights", false, observations);
   const Tensor w = fw.defined() ? (aw.defined() ? at::mul(fw, aw) : fw) : aw;
-  const Tensor total = w.defined() ? sum_all(w)
-                                   : at::scalar_tensor(observations, in.options().dtype(kLong));
-  TORCH_CHECK(!w.defined() || w.is_meta() || total.item<double>() != 0,
+  const Tensor total =
+      w.defined() ? sum_all(w) : at::scalar_tensor(observations, in.options().dtype(kLong));
+  const bool unseen = in.is_meta() || functorch::varies_by_sample(total);
+  TORCH_CHECK(!w.defined() || unseen || total.item<double>() != 0,
               "cov(): weights sum to zero, can't be normalized");
   const int64_t dims[1] = {1};
-  const Tensor mean = at::div(at::sum(w.defined() ? at::mul(in, w) : in, IntArrayRef(dims), true),
-                              total);
+  const Tensor mean =
+      at::div(at::sum(w.defined() ? at::mul(in, w) : in, IntArrayRef(dims), true), total);
   Tensor divisor = degrees_of_freedom(total, w, aw, correction);
-  if (!divisor.is_meta() && divisor.item<double>() <= 0) {
+  if (!unseen && divisor.item<double>() <= 0) {
     TORCH_WARN("cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
                "number of observations.");
     divisor = at::mul(divisor, 0);
   }
   const Tensor centred = at::sub(in, mean);
   const Tensor weighted = w.defined() ? at::mul(centred, w) : centred;
-  const Tensor product = at::mm(centred, at::conj(weighted.to(centred.scalar_type())).transpose(0, 1));
+  const Tensor product =
+      at::mm(centred, at::conj(weighted.to(centred.scalar_type())).transpose(0, 1));
   return at::squeeze(at::div(product, divisor));
 }
 
@@ -123,8 +125,7 @@ Tensor corrcoef(const Tensor& self) {
   if (c.dim() == 0) return at::div(c, c);
   const Tensor variances = at::diagonal(c);
   const Tensor deviations = at::sqrt(c.is_complex() ? at::real(variances) : variances);
-  const Tensor r =
-      at::div(at::div(c, deviations.unsqueeze(1)), deviations.unsqueeze(0));
+  const Tensor r = at::div(at::div(c, deviations.unsqueeze(1)), deviations.unsqueeze(0));
   if (!r.is_complex()) return at::clamp(r, Scalar(-1), Scalar(1));
   return at::complex(at::clamp(at::real(r), Scalar(-1), Scalar(1)),
                      at::clamp(at::imag(r), Scalar(-1), Scalar(1)));
@@ -152,7 +153,8 @@ Tensor& cross_out(const Tensor& self, const Tensor& other, std::optional<int64_t
 
 void linalg_cross_cpu(const Tensor& self, const Tensor& other, int64_t dim, const Tensor& out) {
   const int64_t d = dim < 0 ? dim + out.dim() : dim;
-  const Tensor a = self.expand(out.sizes()).contiguous(), b = other.expand(out.sizes()).contiguous();
+  const Tensor a = self.expand(out.sizes()).contiguous(),
+               b = other.expand(out.sizes()).contiguous();
   const Tensor to = out.is_contiguous() ? out : out.contiguous();
   int64_t inner = 1;
   for (int64_t k = d + 1; k < out.dim(); ++k) inner *= out.size(k);

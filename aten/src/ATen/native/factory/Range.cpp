@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/factory/Native.h>
+#include <ATen/native/factory/RangeKernel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/SafeArithmetic.h>
@@ -24,6 +25,18 @@ void fill_by_index(const Tensor& out, const char* name, const F& value_of) {
       for (int64_t i = begin; i < end; ++i) data[i] = value_of(tag, i);
     });
   });
+}
+
+// True when `out` is on a device that fills itself.
+bool filled_on_device(const Tensor& out, const RangeArgs& args) {
+#ifndef CRESSET_NO_CUDA
+  if (out.is_cuda()) {
+    fill_range_cuda(out, args);
+    return true;
+  }
+#endif
+  static_cast<void>(args);
+  return out.is_meta();
 }
 
 Tensor options_empty(IntArrayRef size, std::optional<ScalarType> dtype,
@@ -71,6 +84,19 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
   }
   const int64_t n = range_length(start, end, step);
   Tensor out = options_empty({n}, type, layout, device, pin_memory);
+  RangeArgs args;
+  const bool counts = all_integral(start, end, step);
+  if (counts || c10::isIntegralType(type, true)) {
+    args.kind = RangeArgs::Whole;
+    args.first = counts ? start.toLong() : static_cast<int64_t>(start.toDouble());
+    args.by = counts ? step.toLong() : static_cast<int64_t>(step.toDouble());
+  }
+  if (!c10::isIntegralType(type, true)) {
+    args.kind = RangeArgs::Floating;
+    args.start = start.toDouble();
+    args.step = step.toDouble();
+  }
+  if (filled_on_device(out, args)) return out;
   fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     // Whole numbers count exactly; floating ranges are start + i * step in double, rounded once.
@@ -104,6 +130,11 @@ Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step,
   const double length = std::floor((e - s) / d) + 1;
   TORCH_CHECK(length <= 9.2e18, "invalid size, possible overflow?");
   Tensor out = options_empty({static_cast<int64_t>(length)}, dtype, layout, device, pin_memory);
+  RangeArgs args;
+  args.kind = RangeArgs::Floating;
+  args.start = s;
+  args.step = d;
+  if (filled_on_device(out, args)) return out;
   fill_by_index<RealTypes>(out, "range_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     const double value = s + d * static_cast<double>(i);
@@ -178,6 +209,27 @@ template <class M> M power(double base, M exponent) {
   }
 }
 using SpaceTypes = Concat<RealTypes, ComplexTypes>::type;
+
+RangeArgs space_args(RangeArgs::Kind kind, const Tensor& out, const Scalar& start,
+                     const Scalar& end, double base) {
+  RangeArgs args;
+  args.kind = kind;
+  args.base = base;
+  const Scalar* ends[] = {&start, &end};
+  double* parts[] = {args.from, args.to};
+  for (int k = 0; k < 2; ++k) {
+    if (ends[k]->isComplex()) {
+      const c10::complex<double> z = ends[k]->to<c10::complex<double>>();
+      parts[k][0] = z.real_;
+      parts[k][1] = z.imag_;
+    } else if (c10::isIntegralType(out.scalar_type(), true)) {
+      parts[k][0] = static_cast<double>(ends[k]->toLong());
+    } else {
+      parts[k][0] = ends[k]->toDouble();
+    }
+  }
+  return args;
+}
 } // namespace
 
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
@@ -186,6 +238,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.linspace"), layout,
                              device, pin_memory);
+  if (filled_on_device(out, space_args(RangeArgs::Linear, out, start, end, 0))) return out;
   fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
@@ -199,6 +252,7 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.logspace"), layout,
                              device, pin_memory);
+  if (filled_on_device(out, space_args(RangeArgs::Logarithmic, out, start, end, base))) return out;
   fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag, int64_t i) {
     using T = typename decltype(tag)::type;
     using M = space_t<T>;
@@ -249,13 +303,9 @@ Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optiona
   TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
   TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
   Tensor out = options_empty({n, m}, dtype, layout, device, pin_memory).zero_();
+  if (out.is_meta() || std::min(n, m) == 0) return out;
+  detail::view_of(out, {std::min(n, m)}, {m + 1}, 0).fill_(1);
   out.unsafeGetTensorImpl()->set_version(0);
-  if (out.is_meta()) return out;
-  dtype_switch<AllTypesAndBool>(out.scalar_type(), "eye_cpu", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* data = static_cast<T*>(out.data_ptr());
-    for (int64_t i = 0; i < std::min(n, m); ++i) data[i * (m + 1)] = T(1.0f);
-  });
   return out;
 }
 Tensor eye(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -297,6 +347,14 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower,
               *layout);
   TORCH_CHECK(offset > -(int64_t(1) << 40) && offset < (int64_t(1) << 40), "offset ", offset,
               " is too large");
+  if (device && device->is_cuda()) {
+    const Tensor host =
+        triangle_indices(row, col, offset, lower, dtype, layout, Device(kCPU), std::nullopt);
+    Tensor out = options_empty(host.sizes(), host.scalar_type(), layout, device, pin_memory);
+    out.copy_(host);
+    out.unsafeGetTensorImpl()->set_version(0);
+    return out;
+  }
   const int64_t count = triangle_count(row, col, offset, lower);
   Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
   if (out.is_meta() || count == 0) return out;

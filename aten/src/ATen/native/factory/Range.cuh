@@ -8,12 +8,14 @@ struct RangeArgs {
   long n;
   int kind; // 0: whole numbers, 1: start + i * step in double, 2: linspace, 3: logspace
   long first, by;
-  double start, step;         // kind 1
+  double start, step;          // kind 1
   double from[2], to[2], base; // real and imaginary part; kinds 2 and 3
 };
 
 // The type in which positions are computed.
-template <class T> struct SpaceMath { using type = std::conditional_t<std::is_integral_v<T>, double, opmath_t<T>>; };
+template <class T> struct SpaceMath {
+  using type = std::conditional_t<std::is_integral_v<T>, double, opmath_t<T>>;
+};
 template <class T> using space_t = typename SpaceMath<T>::type;
 
 template <class M> CRESSET_DEVICE_FN M bound_of(const double* parts) {

@@ -11,8 +11,8 @@ struct RangeArgs {
   void* out = nullptr;
   int64_t n = 0;
   int32_t kind = Whole;
-  int64_t first = 0, by = 0;   // Whole: first + i * by
-  double start = 0, step = 0;  // Floating: start + i * step
+  int64_t first = 0, by = 0;                 // Whole: first + i * by
+  double start = 0, step = 0;                // Floating: start + i * step
   double from[2] = {}, to[2] = {}, base = 0; // real and imaginary part of the ends
 };
 

@@ -242,14 +242,18 @@ template <class T> T* transform(const FftPlan<T>& plan, T* a, T* b) {
 
 // ---- between memory and buffers ---------------------------------------------------------------
 
-struct Sixteen {
-  double a, b;
-};
-template <class T> struct PairOf;
-template <> struct PairOf<float> { using type = double; };
-template <> struct PairOf<double> { using type = Sixteen; };
+// Rows are turned into lanes four by four elements. Pairs of floats travel as one element of eight
+// bytes and are taken apart afterwards; doubles go to their places at once, a line of n pairs being
+// 2 n doubles.
+template <class T> constexpr bool kPairs = sizeof(T) == 4;
 
-template <class E> constexpr bool kTiles = sizeof(E) <= 8;
+struct TwiceAt {
+  int64_t at[2 * Vec<float>::kLanes];
+  TwiceAt(const int64_t* from, int lanes) {
+    for (int l = 0; l < lanes; ++l) at[l] = 2 * from[l];
+  }
+};
+
 template <class E> struct TileOf { typedef E type __attribute__((vector_size(4 * sizeof(E)))); };
 
 // Four by four elements exchanged: row r goes to column r.
@@ -273,16 +277,14 @@ template <class E> C10_ALWAYS_INLINE void transpose4(const E* const* from, E* co
 template <class E>
 void gather_rows(const E* in, const int64_t* at, int lanes, int64_t n, E* buffer) {
   int64_t i = 0;
-  if constexpr (kTiles<E>) {
-    if (lanes % 4 == 0) {
-      for (; i + 4 <= n; i += 4) {
-        for (int l = 0; l < lanes; l += 4) {
-          const E* from[4] = {in + at[l] + i, in + at[l + 1] + i, in + at[l + 2] + i,
-                              in + at[l + 3] + i};
-          E* to = buffer + i * lanes + l;
-          E* const rows[4] = {to, to + lanes, to + 2 * lanes, to + 3 * lanes};
-          transpose4<E>(from, rows);
-        }
+  if (lanes % 4 == 0) {
+    for (; i + 4 <= n; i += 4) {
+      for (int l = 0; l < lanes; l += 4) {
+        const E* from[4] = {in + at[l] + i, in + at[l + 1] + i, in + at[l + 2] + i,
+                            in + at[l + 3] + i};
+        E* to = buffer + i * lanes + l;
+        E* const rows[4] = {to, to + lanes, to + 2 * lanes, to + 3 * lanes};
+        transpose4<E>(from, rows);
       }
     }
   }
@@ -293,20 +295,15 @@ void gather_rows(const E* in, const int64_t* at, int lanes, int64_t n, E* buffer
 // out[at[l] + i] = buffer[i * lanes + l] for the first `count` lanes.
 template <class E>
 void scatter_rows(const E* buffer, int lanes, int count, int64_t n, E* out, const int64_t* at) {
-  int tiled = 0;
-  if constexpr (kTiles<E>) {
-    if (lanes % 4 == 0) tiled = count / 4 * 4;
-  }
+  const int tiled = lanes % 4 == 0 ? count / 4 * 4 : 0;
   const int64_t whole = n / 4 * 4;
-  if constexpr (kTiles<E>) {
-    for (int64_t i = 0; i < whole; i += 4) {
-      for (int l = 0; l < tiled; l += 4) {
-        const E* from = buffer + i * lanes + l;
-        const E* rows[4] = {from, from + lanes, from + 2 * lanes, from + 3 * lanes};
-        E* const to[4] = {out + at[l] + i, out + at[l + 1] + i, out + at[l + 2] + i,
-                          out + at[l + 3] + i};
-        transpose4<E>(rows, to);
-      }
+  for (int64_t i = 0; i < whole; i += 4) {
+    for (int l = 0; l < tiled; l += 4) {
+      const E* from = buffer + i * lanes + l;
+      const E* rows[4] = {from, from + lanes, from + 2 * lanes, from + 3 * lanes};
+      E* const to[4] = {out + at[l] + i, out + at[l + 1] + i, out + at[l + 2] + i,
+                        out + at[l + 3] + i};
+      transpose4<E>(rows, to);
     }
   }
   for (int l = 0; l < count; ++l)
@@ -324,15 +321,19 @@ bool side_by_side(const int64_t* at, int lanes) {
 template <class T>
 void load_complex(const T* in, int64_t step, const int64_t* at, int64_t n, bool swap, T* buffer) {
   using L = Lanes<T>;
-  using E = typename PairOf<T>::type;
   constexpr int W = L::W;
   if (side_by_side(at, W)) {
     for (int64_t i = 0; i < n; ++i)
       L::put(buffer, i, L::exchanged(L::apart(in + 2 * (at[0] + i * step)), swap));
-  } else if (step == 1) {
-    gather_rows<E>(reinterpret_cast<const E*>(in), at, W, n, reinterpret_cast<E*>(buffer));
+  } else if (step == 1 && kPairs<T>) {
+    gather_rows<double>(reinterpret_cast<const double*>(in), at, W, n,
+                        reinterpret_cast<double*>(buffer));
     for (int64_t i = 0; i < n; ++i)
       L::put(buffer, i, L::exchanged(L::apart(buffer + 2 * W * i), swap));
+  } else if (step == 1) {
+    gather_rows<T>(in, TwiceAt(at, W).at, W, 2 * n, buffer);
+    for (int64_t i = 0; swap && i < n; ++i)
+      L::put(buffer, i, L::exchanged(L::get(buffer, i), true));
   } else {
     T *re = buffer + (swap ? W : 0), *im = buffer + (swap ? 0 : W);
     for (int64_t i = 0; i < n; ++i) {
@@ -350,10 +351,9 @@ template <class T> void store_complex(const FftBlock<T>& block, T* buffer, int64
                                       const int64_t* at, bool swap) {
   using L = Lanes<T>;
   using V = typename L::V;
-  using E = typename PairOf<T>::type;
   using C = typename L::C;
   constexpr int W = L::W;
-  const bool direct = count == W && side_by_side(at, W);
+  const bool direct = count == W && side_by_side(at, W), rows = block.out_step == 1;
   const V scale(block.scale);
   for (int64_t i = 0; i < n; ++i) {
     C c = L::exchanged(L::get(buffer, i), swap);
@@ -364,12 +364,20 @@ template <class T> void store_complex(const FftBlock<T>& block, T* buffer, int64
       c = {c.re * re - c.im * im, c.re * im + c.im * re};
     }
     c = {c.re * scale, c.im * scale};
-    L::together(c, direct ? block.out + 2 * (at[0] + i * block.out_step) : buffer + 2 * W * i);
+    if (!direct && rows && !kPairs<T>) {
+      L::put(buffer, i, c);
+    } else {
+      L::together(c, direct ? block.out + 2 * (at[0] + i * block.out_step) : buffer + 2 * W * i);
+    }
   }
   if (direct) return;
-  if (block.out_step == 1) {
-    scatter_rows<E>(reinterpret_cast<const E*>(buffer), W, count, n,
-                    reinterpret_cast<E*>(block.out), at);
+  if (rows && kPairs<T>) {
+    scatter_rows<double>(reinterpret_cast<const double*>(buffer), W, count, n,
+                         reinterpret_cast<double*>(block.out), at);
+    return;
+  }
+  if (rows) {
+    scatter_rows<T>(buffer, W, count, 2 * n, block.out, TwiceAt(at, count).at);
     return;
   }
   for (int64_t i = 0; i < n; ++i)

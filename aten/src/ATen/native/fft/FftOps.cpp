@@ -6,6 +6,7 @@
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/fft/FftDriver.h>
 #include <ATen/native/fft/Native.h>
+#include <ATen/parallel/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,6 +37,43 @@ void c2c_all(const Tensor& in, const Tensor& out, IntArrayRef dims, bool forward
                        i + 1 == dims.size() ? scale : 1);
 }
 
+// Many small transforms over several dimensions are finished one after the other, while they are in
+// the cache. False when that does not pay.
+bool c2c_one_by_one(const Tensor& in, const Tensor& out, IntArrayRef dims, bool forward,
+                    double scale) {
+  constexpr int64_t kCache = 256 * 1024, kLines = 32;
+  DimVector sizes, in_steps, out_steps, inner, outer;
+  int64_t volume = 1;
+  for (const int64_t d : dims) {
+    inner.push_back(static_cast<int64_t>(sizes.size()));
+    sizes.push_back(out.size(d));
+    in_steps.push_back(in.stride(d));
+    out_steps.push_back(out.stride(d));
+    volume *= out.size(d);
+  }
+  const int64_t items = out.numel() / volume;
+  bool pays = dims.size() > 1 && items > 1 && volume * out.itemsize() <= kCache;
+  for (const int64_t size : sizes) pays = pays && volume / size >= kLines;
+  if (!pays) return false;
+  for (int64_t d = 0; d < out.dim(); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) outer.push_back(d);
+  const BlockingRegion unlocked;
+  parallel_for(0, items, std::max<int64_t>(1, 16384 / volume), [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      int64_t rest = item, from = in.storage_offset(), to = out.storage_offset();
+      for (size_t i = outer.size(); i-- > 0;) {
+        const int64_t at = rest % out.size(outer[i]);
+        rest /= out.size(outer[i]);
+        from += at * in.stride(outer[i]);
+        to += at * out.stride(outer[i]);
+      }
+      c2c_all(detail::view_of(in, sizes, in_steps, from),
+              detail::view_of(out, sizes, out_steps, to), inner, forward, scale);
+    }
+  });
+  return true;
+}
+
 ScalarType computed(ScalarType dtype) {
   return dtype == kComplexHalf ? kComplexFloat : dtype == kHalf ? kFloat : dtype;
 }
@@ -59,8 +97,9 @@ void fft_c2c_cpu(const Tensor& self, IntArrayRef dim, int64_t normalization, boo
     return;
   }
   const Tensor target = target_of(out);
-  c2c_all(self.to(target.scalar_type()), target, dims, forward,
-          scale_of(normalization, self.sizes(), dims));
+  const Tensor in = self.to(target.scalar_type());
+  const double scale = scale_of(normalization, self.sizes(), dims);
+  if (!c2c_one_by_one(in, target, dims, forward, scale)) c2c_all(in, target, dims, forward, scale);
   deliver(target, out);
 }
 
@@ -129,19 +168,30 @@ void check_points(IntArrayRef sizes, const DimVector& dims) {
     TORCH_CHECK(sizes[d] >= 1, "Invalid number of data points (", sizes[d], ") specified");
 }
 
-// Dense strides for `sizes`: batch dimensions outside in the order of the input's strides, then the
-// transformed ones in theirs, with the last of `dims` innermost when it is `fixed`.
-DimVector strides_like(const Tensor& self, IntArrayRef sizes, const DimVector& dims, bool fixed) {
-  const auto rank = [&](int64_t d) {
-    if (std::find(dims.begin(), dims.end(), d) == dims.end()) return 0;
-    return fixed && d == dims.back() ? 2 : 1;
+// Dense strides for `sizes`: batch dimensions outside in the order of `steps`, the input's strides,
+// then the transformed ones in theirs, with the last of `dims` innermost when it is `fixed`. Equal
+// strides (of dimensions of size 1) stay in the order in which PyTorch's partition leaves them:
+// each transformed dimension changes places with the last that is not.
+DimVector strides_like(IntArrayRef steps, IntArrayRef sizes, IntArrayRef dims, bool fixed) {
+  const auto transformed = [&](int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
   };
   DimVector order;
-  for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int ra = rank(a), rb = rank(b);
-    return ra != rb ? ra < rb : self.stride(a) > self.stride(b);
-  });
+  for (size_t d = 0; d < sizes.size(); ++d) order.push_back(static_cast<int64_t>(d));
+  size_t first = 0, last = order.size();
+  while (first < last) {
+    if (!transformed(order[first])) {
+      ++first;
+    } else if (transformed(order[last - 1])) {
+      --last;
+    } else {
+      std::swap(order[first], order[last - 1]);
+    }
+  }
+  std::copy(dims.begin(), dims.end(), order.begin() + first);
+  const auto farther = [&](int64_t a, int64_t b) { return steps[a] > steps[b]; };
+  std::stable_sort(order.begin(), order.begin() + first, farther);
+  std::stable_sort(order.begin() + first, order.end() - (fixed ? 1 : 0), farther);
   DimVector strides(sizes.size(), 1);
   int64_t step = 1;
   for (size_t i = order.size(); i-- > 0;) {
@@ -164,7 +214,7 @@ void meta_fft_c2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
     return;
   }
   out.set(0, self.sizes(), self.scalar_type(),
-          IntArrayRef(strides_like(self, self.sizes(), dims, false)));
+          IntArrayRef(strides_like(self.strides(), self.sizes(), dims, false)));
 }
 
 void meta_fft_r2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
@@ -181,7 +231,7 @@ void meta_fft_r2c(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
   const ScalarType dtype = self.scalar_type() == kHalf     ? kComplexHalf
                            : self.scalar_type() == kDouble ? kComplexDouble
                                                            : kComplexFloat;
-  out.set(0, sizes, dtype, IntArrayRef(strides_like(self, sizes, dims, true)));
+  out.set(0, sizes, dtype, IntArrayRef(strides_like(self.strides(), sizes, dims, true)));
 }
 
 void meta_fft_c2r(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64_t normalization,
@@ -200,7 +250,12 @@ void meta_fft_c2r(OutputBuilder& out, const Tensor& self, IntArrayRef dim, int64
   const ScalarType dtype = self.scalar_type() == kComplexHalf     ? kHalf
                            : self.scalar_type() == kComplexDouble ? kDouble
                                                                   : kFloat;
-  out.set(0, sizes, dtype, IntArrayRef(strides_like(self, sizes, dims, true)));
+  // The other dimensions come first, on their own.
+  const IntArrayRef others = IntArrayRef(dims).slice(0, dims.size() - 1);
+  const DimVector steps = others.empty()
+                              ? DimVector(self.strides())
+                              : strides_like(self.strides(), self.sizes(), others, false);
+  out.set(0, sizes, dtype, IntArrayRef(strides_like(steps, sizes, {dims.back()}, true)));
 }
 
 } // namespace at::meta

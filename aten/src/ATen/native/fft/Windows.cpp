@@ -4,6 +4,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/fft/Native.h>
 #include <ATen/native/pointwise/BesselMath.h>
+#include <ATen/ops/_to_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/parallel/Parallel.h>
 
@@ -31,8 +32,10 @@ Tensor window(const char* name, int64_t length, bool periodic, const Options& o,
               " expects floating point dtypes, got: ", dtype);
   TORCH_CHECK(length >= 0, name,
               " requires non-negative window_length, got window_length=", length);
-  const Tensor out = at::empty({length}, dtype, o.layout, o.device, o.pin_memory, std::nullopt);
-  if (out.is_meta() || length == 0) return out;
+  const bool on_host = !o.device || o.device->is_cpu() || o.device->is_meta();
+  const Tensor out = at::empty({length}, dtype, o.layout, on_host ? o.device : Device(kCPU),
+                               o.pin_memory, std::nullopt);
+  if (out.is_meta() || (length == 0 && on_host)) return out;
   const double steps = static_cast<double>(periodic ? length : length - 1);
   dtype_switch<FloatingTypes>(dtype, name, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -42,7 +45,10 @@ Tensor window(const char* name, int64_t length, bool periodic, const Options& o,
         to[i] = static_cast<T>(length == 1 ? 1.0 : value(static_cast<double>(i) / steps));
     });
   });
-  return out;
+  // A window is small and made once: a device gets a copy.
+  return on_host ? out
+                 : at::_to_copy(out, std::nullopt, std::nullopt, o.device, std::nullopt, false,
+                                std::nullopt);
 }
 
 Tensor cosines(const char* name, int64_t length, bool periodic, double alpha, double beta,

@@ -5,8 +5,8 @@
 #include <ATen/ops/_foreach_addcmul.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/abs.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sum.h>
 

@@ -44,7 +44,8 @@ void check_lists(const char* name, TensorList params, TensorList grads) {
     TORCH_CHECK(params[i].scalar_type() == grads[i].scalar_type(), name, ": parameter ", i,
                 " has dtype ", params[i].scalar_type(), " but its gradient has dtype ",
                 grads[i].scalar_type());
-    TORCH_CHECK_NOT_IMPLEMENTED(params[i].is_cpu(), name, " is not implemented for ", params[i].device());
+    TORCH_CHECK_NOT_IMPLEMENTED(params[i].is_cpu(), name, " is not implemented for ",
+                                params[i].device());
   }
 }
 void check_state(const char* name, const Tensor& param, const Tensor& state) {

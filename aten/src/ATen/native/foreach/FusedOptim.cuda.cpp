@@ -17,14 +17,22 @@ constexpr int64_t kChunk = 8192;
 constexpr int kFew = 48, kMany = 512;
 
 // [dtype][few, many]
-#define CRESSET_SIZES(name) {{kProgram, name "_48"}, {kProgram, name "_512"}}
+#define CRESSET_SIZES(name)                                                                        \
+  {                                                                                                \
+    {kProgram, name "_48"}, { kProgram, name "_512" }                                              \
+  }
 #define CRESSET_TABLE(name)                                                                        \
-  {CRESSET_SIZES(name "_f32"), CRESSET_SIZES(name "_f64"), CRESSET_SIZES(name "_f16"),             \
-   CRESSET_SIZES(name "_bf16")}
+  {                                                                                                \
+    CRESSET_SIZES(name "_f32"), CRESSET_SIZES(name "_f64"), CRESSET_SIZES(name "_f16"),            \
+        CRESSET_SIZES(name "_bf16")                                                                \
+  }
 const Kernel kAdam[4][2] = CRESSET_TABLE("fused_adam");
 const Kernel kSgd[4][2] = CRESSET_TABLE("fused_sgd");
 const Kernel kNormChunks[4][2] = CRESSET_TABLE("norm_chunks");
-const Kernel kNormTensors[4][2] = CRESSET_TABLE("norm_tensors");
+const Kernel kNormTotal[4] = {{kProgram, "norm_total_f32"},
+                              {kProgram, "norm_total_f64"},
+                              {kProgram, "norm_total_f16"},
+                              {kProgram, "norm_total_bf16"}};
 const Kernel kScale[4][2] = CRESSET_TABLE("scale_tensors");
 
 // Mirrors of the structures in FusedOptim.cuh.
@@ -235,14 +243,55 @@ void fused_sgd_cuda_(TensorList self, TensorList grads, TensorList momentum_buff
   }
   const DeviceNumber scale(kName, grad_scale, self[0].device()),
       skip(kName, found_inf, self[0].device());
-  const SgdSettings settings{lr,           momentum,    weight_decay, dampening,
-                             scale.data(), skip.data(), nesterov,     maximize,
-                             is_first_step, buffered};
+  const SgdSettings settings{lr,          momentum, weight_decay, dampening,     scale.data(),
+                             skip.data(), nesterov, maximize,     is_first_step, buffered};
   const auto stream = cuda::current_stream();
   in_rounds(items, 0, items.size(), [&](const auto& table, unsigned blocks, int size) {
     cuda::launch(kSgd[slot][size], blocks, 256, 0, stream, table, settings);
   });
   copies.finish();
+}
+
+// Scales the tensors, which have one dtype and device, so that their norm together is at most
+// max_norm; three launches, and nothing is read back.
+Tensor fused_clip_grad_norm_cuda(TensorList self, double max_norm, double norm_type) {
+  constexpr const char* kName = "_fused_clip_grad_norm";
+  TORCH_CHECK(!self.empty(), kName, ": there are no tensors");
+  TORCH_CHECK_NOT_IMPLEMENTED(norm_type == 1 || norm_type == 2 || std::isinf(norm_type), kName,
+                              ": norms of order ", norm_type);
+  const ScalarType dtype = self[0].scalar_type();
+  const Device device = self[0].device();
+  const int slot = cuda::floating_slot(dtype, kName);
+  const int kind = norm_type == 2 ? 0 : norm_type == 1 ? 1 : 2; // enum NormKind
+  Items<1> items;
+  Copies copies;
+  int64_t chunks = 0;
+  for (const Tensor& t : self) {
+    TORCH_CHECK(t.scalar_type() == dtype && t.device() == device, kName,
+                ": all tensors must have one dtype and device");
+    if (t.numel() == 0) continue;
+    items.push_back({{copies.data(t, t, true)}, t.numel()});
+    chunks += (t.numel() + kChunk - 1) / kChunk;
+  }
+  const ScalarType wide = dtype == kDouble ? kDouble : kFloat;
+  const Tensor partial = detail::empty({chunks + 1}, wide, device);
+  Tensor total = detail::empty({}, dtype, device);
+  char* sums = static_cast<char*>(partial.mutable_data_ptr());
+  void* factor = sums + chunks * partial.itemsize();
+  const auto stream = cuda::current_stream();
+  int64_t done = 0;
+  in_rounds(items, 0, items.size(), [&](const auto& table, unsigned blocks, int size) {
+    void* to = sums + done * partial.itemsize();
+    cuda::launch(kNormChunks[slot][size], blocks, 256, 0, stream, table, to, kind);
+    done += blocks;
+  });
+  cuda::launch(kNormTotal[slot], 1, 1024, 0, stream, static_cast<void*>(sums), chunks,
+               total.mutable_data_ptr(), factor, kind, max_norm);
+  in_rounds(items, 0, items.size(), [&](const auto& table, unsigned blocks, int size) {
+    cuda::launch(kScale[slot][size], blocks, 256, 0, stream, table, factor);
+  });
+  copies.finish();
+  return total;
 }
 
 } // namespace at::native

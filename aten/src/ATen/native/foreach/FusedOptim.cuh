@@ -30,7 +30,7 @@ template <int kOperands, int kTensors> struct TensorTable {
 
 struct AdamSettings {
   double lr, beta1, beta2, weight_decay, eps;
-  double correction1, correction2; // 1 - beta^step
+  double correction1, correction2;     // 1 - beta^step
   const float *grad_scale, *found_inf; // on the device; null: none
   int amsgrad, maximize, decoupled;
 };
@@ -80,9 +80,9 @@ template <class A> struct SgdNumbers {
   CRESSET_DEVICE_FN explicit SgdNumbers(const SgdSettings& s)
       : lr(static_cast<A>(s.lr)), momentum(static_cast<A>(s.momentum)),
         l2(static_cast<A>(s.weight_decay)), fresh(static_cast<A>(1 - s.dampening)),
-        sign(s.maximize ? A(-1) : A(1)),
-        scale(s.grad_scale ? static_cast<A>(*s.grad_scale) : A(1)), nesterov(s.nesterov),
-        first(s.first_step), buffered(s.buffered), scaled(s.grad_scale != nullptr) {}
+        sign(s.maximize ? A(-1) : A(1)), scale(s.grad_scale ? static_cast<A>(*s.grad_scale) : A(1)),
+        nesterov(s.nesterov), first(s.first_step), buffered(s.buffered),
+        scaled(s.grad_scale != nullptr) {}
 
   CRESSET_DEVICE_FN void step(A& p, A g, A& buffer) const {
     g = sign * g + l2 * p;
@@ -103,9 +103,8 @@ template <int kOperands, class T> CRESSET_DEVICE_FN bool all_aligned(T* const (&
 
 // Loads kPack elements of each buffer in use, lets `f` change them in the type of the arithmetic,
 // and stores those that `writes` names (a bit each).
-template <int kPack, int kOperands, class T, class F>
-CRESSET_DEVICE_FN void update(T* const (&data)[kOperands], long i, unsigned uses, unsigned writes,
-                              const F& f) {
+template <int kPack, int kOperands, class T, class F> CRESSET_DEVICE_FN void
+update(T* const (&data)[kOperands], long i, unsigned uses, unsigned writes, const F& f) {
   using A = opmath_t<T>;
   Pack<T, kPack> loaded[kOperands];
   CRESSET_UNROLL
@@ -171,8 +170,7 @@ CRESSET_DEVICE_FN void fused_sgd(const TensorTable<3, kTensors>& table, const Sg
   });
 }
 
-// ---- norms of lists: the sum of squares (or of |x|, or the largest |x|) of every chunk, then of
-// every tensor
+// ---- clipping: the sum of squares (or of |x|, or the largest |x|) of every chunk, then of all
 enum NormKind : int { kNormSquares, kNormSum, kNormMax };
 
 template <class A> CRESSET_DEVICE_FN A norm_term(int kind, A x) {
@@ -188,9 +186,8 @@ template <class A> struct NormFold {
   }
 };
 
-template <class T, int kTensors>
-CRESSET_DEVICE_FN void norm_chunks(const TensorTable<1, kTensors>& table, opmath_t<T>* partial,
-                                   int kind) {
+template <class T, int kTensors> CRESSET_DEVICE_FN void
+norm_chunks(const TensorTable<1, kTensors>& table, opmath_t<T>* partial, int kind) {
   using A = opmath_t<T>;
   CRESSET_SHARED A scratch[32];
   const NormFold<A> fold{kind};
@@ -216,27 +213,28 @@ CRESSET_DEVICE_FN void norm_chunks(const TensorTable<1, kTensors>& table, opmath
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// Tensor blockIdx.x has the chunks first[t] .. first[t + 1] (or `chunks` for the last).
-template <class T, int kTensors>
-CRESSET_DEVICE_FN void norm_tensors(const TensorTable<1, kTensors>& table,
-                                    const opmath_t<T>* partial, unsigned chunks, T* out, int kind) {
+// The norm of everything, and what to multiply by so that it is at most max_norm. One block.
+template <class T> CRESSET_DEVICE_FN void norm_total(const opmath_t<T>* partial, long chunks,
+                                                     T* total, opmath_t<T>* factor, int kind,
+                                                     double max_norm) {
   using A = opmath_t<T>;
   CRESSET_SHARED A scratch[32];
   const NormFold<A> fold{kind};
-  const int t = blockIdx.x;
-  const unsigned end = t + 1 < table.count ? table.first[t + 1] : chunks;
   A sum = 0;
-  for (unsigned i = table.first[t] + threadIdx.x; i < end; i += blockDim.x)
-    sum = fold(sum, partial[i]);
+  for (long i = threadIdx.x; i < chunks; i += blockDim.x) sum = fold(sum, partial[i]);
   sum = block_fold(sum, fold, A(0), scratch);
-  if (threadIdx.x == 0) out[t] = convert<T>(kind == kNormSquares ? root(sum) : sum);
+  if (threadIdx.x != 0) return;
+  const A norm = kind == kNormSquares ? root(sum) : sum;
+  *total = convert<T>(norm);
+  const A limit = static_cast<A>(max_norm) / (convert<A>(*total) + static_cast<A>(1e-6));
+  *factor = limit < A(1) || limit != limit ? limit : A(1);
 }
 
 // Every tensor times one number on the device.
-template <class T, class S, int kTensors>
-CRESSET_DEVICE_FN void scale_tensors(const TensorTable<1, kTensors>& table, const S* factor) {
+template <class T, int kTensors> CRESSET_DEVICE_FN void
+scale_tensors(const TensorTable<1, kTensors>& table, const opmath_t<T>* factor) {
   using A = opmath_t<T>;
-  const A by = convert<A>(*factor);
+  const A by = *factor;
   update_chunk<T>(table, 1u, 1u, [&](A(&v)[1]) { v[0] *= by; });
 }
 
@@ -244,35 +242,35 @@ CRESSET_DEVICE_FN void scale_tensors(const TensorTable<1, kTensors>& table, cons
 
 // Two sizes of table: one for few tensors, which costs little to pass, one for hundreds.
 #define CRESSET_FUSED(T, size)                                                                     \
-  CRESSET_KERNEL(256) fused_adam_##T##_##size(                                                     \
-      const __grid_constant__ at::device::TensorTable<5, size> table,                              \
-      const __grid_constant__ at::device::AdamSettings s) {                                        \
+  CRESSET_KERNEL(256)                                                                              \
+  fused_adam_##T##_##size(const __grid_constant__ at::device::TensorTable<5, size> table,          \
+                          const __grid_constant__ at::device::AdamSettings s) {                    \
     at::device::fused_adam<cresset_##T>(table, s);                                                 \
   }                                                                                                \
-  CRESSET_KERNEL(256) fused_sgd_##T##_##size(                                                      \
-      const __grid_constant__ at::device::TensorTable<3, size> table,                              \
-      const __grid_constant__ at::device::SgdSettings s) {                                         \
+  CRESSET_KERNEL(256)                                                                              \
+  fused_sgd_##T##_##size(const __grid_constant__ at::device::TensorTable<3, size> table,           \
+                         const __grid_constant__ at::device::SgdSettings s) {                      \
     at::device::fused_sgd<cresset_##T>(table, s);                                                  \
   }                                                                                                \
-  CRESSET_KERNEL(256) norm_chunks_##T##_##size(                                                    \
-      const __grid_constant__ at::device::TensorTable<1, size> table,                              \
-      at::device::opmath_t<cresset_##T>* partial, int kind) {                                      \
+  CRESSET_KERNEL(256)                                                                              \
+  norm_chunks_##T##_##size(const __grid_constant__ at::device::TensorTable<1, size> table,         \
+                           at::device::opmath_t<cresset_##T>* partial, int kind) {                 \
     at::device::norm_chunks<cresset_##T>(table, partial, kind);                                    \
   }                                                                                                \
-  CRESSET_KERNEL(256) norm_tensors_##T##_##size(                                                   \
-      const __grid_constant__ at::device::TensorTable<1, size> table,                              \
-      const at::device::opmath_t<cresset_##T>* partial, unsigned chunks, cresset_##T* out,         \
-      int kind) {                                                                                  \
-    at::device::norm_tensors<cresset_##T>(table, partial, chunks, out, kind);                      \
-  }                                                                                                \
-  CRESSET_KERNEL(256) scale_tensors_##T##_##size(                                                  \
-      const __grid_constant__ at::device::TensorTable<1, size> table,                              \
-      const cresset_##T* factor) {                                                                 \
+  CRESSET_KERNEL(256)                                                                              \
+  scale_tensors_##T##_##size(const __grid_constant__ at::device::TensorTable<1, size> table,       \
+                             const at::device::opmath_t<cresset_##T>* factor) {                    \
     at::device::scale_tensors<cresset_##T>(table, factor);                                         \
   }
 #define CRESSET_FUSED_SIZES(T)                                                                     \
   CRESSET_FUSED(T, 48)                                                                             \
-  CRESSET_FUSED(T, 512)
+  CRESSET_FUSED(T, 512)                                                                            \
+  CRESSET_KERNEL(1024)                                                                             \
+  norm_total_##T(const at::device::opmath_t<cresset_##T>* partial, long chunks,                    \
+                 cresset_##T* total, at::device::opmath_t<cresset_##T>* factor, int kind,          \
+                 double max_norm) {                                                                \
+    at::device::norm_total<cresset_##T>(partial, chunks, total, factor, kind, max_norm);           \
+  }
 CRESSET_FUSED_SIZES(f32)
 CRESSET_FUSED_SIZES(f64)
 CRESSET_FUSED_SIZES(f16)

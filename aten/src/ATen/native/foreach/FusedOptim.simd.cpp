@@ -11,41 +11,52 @@ namespace {
 template <class T> struct Math { using type = float; };
 template <> struct Math<double> { using type = double; };
 
-template <class T> __attribute__((optimize("O3", "no-math-errno"))) void
-adam(void* param_, const void* grad_, void* exp_avg_, void* exp_avg_sq_, void* max_sq_, int64_t n,
-     const AdamSettings& s) {
+enum class Decay { None, Coupled, Decoupled };
+
+// The choices are template arguments because a branch inside the loop keeps it from being
+// vectorised (3.3 against 0.4 ns an element).
+template <class T, Decay kDecay, bool kMax> __attribute__((optimize("O3", "no-math-errno"))) void
+adam_loop(void* param_, const void* grad_, void* exp_avg_, void* exp_avg_sq_, void* max_sq_,
+          int64_t n, const AdamSettings& s) {
   using M = typename Math<T>::type;
   T* __restrict param = static_cast<T*>(param_);
   const T* __restrict grad = static_cast<const T*>(grad_);
   T* __restrict exp_avg = static_cast<T*>(exp_avg_);
   T* __restrict exp_avg_sq = static_cast<T*>(exp_avg_sq_);
-  T* __restrict max_sq = static_cast<T*>(max_sq_);
+  [[maybe_unused]] T* __restrict max_sq = static_cast<T*>(max_sq_);
   const M beta2 = M(s.beta2), weight1 = M(1 - s.beta1), weight2 = M(1 - s.beta2), eps = M(s.eps);
-  const M decay = M(1 - s.lr * s.weight_decay), l2 = M(s.weight_decay),
-          sign = s.maximize ? M(-1) : M(1);
+  [[maybe_unused]] const M decay = M(1 - s.lr * s.weight_decay), l2 = M(s.weight_decay);
+  const M sign = s.maximize ? M(-1) : M(1);
   const double correction1 = 1 - std::pow(s.beta1, s.step),
                correction2 = 1 - std::pow(s.beta2, s.step);
   const M step_size = M(s.lr / correction1), root2 = M(std::sqrt(correction2));
-  const bool decays = s.weight_decay != 0;
   for (int64_t i = 0; i < n; ++i) {
     M p = M(param[i]), g = sign * M(grad[i]);
-    if (decays) {
-      if (s.decoupled)
-        p *= decay;
-      else
-        g += l2 * p;
-    }
+    if constexpr (kDecay == Decay::Decoupled) p *= decay;
+    if constexpr (kDecay == Decay::Coupled) g += l2 * p;
     const M m = M(exp_avg[i]) + weight1 * (g - M(exp_avg[i]));
     M v = M(exp_avg_sq[i]) * beta2 + weight2 * g * g;
     exp_avg[i] = T(m);
     exp_avg_sq[i] = T(v);
-    if (s.amsgrad) {
+    if constexpr (kMax) {
       v = M(max_sq[i]) > v ? M(max_sq[i]) : v;
       max_sq[i] = T(v);
     }
     const M denominator = std::sqrt(v) / root2 + eps;
     param[i] = T(p - step_size * (m / denominator));
   }
+}
+
+template <class T> void adam(void* param, const void* grad, void* exp_avg, void* exp_avg_sq,
+                             void* max_sq, int64_t n, const AdamSettings& s) {
+  constexpr AdamFn kLoops[3][2] = {
+      {&adam_loop<T, Decay::None, false>, &adam_loop<T, Decay::None, true>},
+      {&adam_loop<T, Decay::Coupled, false>, &adam_loop<T, Decay::Coupled, true>},
+      {&adam_loop<T, Decay::Decoupled, false>, &adam_loop<T, Decay::Decoupled, true>}};
+  const Decay decay = s.weight_decay == 0 ? Decay::None
+                      : s.decoupled       ? Decay::Decoupled
+                                          : Decay::Coupled;
+  kLoops[static_cast<int>(decay)][s.amsgrad](param, grad, exp_avg, exp_avg_sq, max_sq, n, s);
 }
 
 template <class T> __attribute__((optimize("O3"))) void

@@ -206,7 +206,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     return at::zeros(shape, self.options());
   }
   int64_t largest = num_classes - 1;
-  if (!self.has_storage()) {
+  if (!self.has_storage() || self.is_cuda()) {
     largest = at::_ops::max::call(self).item<int64_t>();
     TORCH_CHECK(at::_ops::min::call(self).item<int64_t>() >= 0,
                 "Class values must be non-negative.");

@@ -158,6 +158,14 @@ Bags embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   static_cast<void>(sparse);
   check_types(weight, indices, offsets, mode, per_sample_weights);
   const int64_t n = indices.numel(), width = weight.size(1), rows = weight.size(0);
+  if (weight.is_meta()) {
+    const int64_t count = std::max<int64_t>(offsets.numel() - (include_last_offset ? 1 : 0), 0);
+    const auto like = [&](IntArrayRef sizes) {
+      return detail::empty(sizes, indices.scalar_type(), weight.device());
+    };
+    return {detail::empty({count, width}, weight.scalar_type(), weight.device()), like({n}),
+            like({count}), mode == kMax ? like({count, width}) : like({count})};
+  }
   const std::vector<int64_t> starts = bag_starts(offsets, n, include_last_offset);
   const int64_t bags = static_cast<int64_t>(starts.size()) - 1;
   const Tensor positions = long_contiguous(indices);

@@ -216,8 +216,8 @@ void scatter_reduce_cuda(const Tensor& self, int64_t dim, const Tensor& index, c
 void take_cuda(const Tensor& self, const Tensor& index, const Tensor& out) {
   if (out.numel() == 0) return;
   const Tensor source = flat(self), i = flat(index);
-  const Tensor target = out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type(),
-                                                                  out.device());
+  const Tensor target =
+      out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type(), out.device());
   IndexPlan plan = plan_elements("take", source, flat(target), 0, i);
   plan.wraps = 1;
   read(plan, source, flat(target));
@@ -276,8 +276,7 @@ Tensor embedding_dense_backward_cuda(const Tensor& grad_output, const Tensor& in
                                      int64_t num_weights, int64_t padding_idx,
                                      bool scale_grad_by_freq) {
   TORCH_CHECK(indices.scalar_type() == kLong || indices.scalar_type() == kInt,
-              "embedding_dense_backward: indices must be Long or Int, got ",
-              indices.scalar_type());
+              "embedding_dense_backward: indices must be Long or Int, got ", indices.scalar_type());
   TORCH_CHECK(num_weights >= 0 && grad_output.dim() > 0,
               "embedding_dense_backward: the gradient needs a dimension and num_weights must not "
               "be negative");

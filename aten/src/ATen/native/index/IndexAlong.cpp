@@ -199,7 +199,8 @@ Tensor& index_fill_scalar_meta_(Tensor& self, int64_t dim, const Tensor& index,
 
 Tensor& index_fill_tensor_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
   check_zero_dim(value);
-  return at::_ops::index_fill__int_Scalar::call(self, dim, index, value.item());
+  return at::_ops::index_fill__int_Scalar::call(self, dim, index,
+                                                value.is_meta() ? Scalar(0) : value.item());
 }
 
 Tensor index_fill_scalar(const Tensor& self, int64_t dim, const Tensor& index,

@@ -29,11 +29,18 @@ struct CombineKernel {
   Kernel kernel;
 };
 const CombineKernel kCombine[] = {
-    {kFloat, {kProgram, "index_combine_f32"}},     {kDouble, {kProgram, "index_combine_f64"}},
-    {kHalf, {kProgram, "index_combine_f16"}},      {kBFloat16, {kProgram, "index_combine_bf16"}},
-    {kByte, {kProgram, "index_combine_u8"}},       {kChar, {kProgram, "index_combine_i8"}},
-    {kShort, {kProgram, "index_combine_i16"}},     {kInt, {kProgram, "index_combine_i32"}},
+    {kFloat, {kProgram, "index_combine_f32"}},
+    {kDouble, {kProgram, "index_combine_f64"}},
+    {kHalf, {kProgram, "index_combine_f16"}},
+    {kBFloat16, {kProgram, "index_combine_bf16"}},
+    {kByte, {kProgram, "index_combine_u8"}},
+    {kChar, {kProgram, "index_combine_i8"}},
+    {kShort, {kProgram, "index_combine_i16"}},
+    {kInt, {kProgram, "index_combine_i32"}},
     {kLong, {kProgram, "index_combine_i64"}},
+    {kBool, {kProgram, "index_combine_bool"}},
+    {kComplexFloat, {kProgram, "index_combine_c64"}},
+    {kComplexDouble, {kProgram, "index_combine_c128"}},
 };
 
 const Kernel& combine_kernel(ScalarType dtype, const char* op) {
@@ -153,6 +160,11 @@ void write(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear) {
 void combine(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear,
              const CombineOptions& options, const char* op) {
   const Kernel& kernel = combine_kernel(indexed.scalar_type(), op);
+  const bool ordered = options.how == Reduction::Min || options.how == Reduction::Max;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !(ordered && indexed.is_complex()) &&
+          !(options.how == Reduction::Mean && indexed.scalar_type() == kBool),
+      "\"", op, "_cuda\" not implemented for '", indexed.scalar_type(), "'");
   const int64_t n = plan.positions.count, width = plan.slices.count;
   if (n == 0 || width == 0) return;
   TORCH_CHECK_NOT_IMPLEMENTED(n <= std::numeric_limits<int32_t>::max(), op,

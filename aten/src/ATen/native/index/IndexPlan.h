@@ -37,7 +37,6 @@ struct IndexPlan {
   int32_t wraps = 0;
   IndexOperand index[kDims];
   cuda::IndexCheck check;
-
 };
 
 // One index vector along `dim` of `indexed`; `linear` has the same shape but for that dimension.

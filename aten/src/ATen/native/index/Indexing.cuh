@@ -118,8 +118,7 @@ CRESSET_DEVICE_FN void index_rows(const uint4* self, const void* index, int narr
   const long r = rows * units <= 0x7fffffff
                      ? static_cast<unsigned>(i) / static_cast<unsigned>(units)
                      : i / units;
-  const long from =
-      narrow ? static_cast<const int*>(index)[r] : static_cast<const long*>(index)[r];
+  const long from = narrow ? static_cast<const int*>(index)[r] : static_cast<const long*>(index)[r];
   if (check.within(from, bound, 0)) out[i] = self[from * units + (i - r * units)];
 }
 
@@ -134,15 +133,36 @@ CRESSET_DEVICE_FN void index_keys(const IndexPlan& plan, unsigned long* keys, lo
 
 enum Combine : int { kCombineSum, kCombineProduct, kCombineMin, kCombineMax, kCombineMean };
 
+// Complex numbers have no order, and of bool the sum is "or".
 template <class A> CRESSET_DEVICE_FN A combine(int how, A x, A y) {
-  if (how == kCombineProduct) return x * y;
-  if (how == kCombineMin) return x < y || x != x ? x : y;
-  if (how == kCombineMax) return x > y || x != x ? x : y;
-  return x + y;
+  if constexpr (std::is_same_v<A, bool>) {
+    return how == kCombineProduct || how == kCombineMin ? x && y : x || y;
+  } else {
+    if (how == kCombineProduct) return x * y;
+    if constexpr (!c10::is_complex_v<A>) {
+      if (how == kCombineMin) return x < y || x != x ? x : y;
+      if (how == kCombineMax) return x > y || x != x ? x : y;
+    }
+    return x + y;
+  }
 }
 
-// `last_key` marks positions to skip in as many bits as were sorted. `scale` multiplies the source,
-// `by_count` divides the result by the number of positions.
+// sum / count; integers round down.
+template <class A> CRESSET_DEVICE_FN A divided(A sum, long count) {
+  if constexpr (std::is_same_v<A, bool>) {
+    return sum;
+  } else if constexpr (c10::is_complex_v<A>) {
+    using R = typename A::value_type;
+    return A(sum.real_ / static_cast<R>(count), sum.imag_ / static_cast<R>(count));
+  } else if constexpr (std::is_integral_v<A>) {
+    const long wide = static_cast<long>(sum), q = wide / count;
+    return static_cast<A>(wide % count != 0 && wide < 0 ? q - 1 : q);
+  } else {
+    return sum / static_cast<A>(count);
+  }
+}
+
+// `scale` multiplies the source, `by_count` divides the result by the number of positions.
 template <class T>
 CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned long* keys,
                                      const unsigned* order, const IndexPlan& plan, int how,
@@ -158,21 +178,14 @@ CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned lo
   T* to = self + key + slice.a;
   const auto value = [&](long at) {
     const A v = convert<A>(source[plan.positions.at(order[at]).b + slice.b]);
-    return scale == 1.0 ? v : static_cast<A>(v * static_cast<A>(scale));
+    return scale == 1.0 ? v : static_cast<A>(v * convert<A>(scale));
   };
   A result = value(p);
   long count = 1;
   for (++p; p < n && keys[p] == key; ++p, ++count) result = combine(how, result, value(p));
   if (include_self) result = combine(how, convert<A>(*to), result);
-  if (how == kCombineMean || by_count) {
-    const A total = static_cast<A>(count + (by_count ? 0 : include_self));
-    if constexpr (std::is_integral_v<A>) {
-      const A q = result / total;
-      result = q * total != result && (result < 0) != (total < 0) ? q - 1 : q;
-    } else {
-      result = result / total;
-    }
-  }
+  if (how == kCombineMean || by_count)
+    result = divided(result, count + (by_count ? 0 : include_self));
   *to = convert<T>(result);
 }
 
@@ -235,12 +248,14 @@ using cresset_b4 = unsigned;
 using cresset_b8 = unsigned long;
 using cresset_b16 = CressetBytes16;
 #define CRESSET_INDEX_MOVE(T)                                                                      \
-  CRESSET_KERNEL(256) index_read_##T(const cresset_##T* self, cresset_##T* out,                    \
-                                     const __grid_constant__ at::device::IndexPlan plan) {         \
+  CRESSET_KERNEL(256)                                                                              \
+  index_read_##T(const cresset_##T* self, cresset_##T* out,                                        \
+                 const __grid_constant__ at::device::IndexPlan plan) {                             \
     at::device::index_read(self, out, plan);                                                       \
   }                                                                                                \
-  CRESSET_KERNEL(256) index_write_##T(cresset_##T* self, const cresset_##T* values,                \
-                                      const __grid_constant__ at::device::IndexPlan plan) {        \
+  CRESSET_KERNEL(256)                                                                              \
+  index_write_##T(cresset_##T* self, const cresset_##T* values,                                    \
+                  const __grid_constant__ at::device::IndexPlan plan) {                            \
     at::device::index_write(self, values, plan);                                                   \
   }
 CRESSET_INDEX_MOVE(b1)
@@ -249,20 +264,21 @@ CRESSET_INDEX_MOVE(b4)
 CRESSET_INDEX_MOVE(b8)
 CRESSET_INDEX_MOVE(b16)
 
-CRESSET_KERNEL(256) index_rows(const uint4* self, const void* index, int narrow, uint4* out,
-                               long rows, long units, long bound, at::device::IndexCheck check) {
+CRESSET_KERNEL(256)
+index_rows(const uint4* self, const void* index, int narrow, uint4* out, long rows, long units,
+           long bound, at::device::IndexCheck check) {
   at::device::index_rows(self, index, narrow, out, rows, units, bound, check);
 }
-CRESSET_KERNEL(256) index_keys(const __grid_constant__ at::device::IndexPlan plan,
-                               unsigned long* keys, long skipped) {
+CRESSET_KERNEL(256)
+index_keys(const __grid_constant__ at::device::IndexPlan plan, unsigned long* keys, long skipped) {
   at::device::index_keys(plan, keys, skipped);
 }
 
 #define CRESSET_INDEX_COMBINE(T)                                                                   \
-  CRESSET_KERNEL(256) index_combine_##T(cresset_##T* self, const cresset_##T* source,              \
-                                        const unsigned long* keys, const unsigned* order,          \
-                                        const __grid_constant__ at::device::IndexPlan plan,        \
-                                        int how, int include_self, int by_count, double scale) {   \
+  CRESSET_KERNEL(256)                                                                              \
+  index_combine_##T(cresset_##T* self, const cresset_##T* source, const unsigned long* keys,       \
+                    const unsigned* order, const __grid_constant__ at::device::IndexPlan plan,     \
+                    int how, int include_self, int by_count, double scale) {                       \
     at::device::index_combine(self, source, keys, order, plan, how, include_self, by_count,        \
                               scale);                                                              \
   }
@@ -275,15 +291,19 @@ CRESSET_INDEX_COMBINE(i8)
 CRESSET_INDEX_COMBINE(i16)
 CRESSET_INDEX_COMBINE(i32)
 CRESSET_INDEX_COMBINE(i64)
+CRESSET_INDEX_COMBINE(bool)
+CRESSET_INDEX_COMBINE(c64)
+CRESSET_INDEX_COMBINE(c128)
 
 CRESSET_KERNEL(256) true_counts(const unsigned char* mask, unsigned* counts, long n) {
   at::device::true_counts(mask, counts, n);
 }
-CRESSET_KERNEL(256) true_places(const unsigned char* mask, const unsigned* counts, long* places,
-                                long n) {
+CRESSET_KERNEL(256)
+true_places(const unsigned char* mask, const unsigned* counts, long* places, long n) {
   at::device::true_places(mask, counts, places, n);
 }
-CRESSET_KERNEL(256) true_coordinates(const long* places, long* columns, long rows,
-                                     const __grid_constant__ at::device::DualWalk shape) {
+CRESSET_KERNEL(256)
+true_coordinates(const long* places, long* columns, long rows,
+                 const __grid_constant__ at::device::DualWalk shape) {
   at::device::true_coordinates(places, columns, rows, shape);
 }

@@ -1,6 +1,8 @@
 // nonzero, masked_select and masked_scatter on CUDA: the positions of the true elements, found in
 // order by counting tiles first. Their number decides the result's size, so the call waits for the
 // device.
+#include <algorithm>
+
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -73,6 +75,16 @@ Tensor& nonzero_out_cuda(const Tensor& self, Tensor& out) {
               out.scalar_type());
   generated::store_out(out, nonzero_cuda(self));
   return out;
+}
+
+Tensor nonzero_static_cuda(const Tensor& self, int64_t size, int64_t fill_value) {
+  TORCH_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  Tensor result = detail::empty({size, self.dim()}, kLong, self.device());
+  result.fill_(fill_value);
+  const Tensor found = nonzero_cuda(self);
+  const int64_t kept = std::min(size, found.size(0));
+  if (kept > 0 && self.dim() > 0) result.narrow(0, 0, kept).copy_(found.narrow(0, 0, kept));
+  return result;
 }
 
 Tensor masked_select_cuda(const Tensor& self, const Tensor& mask) {

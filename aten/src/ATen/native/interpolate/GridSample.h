@@ -4,6 +4,9 @@
 #pragma once
 #include <cstdint>
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 namespace at::native::interpolate {
 
 enum class GridMode : int { Linear = 0, Nearest = 1, Cubic = 2 };
@@ -30,6 +33,10 @@ template <class A> struct GridTaps {
 template <class A>
 void grid_taps(const GridGeometry& g, const A* point, bool slopes, GridTaps<A>& taps);
 
+extern template void grid_taps<c10::Half>(const GridGeometry&, const c10::Half*, bool,
+                                          GridTaps<c10::Half>&);
+extern template void grid_taps<c10::BFloat16>(const GridGeometry&, const c10::BFloat16*, bool,
+                                              GridTaps<c10::BFloat16>&);
 extern template void grid_taps<float>(const GridGeometry&, const float*, bool, GridTaps<float>&);
 extern template void grid_taps<double>(const GridGeometry&, const double*, bool, GridTaps<double>&);
 

@@ -46,16 +46,38 @@ Counts counts(const Tensor& input, const Tensor& grid) {
   return c;
 }
 
-// Taps of points begin .. end of one image.
-template <class T, class A> void block_taps(const GridGeometry& g, const T* grid, int64_t begin,
-                                            int64_t end, bool slopes,
-                                            std::vector<GridTaps<A>>& taps) {
-  for (int64_t p = begin; p < end; ++p) {
-    A point[3];
-    for (int i = 0; i < g.dims; ++i) point[i] = static_cast<A>(grid[p * g.dims + i]);
-    grid_taps(g, point, slopes, taps[p - begin]);
+// The taps of a block of points of one image, packed: what all channels read again must stay in the
+// first-level cache. Point p has count[p] taps from p * width on.
+template <class A> struct BlockTaps {
+  int width;
+  std::vector<int> count;
+  std::vector<int64_t> index;
+  std::vector<A> weight, slope;
+
+  BlockTaps(const GridGeometry& g, bool slopes)
+      : width(g.mode == GridMode::Nearest ? 1
+              : g.mode == GridMode::Cubic ? 16
+              : g.dims == 2               ? 4
+                                          : 8),
+        count(kBlock), index(kBlock * width), weight(kBlock * width),
+        slope(slopes ? kBlock * width * 3 : 0) {}
+
+  template <class T> void find(const GridGeometry& g, const T* grid, int64_t begin, int64_t end) {
+    GridTaps<A> taps;
+    for (int64_t p = begin; p < end; ++p) {
+      A point[3];
+      for (int i = 0; i < g.dims; ++i) point[i] = static_cast<A>(grid[p * g.dims + i]);
+      grid_taps(g, point, !slope.empty(), taps);
+      const int64_t at = (p - begin) * width;
+      count[p - begin] = taps.count;
+      std::copy(taps.index, taps.index + taps.count, index.data() + at);
+      std::copy(taps.weight, taps.weight + taps.count, weight.data() + at);
+      if (slope.empty()) continue;
+      for (int i = 0; i < taps.count; ++i)
+        std::copy(taps.slope[i], taps.slope[i] + 3, slope.data() + 3 * (at + i));
+    }
   }
-}
+};
 
 // f(image, first point, last point) over blocks of points, in parallel.
 template <class F> void for_blocks(const Counts& c, int64_t work, const F& f) {
@@ -71,18 +93,23 @@ template <class F> void for_blocks(const Counts& c, int64_t work, const F& f) {
 
 template <class T>
 void sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
-  using A = Compute<T>;
   for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
-    std::vector<GridTaps<A>> taps(kBlock);
-    block_taps<T, A>(g, grid + n * c.points * g.dims, begin, end, false, taps);
+    BlockTaps<T> taps(g, false); // in T: see GridSample.cpp
+    taps.find(g, grid + n * c.points * g.dims, begin, end);
     for (int64_t k = 0; k < c.channels; ++k) {
       const T* plane = input + (n * c.channels + k) * c.plane;
-      T* to = out + (n * c.channels + k) * c.points;
-      for (int64_t p = begin; p < end; ++p) {
-        const GridTaps<A>& t = taps[p - begin];
-        A sum = 0;
-        for (int i = 0; i < t.count; ++i) sum += t.weight[i] * static_cast<A>(plane[t.index[i]]);
-        to[p] = static_cast<T>(sum);
+      T* to = out + (n * c.channels + k) * c.points + begin;
+      const int64_t* index = taps.index.data();
+      const T* weight = taps.weight.data();
+      for (int64_t p = 0; p < end - begin; ++p, index += taps.width, weight += taps.width) {
+        if (taps.width == 4 && taps.count[p] == 4) {
+          to[p] = weight[0] * plane[index[0]] + weight[1] * plane[index[1]] +
+                  weight[2] * plane[index[2]] + weight[3] * plane[index[3]];
+          continue;
+        }
+        T sum = T(0.f);
+        for (int i = 0; i < taps.count[p]; ++i) sum += weight[i] * plane[index[i]];
+        to[p] = sum;
       }
     }
   });
@@ -93,21 +120,26 @@ void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const
   using A = Compute<T>;
   const int64_t groups = (c.channels + kChannels - 1) / kChannels;
   parallel_for(0, c.batch * groups, 1, [&](int64_t begin, int64_t end) {
-    std::vector<GridTaps<A>> taps(kBlock);
+    BlockTaps<A> taps(g, false);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / groups, from = task % groups * kChannels;
       const int64_t to = std::min(from + kChannels, c.channels);
       std::vector<A> sums(static_cast<size_t>((to - from) * c.plane), A(0));
       for (int64_t first = 0; first < c.points; first += kBlock) {
         const int64_t last = std::min(first + kBlock, c.points);
-        block_taps<T, A>(g, grid + n * c.points * g.dims, first, last, false, taps);
+        taps.find(g, grid + n * c.points * g.dims, first, last);
         for (int64_t k = from; k < to; ++k) {
           A* plane = sums.data() + (k - from) * c.plane;
-          const T* gradient = grad + (n * c.channels + k) * c.points;
-          for (int64_t p = first; p < last; ++p) {
-            const GridTaps<A>& t = taps[p - first];
+          const T* gradient = grad + (n * c.channels + k) * c.points + first;
+          const int64_t* index = taps.index.data();
+          const A* weight = taps.weight.data();
+          for (int64_t p = 0; p < last - first; ++p, index += taps.width, weight += taps.width) {
             const A value = static_cast<A>(gradient[p]);
-            for (int i = 0; i < t.count; ++i) plane[t.index[i]] += t.weight[i] * value;
+            if (taps.width == 4 && taps.count[p] == 4) {
+              for (int i = 0; i < 4; ++i) plane[index[i]] += weight[i] * value;
+              continue;
+            }
+            for (int i = 0; i < taps.count[p]; ++i) plane[index[i]] += weight[i] * value;
           }
         }
       }
@@ -117,35 +149,40 @@ void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const
   });
 }
 
-template <class T> void grid_gradient(const GridGeometry& g, const Counts& c, const T* grad,
-                                      const T* input, const T* grid, T* out) {
+// D slopes for each of `count` taps of one point, summed with the elements they belong to.
+template <int D, class T, class A> C10_ALWAYS_INLINE void
+add_slopes(const T* plane, const int64_t* index, const A* slope, int count, A value, A* sum) {
+  A total[D] = {};
+  for (int i = 0; i < count; ++i) {
+    const A element = static_cast<A>(plane[index[i]]);
+    for (int d = 0; d < D; ++d) total[d] += slope[3 * i + d] * element;
+  }
+  for (int d = 0; d < D; ++d) sum[d] += total[d] * value;
+}
+
+template <int D, class T> void grid_gradient(const GridGeometry& g, const Counts& c, const T* grad,
+                                             const T* input, const T* grid, T* out) {
   using A = Compute<T>;
   for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
-    std::vector<GridTaps<A>> taps(kBlock);
-    std::vector<A> sums(3 * kBlock, A(0));
-    block_taps<T, A>(g, grid + n * c.points * g.dims, begin, end, true, taps);
+    BlockTaps<A> taps(g, true);
+    std::vector<A> sums(D * kBlock, A(0));
+    taps.find(g, grid + n * c.points * D, begin, end);
     for (int64_t k = 0; k < c.channels; ++k) {
       const T* plane = input + (n * c.channels + k) * c.plane;
-      const T* gradient = grad + (n * c.channels + k) * c.points;
-      for (int64_t p = begin; p < end; ++p) {
-        const GridTaps<A>& t = taps[p - begin];
-        A x = 0, y = 0, z = 0;
-        for (int i = 0; i < t.count; ++i) {
-          const A value = static_cast<A>(plane[t.index[i]]);
-          x += t.slope[i][0] * value;
-          y += t.slope[i][1] * value;
-          z += t.slope[i][2] * value;
-        }
+      const T* gradient = grad + (n * c.channels + k) * c.points + begin;
+      for (int64_t p = 0; p < end - begin; ++p) {
+        const int64_t* index = taps.index.data() + p * taps.width;
+        const A* slope = taps.slope.data() + 3 * p * taps.width;
         const A value = static_cast<A>(gradient[p]);
-        A* sum = sums.data() + 3 * (p - begin);
-        sum[0] += x * value;
-        sum[1] += y * value;
-        sum[2] += z * value;
+        if (taps.width == 4 && taps.count[p] == 4) {
+          add_slopes<D>(plane, index, slope, 4, value, sums.data() + D * p);
+        } else {
+          add_slopes<D>(plane, index, slope, taps.count[p], value, sums.data() + D * p);
+        }
       }
     }
-    for (int64_t p = begin; p < end; ++p)
-      for (int i = 0; i < g.dims; ++i)
-        out[(n * c.points + p) * g.dims + i] = static_cast<T>(sums[3 * (p - begin) + i]);
+    for (int64_t i = 0; i < D * (end - begin); ++i)
+      out[(n * c.points + begin) * D + i] = static_cast<T>(sums[i]);
   });
 }
 
@@ -192,7 +229,7 @@ void run_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, i
       if (!mask[1]) {
         std::fill(dp, dp + to_grid.numel(), T(0.f));
       } else if (to_grid.numel() > 0) {
-        grid_gradient<T>(shape, c, gs, xs, ps, dp);
+        (shape.dims == 2 ? grid_gradient<2, T> : grid_gradient<3, T>)(shape, c, gs, xs, ps, dp);
       }
     }
     if (!to_input.is_same(input_grad)) input_grad.copy_(to_input);

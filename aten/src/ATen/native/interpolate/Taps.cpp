@@ -97,9 +97,9 @@ void antialias(Axis<A>& axis, Mode mode, bool align_corners, std::optional<doubl
   const A step = step_of<A>(axis.in, axis.out, align_corners, scale);
   const A radius = mode == Mode::LinearAa ? A(1) : mode == Mode::CubicAa ? A(2) : A(3);
   const A wide = step >= 1 ? step : A(1);
-  const A support = std::min(radius * wide, static_cast<A>(axis.in));
-  const int taps = static_cast<int>(
-      std::min<int64_t>(static_cast<int64_t>(std::ceil(support)) * 2 + 1, axis.in));
+  const A support = radius * wide;
+  const double reach = std::ceil(std::min(static_cast<double>(support), double(axis.in)));
+  const int taps = static_cast<int>(std::min<int64_t>(int64_t(reach) * 2 + 1, axis.in));
   resize(axis, taps);
   for (int64_t o = 0; o < axis.out; ++o) {
     const A center = step * (static_cast<A>(o) + A(0.5));

@@ -6,7 +6,9 @@
 #include <ATen/native/interpolate/Upsample.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/CpuIsa.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/interpolate/Rows.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/MemoryFormat.h>
 
@@ -92,17 +94,41 @@ template <class T, class A> void nearest_rows(const Axes<A>& axes, const T* in, 
 
 #define FAST __attribute__((optimize("O3")))
 
+template <class A> const RowLoops<A>& rows() {
+  static const RowLoops<A> chosen = [] {
+    constexpr bool single = std::is_same_v<A, float>;
+#if defined(CRESSET_HAVE_X86_ISA)
+    const Isa isa = cpu_isa();
+    if (isa == Isa::Avx512) {
+      if constexpr (single)
+        return avx512::float_rows();
+      else
+        return avx512::double_rows();
+    }
+    if (isa == Isa::Avx2) {
+      if constexpr (single)
+        return avx2::float_rows();
+      else
+        return avx2::double_rows();
+    }
+#endif
+    if constexpr (single)
+      return base::float_rows();
+    else
+      return base::double_rows();
+  }();
+  return chosen;
+}
+
 template <class T, class A>
 FAST void add_row(A* __restrict to, const T* __restrict from, A weight, int64_t n, bool first) {
-  if (first) {
+  if constexpr (std::is_same_v<T, A>) {
+    rows<A>().add(to, from, weight, n, first);
+  } else if (first) {
     for (int64_t i = 0; i < n; ++i) to[i] = weight * static_cast<A>(from[i]);
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] += weight * static_cast<A>(from[i]);
   }
-}
-template <class A> FAST void two_rows(A* __restrict to, const A* __restrict x,
-                                      const A* __restrict y, A a, A b, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = a * x[i] + b * y[i];
 }
 
 // to[o] = sum over taps of weight * row[index]
@@ -130,17 +156,18 @@ template <class A> FAST void pick(const Axis<A>& axis, const A* __restrict row, 
 }
 // The same for elements of `unit` values.
 template <class A> void pick_units(const Axis<A>& axis, int64_t unit, const A* row, A* to) {
+  const RowLoops<A>& loop = rows<A>();
   const int64_t n = axis.out;
   const int32_t* index = axis.index.data();
   const A* weight = axis.weight.data();
   for (int64_t o = 0; o < n; ++o, to += unit) {
     if (axis.taps == 2) {
-      two_rows<A>(to, row + index[o] * unit, row + index[n + o] * unit, weight[o], weight[n + o],
-                  unit);
+      loop.two(to, row + index[o] * unit, row + index[n + o] * unit, weight[o], weight[n + o],
+               unit);
       continue;
     }
     for (int t = 0; t < axis.taps; ++t)
-      add_row<A, A>(to, row + index[t * n + o] * unit, weight[t * n + o], unit, t == 0);
+      loop.add(to, row + index[t * n + o] * unit, weight[t * n + o], unit, t == 0);
   }
 }
 
@@ -157,8 +184,8 @@ const A* sum_rows(const Axes<A>& axes, const T* in, int64_t d, int64_t h, A* roo
   if constexpr (std::is_same_v<T, A>) {
     if (dt == 1 && ht == 1) return row(0, 0);
     if (dt == 1 && ht == 2) {
-      two_rows<A>(room, row(0, 0), row(0, 1), axes.h.weight[h], axes.h.weight[axes.h.out + h],
-                  width);
+      rows<A>().two(room, row(0, 0), row(0, 1), axes.h.weight[h], axes.h.weight[axes.h.out + h],
+                    width);
       return room;
     }
   }
@@ -209,13 +236,23 @@ struct Fixed {
   std::vector<int32_t> weight;
 };
 Fixed fixed_point(const Axis<double>& axis) {
+  // Taps that the edge has brought to the same element count as one.
+  std::vector<double> merged = axis.weight;
+  for (int64_t o = 0; o < axis.out; ++o) {
+    for (int t = axis.taps - 1; t > 0; --t) {
+      const int64_t here = t * axis.out + o, before = here - axis.out;
+      if (axis.index[here] != axis.index[before]) continue;
+      merged[before] += merged[here];
+      merged[here] = 0;
+    }
+  }
   double most = 0;
-  for (const double w : axis.weight) most = std::max(most, std::abs(w));
+  for (const double w : merged) most = std::max(most, std::abs(w));
   Fixed f;
   while (f.shift < 21 && std::floor(0.5 + most * static_cast<double>(2 << f.shift)) < 32768)
     ++f.shift;
   const double one = static_cast<double>(1 << f.shift);
-  for (const double w : axis.weight)
+  for (const double w : merged)
     f.weight.push_back(static_cast<int32_t>(w < 0 ? w * one - 0.5 : w * one + 0.5));
   return f;
 }
@@ -292,6 +329,20 @@ void backward_planes(const Axes<A>& axes, bool nearest, const T* grad, T* out) {
   });
 }
 
+// Half types keep their weights in their own precision where PyTorch does; of two linear weights
+// the first is what the rounded second leaves.
+template <class T, class A> void round_weights(Axes<A>& axes, int dims, Mode mode) {
+  if constexpr (std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>) {
+    const bool linear = mode == Mode::Linear && dims != 2;
+    if (mode != Mode::Cubic && !linear) return;
+    for (Axis<A>* axis : {&axes.d, &axes.h, &axes.w}) {
+      for (A& w : axis->weight) w = static_cast<A>(static_cast<T>(w));
+      for (int64_t o = 0; linear && axis->taps == 2 && o < axis->out; ++o)
+        axis->weight[o] = static_cast<A>(static_cast<T>(1 - axis->weight[axis->out + o]));
+    }
+  }
+}
+
 bool is_nearest(Mode mode) { return mode == Mode::Nearest || mode == Mode::NearestExact; }
 
 // Channels lie innermost on both sides.
@@ -317,6 +368,7 @@ void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool a
         last || out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
     Axes<A> axes = axes_of<A>(x.sizes(), out.sizes(), dims, mode, align_corners, scales);
     if (last) axes.unit = x.size(1), axes.planes = x.size(0);
+    round_weights<T>(axes, dims, mode);
     {
       const BlockingRegion unlocked;
       const T* from = static_cast<const T*>(x.data_ptr());

@@ -203,6 +203,8 @@ void linalg_ldl_solve_cpu(const Tensor& LD, const Tensor& pivots, const Tensor& 
 // ---- triangular systems ------------------------------------------------------------------------
 namespace {
 
+constexpr int64_t kLines = 64;
+
 // X := op(A)^-1 X or X op(A)^-1 for column-major matrices of equal batch.
 void triangular_all(const Tensor& A, const Tensor& X, bool upper, char trans, bool left,
                     bool unit) {
@@ -215,16 +217,23 @@ void triangular_all(const Tensor& A, const Tensor& X, bool upper, char trans, bo
     if (!small) lapack::require();
     const T* a = data_of<T>(A);
     T* x = data_of<T>(X);
-    const int64_t size_a = static_cast<int64_t>(order) * order,
-                  size_x = static_cast<int64_t>(m) * n;
-    for_batch(batch, static_cast<double>(size_x) * order, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) {
+    const int64_t size_a = static_cast<int64_t>(order) * order;
+    const int64_t size_x = static_cast<int64_t>(m) * n;
+    // Columns (rows, for a system from the right) are independent: blocks of them are shared out.
+    const int64_t lines = left ? n : m, blocks = (lines + kLines - 1) / kLines;
+    const double cost = static_cast<double>(size_a) * std::min(lines, kLines);
+    for_batch(batch * blocks, cost, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t b = i / blocks, from = i % blocks * kLines;
+        const int count = static_cast<int>(std::min(kLines, lines - from));
+        const T* matrix = a + b * size_a;
+        T* block = x + b * size_x + from * (left ? m : 1);
         if (small) {
-          for (int64_t j = 0; j < n; ++j)
-            small_triangular_solve(upper, unit, m, a + b * size_a, m, x + b * size_x + j * m);
+          for (int64_t j = 0; j < count; ++j)
+            small_triangular_solve(upper, unit, m, matrix, m, block + j * m);
         } else {
-          lapack::trsm(left ? 'L' : 'R', upper ? 'U' : 'L', trans, unit ? 'U' : 'N', m, n,
-                       a + b * size_a, order, x + b * size_x, m);
+          lapack::trsm(left ? 'L' : 'R', upper ? 'U' : 'L', trans, unit ? 'U' : 'N',
+                       left ? m : count, left ? count : n, matrix, order, block, m);
         }
       }
     });

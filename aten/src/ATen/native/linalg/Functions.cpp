@@ -2,6 +2,7 @@
 // results. Composites, so their gradients are those of the parts.
 #include <limits>
 
+#include <ATen/functorch/Level.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
@@ -42,7 +43,8 @@ namespace {
 // Whether vectors are wanted for a derivative though only values were asked for: the tensor
 // requires grad or carries a tangent.
 bool may_be_differentiated(const Tensor& t) {
-  return t.requires_grad() || t.key_set().has_any({DispatchKey::Tracer});
+  return t.requires_grad() || t.key_set().has_any({DispatchKey::Tracer}) ||
+         functorch::wrapper_of(t) != nullptr;
 }
 } // namespace
 
@@ -212,7 +214,7 @@ Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
               cols, " != ", rows);
   const Tensor matrix = self.reshape({rows, cols});
   const auto [inverse, info] = at::linalg_inv_ex(matrix, false);
-  TORCH_CHECK(info.is_meta() || info.item<int64_t>() == 0,
+  TORCH_CHECK(info.is_meta() || functorch::varies_by_sample(info) || info.item<int64_t>() == 0,
               "Failed to invert the input tensor, because it is singular.");
   DimVector shape(end);
   for (int64_t length : start) shape.push_back(length);

@@ -291,11 +291,11 @@ void meta_ormqr(OutputBuilder& out, const Tensor& self, const Tensor& input2, co
   TORCH_CHECK(self.dim() >= 2, what, ": input must have at least 2 dimensions.");
   TORCH_CHECK(input3.dim() >= 2, what, ": other must have at least 2 dimensions.");
   const int64_t shared = left ? -2 : -1;
+  TORCH_CHECK(input3.size(shared) == self.size(-2), what, ": other.shape[", shared,
+              "] must be equal to input.shape[-2]");
   TORCH_CHECK(input2.dim() >= 1 && input2.size(-1) == std::min(input3.size(shared), self.size(-1)),
               what, ": tau.shape[-1] must be equal to min(other.shape[", shared,
               "], input.shape[-1])");
-  TORCH_CHECK(input3.size(shared) == self.size(-2), what, ": other.shape[", shared,
-              "] must be equal to input.shape[-2]");
   check_reflectors(self, input2, what);
   TORCH_CHECK(self.dim() == input3.dim(), what,
               ": Expected other to have the same number of dimensions as input, but got other.ndim "

@@ -8,11 +8,57 @@
 #include <ATen/native/linalg/Native.h>
 #include <ATen/native/linalg/SmallMatrix.h>
 #include <ATen/native/linalg/lapack/Lapack.h>
+#include <ATen/native/matmul/gemm/Gemm.h>
 
 namespace at::native::linalg {
 
+namespace {
+
+constexpr int kPanel = 64;    // columns factored at a time
+constexpr int kBlocked = 192; // order from which blocks pay
+
+template <class T> void swap_rows(int cols, T* a, int lda, const int* pivots, int from, int to) {
+  for (int j = 0; j < cols; ++j, a += lda)
+    for (int i = from; i < to; ++i)
+      if (pivots[i] - 1 != i) std::swap(a[i], a[pivots[i] - 1]);
+}
+
+// Column panels by LAPACK, the rest of the matrix by our own threaded products. Blocks have fixed
+// bounds, so the bits are the same for any number of threads.
+template <class T> int blocked_lu(int m, int n, T* a, int lda, int* pivots) {
+  int info = 0;
+  const int steps = std::min(m, n);
+  for (int j = 0; j < steps; j += kPanel) {
+    const int width = std::min(kPanel, steps - j), below = m - j - width, right = n - j - width;
+    T* panel = a + j + static_cast<int64_t>(j) * lda;
+    const int status = lapack::getrf(m - j, width, panel, lda, pivots + j);
+    if (status > 0 && info == 0) info = status + j;
+    for (int i = j; i < j + width; ++i) pivots[i] += j;
+    swap_rows(j, a, lda, pivots, j, j + width);
+    if (right == 0) continue;
+    T* next = a + static_cast<int64_t>(j + width) * lda;
+    parallel_for(0, right, kPanel, [&](int64_t first, int64_t last) {
+      const int cols = static_cast<int>(last - first);
+      T* block = next + first * lda;
+      swap_rows(cols, block, lda, pivots, j, j + width);
+      lapack::trsm('L', 'L', 'N', 'U', width, cols, panel, lda, block + j, lda);
+    });
+    // As the transposed product of row-major matrices: its rows are contiguous.
+    if (below > 0)
+      gemm::gemm<T>(right, below, width, T(-1), next + j, lda, 1, panel + width, lda, 1, T(1),
+                    next + j + width, lda, 1);
+  }
+  return info;
+}
+
+} // namespace
+
 template <class T> int lu_factor(int m, int n, T* a, int* pivots) {
+  if (m == n && n == 2) return small_lu<2>(m, n, a, m, pivots);
+  if (m == n && n == 3) return small_lu<3>(m, n, a, m, pivots);
+  if (m == n && n == 4) return small_lu<4>(m, n, a, m, pivots);
   if (m <= kSmall && n <= kSmall) return small_lu(m, n, a, std::max(m, 1), pivots);
+  if (std::min(m, n) >= kBlocked) return blocked_lu(m, n, a, m, pivots);
   return lapack::getrf(m, n, a, m, pivots);
 }
 
@@ -23,7 +69,13 @@ void lu_solve_columns(char trans, int n, int cols, const T* lu, const int* pivot
     return;
   }
   for (int j = 0; j < cols; ++j, b += n) {
-    if (trans == 'N')
+    if (trans == 'N' && n == 4)
+      small_lu_solve<4>(n, lu, n, pivots, b);
+    else if (trans == 'N' && n == 3)
+      small_lu_solve<3>(n, lu, n, pivots, b);
+    else if (trans == 'N' && n == 2)
+      small_lu_solve<2>(n, lu, n, pivots, b);
+    else if (trans == 'N')
       small_lu_solve(n, lu, n, pivots, b);
     else
       small_lu_solve_transposed(n, lu, n, pivots, b, trans == 'C');
@@ -45,6 +97,8 @@ namespace at::native {
 using namespace linalg;
 
 namespace {
+
+constexpr int64_t kColumns = 64; // right-hand sides solved at a time
 
 // Factors the matrices of LU (column-major, in place).
 void factor_all(const Tensor& LU, const Tensor& pivots, int32_t* info) {
@@ -82,10 +136,17 @@ void solve_all(const Tensor& LU, const Tensor& pivots, IntArrayRef batch_shape, 
     const T* a = data_of<T>(lu);
     const auto* p = data_of<int32_t>(piv);
     T* x = data_of<T>(X);
-    const int64_t nn = static_cast<int64_t>(n) * n, nc = static_cast<int64_t>(n) * cols;
-    for_batch(batch, static_cast<double>(nn) * cols, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i)
-        lu_solve_columns(trans, n, cols, a + i * nn, p + i * n, x + i * nc);
+    const int64_t nn = static_cast<int64_t>(n) * n;
+    // Columns of one right-hand side are independent: blocks of them are shared out as matrices
+    // are.
+    const int64_t blocks = (cols + kColumns - 1) / kColumns;
+    const double cost = static_cast<double>(nn) * std::min<int64_t>(cols, kColumns);
+    for_batch(batch * blocks, cost, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t b = i / blocks, from = i % blocks * kColumns;
+        const int width = static_cast<int>(std::min<int64_t>(kColumns, cols - from));
+        lu_solve_columns(trans, n, width, a + b * nn, p + b * n, x + (b * cols + from) * n);
+      }
     });
   });
 }
@@ -165,20 +226,55 @@ void _linalg_solve_ex_cpu(const Tensor& A, const Tensor& B, bool left, bool chec
   result.copy_(columns);
 }
 
+namespace {
+
+// Small matrices in one pass: factors live on the stack, columns of the inverse where they belong.
+template <class T> void small_inverses(const T* from, int n, int64_t batch, T* to, int32_t* info) {
+  const int64_t size = static_cast<int64_t>(n) * n;
+  for_batch(batch, 2 * cube(n), [&](int64_t first, int64_t last) {
+    T lu[kSmall * kSmall];
+    int pivots[kSmall];
+    for (int64_t b = first; b < last; ++b) {
+      const T* rows = from + b * size;
+      T* out = to + b * size;
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < n; ++j) lu[i + j * n] = rows[i * n + j];
+      info[b] = lu_factor(n, n, lu, pivots);
+      for (int j = 0; j < n; ++j)
+        for (int i = 0; i < n; ++i) out[i + j * n] = T(i == j ? 1 : 0);
+      lu_solve_columns('N', n, n, lu, pivots, out);
+    }
+  });
+}
+
+template <class T> void set_identities(int64_t n, int64_t batch, T* x) {
+  std::fill(x, x + batch * n * n, T(0));
+  for (int64_t i = 0; i < batch; ++i)
+    for (int64_t j = 0; j < n; ++j) x[i * n * n + j * n + j] = T(1);
+}
+
+} // namespace
+
 void linalg_inv_ex_cpu(const Tensor& A, bool check_errors, const Tensor& inverse,
                        const Tensor& info) {
+  const int64_t n = A.size(-1), batch = count_of(batch_sizes(A));
+  auto* status = data_of<int32_t>(info);
+  if (n <= kSmall) {
+    const Tensor rows = inverse.is_alias_of(A) ? A.clone(MemoryFormat::Contiguous) : A.contiguous();
+    switch_types(A, "lu_cpu", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      small_inverses(data_of<T>(rows), static_cast<int>(n), batch, data_of<T>(inverse), status);
+    });
+    if (check_errors) check_info(info, "linalg.inv_ex", A.dim() == 2);
+    return;
+  }
   const Tensor lu = column_copy(A);
   const Tensor pivots = detail::empty(A.sizes().slice(0, A.dim() - 1), kInt);
-  auto* status = data_of<int32_t>(info);
   factor_all(lu, pivots, status);
   if (check_errors) check_info(info, "linalg.inv_ex", A.dim() == 2);
-  inverse.zero_();
-  const int64_t n = A.size(-1), batch = count_of(batch_sizes(A));
   switch_types(A, "lu_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* x = data_of<T>(inverse);
-    for (int64_t i = 0; i < batch; ++i)
-      for (int64_t j = 0; j < n; ++j) x[i * n * n + j * n + j] = T(1);
+    set_identities(n, batch, data_of<T>(inverse));
   });
   solve_all(lu, pivots, batch_sizes(A), 'N', inverse);
 }

@@ -110,10 +110,10 @@ Tensor from_singular_values(const Tensor& a, int64_t row, int64_t col, bool keep
 Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
   check_matrices(self, "linalg.matrix_norm");
-  check_float(self, "linalg.matrix_norm");
   const double p = ord.to<double>(), size = std::abs(p);
   TORCH_CHECK(size == 1 || size == 2 || size == std::numeric_limits<double>::infinity(),
               "linalg.matrix_norm: Order ", shown(ord), " not supported.");
+  check_float(self, "linalg.matrix_norm");
   const auto [row, col] = matrix_dims(self, dim);
   check_dtype(dtype, self);
   const Tensor a = as_dtype(self, dtype);
@@ -132,8 +132,8 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim
 Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
   check_matrices(self, "linalg.matrix_norm");
-  check_float(self, "linalg.matrix_norm");
   TORCH_CHECK(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
+  check_float(self, "linalg.matrix_norm");
   const auto [row, col] = matrix_dims(self, dim);
   check_dtype(dtype, self);
   if (ord == "fro") {

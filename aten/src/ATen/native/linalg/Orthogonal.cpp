@@ -1,6 +1,7 @@
 // QR factorisations and products with Householder reflections.
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
+#include <ATen/native/linalg/SmallMatrix.h>
 #include <ATen/native/linalg/lapack/Lapack.h>
 
 namespace at::native {
@@ -17,10 +18,15 @@ void geqrf_cpu(const Tensor& self, const Tensor& a, const Tensor& tau) {
     T* data = data_of<T>(a);
     T* taus = data_of<T>(tau);
     const int64_t size = static_cast<int64_t>(m) * n;
+    const bool small = m <= kSmall && n <= kSmall;
     for_batch(batch, static_cast<double>(size) * k, [&](int64_t first, int64_t last) {
       lapack::Work<T> work;
-      for (int64_t b = first; b < last; ++b)
-        lapack::geqrf(m, n, data + b * size, m, taus + b * k, work);
+      for (int64_t b = first; b < last; ++b) {
+        if (small && squares_in_range(size, data + b * size))
+          small_geqrf(m, n, data + b * size, taus + b * k);
+        else
+          lapack::geqrf(m, n, data + b * size, m, taus + b * k, work);
+      }
     });
   });
 }
@@ -39,8 +45,12 @@ void form_q(const Tensor& q, const Tensor& tau, const char* name) {
     const int64_t size = static_cast<int64_t>(m) * n;
     for_batch(batch, static_cast<double>(size) * std::max(k, 1), [&](int64_t first, int64_t last) {
       lapack::Work<T> work;
-      for (int64_t b = first; b < last; ++b)
-        lapack::orgqr(m, n, k, data + b * size, m, taus + b * k, work);
+      for (int64_t b = first; b < last; ++b) {
+        if (m <= kSmall)
+          small_orgqr(m, n, k, data + b * size, taus + b * k);
+        else
+          lapack::orgqr(m, n, k, data + b * size, m, taus + b * k, work);
+      }
     });
   });
 }

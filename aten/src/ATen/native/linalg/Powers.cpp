@@ -106,6 +106,8 @@ Tensor linalg_matrix_exp(const Tensor& self) {
   check_square(self, "linalg.matrix_exp");
   check_float(self, "linalg.matrix_exp");
   if (self.numel() == 0 || self.is_meta()) return at::empty(self.sizes(), self.options());
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu(), "linalg.matrix_exp is not implemented for ",
+                              self.scalar_type(), " on ", self.device());
   if (self.size(-1) == 1) return at::exp(self).contiguous();
   const ScalarType type = self.scalar_type();
   if (type == kHalf || type == kBFloat16)
@@ -188,7 +190,8 @@ void check_chain(TensorList tensors) {
   for (size_t i = 1; i < n; ++i) {
     TORCH_CHECK(tensors[i].scalar_type() == tensors[0].scalar_type(),
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
-                tensors[0].scalar_type(), " and tensor ", i, " ", tensors[i].scalar_type());
+                c10::info(tensors[0].scalar_type()).name, " and tensor ", i, " ",
+                c10::info(tensors[i].scalar_type()).name);
     TORCH_CHECK(tensors[i].device() == tensors[0].device(),
                 "multi_dot(): all tensors must be on the same device but tensor 0 is on ",
                 tensors[0].device(), " and tensor ", i, " on ", tensors[i].device());

@@ -1,7 +1,9 @@
 // nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class
 // indices, for class probabilities, and with label smoothing.
+#include <ATen/functorch/Level.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
+#include <ATen/ops/_cross_entropy_rows.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
@@ -47,6 +49,17 @@ Tensor probability_loss(const Tensor& self, const Tensor& target,
   const Tensor total = at::neg(at::sum(product));
   if (reduction == kSumReduction) return total;
   return at::div(total, static_cast<double>(self.numel() / (classes > 0 ? classes : 1)));
+}
+
+// Whether CUDA's kernel for a matrix of scores computes exactly this call; any other, also one that
+// is in error, goes through the operators below.
+bool fits_rows(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
+  return self.is_cuda() && self.has_storage() && self.is_floating_point() && self.dim() == 2 &&
+         self.size(1) > 0 && self.size(0) > 0 && target.dim() == 1 &&
+         target.size(0) == self.size(0) && target.scalar_type() == kLong &&
+         target.device() == self.device() && !functorch::is_differentiated_twice(self) &&
+         (!has(weight) || (weight->dim() == 1 && weight->size(0) == self.size(1) &&
+                           weight->scalar_type() == self.scalar_type()));
 }
 
 // The part of label smoothing that is the same for every class: the mean loss over all classes.
@@ -111,6 +124,9 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
     TORCH_CHECK(ignore_index < 0, "ignore_index is not supported for floating point target");
     return probability_loss(self, target, weight, reduction, label_smoothing);
   }
+  if (label_smoothing == 0 && reduction >= kNoReduction && reduction <= kSumReduction &&
+      fits_rows(self, target, weight))
+    return std::get<0>(at::_cross_entropy_rows(self, target, weight, reduction, ignore_index));
   const int64_t class_dim = self.dim() == 1 ? 0 : 1;
   const Tensor log_p = at::log_softmax(self, class_dim, self.scalar_type());
   const Tensor loss = at::nll_loss_nd(log_p, target, weight, reduction, ignore_index);

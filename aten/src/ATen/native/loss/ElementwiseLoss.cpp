@@ -137,8 +137,9 @@ Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
   return iter::pointwise(kSoftMarginBackward, {grad_output, self, target}, {&norm});
 }
 
-Tensor binary_cross_entropy_meta(const Tensor& self, const Tensor& target,
-                                 const std::optional<Tensor>& weight, int64_t reduction) {
+// Where the values are not at hand: on a device they would have to be waited for.
+Tensor binary_cross_entropy_unchecked(const Tensor& self, const Tensor& target,
+                                      const std::optional<Tensor>& weight, int64_t reduction) {
   check_bce(self, target);
   return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
 }

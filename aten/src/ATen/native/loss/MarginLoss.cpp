@@ -67,7 +67,8 @@ Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Sca
   const Batch batch = m.batch;
   DimVector sizes;
   if (target.dim() > 0) sizes.push_back(batch.samples);
-  const Tensor loss = at::detail::empty(sizes, self.scalar_type());
+  const Tensor loss = at::detail::empty(sizes, self.scalar_type(), self.device());
+  if (loss.is_meta()) return apply_reduction(loss, reduction);
   dtype_switch<FloatingTypes>(self.scalar_type(), "multi_margin_loss", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = static_cast<const T*>(m.x.const_data_ptr());
@@ -91,7 +92,8 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
   check_reduction(reduction);
   const MultiMargin m(self, target, p, margin, weight);
   const Batch batch = m.batch;
-  const Tensor grad = at::detail::empty(self.sizes(), self.scalar_type());
+  const Tensor grad = at::detail::empty(self.sizes(), self.scalar_type(), self.device());
+  if (grad.is_meta()) return grad;
   const Tensor incoming = grad_output.to(kDouble).contiguous();
   TORCH_CHECK(incoming.numel() == (reduction == kNoReduction ? batch.samples : 1),
               "multi_margin_loss_backward: grad_output of shape ", grad_output.sizes(),
@@ -150,11 +152,12 @@ multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target, int
   check_multilabel(self, target);
   const Batch batch = batch_of(self);
   const Tensor x = self.contiguous(), t = target.contiguous();
-  const Tensor is_target = at::detail::empty(target.sizes(), self.scalar_type());
+  const Tensor is_target = at::detail::empty(target.sizes(), self.scalar_type(), self.device());
   is_target.zero_();
   DimVector sizes;
   if (self.dim() == 2) sizes.push_back(batch.samples);
-  const Tensor loss = at::detail::empty(sizes, self.scalar_type());
+  const Tensor loss = at::detail::empty(sizes, self.scalar_type(), self.device());
+  if (loss.is_meta()) return {apply_reduction(loss, reduction), is_target};
   dtype_switch<FloatingTypes>(
       self.scalar_type(), "multilabel_margin_loss_forward_out_frame", [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -191,6 +194,7 @@ Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tens
   const Batch batch = batch_of(self);
   const Tensor x = self.contiguous(), t = target.contiguous(),
                marks = is_target.to(self.scalar_type()).contiguous();
+  if (self.is_meta()) return at::detail::empty(self.sizes(), self.scalar_type(), self.device());
   const Tensor grad = at::detail::empty(self.sizes(), kDouble);
   grad.zero_();
   const Tensor incoming = grad_output.to(kDouble).contiguous();

@@ -12,8 +12,11 @@ using cuda::Kernel;
 
 constexpr const char* kProgram = "native/loss/NllLoss.cuh";
 #define CRESSET_TYPES(name)                                                                        \
-  {{kProgram, name "_f32"}, {kProgram, name "_f64"}, {kProgram, name "_f16"},                      \
-   {kProgram, name "_bf16"}}
+  {                                                                                                \
+    {kProgram, name "_f32"}, {kProgram, name "_f64"}, {kProgram, name "_f16"}, {                   \
+      kProgram, name "_bf16"                                                                       \
+    }                                                                                              \
+  }
 const Kernel kEach[4] = CRESSET_TYPES("nll_each");
 const Kernel kSum[4] = CRESSET_TYPES("nll_sum");
 const Kernel kBackward[4] = CRESSET_TYPES("nll_backward");
@@ -25,8 +28,14 @@ struct Walk {
 };
 Walk walk_of(const Tensor& t) {
   if (t.dim() == 4)
-    return {t.size(0) * t.size(2) * t.size(3), t.size(1),   t.size(2),   t.size(3),
-            t.stride(0),                       t.stride(1), t.stride(2), t.stride(3)};
+    return {t.size(0) * t.size(2) * t.size(3),
+            t.size(1),
+            t.size(2),
+            t.size(3),
+            t.stride(0),
+            t.stride(1),
+            t.stride(2),
+            t.stride(3)};
   if (t.dim() == 2) return {t.size(0), t.size(1), 1, 1, t.stride(0), t.stride(1), 0, 0};
   return {1, t.size(0), 1, 1, 0, t.stride(0), 0, 0};
 }

@@ -23,9 +23,9 @@ CRESSET_DEVICE_FN long class_of(const long* target, long i, long ignore, const N
   return c != ignore && check.within(c, walk.classes, -1) ? c : -1;
 }
 
-template <class T>
-CRESSET_DEVICE_FN void nll_each(const T* x, const long* target, const T* weight, T* out,
-                                const NllWalk& walk, long ignore, const IndexCheck& check) {
+template <class T> CRESSET_DEVICE_FN void nll_each(const T* x, const long* target, const T* weight,
+                                                   T* out, const NllWalk& walk, long ignore,
+                                                   const IndexCheck& check) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= walk.count) return;
   using A = opmath_t<T>;
@@ -38,10 +38,10 @@ CRESSET_DEVICE_FN void nll_each(const T* x, const long* target, const T* weight,
   out[i] = convert<T>(loss);
 }
 
-template <class T>
-CRESSET_DEVICE_FN void nll_sum(const T* x, const long* target, const T* weight, T* out,
-                               T* total_weight, int mean, const NllWalk& walk, long ignore,
-                               const IndexCheck& check) {
+template <class T> CRESSET_DEVICE_FN void nll_sum(const T* x, const long* target, const T* weight,
+                                                  T* out, T* total_weight, int mean,
+                                                  const NllWalk& walk, long ignore,
+                                                  const IndexCheck& check) {
   CRESSET_SHARED double scratch[32];
   double loss = 0, total = 0;
   for (long i = threadIdx.x; i < walk.count; i += blockDim.x) {
@@ -77,22 +77,22 @@ CRESSET_DEVICE_FN void nll_backward(const T* grad, const long* target, const T* 
 } // namespace at::device
 
 #define CRESSET_NLL(T)                                                                             \
-  CRESSET_KERNEL(256) nll_each_##T(const cresset_##T* x, const long* target,                       \
-                                   const cresset_##T* weight, cresset_##T* out,                    \
-                                   at::device::NllWalk walk, long ignore,                          \
-                                   at::device::IndexCheck check) {                                 \
+  CRESSET_KERNEL(256)                                                                              \
+  nll_each_##T(const cresset_##T* x, const long* target, const cresset_##T* weight,                \
+               cresset_##T* out, at::device::NllWalk walk, long ignore,                            \
+               at::device::IndexCheck check) {                                                     \
     at::device::nll_each(x, target, weight, out, walk, ignore, check);                             \
   }                                                                                                \
-  CRESSET_KERNEL(1024) nll_sum_##T(const cresset_##T* x, const long* target,                       \
-                                   const cresset_##T* weight, cresset_##T* out,                    \
-                                   cresset_##T* total_weight, int mean, at::device::NllWalk walk,  \
-                                   long ignore, at::device::IndexCheck check) {                    \
+  CRESSET_KERNEL(1024)                                                                             \
+  nll_sum_##T(const cresset_##T* x, const long* target, const cresset_##T* weight,                 \
+              cresset_##T* out, cresset_##T* total_weight, int mean, at::device::NllWalk walk,     \
+              long ignore, at::device::IndexCheck check) {                                         \
     at::device::nll_sum(x, target, weight, out, total_weight, mean, walk, ignore, check);          \
   }                                                                                                \
-  CRESSET_KERNEL(256) nll_backward_##T(                                                            \
-      const cresset_##T* grad, const long* target, const cresset_##T* weight,                      \
-      const cresset_##T* total_weight, cresset_##T* out, int mean, int each,                       \
-      at::device::NllWalk walk, long ignore, at::device::IndexCheck check) {                       \
+  CRESSET_KERNEL(256)                                                                              \
+  nll_backward_##T(const cresset_##T* grad, const long* target, const cresset_##T* weight,         \
+                   const cresset_##T* total_weight, cresset_##T* out, int mean, int each,          \
+                   at::device::NllWalk walk, long ignore, at::device::IndexCheck check) {          \
     at::device::nll_backward(grad, target, weight, total_weight, out, mean, each, walk, ignore,    \
                              check);                                                               \
   }

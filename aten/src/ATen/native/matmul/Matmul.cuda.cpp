@@ -6,6 +6,7 @@
 #include <ATen/cuda/CublasLt.h>
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/matmul/Native.h>
+#include <ATen/native/matmul/Product.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/conj_physical.h>
 #include <ATen/ops/mul.h>
@@ -101,6 +102,7 @@ void queue(const Tensor& a, const Tensor& b, const Tensor* c, const Tensor& out,
   p.k = a.size(d - 1);
   p.batch = d == 3 ? a.size(0) : 1;
   p.dtype = static_cast<int8_t>(dtype);
+  p.dtype_d = static_cast<int8_t>(out.scalar_type());
   p.lda = mb.ld;
   p.ldb = ma.ld;
   p.ldd = p.ldc = md.ld;
@@ -111,7 +113,6 @@ void queue(const Tensor& a, const Tensor& b, const Tensor* c, const Tensor& out,
   p.stride_d = p.stride_c = d == 3 && p.batch > 1 ? out.stride(0) : 0;
   p.device = out.device().index();
   p.tf32 = use_tf32(dtype);
-  p.accumulate = c != nullptr;
   p.bias = bias != nullptr;
   const void* source = out.mutable_data_ptr();
   if (c != nullptr) {
@@ -125,8 +126,9 @@ void queue(const Tensor& a, const Tensor& b, const Tensor* c, const Tensor& out,
   p.align_c = cuda::alignment_log2(source);
   p.align_d = cuda::alignment_log2(out.mutable_data_ptr());
   const Scale scale(alpha, dtype), scale_c(c ? beta : Scalar(0), dtype);
-  const ProductData data{mb.data, ma.data, source, out.mutable_data_ptr(),
-                         bias ? bias->const_data_ptr() : nullptr, &scale, &scale_c};
+  const ProductData data{
+      mb.data, ma.data, source, out.mutable_data_ptr(), bias ? bias->const_data_ptr() : nullptr,
+      &scale,  &scale_c};
   cuda::run_product(p, data, cuda::current_stream());
 }
 
@@ -177,6 +179,13 @@ void product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor&
 Tensor column(const Tensor& vec) { return vec.unsqueeze(1); }
 
 } // namespace
+
+void product_cuda(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
+  product(a, b, nullptr, out, 0, alpha);
+}
+void add_product_cuda(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha) {
+  product(a, b, &out, out, 1, alpha);
+}
 
 void mm_cuda(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   product(self, mat2, nullptr, out, 0, 1);

@@ -16,24 +16,29 @@ using cuda::Kernel;
 constexpr const char* kProgram = "native/norm/LayerNorm.cuh";
 
 struct Forms {
-  Kernel warp[4], block;
+  Kernel warp[4], held, block;
 };
 struct BackwardForms {
-  Kernel warp[4], block, parameters;
+  Kernel warp[4], held, block, parameters;
 };
 #define CRESSET_WARP_FORMS(op, pair)                                                               \
-  {{kProgram, op "_p2_" pair},                                                                     \
-   {kProgram, op "_p4_" pair},                                                                     \
-   {kProgram, op "_p6_" pair},                                                                     \
-   {kProgram, op "_p8_" pair}}
-#define CRESSET_FORWARD(op, pair) {CRESSET_WARP_FORMS(op, pair), {kProgram, op "_block_" pair}}
+  {                                                                                                \
+    {kProgram, op "_p2_" pair}, {kProgram, op "_p4_" pair}, {kProgram, op "_p6_" pair}, {          \
+      kProgram, op "_p8_" pair                                                                     \
+    }                                                                                              \
+  }
+#define CRESSET_FORWARD(op, pair)                                                                  \
+  {CRESSET_WARP_FORMS(op, pair), {kProgram, op "_held_" pair}, {kProgram, op "_block_" pair}}
 #define CRESSET_BACKWARD(op, pair)                                                                 \
   {CRESSET_WARP_FORMS(op "_backward", pair),                                                       \
+   {kProgram, op "_backward_held_" pair},                                                          \
    {kProgram, op "_backward_block_" pair},                                                         \
    {kProgram, op "_parameters_" pair}}
 #define CRESSET_ALL(macro, op)                                                                     \
-  {macro(op, "f32_f32"),   macro(op, "f64_f64"), macro(op, "f16_f16"),                             \
-   macro(op, "bf16_bf16"), macro(op, "f16_f32"), macro(op, "bf16_f32")}
+  {                                                                                                \
+    macro(op, "f32_f32"), macro(op, "f64_f64"), macro(op, "f16_f16"), macro(op, "bf16_bf16"),      \
+        macro(op, "f16_f32"), macro(op, "bf16_f32")                                                \
+  }
 
 const Forms kForward[2][6] = {CRESSET_ALL(CRESSET_FORWARD, "layer_norm"),
                               CRESSET_ALL(CRESSET_FORWARD, "rms_norm")};
@@ -75,8 +80,8 @@ Problem problem_of(const Tensor& input, IntArrayRef shape, const std::optional<T
                   sizes.slice(sizes.size() - shape.size()) == shape,
               "Given normalized_shape=", shape, ", got input of size", sizes);
   for (const std::optional<Tensor>* p : {&weight, &bias})
-    TORCH_CHECK(!has(*p) || (*p)->sizes() == shape,
-                "Expected the parameters to have the shape ", shape);
+    TORCH_CHECK(!has(*p) || (*p)->sizes() == shape, "Expected the parameters to have the shape ",
+                shape);
   cuda::check_same_device({&input, cuda::given(weight), cuda::given(bias)});
   Problem p{1, 1, input.scalar_type(), input.scalar_type(), 0};
   const size_t lead = sizes.size() - shape.size();
@@ -107,22 +112,41 @@ int warp_form(const Problem& p, std::initializer_list<const void*> pointers) {
   return packs <= 2 ? 0 : packs <= 4 ? 1 : packs <= 6 ? 2 : 3;
 }
 
+// Threads of a block that holds a row in registers, four packs each, or 0 where it is too long or
+// does not split into packs.
+unsigned held_threads(const Problem& p, std::initializer_list<const void*> pointers, int64_t most) {
+  const int64_t threads = (p.n / p.pack() + 127) / 128 * 32;
+  if (p.n % p.pack() != 0 || threads > most) return 0;
+  for (const void* pointer : pointers)
+    if (!cuda::is_aligned16(pointer)) return 0;
+  return static_cast<unsigned>(threads);
+}
+
 unsigned row_threads(int64_t n) { return n >= 4096 ? 512 : n >= 1024 ? 256 : n > 64 ? 128 : 32; }
 
 Tensor contiguous_or_undefined(const std::optional<Tensor>& t) {
   return has(t) ? t->contiguous() : Tensor();
 }
 
-template <class A>
-void run_forward(bool rms, const Problem& p, const Tensor& x, const Tensor& w, const Tensor& b,
-                 const Tensor& y, void* mean, void* rstd, double eps) {
-  const ForwardArgs<A> args{x.const_data_ptr(), data_or_null(w), data_or_null(b),
-                            y.mutable_data_ptr(), mean, rstd, p.rows, static_cast<int32_t>(p.n),
+template <class A> void run_forward(bool rms, const Problem& p, const Tensor& x, const Tensor& w,
+                                    const Tensor& b, const Tensor& y, void* mean, void* rstd,
+                                    double eps) {
+  const ForwardArgs<A> args{x.const_data_ptr(),
+                            data_or_null(w),
+                            data_or_null(b),
+                            y.mutable_data_ptr(),
+                            mean,
+                            rstd,
+                            p.rows,
+                            static_cast<int32_t>(p.n),
                             static_cast<A>(eps)};
   const Forms& forms = kForward[rms][p.pair];
   const int form = warp_form(p, {args.x, args.weight, args.bias, args.y});
   if (form >= 0)
     cuda::launch(forms.warp[form], blocks_for(p.rows, 4), 128, 0, cuda::current_stream(), args);
+  else if (const unsigned threads = held_threads(p, {args.x, args.weight, args.bias, args.y}, 1024))
+    cuda::launch(forms.held, static_cast<unsigned>(p.rows), threads, 0, cuda::current_stream(),
+                 args);
   else
     cuda::launch(forms.block, static_cast<unsigned>(p.rows), row_threads(p.n), 0,
                  cuda::current_stream(), args);
@@ -174,14 +198,20 @@ Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Ten
   const Tensor g = grad_out.to(p.dtype).contiguous(), x = input.contiguous(),
                w = contiguous_or_undefined(weight), r = rstd.to(compute).contiguous(),
                m = mean ? mean->to(compute).contiguous() : Tensor();
-  BackwardArgs args{g.const_data_ptr(), x.const_data_ptr(), data_or_null(w), data_or_null(m),
+  BackwardArgs args{g.const_data_ptr(),
+                    x.const_data_ptr(),
+                    data_or_null(w),
+                    data_or_null(m),
                     r.const_data_ptr(),
-                    want_input ? result.input.mutable_data_ptr() : nullptr, nullptr, nullptr,
-                    p.rows, static_cast<int32_t>(p.n)};
+                    want_input ? result.input.mutable_data_ptr() : nullptr,
+                    nullptr,
+                    nullptr,
+                    p.rows,
+                    static_cast<int32_t>(p.n)};
   const BackwardForms& forms = kBackward[rms][p.pair];
   const int form = warp_form(p, {args.g, args.x, args.weight, args.dx});
-  const int64_t grid = form >= 0 ? blocks_for(p.rows, 4, 3 * cuda::multiprocessors())
-                                 : blocks_for(p.rows, 8, 64);
+  const int64_t grid =
+      form >= 0 ? blocks_for(p.rows, 4, 3 * cuda::multiprocessors()) : blocks_for(p.rows, 8, 64);
   Tensor partial_w, partial_b;
   const int64_t shape_of_partial[2] = {grid, p.n};
   if (want_weight) partial_w = detail::empty(shape_of_partial, compute, device);
@@ -193,8 +223,10 @@ Gradients backward(bool rms, const Problem& p, const Tensor& grad_out, const Ten
     const unsigned shared = static_cast<unsigned>(4 * p.n * (compute == kDouble ? 8 : 4));
     cuda::launch(forms.warp[form], static_cast<unsigned>(grid), 128, shared, stream, args);
   } else {
+    const unsigned threads = held_threads(p, {args.g, args.x, args.weight, args.dx}, 512);
     if (want_input)
-      cuda::launch(forms.block, static_cast<unsigned>(p.rows), row_threads(p.n), 0, stream, args);
+      cuda::launch(threads ? forms.held : forms.block, static_cast<unsigned>(p.rows),
+                   threads ? threads : row_threads(p.n), 0, stream, args);
     if (want_weight || want_bias)
       cuda::launch(forms.parameters, {blocks_for(p.n, 32), static_cast<unsigned>(grid)}, 256, 0,
                    stream, args);

@@ -1,7 +1,7 @@
 // Layer norm and RMS norm with their gradients. A row of up to a thousand elements belongs to one
 // warp and is read once, into registers: the mean first, then the squares of the differences, as
-// exact as two passes over memory. Longer rows, and rows that do not split into 16-byte packs,
-// belong to one block, which reads them again from the caches.
+// exact as two passes over memory. Longer rows belong to one block, in the same way; rows that are
+// longer still, or do not split into packs, are read again from the caches.
 //
 // In the backward pass a warp keeps its share of the gradients of weight and bias in registers over
 // all its rows, so that input and gradient are read once for all three results; each block leaves
@@ -24,17 +24,34 @@ template <class T, class W> struct NormForward {
   opmath_t<T> eps;
 };
 
-template <class T, class W, int kPack, int kPacks, bool kRms>
-CRESSET_DEVICE_FN void norm_warp(const NormForward<T, W>& a) {
+// Who holds a row in registers: a warp of a block of several, or the whole block.
+template <class A> struct WarpTeam {
+  CRESSET_DEVICE_FN long row() const {
+    return static_cast<long>(blockIdx.x) * (blockDim.x >> 5) + warp_id();
+  }
+  CRESSET_DEVICE_FN int rank() const { return lane_id(); }
+  CRESSET_DEVICE_FN int size() const { return 32; }
+  CRESSET_DEVICE_FN A sum(A v) const { return warp_sum(v); }
+};
+template <class A> struct BlockTeam {
+  A* scratch;
+  CRESSET_DEVICE_FN long row() const { return blockIdx.x; }
+  CRESSET_DEVICE_FN int rank() const { return threadIdx.x; }
+  CRESSET_DEVICE_FN int size() const { return blockDim.x; }
+  CRESSET_DEVICE_FN A sum(A v) const { return block_sum(v, scratch); }
+};
+
+template <class T, class W, int kPack, int kPacks, bool kRms, class Team>
+CRESSET_DEVICE_FN void norm_held(const NormForward<T, W>& a, const Team& team) {
   using A = opmath_t<T>;
-  const long row = static_cast<long>(blockIdx.x) * (blockDim.x >> 5) + warp_id();
+  const long row = team.row();
   if (row >= a.rows) return;
   const T* x = a.x + row * a.n;
   A v[kPacks][kPack];
   A sum = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
+    const int at = (p * team.size() + team.rank()) * kPack;
     if (at >= a.n) continue;
     const Pack<T, kPack> loaded = load_pack<kPack>(x + at);
     CRESSET_UNROLL
@@ -43,19 +60,19 @@ CRESSET_DEVICE_FN void norm_warp(const NormForward<T, W>& a) {
       sum += v[p][j];
     }
   }
-  const A mean = kRms ? A(0) : warp_sum(sum) / A(a.n);
+  const A mean = kRms ? A(0) : team.sum(sum) / A(a.n);
   A squares = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    if ((p * 32 + lane_id()) * kPack >= a.n) continue;
+    if ((p * team.size() + team.rank()) * kPack >= a.n) continue;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) squares += (v[p][j] - mean) * (v[p][j] - mean);
   }
-  const A rstd = inverse_root(warp_sum(squares) / A(a.n) + a.eps);
+  const A rstd = inverse_root(team.sum(squares) / A(a.n) + a.eps);
   T* y = a.y + row * a.n;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
+    const int at = (p * team.size() + team.rank()) * kPack;
     if (at >= a.n) continue;
     Pack<W, kPack> w, b;
     if (a.weight) w = load_pack<kPack>(a.weight + at);
@@ -70,7 +87,7 @@ CRESSET_DEVICE_FN void norm_warp(const NormForward<T, W>& a) {
     }
     store_pack<kPack>(y + at, out);
   }
-  if (lane_id() == 0) {
+  if (team.rank() == 0) {
     if (!kRms) a.mean[row] = mean;
     a.rstd[row] = rstd;
   }
@@ -114,7 +131,7 @@ template <class T, class W> struct NormBackward {
   const T *g, *x;
   const W* weight;
   const opmath_t<T>*mean, *rstd;
-  T* dx;                          // null: not wanted
+  T* dx;                             // null: not wanted
   opmath_t<T>*partial_w, *partial_b; // a row of n for each block; null: not wanted
   long rows;
   int n;
@@ -194,6 +211,46 @@ CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
   }
 }
 
+// The gradient of the input for rows that a block holds in registers.
+template <class T, class W, int kPack, int kPacks, bool kRms>
+CRESSET_DEVICE_FN void norm_backward_held(const NormBackward<T, W>& a) {
+  using A = opmath_t<T>;
+  CRESSET_SHARED A scratch[32];
+  const long row = blockIdx.x;
+  const A mean = kRms ? A(0) : a.mean[row], rstd = a.rstd[row];
+  A h[kPacks][kPack], u[kPacks][kPack];
+  A sum_u = 0, sum_uh = 0;
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (p * blockDim.x + threadIdx.x) * kPack;
+    if (at >= a.n) continue;
+    const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + at);
+    const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + at);
+    Pack<W, kPack> w;
+    if (a.weight) w = load_pack<kPack>(a.weight + at);
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j) {
+      h[p][j] = (convert<A>(xs.v[j]) - mean) * rstd;
+      u[p][j] = convert<A>(gs.v[j]);
+      if (a.weight) u[p][j] *= convert<A>(w.v[j]);
+      sum_u += u[p][j];
+      sum_uh += u[p][j] * h[p][j];
+    }
+  }
+  const A mean_u = kRms ? A(0) : block_sum(sum_u, scratch) / A(a.n);
+  const A mean_uh = block_sum(sum_uh, scratch) / A(a.n);
+  CRESSET_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    const int at = (p * blockDim.x + threadIdx.x) * kPack;
+    if (at >= a.n) continue;
+    Pack<T, kPack> out;
+    CRESSET_UNROLL
+    for (int j = 0; j < kPack; ++j)
+      out.v[j] = convert<T>(rstd * (u[p][j] - mean_u - h[p][j] * mean_uh));
+    store_pack<kPack>(a.dx + row * a.n + at, out);
+  }
+}
+
 template <class T, class W, bool kRms>
 CRESSET_DEVICE_FN void norm_backward_block(const NormBackward<T, W>& a) {
   using A = opmath_t<T>;
@@ -266,12 +323,14 @@ CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
 
 // Names: layer_norm_<form>_<input>_<parameters>. A lane of the warp forms holds 2, 4 or 8 packs.
 #define CRESSET_NORM_WARP(op, rms, form, pack, packs, T, W)                                        \
-  CRESSET_KERNEL(128) op##_##form##_##T##_##W(                                                     \
-      const at::device::NormForward<cresset_##T, cresset_##W> a) {                                 \
-    at::device::norm_warp<cresset_##T, cresset_##W, pack, packs, rms>(a);                          \
+  CRESSET_KERNEL(128)                                                                              \
+  op##_##form##_##T##_##W(const at::device::NormForward<cresset_##T, cresset_##W> a) {             \
+    using A = at::device::opmath_t<cresset_##T>;                                                   \
+    at::device::norm_held<cresset_##T, cresset_##W, pack, packs, rms>(                             \
+        a, at::device::WarpTeam<A>());                                                             \
   }                                                                                                \
-  CRESSET_KERNEL(128) op##_backward_##form##_##T##_##W(                                            \
-      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+  CRESSET_KERNEL(128)                                                                              \
+  op##_backward_##form##_##T##_##W(const at::device::NormBackward<cresset_##T, cresset_##W> a) {   \
     at::device::norm_backward_warp<cresset_##T, cresset_##W, pack, packs, rms>(a);                 \
   }
 #define CRESSET_NORM_OP(op, rms, pack, T, W)                                                       \
@@ -279,24 +338,35 @@ CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
   CRESSET_NORM_WARP(op, rms, p4, pack, 4, T, W)                                                    \
   CRESSET_NORM_WARP(op, rms, p6, pack, 6, T, W)                                                    \
   CRESSET_NORM_WARP(op, rms, p8, pack, 8, T, W)                                                    \
-  CRESSET_KERNEL(512) op##_block_##T##_##W(                                                        \
+  CRESSET_KERNEL(1024) op##_held_##T##_##W(                                                        \
       const at::device::NormForward<cresset_##T, cresset_##W> a) {                                 \
+    using A = at::device::opmath_t<cresset_##T>;                                                   \
+    CRESSET_SHARED A scratch[32];                                                                  \
+    at::device::norm_held<cresset_##T, cresset_##W, pack, 4, rms>(                                 \
+        a, at::device::BlockTeam<A>{scratch});                                                     \
+  }                                                                                                \
+  CRESSET_KERNEL(512) op##_backward_held_##T##_##W(                                                \
+      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+    at::device::norm_backward_held<cresset_##T, cresset_##W, pack, 4, rms>(a);                     \
+  }                                                                                                \
+  CRESSET_KERNEL(512)                                                                              \
+  op##_block_##T##_##W(const at::device::NormForward<cresset_##T, cresset_##W> a) {                \
     at::device::norm_block<cresset_##T, cresset_##W, rms>(a);                                      \
   }                                                                                                \
-  CRESSET_KERNEL(512) op##_backward_block_##T##_##W(                                               \
-      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+  CRESSET_KERNEL(512)                                                                              \
+  op##_backward_block_##T##_##W(const at::device::NormBackward<cresset_##T, cresset_##W> a) {      \
     at::device::norm_backward_block<cresset_##T, cresset_##W, rms>(a);                             \
   }                                                                                                \
-  CRESSET_KERNEL(256) op##_parameters_##T##_##W(                                                   \
-      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+  CRESSET_KERNEL(256)                                                                              \
+  op##_parameters_##T##_##W(const at::device::NormBackward<cresset_##T, cresset_##W> a) {          \
     at::device::norm_parameters<cresset_##T, cresset_##W, rms>(a);                                 \
   }
 #define CRESSET_NORM(pack, T, W)                                                                   \
   CRESSET_NORM_OP(layer_norm, false, pack, T, W)                                                   \
   CRESSET_NORM_OP(rms_norm, true, pack, T, W)
 #define CRESSET_NORM_REDUCE(A, W)                                                                  \
-  CRESSET_KERNEL(256) norm_reduce_##A##_##W(const cresset_##A* partial, cresset_##W* out,          \
-                                            long rows, int n) {                                    \
+  CRESSET_KERNEL(256)                                                                              \
+  norm_reduce_##A##_##W(const cresset_##A* partial, cresset_##W* out, long rows, int n) {          \
     at::device::norm_reduce(partial, out, rows, n);                                                \
   }
 

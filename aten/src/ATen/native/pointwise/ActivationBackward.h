@@ -43,7 +43,7 @@ struct LogSigmoidBackward {
 struct SiluBackward {
   template <class V> CRESSET_FN V apply(V grad, V x) {
     const V one(1.0f), s = detail::sigmoid(x);
-    return grad * (s * (one + x * (one - s)));
+    return grad * detail::conj(s * (one + x * (one - s)));
   }
 };
 struct ThresholdBackward {

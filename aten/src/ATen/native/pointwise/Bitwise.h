@@ -19,7 +19,13 @@ struct BitwiseXor {
   template <class V> CRESSET_FN V apply(V a, V b) { return a ^ b; }
 };
 struct BitwiseNot {
-  template <class V> CRESSET_FN V apply(V x) { return ~x; }
+  template <class V> CRESSET_FN V apply(V x) {
+    if constexpr (std::is_same_v<V, bool>) {
+      return !x;
+    } else {
+      return ~x;
+    }
+  }
 };
 
 // Scalar loops: the machine has no vector shift for 8-bit lanes and the counts need checking

@@ -5,6 +5,7 @@
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/pointwise/Native.h>
+#include <ATen/native/pointwise/Parts.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/bitwise_and.h>
@@ -94,7 +95,8 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
 
 // ---- complex and polar ------------------------------------------------------------------------
 namespace {
-template <class F> Tensor join(const Tensor& a, const Tensor& b, const char* name, const F& make) {
+template <class F>
+Tensor join(const Tensor& a, const Tensor& b, const char* name, Part part, const F& make) {
   TORCH_CHECK(c10::isFloatingType(a.scalar_type()) && a.scalar_type() != kBFloat16 &&
                   c10::isFloatingType(b.scalar_type()) && b.scalar_type() != kBFloat16,
               "Expected both inputs to be Half, Float or Double tensors but got ", a.scalar_type(),
@@ -106,6 +108,14 @@ template <class F> Tensor join(const Tensor& a, const Tensor& b, const char* nam
   Tensor out = detail::empty_strided(shape, pointwise_output_strides(shape, operands),
                                      c10::toComplexType(a.scalar_type()), a.device());
   if (out.is_meta()) return out;
+#ifndef CRESSET_NO_CUDA
+  if (out.is_cuda()) {
+    part_cuda(part, out, {a, b});
+    return out;
+  }
+#else
+  static_cast<void>(part);
+#endif
   TensorIterator iter(shape);
   iter.add_output(out);
   iter.add_input(a);
@@ -126,11 +136,11 @@ template <class F> Tensor join(const Tensor& a, const Tensor& b, const char* nam
 } // namespace
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  return join(real, imag, "complex_cpu",
+  return join(real, imag, "complex_cpu", Part::Complex,
               [](auto x, auto y) { return c10::complex<decltype(x)>(x, y); });
 }
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  return join(abs, angle, "polar_cpu", [](auto r, auto angle) {
+  return join(abs, angle, "polar_cpu", Part::Polar, [](auto r, auto angle) {
     using T = decltype(r);
     using M = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const M size = static_cast<M>(r), turn = static_cast<M>(angle);

@@ -12,8 +12,10 @@
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/pointwise/ModalTables.h>
 #include <ATen/native/pointwise/Native.h>
+#include <ATen/native/pointwise/Parts.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/trunc.h>
 
 namespace at::native {
 namespace {
@@ -91,7 +93,21 @@ template <class Other> Tensor divide(const Target& to, const Tensor& self, const
     }
     return result;
   }
-  if (*mode == "trunc") return to.run(kDivTrunc, {self, other});
+  if (*mode == "trunc") {
+    // Defined as the truncated true quotient, which half types round before.
+    if (c10::isReducedFloatingType(self.scalar_type())) {
+      const Tensor quotient = at::div(self, other);
+      const bool fits = !to.inplace || quotient.sizes() == self.sizes();
+      if (fits && quotient.scalar_type() == self.scalar_type()) {
+        const Tensor result = at::trunc(quotient);
+        if (to.inplace) return to.inplace->copy_(result);
+        if (!to.out) return result;
+        generated::store_out(*to.out, result);
+        return *to.out;
+      }
+    }
+    return to.run(kDivTrunc, {self, other});
+  }
   TORCH_CHECK(*mode == "floor",
               "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
               *mode, "'");
@@ -289,6 +305,13 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& self) {
   Tensor mantissa = at::empty_like(self);
   Tensor exponent = at::empty_like(self, kInt);
   if (self.is_meta()) return {mantissa, exponent};
+#ifndef CRESSET_NO_CUDA
+  if (self.is_cuda()) {
+    part_cuda(Part::Mantissa, mantissa, self);
+    part_cuda(Part::Exponent, exponent, self);
+    return {mantissa, exponent};
+  }
+#endif
   const Loop1d loop =
       tables_Frexp[static_cast<int>(cpu_isa())]->loop[static_cast<int>(self.scalar_type())];
   TORCH_CHECK_NOT_IMPLEMENTED(loop != nullptr, "\"frexp_cpu\" not implemented for '",

@@ -31,7 +31,10 @@ template <class Step> CRESSET_HD inline double recur(double degree, double first
 CRESSET_HD inline double chebyshev_recur(double x, double degree, double first) {
   return recur(degree, first, [x](long, double p, double q) { return 2 * x * p - q; });
 }
-CRESSET_HD inline bool use_angle(double x, double degree) { return degree > 8 && vm::abs(x) < 1; }
+// Near the ends the angle itself loses digits, which only pays for degrees too long to count to.
+CRESSET_HD inline bool use_angle(double x, double degree) {
+  return degree > 8 && (vm::abs(x) < 0.999 || (degree > 1000 && vm::abs(x) < 1));
+}
 
 CRESSET_HD inline double chebyshev_t(double x, double n) {
   n = vm::trunc(n);

@@ -29,9 +29,9 @@ struct JoinPolar {
 } // namespace at::native::fn
 
 #define CRESSET_PARTS(name, functor, out, type, ...)                                               \
-  CRESSET_POINTWISE_KERNELS(name, type,                                                            \
-                            at::device::Mixed<at::native::fn::functor, cresset_##out,              \
-                                              cresset_##type, 0, __VA_ARGS__>)
+  CRESSET_POINTWISE_KERNELS(                                                                       \
+      name, type,                                                                                  \
+      at::device::Mixed<at::native::fn::functor, cresset_##out, cresset_##type, 0, __VA_ARGS__>)
 #define CRESSET_FREXP(type)                                                                        \
   CRESSET_PARTS(mantissa, FrexpMantissa, type, type, cresset_##type)                               \
   CRESSET_PARTS(exponent, FrexpExponent, i32, type, cresset_##type)

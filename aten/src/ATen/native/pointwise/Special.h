@@ -18,6 +18,11 @@ struct Digamma {
 struct Polygamma {
   static constexpr bool kVectorize = false;
   template <class T> CRESSET_FN T apply(T x, T order) {
+    if (order == T(1) && x < T(0.5)) {
+      // The reflection is rounded in the type of the data, as PyTorch's is.
+      const T root = vm::sin(T(special::kPi) * x), square = T(special::kPi * special::kPi);
+      return square / (root * root) - static_cast<T>(special::polygamma(1, 1 - double(x)));
+    }
     return static_cast<T>(special::polygamma(order, x));
   }
 };

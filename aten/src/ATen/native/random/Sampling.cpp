@@ -179,13 +179,17 @@ template <class T> void rrelu_train(const Tensor& self, const Tensor& noise, con
   const T* in = self.data_ptr<T>();
   T* to = out.data_ptr<T>();
   T* factor = noise.data_ptr<T>();
+  // Bounds and slope are rounded to the element type, as the stream we match has them.
+  lower = static_cast<double>(static_cast<T>(lower));
+  upper = static_cast<double>(static_cast<T>(upper));
   for (int64_t i = 0; i < self.numel(); ++i) {
     const double x = static_cast<double>(in[i]);
     if (x <= 0) {
-      double slope = 0;
-      random::fill_uniform(engine, kDouble, &slope, 1, lower, upper);
-      to[i] = static_cast<T>(x * slope);
-      factor[i] = static_cast<T>(slope);
+      double drawn = 0;
+      random::fill_uniform(engine, kDouble, &drawn, 1, lower, upper);
+      const T slope = static_cast<T>(drawn);
+      to[i] = static_cast<T>(x * static_cast<double>(slope));
+      factor[i] = slope;
     } else {
       to[i] = in[i];
       factor[i] = static_cast<T>(1.0);

@@ -9,6 +9,7 @@
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/isclose.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -173,6 +174,7 @@ bool equal_cpu(const Tensor& self, const Tensor& other) {
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
   const ScalarType common = c10::promoteTypes(self.scalar_type(), other.scalar_type());
+  if (!self.is_cpu()) return at::_ops::all::call(at::eq(self, other)).item<bool>();
   const Tensor a = self.to(common).contiguous(), b = other.to(common).contiguous();
   if (a.numel() <= kCompareBlock) return same_elements(a, b);
   at::BlockingRegion region;

@@ -26,6 +26,7 @@ constexpr int kDims = 12;
 // Blocks that keep the largest card busy, and the least work that is worth a block of its own.
 constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
+constexpr int64_t kCombineThreads = 262144;
 
 // Mirrors device/Reduce.cuh.
 struct Args {
@@ -88,8 +89,8 @@ static_assert(sizeof(kOpNames) / sizeof(kOpNames[0]) == kReduceOps);
 CUfunction load_kernel(const ReduceKernel& kernel, int device, Form form) {
   const char* type = at::cuda::device_type_name(kernel.dtype);
   const std::string op = kOpNames[static_cast<int>(kernel.op)];
-  TORCH_CHECK_NOT_IMPLEMENTED(type != nullptr && kernel.op != ReduceOp::XorSum, "\"", op,
-                              "\" not implemented for '", kernel.dtype, "' on cuda");
+  TORCH_CHECK_NOT_IMPLEMENTED(type != nullptr, "\"", op, "\" not implemented for '", kernel.dtype,
+                              "' on cuda");
   const std::string image = "reduce_" + op;
   const std::string name = image + "_" + kFormNames[form] + "_" + type;
   const std::string text =
@@ -198,10 +199,10 @@ bool multiples_of_16(const Dims& dims, size_t first) {
   return true;
 }
 
-// Pieces of `total` units so that about kManyBlocks blocks run, none with fewer than `least` units;
+// Pieces of `total` units so that about `many` blocks run, none with fewer than `least` units;
 // sets chunk and splits.
-void split(Args& a, int64_t blocks, int64_t total, int64_t least) {
-  int64_t splits = std::max<int64_t>(1, std::min(kManyBlocks / blocks, total / least));
+void split(Args& a, int64_t blocks, int64_t total, int64_t least, int64_t many = kManyBlocks) {
+  int64_t splits = std::max<int64_t>(1, std::min(many / blocks, total / least));
   a.chunk = (total + splits - 1) / splits;
   // Rounded so that a piece of an aligned row starts aligned.
   if (a.chunk > 64) a.chunk = (a.chunk + 63) / 64 * 64;
@@ -217,7 +218,7 @@ struct Launch {
 Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   const int64_t pack = 16 / itemsize;
   a.run = g.reduced.empty() ? 1 : g.reduced[0].size;
-  a.runs = a.run == 0 ? 0 : g.count / a.run;
+  a.runs = g.count / a.run;
   set_kept(a, g.kept, 0);
   set_reduced(a, g.reduced, 1);
   a.aligned = reinterpret_cast<uintptr_t>(a.in) % 16 == 0 && multiples_of_16(g.kept, 0) &&
@@ -251,7 +252,7 @@ Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize) {
   a.lanes = static_cast<int32_t>(std::min<int64_t>(32, power_of_two_above(units)));
   const int64_t column_blocks = (units + a.lanes - 1) / a.lanes;
   const int64_t blocks = column_blocks * (g.outputs / a.columns);
-  split(a, blocks, g.count, std::max<int64_t>(1, 16 * kThreads / a.lanes));
+  split(a, blocks, g.count, std::max<int64_t>(1, 16 * kThreads / a.lanes), kManyBlocks / 2);
   return {kColumn, blocks * a.splits};
 }
 
@@ -270,7 +271,14 @@ Launch plan_strided(Args& a, const Geometry& g) {
   return {kStrided, blocks * a.splits};
 }
 
+// Nothing to fold: every result is the identity.
+Launch plan_empty(Args& a, const Geometry& g) {
+  a.runs = a.splits = a.lanes = 1;
+  return {kRow, (g.outputs + kThreads - 1) / kThreads};
+}
+
 Launch plan_launch(Args& a, const Geometry& g, int64_t itemsize) {
+  if (g.count == 0) return plan_empty(a, g);
   const bool rows = g.reduced.empty() || g.reduced[0].stride == itemsize;
   if (rows) return plan_rows(a, g, itemsize);
   if (!g.kept.empty() && g.kept[0].stride == itemsize) return plan_columns(a, g, itemsize);
@@ -342,9 +350,10 @@ void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, Array
   }
   launch(find_function(kernel, device, first.form), first.blocks, args, stream);
   if (args.splits > 1) {
-    // Results enough to fill the card take a thread each, few results share a block.
-    args.lanes = static_cast<int32_t>(
-        g.outputs >= 65536 ? 1 : std::min<int64_t>(kThreads, power_of_two_above(args.splits)));
+    // The fewer results, the more threads for each.
+    const int64_t share = power_of_two_above(kCombineThreads / g.outputs);
+    args.lanes =
+        static_cast<int32_t>(std::min({int64_t(kThreads), share, power_of_two_above(args.splits)}));
     const int64_t rows = kThreads / args.lanes;
     launch(find_function(kernel, device, kCombine), (g.outputs + rows - 1) / rows, args, stream);
   }

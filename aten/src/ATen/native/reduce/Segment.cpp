@@ -62,6 +62,10 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
   const int64_t width = borders.sizes()[axis];
   TORCH_CHECK(lengths || width > 0, "segment_reduce(): offsets must have at least one border");
   s.count = lengths ? width : width - 1;
+  s.shape = borders.sizes();
+  s.shape[axis] = s.count;
+  for (int64_t d = axis + 1; d < data.dim(); ++d) s.shape.push_back(data.sizes()[d]);
+  if (data.is_meta()) return s;
   const std::vector<int64_t> list =
       integers(borders, lengths ? "_segment_reduce_lengths_cpu_kernel1"
                                 : "_segment_reduce_offsets_cpu_kernel1");
@@ -84,9 +88,6 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 "data.size(lengths.dim()-1) when !unsafe.");
   }
-  s.shape = borders.sizes();
-  s.shape[axis] = s.count;
-  for (int64_t d = axis + 1; d < data.dim(); ++d) s.shape.push_back(data.sizes()[d]);
   return s;
 }
 
@@ -182,7 +183,8 @@ Tensor segment_reduce_cpu(const Tensor& data, std::string_view reduce,
   const SegmentOp op = segment_op(reduce);
   const Segments s = segments_of(data, lengths, offsets, d, unsafe);
   const Tensor input = data.contiguous();
-  const Tensor out = at::detail::empty(s.shape, data.scalar_type());
+  const Tensor out = at::detail::empty(s.shape, data.scalar_type(), data.device());
+  if (out.is_meta()) return out;
   dtype_switch<FloatingTypes>(data.scalar_type(), "_segment_reduce_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     reduce_segments<T>(s, op, initial, static_cast<const T*>(input.const_data_ptr()),
@@ -205,7 +207,8 @@ Tensor segment_reduce_backward_cpu(const Tensor& grad, const Tensor& output, con
               "segment_reduce(): grad and output must have size ", IntArrayRef(s.shape),
               " and dtype ", data.scalar_type());
   const Tensor g = grad.contiguous(), y = output.contiguous(), x = data.contiguous();
-  const Tensor out = at::detail::empty(data.sizes(), data.scalar_type());
+  const Tensor out = at::detail::empty(data.sizes(), data.scalar_type(), data.device());
+  if (out.is_meta()) return out;
   out.zero_();
   dtype_switch<FloatingTypes>(data.scalar_type(), "_segment_reduce_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -1,4 +1,6 @@
 // The host side of Softmax.cuh: which form of kernel a shape and dtype get.
+#include <algorithm>
+
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/shape/Geometry.h>
@@ -14,13 +16,19 @@ struct Forms {
   Kernel s4, s32, v2, v8, block, columns;
 };
 #define CRESSET_FORMS(prefix, pair)                                                                \
-  {{kProgram, prefix "_s4_" pair},    {kProgram, prefix "_s32_" pair},                             \
-   {kProgram, prefix "_v2_" pair},    {kProgram, prefix "_v8_" pair},                              \
-   {kProgram, prefix "_block_" pair}, {kProgram, prefix "_columns_" pair}}
+  {                                                                                                \
+    {kProgram, prefix "_s4_" pair}, {kProgram, prefix "_s32_" pair},                               \
+        {kProgram, prefix "_v2_" pair}, {kProgram, prefix "_v8_" pair},                            \
+        {kProgram, prefix "_block_" pair}, {                                                       \
+      kProgram, prefix "_columns_" pair                                                            \
+    }                                                                                              \
+  }
 #define CRESSET_PAIRS(prefix)                                                                      \
-  {CRESSET_FORMS(prefix, "f32_f32"), CRESSET_FORMS(prefix, "f64_f64"),                             \
-   CRESSET_FORMS(prefix, "f16_f16"), CRESSET_FORMS(prefix, "bf16_bf16"),                           \
-   CRESSET_FORMS(prefix, "f16_f32"), CRESSET_FORMS(prefix, "bf16_f32")}
+  {                                                                                                \
+    CRESSET_FORMS(prefix, "f32_f32"), CRESSET_FORMS(prefix, "f64_f64"),                            \
+        CRESSET_FORMS(prefix, "f16_f16"), CRESSET_FORMS(prefix, "bf16_bf16"),                      \
+        CRESSET_FORMS(prefix, "f16_f32"), CRESSET_FORMS(prefix, "bf16_f32")                        \
+  }
 
 const Forms kForward[2][6] = {CRESSET_PAIRS("softmax"), CRESSET_PAIRS("log_softmax")};
 const Forms kBackward[2][6] = {CRESSET_PAIRS("softmax_backward"),
@@ -62,6 +70,20 @@ const Kernel* warp_form(const Forms& forms, int64_t n, int64_t pack, bool aligne
 
 constexpr unsigned kRowsPerBlock = 4;
 
+// Of shared memory for one row, with room for the kernel's own.
+constexpr int64_t kMostSharedBytes = 224 * 1024;
+
+void launch_rows(const Kernel& kernel, int64_t rows, int64_t n, int64_t itemsize, const void* x,
+                 void* y) {
+  const int64_t bytes = n * itemsize + 16;
+  const int64_t limit =
+      static_cast<int64_t>(c10::cuda::current_properties().shared_memory_per_block_optin);
+  const bool keep = bytes <= std::min(limit - 1024, kMostSharedBytes);
+  cuda::launch(kernel, static_cast<unsigned>(rows), bytes > 64 * 1024 ? 1024u : row_threads(n),
+               keep ? static_cast<unsigned>(bytes) : 0, cuda::current_stream(), x, y, n,
+               static_cast<int>(keep));
+}
+
 void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
   const char* name = log ? "log_softmax_cuda" : "softmax_cuda";
   const Forms& forms = kForward[log][pair_of(self.scalar_type(), out.scalar_type(), name)];
@@ -82,8 +104,7 @@ void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
     cuda::launch(*kernel, blocks_for(s.outer, kRowsPerBlock), 32 * kRowsPerBlock, 0, stream, x, y,
                  s.outer, static_cast<int>(s.n));
   else
-    cuda::launch(forms.block, static_cast<unsigned>(s.outer), row_threads(s.n), 0, stream, x, y,
-                 s.n);
+    launch_rows(forms.block, s.outer, s.n, input.itemsize(), x, y);
 }
 
 void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t dim,

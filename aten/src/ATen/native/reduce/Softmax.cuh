@@ -1,16 +1,15 @@
 // softmax and log_softmax with their gradients. A row of up to a thousand elements belongs to one
 // warp, which reads it once into registers. A longer row belongs to one block, which finds maximum
-// and sum in one pass (rescaling the sum whenever the maximum grows) and reads the row again, from
-// the second-level cache, to write the result. Rows that are not contiguous (another dimension than
-// the last) belong to one thread each, neighbours side by side.
+// and sum in one pass (rescaling the sum whenever the maximum grows) while it copies the row to
+// shared memory, and writes the result from there; rows that do not fit are read again. Rows that
+// are not contiguous (another dimension than the last) belong to one thread each, neighbours side
+// by side.
 #include <ATen/cuda/device/Block.cuh>
 
 namespace at::device {
 
 // Running maximum and sum of exp(x - maximum).
-template <class A> struct Online {
-  A max, sum;
-};
+template <class A> struct Online { A max, sum; };
 template <class A> CRESSET_DEVICE_FN Online<A> online_identity() {
   return {-c10::numeric_limits<A>::infinity(), A(0)};
 }
@@ -98,13 +97,20 @@ CRESSET_DEVICE_FN void softmax_warp(const In* in, Out* out, long rows, int n) {
 }
 
 // ---- one block per row
+// The first pass leaves the row in `kept`, in shared memory, where it fits: the second pass then
+// reads no memory. A thread meets the same elements in both.
 template <class In, int kPack> struct OnlineWalk {
   using A = opmath_t<In>;
   const In* x;
+  In* kept; // null: the row does not fit
   Online<A> s;
-  CRESSET_DEVICE_FN void one(long i) { online_add(s, convert<A>(x[i])); }
+  CRESSET_DEVICE_FN void one(long i) {
+    if (kept) kept[i] = x[i];
+    online_add(s, convert<A>(x[i]));
+  }
   CRESSET_DEVICE_FN void pack(long i) {
     const Pack<In, kPack> p = load_pack<kPack>(x + i);
+    if (kept) store_pack<kPack>(kept + i, p);
     A max = convert<A>(p.v[0]);
     CRESSET_UNROLL
     for (int j = 1; j < kPack; ++j) max = Larger()(max, convert<A>(p.v[j]));
@@ -143,12 +149,15 @@ template <class In, class Out, int kPack, bool kLog> struct WriteWalk {
 };
 
 template <class In, class Out, bool kLog>
-CRESSET_DEVICE_FN void softmax_block(const In* in, Out* out, long n) {
+CRESSET_DEVICE_FN void softmax_block(const In* in, Out* out, long n, int keep) {
   using A = opmath_t<In>;
   constexpr int kPack = 16 / sizeof(In);
   CRESSET_SHARED A maxima[32], sums[32];
+  CRESSET_DYNAMIC_SHARED(In, buffer);
   const In* x = in + blockIdx.x * n;
-  OnlineWalk<In, kPack> walk{x, online_identity<A>()};
+  // The copy lies as the row does relative to 16 bytes.
+  In* kept = keep ? buffer + (reinterpret_cast<unsigned long>(x) & 15) / sizeof(In) : nullptr;
+  OnlineWalk<In, kPack> walk{x, kept, online_identity<A>()};
   walk_row<kPack>(x, n, threadIdx.x, blockDim.x, walk);
   Online<A> s = online_warp(walk.s);
   if (lane_id() == 0) {
@@ -159,8 +168,9 @@ CRESSET_DEVICE_FN void softmax_block(const In* in, Out* out, long n) {
   s = online_identity<A>();
   if (lane_id() < static_cast<int>(blockDim.x >> 5)) s = {maxima[lane_id()], sums[lane_id()]};
   s = online_warp(s);
-  WriteWalk<In, Out, kPack, kLog> write{x, out + blockIdx.x * n, Finish<kLog, A>(s)};
-  walk_row<kPack>(x, n, threadIdx.x, blockDim.x, write);
+  const In* again = keep ? kept : x;
+  WriteWalk<In, Out, kPack, kLog> write{again, out + blockIdx.x * n, Finish<kLog, A>(s)};
+  walk_row<kPack>(again, n, threadIdx.x, blockDim.x, write);
 }
 
 // ---- one thread per row, `inner` rows side by side
@@ -186,9 +196,8 @@ template <bool kLog, class A> CRESSET_DEVICE_FN A gradient_value(A g, A y, A sum
 }
 
 // `In` is the type of gradient and output, `Out` that of the input.
-template <class In, class Out, int kPack, int kPacks, bool kLog>
-CRESSET_DEVICE_FN void softmax_backward_warp(const In* grad, const In* output, Out* out, long rows,
-                                             int n) {
+template <class In, class Out, int kPack, int kPacks, bool kLog> CRESSET_DEVICE_FN void
+softmax_backward_warp(const In* grad, const In* output, Out* out, long rows, int n) {
   using A = opmath_t<In>;
   const long row = static_cast<long>(blockIdx.x) * (blockDim.x >> 5) + warp_id();
   if (row >= rows) return;
@@ -220,9 +229,8 @@ CRESSET_DEVICE_FN void softmax_backward_warp(const In* grad, const In* output, O
   }
 }
 
-template <class In, class Out, bool kLog>
-CRESSET_DEVICE_FN void softmax_backward_block(const In* grad, const In* output, Out* out, long n,
-                                              int packed) {
+template <class In, class Out, bool kLog> CRESSET_DEVICE_FN void
+softmax_backward_block(const In* grad, const In* output, Out* out, long n, int packed) {
   using A = opmath_t<In>;
   constexpr int kPack = 16 / sizeof(In);
   CRESSET_SHARED A scratch[32];
@@ -269,15 +277,16 @@ CRESSET_DEVICE_FN void softmax_backward_columns(const In* grad, const In* output
 
 } // namespace at::device
 
-// Names: softmax_<form>_<in>_<out>; forms of the warp kernel say how many packs of how many elements
-// a lane holds ("v" packs of 16 bytes of the wider type, "s" single elements).
+// Names: softmax_<form>_<in>_<out>; forms of the warp kernel say how many packs of how many
+// elements a lane holds ("v" packs of 16 bytes of the wider type, "s" single elements).
 #define CRESSET_SOFTMAX_WARP(op, log, form, pack, packs, In, Out)                                  \
-  CRESSET_KERNEL(128) op##_##form##_##In##_##Out(const cresset_##In* in, cresset_##Out* out,       \
-                                                 long rows, int n) {                               \
+  CRESSET_KERNEL(128)                                                                              \
+  op##_##form##_##In##_##Out(const cresset_##In* in, cresset_##Out* out, long rows, int n) {       \
     at::device::softmax_warp<cresset_##In, cresset_##Out, pack, packs, log>(in, out, rows, n);     \
   }                                                                                                \
-  CRESSET_KERNEL(128) op##_backward_##form##_##In##_##Out(                                         \
-      const cresset_##Out* g, const cresset_##Out* y, cresset_##In* out, long rows, int n) {       \
+  CRESSET_KERNEL(128)                                                                              \
+  op##_backward_##form##_##In##_##Out(const cresset_##Out* g, const cresset_##Out* y,              \
+                                      cresset_##In* out, long rows, int n) {                       \
     at::device::softmax_backward_warp<cresset_##Out, cresset_##In, pack, packs, log>(g, y, out,    \
                                                                                      rows, n);     \
   }
@@ -286,21 +295,23 @@ CRESSET_DEVICE_FN void softmax_backward_columns(const In* grad, const In* output
   CRESSET_SOFTMAX_WARP(op, log, s32, 1, 32, In, Out)                                               \
   CRESSET_SOFTMAX_WARP(op, log, v2, V, 2, In, Out)                                                 \
   CRESSET_SOFTMAX_WARP(op, log, v8, V, 8, In, Out)                                                 \
-  CRESSET_KERNEL(512) op##_block_##In##_##Out(const cresset_##In* in, cresset_##Out* out,         \
-                                               long n) {                                           \
-    at::device::softmax_block<cresset_##In, cresset_##Out, log>(in, out, n);                       \
+  CRESSET_KERNEL(1024)                                                                             \
+  op##_block_##In##_##Out(const cresset_##In* in, cresset_##Out* out, long n, int keep) {          \
+    at::device::softmax_block<cresset_##In, cresset_##Out, log>(in, out, n, keep);                 \
   }                                                                                                \
-  CRESSET_KERNEL(256) op##_columns_##In##_##Out(const cresset_##In* in, cresset_##Out* out,        \
-                                                long lines, long n, long inner) {                  \
+  CRESSET_KERNEL(256)                                                                              \
+  op##_columns_##In##_##Out(const cresset_##In* in, cresset_##Out* out, long lines, long n,        \
+                            long inner) {                                                          \
     at::device::softmax_columns<cresset_##In, cresset_##Out, log>(in, out, lines, n, inner);       \
   }                                                                                                \
-  CRESSET_KERNEL(512) op##_backward_block_##In##_##Out(                                           \
-      const cresset_##Out* g, const cresset_##Out* y, cresset_##In* out, long n, int packed) {     \
+  CRESSET_KERNEL(512)                                                                              \
+  op##_backward_block_##In##_##Out(const cresset_##Out* g, const cresset_##Out* y,                 \
+                                   cresset_##In* out, long n, int packed) {                        \
     at::device::softmax_backward_block<cresset_##Out, cresset_##In, log>(g, y, out, n, packed);    \
   }                                                                                                \
-  CRESSET_KERNEL(256) op##_backward_columns_##In##_##Out(                                          \
-      const cresset_##Out* g, const cresset_##Out* y, cresset_##In* out, long lines, long n,       \
-      long inner) {                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  op##_backward_columns_##In##_##Out(const cresset_##Out* g, const cresset_##Out* y,               \
+                                     cresset_##In* out, long lines, long n, long inner) {          \
     at::device::softmax_backward_columns<cresset_##Out, cresset_##In, log>(g, y, out, lines, n,    \
                                                                            inner);                 \
   }

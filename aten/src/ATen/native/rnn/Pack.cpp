@@ -59,8 +59,8 @@ std::tuple<Tensor, Tensor> pack_padded_sequence(const Tensor& input, const Tenso
                 "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
                 "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
                 "to sidestep this requirement if you do not need ONNX exportability.");
-  TORCH_CHECK(length[0] <= steps, "Expected `len(lengths)` to be at most ", steps, " but got ",
-              length[0]);
+  TORCH_CHECK(length[0] <= steps, "Expected `lengths` to be at most the sequence length ", steps,
+              ", but got ", length[0]);
   std::vector<int64_t> sizes;
   int64_t alive = batch;
   for (int64_t t = 0; t < length[0]; ++t) {
@@ -91,8 +91,8 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor&
               "but got total_length=",
               total_length, " and max sequence length being ", longest);
   const int64_t steps = std::max(longest, total_length), batch = sizes[0];
-  const Tensor padding = at::full(with_front({steps * batch}, data.sizes(), 1), padding_value,
-                                  data.options());
+  const Tensor padding =
+      at::full(with_front({steps * batch}, data.sizes(), 1), padding_value, data.options());
   Tensor out = at::index_copy(padding, 0, places_of(sizes, batch, data.device()), data)
                    .reshape(with_front({steps, batch}, data.sizes(), 1));
   std::vector<int64_t> lengths(static_cast<size_t>(batch));

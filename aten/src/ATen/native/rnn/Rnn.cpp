@@ -82,9 +82,8 @@ States run_network(const Network& net, const Tensor& input, const Tensor& hx, co
     for (int64_t d = 0; d < net.directions(); ++d) {
       const int64_t cell = layer * net.directions() + d;
       const OptionalTensor c = lstm ? OptionalTensor(cx.select(0, cell)) : std::nullopt;
-      const States s =
-          run_cell(net.mode, layer_input, hx.select(0, cell), c,
-                   weights_of(net, params, each, cell), batch_sizes, d == 1);
+      const States s = run_cell(net.mode, layer_input, hx.select(0, cell), c,
+                                weights_of(net, params, each, cell), batch_sizes, d == 1);
       outputs.push_back(s.output);
       hs.push_back(s.h);
       cs.push_back(s.c);
@@ -129,8 +128,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, TensorList hx, Tens
                                         bool has_biases, int64_t num_layers, double dropout,
                                         bool train, bool bidirectional, bool batch_first) {
   const Network net{Mode::Lstm, has_biases, num_layers, dropout, train, bidirectional};
-  const States s =
-      run_padded(net, input, state_of(hx, 0), state_of(hx, 1), params, batch_first);
+  const States s = run_padded(net, input, state_of(hx, 0), state_of(hx, 1), params, batch_first);
   return {s.output, s.h, s.c};
 }
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_sizes,
@@ -138,8 +136,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& data, const Tensor& batch_
                                         int64_t num_layers, double dropout, bool train,
                                         bool bidirectional) {
   const Network net{Mode::Lstm, has_biases, num_layers, dropout, train, bidirectional};
-  const States s =
-      run_packed(net, data, batch_sizes, state_of(hx, 0), state_of(hx, 1), params);
+  const States s = run_packed(net, data, batch_sizes, state_of(hx, 0), state_of(hx, 1), params);
   return {s.output, s.h, s.c};
 }
 std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih,

@@ -172,8 +172,8 @@ template <class T> struct Row {
 template <class T> void put(Table& table) {
   using R = Row<T>;
   table.loops[static_cast<int>(c10::scalar_type_of<T>)] = {
-      &R::lstm,           &R::lstm_backward, &R::gru,     &R::gru_backward, &R::plain,
-      &R::plain_backward, &R::add,           &R::multiply};
+      &R::lstm,  &R::lstm_backward,  &R::gru, &R::gru_backward,
+      &R::plain, &R::plain_backward, &R::add, &R::multiply};
 }
 } // namespace
 

@@ -8,9 +8,7 @@
 namespace at::native::rnn {
 
 enum class Mode : int64_t { Lstm = 0, Gru = 1, Tanh = 2, Relu = 3 };
-inline int64_t gate_count(Mode mode) {
-  return mode == Mode::Lstm ? 4 : mode == Mode::Gru ? 3 : 1;
-}
+inline int64_t gate_count(Mode mode) { return mode == Mode::Lstm ? 4 : mode == Mode::Gru ? 3 : 1; }
 
 struct Loops {
   // gates: i, f, g, o before their functions (4n), after them on return. c is replaced by the new

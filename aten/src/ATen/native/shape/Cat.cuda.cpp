@@ -71,6 +71,7 @@ void cat_cuda(TensorList tensors, int64_t dim, const Tensor& out) {
       if (++count == kInputs) {
         launch_blocks(table, count, largest, out);
         count = 0;
+        largest = 0;
       }
     } else {
       copy_piece(t, d, start, out);

@@ -2,6 +2,9 @@
 // element sizes matter, so each kernel exists once per size.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#ifndef CRESSET_NO_CUDA
+#include <ATen/cuda/Pointwise.h>
+#endif
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
@@ -61,6 +64,9 @@ void copy_row(char* to, int64_t to_step, const char* from, int64_t from_step, in
 
 // out = the elements at `from` walked with `strides` (bytes, may be negative).
 void copy_walked(const Tensor& out, const char* from, IntArrayRef strides) {
+#ifndef CRESSET_NO_CUDA
+  if (out.is_cuda()) return cuda::copy_walked_on_device(out, from, strides);
+#endif
   TensorIterator iter(out.sizes());
   iter.add_output(out);
   iter.add_raw(const_cast<char*>(from), strides, out.scalar_type(), false);

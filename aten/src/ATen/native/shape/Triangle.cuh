@@ -1,31 +1,61 @@
-// tril and triu: one block per row (of rows of all matrices, one after the other), by element size.
+// tril and triu by element size: packs of 16 bytes, several in flight; what is dropped is not read.
 #include <ATen/cuda/device/Prelude.cuh>
 
 namespace at::device {
 
-// Columns j of row i with j - i <= diagonal are the lower triangle; `upper` keeps j - i >=
-// diagonal.
-template <class T> CRESSET_DEVICE_FN void triangle(T* out, const T* in, long all_rows, long rows,
-                                                   long columns, long diagonal, int upper) {
-  for (long r = blockIdx.x; r < all_rows; r += gridDim.x) {
-    const long i = r % rows;
-    for (long j = threadIdx.x; j < columns; j += blockDim.x) {
-      const bool keep = upper ? j - i >= diagonal : j - i <= diagonal;
-      // What is dropped is not read.
-      T value = T();
-      if (keep) value = in[r * columns + j];
-      out[r * columns + j] = value;
+struct TriangleArgs {
+  void* out;
+  const void* in;
+  long n;         // steps: packs where `packed`, elements otherwise; below 2^31
+  Divider across; // steps per row
+  Divider rows;
+  long diagonal;
+  int upper; // 0: columns j of row i with j - i <= diagonal stay, 1: those with j - i >= diagonal
+  int packed;
+};
+
+template <class T, int kCount> CRESSET_DEVICE_FN void triangle_steps(const TriangleArgs& a) {
+  constexpr int kSteps = 4;
+  const long at = static_cast<long>(blockIdx.x) * blockDim.x * kSteps + threadIdx.x;
+  Pack<T, kCount> x[kSteps];
+  long distance[kSteps]; // j - i of the pack's first element
+  CRESSET_UNROLL
+  for (int s = 0; s < kSteps; ++s) {
+    const long p = at + s * blockDim.x;
+    const unsigned row = a.across.quotient(static_cast<unsigned>(p));
+    const unsigned i = row - a.rows.quotient(row) * a.rows.divisor;
+    distance[s] = (p - static_cast<long>(row) * a.across.divisor) * kCount - static_cast<long>(i);
+    const bool any = a.upper ? distance[s] + kCount - 1 >= a.diagonal : distance[s] <= a.diagonal;
+    if (p < a.n && any) {
+      x[s] = load_pack<kCount>(static_cast<const T*>(a.in) + p * kCount);
+    } else {
+      CRESSET_UNROLL
+      for (int k = 0; k < kCount; ++k) x[s].v[k] = T();
     }
   }
+  CRESSET_UNROLL
+  for (int s = 0; s < kSteps; ++s) {
+    const long p = at + s * blockDim.x;
+    CRESSET_UNROLL
+    for (int k = 0; k < kCount; ++k) {
+      const long d = distance[s] + k;
+      if (a.upper ? d < a.diagonal : d > a.diagonal) x[s].v[k] = T();
+    }
+    if (p < a.n) store_pack(static_cast<T*>(a.out) + p * kCount, x[s]);
+  }
+}
+template <class T> CRESSET_DEVICE_FN void triangle(const TriangleArgs& a) {
+  if (a.packed)
+    triangle_steps<T, 16 / sizeof(T)>(a);
+  else
+    triangle_steps<T, 1>(a);
 }
 
 } // namespace at::device
 
 #define CRESSET_TRIANGLE(type)                                                                     \
-  CRESSET_KERNEL(256)                                                                              \
-  triangle_##type(cresset_##type* out, const cresset_##type* in, long all_rows, long rows,         \
-                  long columns, long diagonal, int upper) {                                        \
-    at::device::triangle(out, in, all_rows, rows, columns, diagonal, upper);                       \
+  CRESSET_KERNEL(256) triangle_##type(const __grid_constant__ at::device::TriangleArgs args) {     \
+    at::device::triangle<cresset_##type>(args);                                                    \
   }
 CRESSET_TRIANGLE(u8)
 CRESSET_TRIANGLE(i16)

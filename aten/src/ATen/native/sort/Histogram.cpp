@@ -93,7 +93,8 @@ Tensor histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scal
   check_bins(bins, 0);
   const Tensor data = self.contiguous();
   const int64_t n = data.numel();
-  const Tensor result = detail::empty({bins}, self.scalar_type());
+  const Tensor result = detail::empty({bins}, self.scalar_type(), self.device());
+  if (result.is_meta()) return result;
   dtype_switch<FloatingTypes>(self.scalar_type(), "histogram_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* values = static_cast<const T*>(data.data_ptr());
@@ -258,11 +259,16 @@ std::vector<Tensor> histogramdd_bin_edges_cpu(const Tensor& self, IntArrayRef bi
   TORCH_CHECK(!range || range->size() == 2 * bins.size(), "torch.histogramdd: for a ", bins.size(),
               "-dimensional histogram range should have ", 2 * bins.size(), " elements, but got ",
               range ? range->size() : 0);
+  std::vector<Tensor> edges;
+  if (self.is_meta()) {
+    for (const int64_t count : bins)
+      edges.push_back(detail::empty({count + 1}, self.scalar_type(), self.device()));
+    return edges;
+  }
   const Tensor points = self.contiguous();
   const int64_t dims = static_cast<int64_t>(bins.size());
   const auto own = self.scalar_type() == kFloat ? intervals<float>(points, dims, range)
                                                 : intervals<double>(points, dims, range);
-  std::vector<Tensor> edges;
   for (size_t d = 0; d < bins.size(); ++d)
     edges.push_back(at::linspace(Scalar(own[d].first), Scalar(own[d].second), bins[d] + 1,
                                  TensorOptions(self.scalar_type())));
@@ -280,7 +286,8 @@ Tensor histogramdd_from_bin_tensors_cpu(const Tensor& self, TensorList bins,
     shape.push_back(b.numel() - 1);
     edges.push_back(b.contiguous());
   }
-  Tensor hist = detail::empty(shape, self.scalar_type());
+  Tensor hist = detail::empty(shape, self.scalar_type(), self.device());
+  if (hist.is_meta()) return hist;
   hist.zero_();
   histogram_into(self, edges, weight, density, shape, hist);
   return hist;

@@ -102,7 +102,7 @@ Tensor quantile_any(const char* name, const Tensor& self, const Tensor& q,
 Tensor scalar_q(const char* name, const Tensor& self, double q) {
   TORCH_CHECK(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", q);
   const ScalarType dtype = self.scalar_type() == kDouble ? kDouble : kFloat;
-  return detail::scalar_tensor(Scalar(q), dtype);
+  return detail::empty({}, dtype, self.device()).fill_(Scalar(q));
 }
 
 } // namespace

@@ -163,8 +163,9 @@ template <class T> CRESSET_DEVICE_FN unsigned long key_of(T x) {
   }
 }
 // The bits in which keys differ; host code knows them too.
-template <class T> inline constexpr int kKeyBits =
-    c10::is_reduced_floating_v<T> ? 32 : 8 * static_cast<int>(sizeof(T));
+template <class T> inline constexpr int kKeyBits = c10::is_reduced_floating_v<T>
+                                                       ? 32
+                                                       : 8 * static_cast<int>(sizeof(T));
 
 // `flip` turns the order around.
 template <class T>
@@ -176,9 +177,9 @@ CRESSET_DEVICE_FN void sort_keys(const T* in, unsigned long* keys, long n, int f
 }
 
 // The first k values of each sorted row, and where they came from.
-template <class T>
-CRESSET_DEVICE_FN void sort_results(const T* in, const unsigned* order, T* values, long* indices,
-                                    long rows, long n, long k) {
+template <class T> CRESSET_DEVICE_FN void sort_results(const T* in, const unsigned* order,
+                                                       T* values, long* indices, long rows, long n,
+                                                       long k) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= rows * k) return;
   const long row = i / k, from = order[row * n + i % k];
@@ -198,20 +199,20 @@ CRESSET_KERNEL(256) radix_count(const unsigned long* keys, unsigned* counts, lon
   at::device::radix_count(keys, counts, n, shift);
 }
 CRESSET_KERNEL(1024) radix_scan(unsigned* counts, long n) { at::device::radix_scan(counts, n); }
-CRESSET_KERNEL(256) radix_move(const unsigned long* keys, const unsigned* values,
-                               unsigned long* keys_out, unsigned* values_out,
-                               const unsigned* counts, long n, int shift, int given) {
+CRESSET_KERNEL(256)
+radix_move(const unsigned long* keys, const unsigned* values, unsigned long* keys_out,
+           unsigned* values_out, const unsigned* counts, long n, int shift, int given) {
   at::device::radix_move(keys, values, keys_out, values_out, counts, n, shift, given);
 }
 
 #define CRESSET_SORT(T)                                                                            \
-  CRESSET_KERNEL(256) sort_keys_##T(const cresset_##T* in, unsigned long* keys, long n,            \
-                                    int flip) {                                                    \
+  CRESSET_KERNEL(256)                                                                              \
+  sort_keys_##T(const cresset_##T* in, unsigned long* keys, long n, int flip) {                    \
     at::device::sort_keys(in, keys, n, flip);                                                      \
   }                                                                                                \
-  CRESSET_KERNEL(256) sort_results_##T(const cresset_##T* in, const unsigned* order,               \
-                                       cresset_##T* values, long* indices, long rows, long n,      \
-                                       long k) {                                                   \
+  CRESSET_KERNEL(256)                                                                              \
+  sort_results_##T(const cresset_##T* in, const unsigned* order, cresset_##T* values,              \
+                   long* indices, long rows, long n, long k) {                                     \
     at::device::sort_results(in, order, values, indices, rows, n, k);                              \
   }
 CRESSET_SORT(f32)

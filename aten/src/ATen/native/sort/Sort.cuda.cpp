@@ -23,14 +23,16 @@ struct TypeKernels {
   Kernel keys, results;
 };
 #define CRESSET_SORT(dtype, bits, name)                                                            \
-  {dtype, bits, {kProgram, "sort_keys_" name}, {kProgram, "sort_results_" name}}
+  {                                                                                                \
+    dtype, bits, {kProgram, "sort_keys_" name}, { kProgram, "sort_results_" name }                 \
+  }
 const TypeKernels kTypes[] = {
-    CRESSET_SORT(kFloat, 32, "f32"),   CRESSET_SORT(kDouble, 64, "f64"),
-    CRESSET_SORT(kHalf, 32, "f16"),    CRESSET_SORT(kBFloat16, 32, "bf16"),
-    CRESSET_SORT(kByte, 8, "u8"),      CRESSET_SORT(kChar, 8, "i8"),
-    CRESSET_SORT(kShort, 16, "i16"),   CRESSET_SORT(kInt, 32, "i32"),
-    CRESSET_SORT(kLong, 64, "i64"),    CRESSET_SORT(kUInt16, 16, "u16"),
-    CRESSET_SORT(kUInt32, 32, "u32"),  CRESSET_SORT(kUInt64, 64, "u64"),
+    CRESSET_SORT(kFloat, 32, "f32"),  CRESSET_SORT(kDouble, 64, "f64"),
+    CRESSET_SORT(kHalf, 32, "f16"),   CRESSET_SORT(kBFloat16, 32, "bf16"),
+    CRESSET_SORT(kByte, 8, "u8"),     CRESSET_SORT(kChar, 8, "i8"),
+    CRESSET_SORT(kShort, 16, "i16"),  CRESSET_SORT(kInt, 32, "i32"),
+    CRESSET_SORT(kLong, 64, "i64"),   CRESSET_SORT(kUInt16, 16, "u16"),
+    CRESSET_SORT(kUInt32, 32, "u32"), CRESSET_SORT(kUInt64, 64, "u64"),
     CRESSET_SORT(kBool, 8, "bool"),
 };
 
@@ -73,7 +75,8 @@ Axis axis_of(const Tensor& self, int64_t dim) {
   return a;
 }
 
-// Writes the first k of each sorted row to `values` and `indices`, whose dimension `dim` has size k.
+// Writes the first k of each sorted row to `values` and `indices`, whose dimension `dim` has size
+// k.
 void sorted_prefix(const Tensor& self, int64_t dim, int64_t k, bool descending, const char* op,
                    const Tensor& values, const Tensor& indices) {
   const TypeKernels& kernels = kernels_for(self.scalar_type(), op);
@@ -144,8 +147,8 @@ void sort_stable_cuda(const Tensor& self, std::optional<bool>, int64_t dim, bool
                       const Tensor& values, const Tensor& indices) {
   sort_cuda(self, dim, descending, values, indices);
 }
-void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool,
-               const Tensor& values, const Tensor& indices) {
+void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, const Tensor& values,
+               const Tensor& indices) {
   sorted_prefix(self, dim, k, largest, "topk_cuda", values, indices);
 }
 

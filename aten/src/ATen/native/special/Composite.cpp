@@ -25,6 +25,7 @@ Tensor& polygamma_(Tensor& self, int64_t n) { return self.copy_(at::polygamma(n,
 // log Gamma_p(a) = p (p - 1) / 4 log(pi) + the sum over j < p of log Gamma(a - j / 2).
 Tensor mvlgamma(const Tensor& self, int64_t p) {
   TORCH_CHECK(p >= 1, "p has to be greater than or equal to 1");
+  TORCH_CHECK(self.scalar_type() != kBool, "The input tensor may not be a boolean tensor.");
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"mvlgamma\" not implemented for '",
                               self.scalar_type(), "'");
   const ScalarType type =

@@ -135,7 +135,7 @@ void run_tiny(const KernelSet& set, const Problem& p) {
     t.a_row = t.steps * set.a_step;
     set.pack_a(p.m, p.k, p.a.data, p.a.rs, p.a.cs, a, t.a_row);
   }
-  if (set.b_in_place && p.b.cs == 1 && p.n % set.vl == 0) {
+  if (set.b_in_place && p.b.cs == 1 && p.b.rs != 0 && p.n % set.vl == 0) {
     t.b = p.b.data;
     t.b_step = p.b.rs * set.elem_size;
   } else {
@@ -255,9 +255,10 @@ class Packed {
  private:
   // B where it lies, if rows are contiguous and are not read often enough to repay packing, or
   // all of it stays close anyway, or rows are as narrow as panels. Wide rows of a large matrix
-  // fall on the same cache sets: there a copy is faster.
+  // fall on the same cache sets: there a copy is faster. A step of 0 between rows (an expanded B)
+  // says "packed" to the tiles, so such a B is packed.
   bool b_in_place() const {
-    if (!set_.b_in_place || (p_.b.cs != 1 && p_.n != 1)) {
+    if (!set_.b_in_place || (p_.b.cs != 1 && p_.n != 1) || p_.b.rs == 0) {
       return false;
     }
     const int64_t row = p_.b.rs * set_.elem_size;

@@ -1,0 +1,142 @@
+"""Matrix products on CUDA against NumPy in float64: dtypes, layouts, bias, scales, batches."""
+
+import numpy as np
+import pytest
+from cuda_support import cuda
+
+import torch
+import torch.nn.functional as F
+
+TOLERANCE = {
+    torch.float64: 1e-11, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 8e-2,
+    torch.complex64: 1e-4, torch.complex128: 1e-11,
+}  # fmt: skip
+
+
+def close(got, want, dtype):
+    assert got.device.type == "cuda" and got.dtype == dtype
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    tolerance = TOLERANCE[dtype]
+    np.testing.assert_allclose(got.cpu().to(wide).numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+def pair(shape, dtype):
+    x = torch.randn(shape, dtype=torch.complex128 if dtype.is_complex else torch.float64).to(dtype)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    return x.to(cuda), x.to(wide).numpy()
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (5, 7, 3), (16, 32, 8), (33, 1, 17), (1, 20, 1)])
+def test_mm_of_all_layouts_matches_numpy(m, k, n, dtype):
+    torch.manual_seed(0)
+    a, ra = pair((m, k), dtype)
+    b, rb = pair((k, n), dtype)
+    want = ra @ rb
+    close(a @ b, want, dtype)
+    close(a.t().contiguous().t() @ b, want, dtype)
+    close(a @ b.t().contiguous().t(), want, dtype)
+    wide = torch.zeros(m, 2 * k, dtype=dtype, device=cuda)
+    wide[:, ::2] = a
+    close(wide[:, ::2] @ b, want, dtype)  # neither stride is one
+    out = torch.empty(n, m, dtype=dtype, device=cuda).t()
+    torch.mm(a, b, out=out)
+    close(out, want, dtype)
+
+
+def test_mm_of_expanded_and_overlapping_rows():
+    row = torch.randn(6, device=cuda)
+    b = torch.randn(6, 4, device=cuda)
+    want = np.broadcast_to(row.cpu().double().numpy(), (5, 6)) @ b.cpu().double().numpy()
+    close(row.expand(5, 6) @ b, want, torch.float32)
+    windows = torch.arange(10.0).to(cuda).as_strided((5, 6), (1, 1))
+    close(windows @ b, windows.cpu().double().numpy() @ b.cpu().double().numpy(), torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_addmm_with_every_shape_of_self_and_scales(dtype):
+    a, ra = pair((4, 6), dtype)
+    b, rb = pair((6, 5), dtype)
+    for shape in [(5,), (4, 5), (1, 5), (4, 1), ()]:
+        s, rs = pair(shape, dtype)
+        close(torch.addmm(s, a, b), rs + ra @ rb, dtype)
+        close(torch.addmm(s, a, b, beta=0.5, alpha=2), 0.5 * rs + 2 * (ra @ rb), dtype)
+    nan = torch.full((4, 5), float("nan"), device=cuda, dtype=dtype)
+    close(torch.addmm(nan, a, b, beta=0), ra @ rb, dtype)
+    c, rc = pair((4, 5), dtype)
+    c.addmm_(a, b, beta=2)
+    close(c, 2 * rc + ra @ rb, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_batched_products_match_numpy(dtype):
+    a, ra = pair((3, 4, 6), dtype)
+    b, rb = pair((3, 6, 5), dtype)
+    s, rs = pair((3, 4, 5), dtype)
+    close(torch.bmm(a, b), ra @ rb, dtype)
+    close(torch.bmm(a.transpose(0, 1).contiguous().transpose(0, 1), b), ra @ rb, dtype)
+    close(torch.baddbmm(s, a, b, beta=0.5), 0.5 * rs + ra @ rb, dtype)
+    close(torch.addbmm(s[0], a, b), rs[0] + (ra @ rb).sum(0), dtype)
+    close(torch.bmm(a[:1].expand(3, 4, 6), b), ra[:1] @ rb, dtype)
+    x, rx = pair((2, 1, 4, 6), dtype)
+    y, ry = pair((3, 6, 2), dtype)
+    close(torch.matmul(x, y), rx @ ry, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(6,), (4, 6), (2, 3, 6)])
+def test_linear_and_its_gradients_match_numpy(shape, dtype):
+    x, rx = pair(shape, dtype)
+    w, rw = pair((8, 6), dtype)
+    b, rb = pair((8,), dtype)
+    for t in (x, w, b):
+        t.requires_grad_()
+    y = F.linear(x, w, b)
+    close(y.detach(), rx @ rw.T + rb, dtype)
+    close(F.linear(x, w).detach(), rx @ rw.T, dtype)
+    g, rg = pair(y.shape, dtype)
+    y.backward(g)
+    close(x.grad, rg @ rw, dtype)
+    flat_x, flat_g = rx.reshape(-1, 6), rg.reshape(-1, 8)
+    close(w.grad, flat_g.T @ flat_x, dtype)
+    close(b.grad, flat_g.sum(0), dtype)
+
+
+def test_vectors_and_empty_sums():
+    a, ra = pair((4, 6), torch.float32)
+    v, rv = pair((6,), torch.float32)
+    close(a @ v, ra @ rv, torch.float32)
+    close(torch.dot(v, v), rv @ rv, torch.float32)
+    z, rz = pair((5,), torch.complex64)
+    close(torch.vdot(z, z), np.vdot(rz, rz), torch.complex64)
+    s, rs = pair((4,), torch.float32)
+    close(torch.addmv(s, a, v), rs + ra @ rv, torch.float32)
+    none = torch.empty(3, 0, device=cuda) @ torch.empty(0, 2, device=cuda)
+    assert none.shape == (3, 2) and none.abs().sum().item() == 0
+    assert (torch.empty(0, 3, device=cuda) @ torch.empty(3, 2, device=cuda)).shape == (0, 2)
+
+
+def test_einsum_and_conjugates():
+    a, ra = pair((3, 4), torch.complex64)
+    b, rb = pair((3, 4), torch.complex64)
+    close(a.conj() @ b.t(), ra.conj() @ rb.T, torch.complex64)
+    close(torch.einsum("ij,kj->ik", a, b.conj()), ra @ rb.conj().T, torch.complex64)
+
+
+def test_errors_name_dtype_device_and_shapes():
+    with pytest.raises(NotImplementedError, match=r"addmm_cuda.*Long"):
+        torch.ones(2, 2, dtype=torch.int64, device=cuda) @ torch.ones(
+            2, 2, dtype=torch.int64, device=cuda
+        )
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.ones(2, 2, device=cuda) @ torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch.ones(2, 3, device=cuda) @ torch.ones(2, 3, device=cuda)
+
+
+def test_repeated_products_and_new_biases_use_the_cached_plan():
+    x, rx = pair((4, 8), torch.float32)
+    w, rw = pair((3, 8), torch.float32)
+    for _ in range(5):
+        b, rb = pair((3,), torch.float32)
+        close(F.linear(x, w, b), rx @ rw.T + rb, torch.float32)

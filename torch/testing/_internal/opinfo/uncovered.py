@@ -1,0 +1,62 @@
+"""Operators of native_functions.yaml that no record calls by themselves, each with the reason.
+test/test_op_records.py fails for an operator that is neither here nor covered by a record, and for
+an entry here that is no longer needed."""
+
+_BACKWARD = "a gradient: called and checked through the gradient of its forward operator"
+_QUESTION = "answers a question about a tensor's properties; test/test_tensor_type.py"
+_MEMORY = "changes the memory of a tensor, not its values; test/test_ops_shape.py, test_runtime.py"
+_PART = "a part of another operator, called by it"
+_FOREACH = "takes lists of tensors; test/test_ops_foreach.py compares it with its single form"
+_OPTIMIZER = "an optimizer step; test/test_optim.py compares it with the plain one"
+_RNN = "takes a list of weights; test/test_ops_rnn.py compares it with the recurrence written out"
+_VIEW = "a form of a recorded view that only the compiler and the function transforms call"
+_DTYPES = "works on dtypes; test/test_tensor_type.py"
+_LINALG_PART = "a part of the public linear algebra function, called by it"
+
+_QUESTIONS = """
+    is_same_size dim numel storage_offset is_contiguous is_complex is_floating_point is_signed
+    is_conj is_neg is_inference is_distributed _has_same_storage_numel size stride sym_size
+    sym_stride sym_numel sym_storage_offset
+"""
+_VIEWS = """
+    _aminmax _unsafe_view _reshape_alias _reshape_copy _reshape_alias_copy slice_inverse
+    unsafe_split_with_sizes slice_copy _shape_as_tensor _reshape_from_tensor
+"""
+_PARTS = """
+    _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _weight_norm
+    _cross_entropy_rows _attention_by_products _fft_c2c _fft_r2c _fft_c2r _upsample_lanczos2d_aa
+"""
+_MEMORIES = "resize_ resize_as_ set_ is_pinned pin_memory _pin_memory"
+_DENSE = "helpers of data-parallel training; test/test_ops_shape.py"
+
+UNCOVERED = {
+    **dict.fromkeys(_MEMORIES.split(), _MEMORY),
+    **dict.fromkeys("result_type can_cast promote_types".split(), _DTYPES),
+    **dict.fromkeys(_VIEWS.split(), _VIEW),
+    **dict.fromkeys("flatten_dense_tensors unflatten_dense_tensors".split(), _DENSE),
+    **dict.fromkeys(_QUESTIONS.split(), _QUESTION),
+    **dict.fromkeys(_PARTS.split(), _PART),
+    "infinitely_differentiable_gelu_backward": _BACKWARD,
+    "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
+}
+
+# Families whose operators take lists or act on whole training steps.
+FAMILIES = {
+    "foreach": _FOREACH,
+    "rnn": _RNN,
+    "sparse": "test/test_sparse*.py",
+    "quantized": _OPTIMIZER,
+}
+
+
+def reason(name, family):
+    """Why no record calls the operator, or None."""
+    if name in UNCOVERED:
+        return UNCOVERED[name]
+    if family in FAMILIES:
+        return FAMILIES[family]
+    if name.endswith(("_backward", "_backward_data")):
+        return _BACKWARD
+    if name.startswith("_linalg"):
+        return _LINALG_PART
+    return None
