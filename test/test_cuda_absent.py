@@ -90,6 +90,18 @@ print(json.dumps(found))
         assert kind == "RuntimeError" and message.startswith(NO_DRIVER), (text, kind, message)
 
 
+def test_files_of_a_device_say_what_to_do(tmp_path):
+    path = str(tmp_path / "x.pt")
+    found = run(f"""
+torch.save(torch.ones(2), {path!r})
+try:
+    torch.load({path!r}, map_location='cuda:0')
+except RuntimeError as error:
+    print(json.dumps(str(error)))
+""")
+    assert "torch.cuda.is_available() is False" in found and "map_location" in found
+
+
 def test_a_bare_index_is_no_device():
     found = run("""
 try:

@@ -123,10 +123,26 @@ def test_einsum_and_conjugates():
     close(torch.einsum("ij,kj->ik", a, b.conj()), ra @ rb.conj().T, torch.complex64)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_products_of_integers_match_the_cpu(dtype):
+    torch.manual_seed(1)
+    a, b = torch.randint(0, 100, (20, 33)).to(dtype), torch.randint(0, 100, (33, 18)).to(dtype)
+    s = torch.randint(0, 100, (18,)).to(dtype)
+    x, y, z = a.to(cuda), b.to(cuda), s.to(cuda)
+    assert torch.equal((x @ y).cpu(), a @ b)
+    assert torch.equal((y.t() @ x.t()).cpu(), b.t() @ a.t())
+    assert torch.equal(
+        torch.addmm(z, x, y, beta=2, alpha=3).cpu(), torch.addmm(s, a, b, beta=2, alpha=3)
+    )
+    assert torch.equal(torch.bmm(x.expand(2, 20, 33), y.expand(2, 33, 18)).cpu()[1], a @ b)
+    c = torch.addmm(z, x, y)
+    assert torch.equal(c.addmm_(x, y).cpu(), torch.addmm(s, a, b).addmm_(a, b))
+
+
 def test_errors_name_dtype_device_and_shapes():
-    with pytest.raises(NotImplementedError, match=r"addmm_cuda.*Long"):
-        torch.ones(2, 2, dtype=torch.int64, device=cuda) @ torch.ones(
-            2, 2, dtype=torch.int64, device=cuda
+    with pytest.raises(NotImplementedError, match=r"addmm_cuda.*Bool"):
+        torch.ones(2, 2, dtype=torch.bool, device=cuda) @ torch.ones(
+            2, 2, dtype=torch.bool, device=cuda
         )
     with pytest.raises(RuntimeError, match="same device"):
         torch.ones(2, 2, device=cuda) @ torch.ones(2, 2)

@@ -414,6 +414,15 @@ def test_topk_and_argsort_along_other_dimensions():
     same(got.indices, want.indices)
     same(torch.topk(x.to(cuda), 2, 1, largest=False).values, torch.topk(x, 2, 1, False).values)
     same(torch.argsort(x.to(cuda), 0), torch.argsort(x, 0))
+    for dtype in (torch.float32, torch.bfloat16, torch.int32, torch.int64):
+        y = (torch.randn(3, 3000) * 100).to(dtype)
+        if dtype.is_floating_point:
+            y[0, 5] = float("nan")
+        for largest in (True, False):
+            got = torch.topk(y.to(cuda), 9, 1, largest)
+            order = torch.sort(y, dim=1, descending=largest, stable=True).indices[:, :9]
+            assert torch.equal(got.indices.cpu(), order)
+            torch.testing.assert_close(got.values.cpu(), y.gather(1, order), equal_nan=True)
 
 
 # ---- attention and a whole block

@@ -75,6 +75,18 @@ def test_results_repeat_to_the_last_bit():
     assert x.sum().item() == x.sum().item()
 
 
+def test_streams_count_their_blocks_apart():
+    a = floats(40000)
+    x = on_card(a)
+    torch.cuda.synchronize()
+    totals = []
+    for _ in range(2):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            totals += [x.sum(), x.sum()]
+    torch.cuda.synchronize()
+    assert len({total.item() for total in totals}) == 1
+
+
 def test_integers_sum_in_64_bits_and_halves_in_float():
     i = np.full(1000, 100, np.int8)
     assert on_card(i).sum().item() == 100_000

@@ -381,6 +381,24 @@ def test_memory_of_another_stream_is_not_reused_early():
     assert torch.empty(5000, device="cuda") is not None
 
 
+def test_small_blocks_another_stream_used_survive_their_neighbours():
+    torch.cuda.empty_cache()
+    side = torch.cuda.Stream()
+    row = [torch.full((128,), float(i), device="cuda") for i in range(12)]
+    for used in row[1::2]:
+        used.record_stream(side)
+    del used, row[1::2]
+    torch.cuda.synchronize()
+    for size in (128, 64, 300):
+        again = [torch.full((size,), 50.0 + i, device="cuda") for i in range(20)]
+        torch.cuda.empty_cache()
+        more = [torch.full((size,), 90.0 + i, device="cuda") for i in range(20)]
+        assert [t[0].item() for t in again] == [50.0 + i for i in range(20)]
+        assert [t[0].item() for t in more] == [90.0 + i for i in range(20)]
+        assert [t[0].item() for t in row] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+        del again, more
+
+
 def test_snapshot_covers_what_is_allocated():
     keep = [torch.empty(n, device="cuda") for n in (10, 100000, 3 << 20)]
     segments = torch.cuda.memory_snapshot()
@@ -507,9 +525,11 @@ def test_forked_process_cannot_use_cuda():
     text = emulated(
         """
 import os, sys
-torch.zeros(1, device='cuda')
+x = torch.zeros(1, device='cuda')
+pinned = torch.empty(4, pin_memory=True)
 read, write = os.pipe()
 if os.fork() == 0:
+    del x, pinned
     try:
         torch.zeros(1, device='cuda')
         text = 'no error'

@@ -267,3 +267,13 @@ def test_large_tensors_equal_small_pieces():
     whole = torch.tanh(x)
     for start in (0, 32768, 299_999):
         assert torch.equal(whole[start : start + 5], torch.tanh(x[start : start + 5].clone()))
+
+
+def test_in_place_refuses_operands_that_share_part_of_the_memory():
+    x = torch.arange(100.0)
+    for call in (lambda: x[1:].add_(x[:-1]), lambda: x.mul_(x[3]), lambda: x.mul_(x[0])):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            call()
+    assert x.equal(torch.arange(100.0))
+    x[1:].add_(x[1:])
+    assert x[5].item() == 10

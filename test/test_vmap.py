@@ -8,7 +8,7 @@ import pytest
 
 import torch
 import torch.nn.functional as F
-from torch.func import vmap
+from torch.func import grad, vmap
 
 B = 3
 
@@ -249,7 +249,7 @@ CALLS = {
     "index_fill": (lambda x: x.index_fill(0, torch.tensor([1]), 3.0), [s(4, 3)]),
     "gather": (lambda x, n: x.gather(1, n), [s(2, 4), i(4, 2, 3)]),
     "take_along_dim": (lambda x, n: x.take_along_dim(n, 0), [s(4, 2), i(4, 3, 2)]),
-    "scatter": (lambda x, n, v: x.scatter(1, n[:, :1], v), [s(2, 4), i(4, 2, 3), s(2, 3)]),
+    "scatter": (lambda x, n, v: x.scatter(1, n[:, :1], v[:, :1]), [s(2, 4), i(4, 2, 3), s(2, 3)]),
     "scatter_add": (lambda x, n, v: x.scatter_add(1, n, v), [s(2, 4), i(4, 2, 3), s(2, 3)]),
     "scatter_value": (lambda x, n: x.scatter(0, n, 2.0), [s(4, 2), i(4, 1, 2)]),
     "scatter_reduce": (
@@ -319,6 +319,17 @@ CALLS = {
     ),
     "normalize": (F.normalize, [s(2, 3)]),
     "cosine_similarity": (F.cosine_similarity, [s(2, 3), s(2, 3)]),
+    # -- matrices
+    "solve": (torch.linalg.solve, [spd(3), s(3, 2)]),
+    "solve_vector": (torch.linalg.solve, [spd(3), s(3)]),
+    "inv": (torch.linalg.inv, [spd(3)]),
+    "det": (torch.linalg.det, [spd(3)]),
+    "cholesky": (lambda a: torch.linalg.cholesky(a @ a.mT), [spd(3)]),
+    "qr": (lambda a: torch.linalg.qr(a).R.abs(), [spd(3)]),
+    "svdvals": (torch.linalg.svdvals, [s(3, 2)]),
+    "cross": (torch.linalg.cross, [s(2, 3), s(2, 3)]),
+    "cdist": (torch.cdist, [s(4, 3), s(2, 3)]),
+    "fft": (lambda x: torch.fft.rfft(x, dim=0).abs(), [s(5, 2)]),
     # -- losses
     "mse": (
         lambda x, y: (F.mse_loss(x, y), F.mse_loss(x, y, reduction="none")),
@@ -354,6 +365,76 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_call_equals_loop(name):
     check(*CALLS[name])
+
+
+# ---- gradients -----------------------------------------------------------------------------
+
+# Without gradients, or with results of integer type.
+NO_GRADIENT = (
+    "bitwise_and divide_integers argmax argmax_keepdim all_any count_nonzero mode argsort "
+    "bucketize isin searchsorted one_hot like"
+).split()
+DIFFERENTIABLE = [name for name in CALLS if name not in NO_GRADIENT]
+
+
+def _loss(function):
+    """A scalar of all results that have gradients."""
+
+    def loss(*args):
+        total = 0
+        for k, out in enumerate(_flat(function(*args))):
+            if out.is_complex():
+                out = torch.view_as_real(out)
+            if out.is_floating_point():
+                total = total + (out * (k + 1)).sin().sum().double()
+        return total
+
+    return loss
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_in_any_nesting(name):
+    function, specs = CALLS[name]
+    args = [_make(spec, (B,), 11 * k + 5) for k, spec in enumerate(specs)]
+    which = tuple(k for k, a in enumerate(args) if a.is_floating_point() or a.is_complex())
+    if not which:
+        return
+    loss = _loss(function)
+    each = []
+    for n in range(B):
+        leaves = [a[n].clone() for a in args]
+        for k in which:
+            leaves[k].requires_grad_()
+        wanted = [leaves[k] for k in which]
+        each.append(torch.autograd.grad(loss(*leaves), wanted, materialize_grads=True))
+    want = tuple(torch.stack(column) for column in zip(*each, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inside = vmap(grad(loss, argnums=which))(*args)
+        outside = grad(lambda *a: vmap(loss)(*a).sum(), argnums=which)(*args)
+    torch.testing.assert_close(inside, want)
+    torch.testing.assert_close(outside, want)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_batch_of_gradients_is_each_gradient(name):
+    function, specs = CALLS[name]
+    args = [_make(spec, (), 11 * k + 5) for k, spec in enumerate(specs)]
+    leaves = [a.requires_grad_() for a in args if a.is_floating_point() or a.is_complex()]
+    outputs = [o for o in _flat(function(*args)) if o.requires_grad]
+    if not leaves or not outputs:
+        return
+    rows = [torch.stack([torch.ones_like(o), torch.full_like(o, 2.5)]) for o in outputs]
+    got = torch.autograd.grad(
+        outputs, leaves, rows, is_grads_batched=True, retain_graph=True, allow_unused=True
+    )
+    for n in range(2):
+        single = [r[n] for r in rows]
+        want = torch.autograd.grad(outputs, leaves, single, retain_graph=True, allow_unused=True)
+        for g, w in zip(got, want, strict=True):
+            assert (g is None) == (w is None)
+            if w is not None:
+                torch.testing.assert_close(g[n], w)
 
 
 INPLACE = {

@@ -165,6 +165,7 @@ void BlockPool::give(Block* block) {
     Block*& quick = quick_[block->size / kUnit];
     block->bin_next = quick;
     block->quick = true;
+    block->allocated = true; // to its neighbours, which must not merge with it
     quick = block;
     return;
   }

@@ -234,9 +234,11 @@ void DeviceAllocator::give_back(Block* block) {
 }
 
 void DeviceAllocator::free(Block* block) noexcept {
+  // In a forked child the memory is not there, and the lock may be held by a thread that is not.
+  const DriverApi* api = detail::loaded_driver.load(std::memory_order_acquire);
+  if (C10_UNLIKELY(api == nullptr)) return;
   if (C10_UNLIKELY(block->pool == nullptr)) {
-    const DriverApi* api = detail::loaded_driver.load(std::memory_order_acquire);
-    if (api != nullptr) api->cuMemFree(block->ptr);
+    api->cuMemFree(block->ptr);
     delete_block(block);
     return;
   }

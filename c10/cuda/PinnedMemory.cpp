@@ -87,6 +87,8 @@ HostBlock* HostPool::take(int order) {
 }
 
 void HostPool::give(HostBlock* block) noexcept {
+  // In a forked child the lock may be held by a thread that is not there.
+  if (detail::loaded_driver.load(std::memory_order_acquire) == nullptr) return;
   std::lock_guard<std::mutex> lock(mutex);
   stats.live_bytes -= bytes_of(*block);
   try {

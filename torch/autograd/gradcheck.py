@@ -379,6 +379,28 @@ def _check_batched(outputs, tensors):
                     )
 
 
+def _check_batched_forward(func, inputs, which):
+    """Tangents of a batch of directions are those of each one."""
+    from torch.func import vmap
+
+    for i in which:
+        directions = torch.stack([torch.rand_like(_real(inputs[i]).reshape(-1)) for _ in range(2)])
+        single = [_forward_tangents(func, inputs, i, d) for d in directions]
+        kept = [k for k, t in enumerate(single[0]) if t is not None]
+
+        def tangents(direction, i=i, kept=kept):
+            found = _forward_tangents(func, inputs, i, direction)
+            return tuple(found[k] for k in kept)
+
+        together = vmap(tangents)(directions) if kept else ()
+        for got, k in zip(together, kept, strict=True):
+            if not torch.allclose(got, torch.stack([s[k] for s in single])):
+                raise GradcheckError(
+                    "While computing batched gradients, got: the batched tangent differs from the "
+                    "single one"
+                )
+
+
 def _gradcheck(func, inputs, options, fast_mode):
     _check_arguments(inputs)
     which = _checked_inputs(inputs)
@@ -393,6 +415,8 @@ def _gradcheck(func, inputs, options, fast_mode):
     check = _fast_check if fast_mode else _slow_check
     check(func, inputs, outputs, which, options, forward)
     tensors = [inputs[i] for i in which]
+    if options["batched_forward"]:
+        _check_batched_forward(func, inputs, which)
     if options["backward"]:
         _check_zero_gradient(outputs, tensors)
         if options["undefined"]:
@@ -442,6 +466,7 @@ def gradcheck(
         "undefined": check_undefined_grad,
         "grad_dtypes": check_grad_dtypes,
         "batched": check_batched_grad,
+        "batched_forward": check_batched_forward_grad,
         "forward": check_forward_ad,
         "backward": check_backward_ad,
     }

@@ -11,6 +11,7 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/functorch/Level.h>
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/resolve_neg.h>
 #include <c10/util/SmallVector.h>
@@ -240,6 +241,8 @@ void check_convertible(const Tensor& tensor) {
   TORCH_CHECK(
       !tensor.requires_grad(),
       "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  TORCH_CHECK(at::functorch::wrapper_of(tensor) == nullptr,
+              "Cannot access data pointer of Tensor that doesn't have storage");
   TORCH_CHECK(!tensor.is_conj(), "Can't call numpy() on Tensor that has conjugate bit set. Use "
                                  "tensor.resolve_conj().numpy() instead.");
   TORCH_CHECK(!tensor.is_neg(), "Can't call numpy() on Tensor that has negative bit set. Use "

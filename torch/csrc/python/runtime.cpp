@@ -252,6 +252,18 @@ PyObject* py_set_alloc_failure(PyObject*, PyObject* args) {
     return new_none();
   });
 }
+// For tests of memory: (live bytes, their peak since the last reset). With reset the peak starts
+// again at what is live now.
+PyObject* py_cpu_memory(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    int reset = 0;
+    if (!PyArg_ParseTuple(args, "|p:_cpu_memory", &reset)) throw python_error();
+    if (reset != 0) c10::reset_cpu_peak_bytes();
+    const c10::CPUAllocatorStats stats = c10::cpu_allocator_stats();
+    return Py_BuildValue("LL", static_cast<long long>(stats.live_bytes),
+                         static_cast<long long>(stats.peak_bytes));
+  });
+}
 PyObject* py_live_allocations(PyObject*, PyObject*) {
   const c10::CPUAllocatorStats stats = c10::cpu_allocator_stats();
   return PyLong_FromLongLong(stats.data_blocks + stats.pooled_objects);
@@ -294,6 +306,7 @@ PyMethodDef functions[] = {
      "kept."},
     {"_set_alloc_failure", py_set_alloc_failure, METH_VARARGS, nullptr},
     {"_live_allocations", py_live_allocations, METH_NOARGS, nullptr},
+    {"_cpu_memory", py_cpu_memory, METH_VARARGS, nullptr},
     {"_log_api_usage_once", py_nothing, METH_VARARGS, nullptr},
     {"_get_tracing_state", py_nothing, METH_NOARGS, nullptr},
     {"_show_config", py_show_config, METH_NOARGS, nullptr},

@@ -3,16 +3,11 @@
 // use.
 #include <torch/csrc/python/storage.h>
 
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
-#include <fcntl.h>
 #include <string>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <torch/csrc/python/keyword_args.h>
+#include <torch/csrc/python/shared_memory.h>
 #include <torch/csrc/python/types.h>
 #include <torch/csrc/python/wrap.h>
 
@@ -48,61 +43,6 @@ void storage_dealloc(PyObject* self) {
   object->storage.~intrusive_ptr();
   // The reference to a Python subclass is dropped by that class's own deallocator.
   Py_TYPE(self)->tp_free(self);
-}
-
-// ---- memory mapped from files or shared between processes --------------------------------------
-
-struct Mapping {
-  void* address;
-  size_t bytes;
-  std::string filename; // empty: anonymous
-};
-
-void unmap(void* context) {
-  auto* mapping = static_cast<Mapping*>(context);
-  if (mapping->bytes > 0) munmap(mapping->address, mapping->bytes);
-  delete mapping;
-}
-
-const Mapping* mapping_of(const c10::Storage& storage) {
-  const c10::DataPtr& data = storage->data_ptr();
-  return data.get_deleter() == unmap ? static_cast<const Mapping*>(data.get_context()) : nullptr;
-}
-
-c10::DataPtr map_memory(int file, size_t bytes, bool shared, std::string filename) {
-  void* address = nullptr;
-  if (bytes > 0) {
-    const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | (file < 0 ? MAP_ANONYMOUS : 0);
-    address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
-    TORCH_CHECK(address != MAP_FAILED, "unable to mmap ", uint64_t(bytes), " bytes from file <",
-                filename, ">: ", std::strerror(errno));
-  }
-  return c10::DataPtr(address, new Mapping{address, bytes, std::move(filename)}, unmap,
-                      c10::Device(at::kCPU));
-}
-
-c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
-  const int file =
-      open(filename.c_str(), shared ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0600);
-  TORCH_CHECK(file >= 0, "unable to open file <", filename, "> in ",
-              shared ? "read-write" : "read-only", " mode: ", std::strerror(errno));
-  struct Closer {
-    int file;
-    ~Closer() { close(file); }
-  } closer{file};
-  struct stat info;
-  TORCH_CHECK(fstat(file, &info) == 0, "unable to stat the file <", filename,
-              ">: ", std::strerror(errno));
-  if (bytes <= 0) bytes = info.st_size;
-  if (bytes > info.st_size) {
-    TORCH_CHECK(shared, "file <", filename, "> has only ", int64_t(info.st_size), " bytes of the ",
-                bytes, " asked for; it grows only with shared=True");
-    TORCH_CHECK(ftruncate(file, bytes) == 0, "unable to resize file <", filename,
-                ">: ", std::strerror(errno));
-  }
-  c10::DataPtr data = map_memory(file, static_cast<size_t>(bytes), shared, filename);
-  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes), std::move(data), nullptr,
-                                               false);
 }
 
 // ---- construction ------------------------------------------------------------------------------
@@ -171,14 +111,11 @@ PyObject* resizable_method(PyObject* self, PyObject*) {
   return new_bool(storage_ref(self)->resizable());
 }
 PyObject* is_shared_method(PyObject* self, PyObject*) {
-  return new_bool(mapping_of(storage_ref(self)) != nullptr ||
-                  storage_ref(self)->device().is_cuda());
+  return new_bool(is_mapped(storage_ref(self)) || storage_ref(self)->device().is_cuda());
 }
 PyObject* filename_method(PyObject* self, PyObject*) {
-  const Mapping* mapping = mapping_of(storage_ref(self));
-  return mapping && !mapping->filename.empty()
-             ? PyUnicode_DecodeFSDefault(mapping->filename.c_str())
-             : new_none();
+  const std::string filename = mapped_filename(storage_ref(self));
+  return filename.empty() ? new_none() : PyUnicode_DecodeFSDefault(filename.c_str());
 }
 
 PyObject* resize_method(PyObject* self, PyObject* size) {
@@ -219,12 +156,8 @@ PyObject* fill_method(PyObject* self, PyObject* value) {
 
 PyObject* share_memory_method(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    c10::Storage& storage = storage_ref(self);
-    if (storage->device().is_cpu() && !mapping_of(storage)) {
-      c10::DataPtr shared = map_memory(-1, storage->nbytes(), true, "");
-      if (storage->nbytes() > 0) std::memcpy(shared.get(), storage->data(), storage->nbytes());
-      storage->set_data(std::move(shared), storage->nbytes());
-    }
+    const c10::Storage& storage = storage_ref(self);
+    if (storage->device().is_cpu() && !is_mapped(storage)) share_storage(storage);
     Py_INCREF(self);
     return self;
   });
@@ -265,21 +198,13 @@ void checked_slice(const c10::Storage& storage, PyObject* key, int64_t* start, i
   *start = first;
 }
 
-void drop_storage(void* context) { delete static_cast<c10::Storage*>(context); }
-
 PyObject* storage_getitem(PyObject* self, PyObject* key) {
   return guarded([&]() -> PyObject* {
     const c10::Storage& storage = storage_ref(self);
     if (PySlice_Check(key)) {
       int64_t start = 0, length = 0;
       checked_slice(storage, key, &start, &length);
-      // The part shares the memory and keeps the whole alive.
-      auto* whole = new c10::Storage(storage);
-      char* data = static_cast<char*>(storage->data());
-      c10::DataPtr part(data ? data + start : nullptr, whole, drop_storage, storage->device());
-      return new_object(Py_TYPE(self),
-                        c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(length),
-                                                              std::move(part), nullptr, false));
+      return new_object(Py_TYPE(self), storage_part(storage, start, length));
     }
     if (!PyIndex_Check(key)) {
       raise_type_error(c10::str("can't index a torch.UntypedStorage with ", type_name(key)));
@@ -372,7 +297,7 @@ PyMethodDef methods[] = {
     {"fill_", fill_method, METH_O, "Sets every byte."},
     {"is_shared", is_shared_method, METH_NOARGS, "Whether other processes can see the memory."},
     {"share_memory_", share_memory_method, METH_NOARGS,
-     "Moves the memory to where processes forked from this one share it."},
+     "Moves the memory to where other processes can share it."},
     {"_get_filename", filename_method, METH_NOARGS, "The mapped file, or None."},
     {"from_file", as_function(from_file_method), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      "from_file(filename, shared=False, nbytes=0)\n\nA storage that maps a file."},
@@ -435,7 +360,8 @@ bool init_storage(PyObject* module) {
   type.tp_getset = properties;
   type.tp_as_mapping = &as_mapping;
   type.tp_doc = "The base of torch.UntypedStorage.";
-  return add_type(module, &type) && PyModule_AddFunctions(module, functions) == 0;
+  return add_type(module, &type) && PyModule_AddFunctions(module, functions) == 0 &&
+         init_shared_memory(module);
 }
 
 } // namespace torch::python

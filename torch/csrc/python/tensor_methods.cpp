@@ -38,6 +38,8 @@ PyObject* run_element_size(PyObject* self) {
   return PyLong_FromLongLong(tensor_of(self).element_size());
 }
 PyObject* run_data_ptr(PyObject* self) {
+  TORCH_CHECK(at::functorch::wrapper_of(tensor_of(self)) == nullptr,
+              "Cannot access data pointer of Tensor that doesn't have storage");
   // Null is 0, also for tensors without elements.
   return PyLong_FromUnsignedLongLong(
       reinterpret_cast<unsigned long long>(tensor_of(self).unsafeGetTensorImpl()->data()));

@@ -70,7 +70,9 @@ Picked pick(const Tensor& scores, const Tensor& target, const std::optional<Tens
   p.index = safe.unsqueeze(p.dim);
   Tensor each;
   if (weight && weight->defined()) {
-    each = at::index_select(*weight, 0, safe.reshape({safe.numel()})).reshape(safe.sizes());
+    // The operator has no gradient at its weights.
+    const Tensor fixed = weight->detach();
+    each = at::index_select(fixed, 0, safe.reshape({safe.numel()})).reshape(safe.sizes());
   } else {
     each = at::ones_like(safe, scores.scalar_type(), std::nullopt, std::nullopt, std::nullopt,
                          std::nullopt);

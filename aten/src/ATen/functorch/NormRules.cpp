@@ -178,8 +178,9 @@ Statistics statistics(const Call& call, const Tensor& x, const OptionalTensor& r
   s.over.push_back(0);
   for (int64_t d = 2; d < x.dim(); ++d) s.over.push_back(d);
   if (!training && running_mean && running_mean->defined()) {
-    s.mean = *running_mean;
-    s.invstd = at::rsqrt(at::add(*running_var, eps));
+    // The operator has no gradient at its running statistics.
+    s.mean = running_mean->detach();
+    s.invstd = at::rsqrt(at::add(running_var->detach(), eps));
     return s;
   }
   const Tensor mean = mean_over(x, s.over), var = var_over(x, s.over);

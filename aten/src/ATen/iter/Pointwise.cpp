@@ -217,8 +217,13 @@ bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   for (const Operand& op : operands) {
     if (op.tensor != nullptr) {
       const TensorImpl& t = *op.tensor->unsafeGetTensorImpl();
+      const bool lone = is_lone_value(t, *first->unsafeGetTensorImpl());
       job.data[count] = static_cast<char*>(op.tensor->data_ptr());
-      job.strides[count] = is_lone_value(t, *first->unsafeGetTensorImpl()) ? 0 : itemsize;
+      // What shares memory with the target without being it is for the long path to refuse.
+      if (inplace && op.tensor != inplace && op.tensor->is_alias_of(*inplace) &&
+          (lone || job.data[count] != inplace->data_ptr()))
+        return false;
+      job.strides[count] = lone ? 0 : itemsize;
     } else {
       // A number joins when its category is not above the tensor's.
       const Scalar& s = *op.scalar;

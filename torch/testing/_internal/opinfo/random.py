@@ -251,6 +251,48 @@ RECORDS = [
 ]
 
 
+def _counts(sample, result):
+    assert bool(((result >= 0) & (result == result.round())).all())
+
+
+def _simplex(sample, result):
+    torch.testing.assert_close(
+        result.sum(-1).float(), torch.ones(result.shape[:-1]), rtol=2e-2, atol=2e-2
+    )
+
+
+def _pathwise(name, samples, check):
+    """Draws whose derivative goes through the draw itself: finite differences do not see it."""
+    return _op(name, samples, check, "d", op=getattr(torch, name), bounds=(0.5, 3.0))
+
+
+_DISTRIBUTIONS = {
+    "poisson": lambda: _op(
+        "poisson",
+        lambda t: [call(t(2, 3)), call(t()), call(t(0, 3))],
+        _counts,
+        "f",
+        bounds=(0.0, 4.0),
+        kind="unary",
+        errors=lambda t: [error(RuntimeError, "non-negative|negative", -t(2) - 1)],
+    ),
+    "binomial": lambda: _op(
+        "binomial",
+        lambda t: [call(t(2, 3).round() + 1, t(2, 3) / 4)],
+        _counts,
+        "d",
+        bounds=(0.0, 4.0),
+    ),
+    "_standard_gamma": lambda: _pathwise(
+        "_standard_gamma", lambda t: [call(t(2, 3))], _within(0, 1e3)
+    ),
+    "_sample_dirichlet": lambda: _pathwise(
+        "_sample_dirichlet", lambda t: [call(t(2, 3))], _simplex
+    ),
+}
+RECORDS += [make() for name, make in _DISTRIBUTIONS.items() if hasattr(torch, name)]
+
+
 def _plain(t):
     t.scale = 1
     return t

@@ -6,9 +6,8 @@ _BACKWARD = "a gradient: called and checked through the gradient of its forward 
 _QUESTION = "answers a question about a tensor's properties; test/test_tensor_type.py"
 _MEMORY = "changes the memory of a tensor, not its values; test/test_ops_shape.py, test_runtime.py"
 _PART = "a part of another operator, called by it"
-_FOREACH = "takes lists of tensors; test/test_ops_foreach.py compares it with its single form"
+_FOREACH = "a list form or a fused optimizer step; test/test_ops_foreach.py, test/test_optim.py"
 _OPTIMIZER = "an optimizer step; test/test_optim.py compares it with the plain one"
-_RNN = "takes a list of weights; test/test_ops_rnn.py compares it with the recurrence written out"
 _VIEW = "a form of a recorded view that only the compiler and the function transforms call"
 _DTYPES = "works on dtypes; test/test_tensor_type.py"
 _LINALG_PART = "a part of the public linear algebra function, called by it"
@@ -37,14 +36,15 @@ UNCOVERED = {
     **dict.fromkeys(_QUESTIONS.split(), _QUESTION),
     **dict.fromkeys(_PARTS.split(), _PART),
     "infinitely_differentiable_gelu_backward": _BACKWARD,
+    "_dirichlet_grad": _BACKWARD,
+    "_standard_gamma_grad": _BACKWARD,
     "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
 }
 
 # Families whose operators take lists or act on whole training steps.
 FAMILIES = {
     "foreach": _FOREACH,
-    "rnn": _RNN,
-    "sparse": "test/test_sparse*.py",
+    "sparse": "takes sparse layouts, which samples here do not make; tests of its own",
     "quantized": _OPTIMIZER,
 }
 

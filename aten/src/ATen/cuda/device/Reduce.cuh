@@ -3,7 +3,8 @@
 //   State      what a thread adds elements to
 //   start, add, done, combine, store
 // and four kernels walk memory for it: rows (reduced elements are neighbours), columns (results are
-// neighbours), strided (anything) and combine (partial accumulators of cut results). Which elements
+// neighbours), strided (anything) and combine (partial accumulators of cut results, where the last
+// block of a result may not do it). Which elements
 // meet in which order depends on the arguments alone. The arguments are filled by
 // native/reduce/Reduce.cuda.cpp, which declares the same layout.
 #pragma once
@@ -20,6 +21,9 @@ struct ReduceArgs {
   const void* in;
   void* out[2];  // null: not wanted
   char* partial; // [splits][outputs] accumulators, where splits > 1
+  // Zeroes, one per group of results that share their blocks: the last block of a group to finish
+  // combines the group's partial accumulators, and leaves a zero. Null: the kernel `combine` does.
+  unsigned* tickets;
   long outputs, columns;
   long run, runs;   // rows: `runs` contiguous stretches of `run` elements
   long count;       // elements per result
@@ -380,6 +384,21 @@ template <class R, class T> struct ReduceKernels {
       partial(a, split)[output] = v;
   }
 
+  // Whether this block is the last of the `splits` that work on its group. All threads take part.
+  CRESSET_DEVICE_FN static bool is_last(const ReduceArgs& a, long group) {
+    CRESSET_SHARED unsigned ticket;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) ticket = atomicInc(a.tickets + group, a.splits - 1);
+    __syncthreads();
+    __threadfence();
+    return ticket == static_cast<unsigned>(a.splits - 1);
+  }
+  // A partial accumulator that another block wrote.
+  CRESSET_DEVICE_FN static A fetch(const ReduceArgs& a, long split, long output) {
+    return partial(a, split)[output];
+  }
+
   // The accumulator of all `lanes` threads that share a result, in the first of them. All threads
   // of the block take part.
   CRESSET_DEVICE_FN static A over_lanes(A v, int lanes) {
@@ -434,7 +453,7 @@ template <class R, class T> struct ReduceKernels {
 
   // Where a thread works: its piece, its result and its place among the threads that share it.
   struct Place {
-    long split, output, begin, end;
+    long split, group, output, begin, end;
     int lane;
   };
   CRESSET_DEVICE_FN static Place place_of(const ReduceArgs& a, long total) {
@@ -442,7 +461,8 @@ template <class R, class T> struct ReduceKernels {
     const long blocks = (a.outputs + rows - 1) / rows;
     Place p;
     p.split = blockIdx.x / blocks;
-    p.output = (blockIdx.x - p.split * blocks) * rows + threadIdx.x / a.lanes;
+    p.group = blockIdx.x - p.split * blocks;
+    p.output = p.group * rows + threadIdx.x / a.lanes;
     p.lane = threadIdx.x & (a.lanes - 1);
     p.begin = p.split * a.chunk;
     p.end = p.begin + a.chunk < total ? p.begin + a.chunk : total;
@@ -452,6 +472,22 @@ template <class R, class T> struct ReduceKernels {
   CRESSET_DEVICE_FN static void start_all(State* s) {
     CRESSET_UNROLL
     for (int k = 0; k < R::kStates; ++k) s[k] = R::start();
+  }
+
+  // Writes the result, or the piece's share of it and, where this block is the last, the result.
+  CRESSET_DEVICE_FN static void finish(const ReduceArgs& a, const Place& p, const A& v) {
+    const bool writes = p.lane == 0 && p.output < a.outputs;
+    if (writes) write(a, p.split, p.output, v);
+    if (a.splits == 1 || a.tickets == nullptr || !is_last(a, p.group)) return;
+    const A all = over_lanes(over_pieces(a, p.output, p.lane), a.lanes);
+    if (writes) R::store(a, p.output, all);
+  }
+  // Every lanes-th piece of a result.
+  CRESSET_DEVICE_FN static A over_pieces(const ReduceArgs& a, long output, int lane) {
+    A v = R::done(R::start());
+    if (output < a.outputs)
+      for (long k = lane; k < a.splits; k += a.lanes) v = R::combine(v, fetch(a, k, output));
+    return v;
   }
 
   CRESSET_DEVICE_FN static void row(const ReduceArgs& a) {
@@ -467,8 +503,7 @@ template <class R, class T> struct ReduceKernels {
           walk_run(s, in + reduced_offset(a, k), 0, a.run, p.lane, a);
       }
     }
-    const A v = over_lanes(over_states(s), a.lanes);
-    if (p.lane == 0 && p.output < a.outputs) write(a, p.split, p.output, v);
+    finish(a, p, over_lanes(over_states(s), a.lanes));
   }
 
   CRESSET_DEVICE_FN static void strided(const ReduceArgs& a) {
@@ -480,19 +515,14 @@ template <class R, class T> struct ReduceKernels {
       for (long i = p.begin + p.lane; i < p.end; i += a.lanes)
         add(s[0], *reinterpret_cast<const Memory*>(in + reduced_offset(a, i)), i, a);
     }
-    const A v = over_lanes(over_states(s), a.lanes);
-    if (p.lane == 0 && p.output < a.outputs) write(a, p.split, p.output, v);
+    finish(a, p, over_lanes(over_states(s), a.lanes));
   }
 
   CRESSET_DEVICE_FN static void combine(const ReduceArgs& a) {
     const int rows = kReduceThreads / a.lanes;
     const long output = static_cast<long>(blockIdx.x) * rows + threadIdx.x / a.lanes;
     const int lane = threadIdx.x & (a.lanes - 1);
-    A v = R::done(R::start());
-    if (output < a.outputs) {
-      for (long k = lane; k < a.splits; k += a.lanes) v = R::combine(v, partial(a, k)[output]);
-    }
-    v = over_lanes(v, a.lanes);
+    const A v = over_lanes(over_pieces(a, output, lane), a.lanes);
     if (lane == 0 && output < a.outputs) R::store(a, output, v);
   }
 
@@ -526,17 +556,37 @@ template <class R, class T> struct ReduceKernels {
     A* mine = shared + threadIdx.x * kCount;
     CRESSET_UNROLL
     for (int j = 0; j < kCount; ++j) mine[j] = R::done(s[j]);
+    over_height<kCount>(mine, y, height, a.lanes);
+    const long output = batch * a.columns + c;
+    const bool writes = y == 0 && c < a.columns;
+    if (writes) {
+      CRESSET_UNROLL
+      for (int j = 0; j < kCount; ++j) write(a, split, output + j, mine[j]);
+    }
+    if (a.splits == 1 || a.tickets == nullptr || !is_last(a, rest)) return;
+    CRESSET_UNROLL
+    for (int j = 0; j < kCount; ++j) {
+      mine[j] = R::done(R::start());
+      if (c < a.columns)
+        for (long k = y; k < a.splits; k += height)
+          mine[j] = R::combine(mine[j], fetch(a, k, output + j));
+    }
+    over_height<kCount>(mine, y, height, a.lanes);
+    if (writes) {
+      CRESSET_UNROLL
+      for (int j = 0; j < kCount; ++j) R::store(a, output + j, mine[j]);
+    }
+  }
+  // Accumulators above each other, into the first row of threads.
+  template <int kCount>
+  CRESSET_DEVICE_FN static void over_height(A* mine, int y, int height, int lanes) {
     for (int h = height / 2; h > 0; h /= 2) {
       __syncthreads();
       if (y < h) {
         CRESSET_UNROLL
         for (int j = 0; j < kCount; ++j)
-          mine[j] = R::combine(mine[j], mine[h * a.lanes * kCount + j]);
+          mine[j] = R::combine(mine[j], mine[h * lanes * kCount + j]);
       }
-    }
-    if (y == 0 && c < a.columns) {
-      CRESSET_UNROLL
-      for (int j = 0; j < kCount; ++j) write(a, split, batch * a.columns + c + j, mine[j]);
     }
   }
   template <int kCount> CRESSET_DEVICE_FN static void

@@ -2,6 +2,7 @@
 // the largest score and the sum of exponentials so far, so that the matrix of scores is never in
 // memory as a whole. Tasks are blocks of queries of one head; within a task everything has a fixed
 // order. Half types are computed in float.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -153,14 +154,17 @@ template <class A> struct Flash {
   const RowLoops rows;
 };
 
-// The output has the query's layout where it has the query's shape.
+// Dense, with the dimensions in the order in which the query has them in memory: heads cut out of
+// one projection come back side by side, so that joining them again is a view.
 DimVector output_strides(const Tensor& q, IntArrayRef sizes) {
-  DimVector strides(q.strides().begin(), q.strides().end());
-  if (q.sizes() == sizes && q.is_non_overlapping_and_dense()) return strides;
+  size_t order[] = {0, 1, 2, 3};
+  std::stable_sort(order, order + 4,
+                   [&](size_t a, size_t b) { return q.strides()[a] > q.strides()[b]; });
+  DimVector strides(4, 1);
   int64_t step = 1;
   for (size_t d = 4; d-- > 0;) {
-    strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    strides[order[d]] = step;
+    step *= std::max<int64_t>(sizes[order[d]], 1);
   }
   return strides;
 }
@@ -200,7 +204,36 @@ std::tuple<Tensor, Tensor> flash_attention_cpu(const Tensor& query, const Tensor
   return {out.to(dtype), lse};
 }
 
-// The probabilities are computed again from the saved logarithms of their sums.
+namespace {
+constexpr int64_t kScoresAtOnce = 128 * 1024;
+
+// The gradients of a few heads. The probabilities are computed again from the saved logarithms of
+// their sums.
+void backward_of_heads(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
+                       const Tensor& out, const Tensor& logsumexp, const Tensor& mask,
+                       bool is_causal, double factor, Tensor dq, Tensor dk, Tensor dv) {
+  Tensor p = at::matmul(q, k.transpose(-2, -1));
+  at::_ops::mul__Scalar::call(p, factor);
+  if (mask.defined()) at::_ops::add__Tensor::call(p, mask, 1);
+  at::_ops::sub__Tensor::call(p, logsumexp, 1);
+  at::_ops::exp_::call(p);
+  // Rows without any key, which only a mask can make, have the logarithm -inf.
+  if (mask.defined())
+    at::_ops::masked_fill__Scalar::call(
+        p, at::eq(logsumexp, -std::numeric_limits<double>::infinity()), 0.0);
+  if (is_causal) at::_ops::tril_::call(p, 0);
+  dv.copy_(at::matmul(p.transpose(-2, -1), g));
+  const int64_t last = -1;
+  const Tensor row = at::sum(at::mul(g, out), IntArrayRef(&last, 1), true);
+  Tensor to_scores = at::matmul(g, v.transpose(-2, -1));
+  at::_ops::sub__Tensor::call(to_scores, row, 1);
+  at::_ops::mul__Tensor::call(to_scores, p);
+  at::_ops::mul__Scalar::call(to_scores, factor);
+  dq.copy_(at::matmul(to_scores, k));
+  dk.copy_(at::matmul(to_scores.transpose(-2, -1), q));
+}
+} // namespace
+
 std::tuple<Tensor, Tensor, Tensor>
 flash_attention_backward(const Tensor& grad_out, const Tensor& query, const Tensor& key,
                          const Tensor& value, const Tensor& out, const Tensor& logsumexp,
@@ -225,24 +258,35 @@ flash_attention_backward(const Tensor& grad_out, const Tensor& query, const Tens
                    IntArrayRef(&dim, 1))
         .to(dtype);
   };
-  const Tensor k = spread(key), v = spread(value);
+  const Tensor k = spread(key), v = spread(value), o = out.to(compute);
+  const Tensor lse = logsumexp.to(compute).unsqueeze(-1);
   const double factor = scale_of(query, scale);
-  Tensor scores = at::mul(at::matmul(q, k.transpose(-2, -1)), factor);
+  Tensor mask;
   if (has(attn_mask)) {
     const int64_t sizes[] = {q.size(0), q.size(1), q.size(2), keys};
-    scores = at::add(scores, additive_mask(*attn_mask, compute, sizes));
+    mask = additive_mask(*attn_mask, compute, sizes).expand(sizes);
   }
-  Tensor p = at::exp(at::sub(scores, logsumexp.to(compute).unsqueeze(-1)));
-  // Rows without any key have the logarithm -inf.
-  p = at::masked_fill(p, at::eq(logsumexp, -std::numeric_limits<double>::infinity()).unsqueeze(-1),
-                      0.0);
-  if (is_causal) p = at::tril(p);
-  const int64_t last = -1;
-  const Tensor row = at::sum(at::mul(g, out.to(compute)), IntArrayRef(&last, 1), true);
-  const Tensor to_scores =
-      at::mul(at::mul(p, at::sub(at::matmul(g, v.transpose(-2, -1)), row)), factor);
-  return {at::matmul(to_scores, k).to(dtype),
-          gather(at::matmul(to_scores.transpose(-2, -1), q), key),
-          gather(at::matmul(p.transpose(-2, -1), g), value)};
+  Tensor dq = detail::empty(q.sizes(), compute), dk = detail::empty(k.sizes(), compute),
+         dv = detail::empty(v.sizes(), compute);
+  // So many heads and samples at a time that their scores stay in the second-level cache.
+  const int64_t scores = std::max<int64_t>(q.size(2) * keys, 1);
+  const int64_t heads =
+      std::clamp<int64_t>(kScoresAtOnce / scores, 1, std::max<int64_t>(q.size(1), 1));
+  const int64_t samples =
+      heads < q.size(1)
+          ? 1
+          : std::max<int64_t>(kScoresAtOnce / (scores * std::max<int64_t>(heads, 1)), 1);
+  for (int64_t b = 0; b < q.size(0); b += samples) {
+    for (int64_t h = 0; h < q.size(1); h += heads) {
+      const auto part = [&](const Tensor& t) {
+        if (!t.defined()) return t;
+        return t.narrow(0, b, std::min(samples, q.size(0) - b))
+            .narrow(1, h, std::min(heads, q.size(1) - h));
+      };
+      backward_of_heads(part(q), part(k), part(v), part(g), part(o), part(lse), part(mask),
+                        is_causal, factor, part(dq), part(dk), part(dv));
+    }
+  }
+  return {dq.to(dtype), gather(dk, key), gather(dv, value)};
 }
 } // namespace at::native

@@ -145,16 +145,45 @@ IndexPlan plan_elements(const char* op, const Tensor& indexed, const Tensor& lin
   return plan;
 }
 
-void read(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear) {
+namespace {
+// The same plan in units of several elements, up to 16 bytes, where both sides hold slices that
+// consist of them. Answers the unit's size.
+int64_t widen(IndexPlan& plan, int64_t itemsize, const void* a, const void* b) {
+  DualWalk& s = plan.slices;
+  if (s.ndim == 0 || s.a[s.ndim - 1] != 1 || s.b[s.ndim - 1] != 1) return itemsize;
+  // In bytes, every stride but the innermost, the innermost size and both addresses.
+  uint64_t bits = (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) | 16) |
+                  static_cast<uint64_t>(s.sizes[s.ndim - 1] * itemsize);
+  const auto each_stride = [&](const auto& f) {
+    for (int d = 0; d < s.ndim - 1; ++d) f(s.a[d]), f(s.b[d]);
+    for (int d = 0; d < plan.positions.ndim; ++d) f(plan.positions.a[d]), f(plan.positions.b[d]);
+    for (int k = 0; k < plan.indices; ++k) f(plan.index[k].stride);
+  };
+  each_stride([&](int64_t& stride) { bits |= static_cast<uint64_t>(stride * itemsize); });
+  const int64_t unit = static_cast<int64_t>(bits & (~bits + 1)), ratio = unit / itemsize;
+  if (ratio <= 1) return itemsize;
+  each_stride([&](int64_t& stride) { stride /= ratio; });
+  s.sizes[s.ndim - 1] /= ratio;
+  s.count /= ratio;
+  return unit;
+}
+
+void move(const Kernel* kernels, IndexPlan plan, const Tensor& indexed, void* a, void* b) {
+  const int64_t unit = widen(plan, indexed.itemsize(), a, b);
   const int64_t n = plan.positions.count * plan.slices.count;
-  cuda::launch(kRead[size_slot(indexed.itemsize())], blocks_for(n, 256), 256, 0,
-               cuda::current_stream(), indexed.const_data_ptr(), linear.mutable_data_ptr(), plan);
+  cuda::launch(kernels[size_slot(unit)], blocks_for(n, 256), 256, 0, cuda::current_stream(), a, b,
+               plan);
+}
+} // namespace
+
+void read(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear) {
+  move(kRead, plan, indexed, const_cast<void*>(indexed.const_data_ptr()),
+       linear.mutable_data_ptr());
 }
 
 void write(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear) {
-  const int64_t n = plan.positions.count * plan.slices.count;
-  cuda::launch(kWrite[size_slot(indexed.itemsize())], blocks_for(n, 256), 256, 0,
-               cuda::current_stream(), indexed.mutable_data_ptr(), linear.const_data_ptr(), plan);
+  move(kWrite, plan, indexed, indexed.mutable_data_ptr(),
+       const_cast<void*>(linear.const_data_ptr()));
 }
 
 void combine(const IndexPlan& plan, const Tensor& indexed, const Tensor& linear,

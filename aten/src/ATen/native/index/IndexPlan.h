@@ -16,7 +16,7 @@ inline constexpr int kDims = 8;
 struct DualWalk {
   int64_t count = 1;
   int32_t ndim = 0;
-  int32_t contiguous = 0;
+  int32_t unused = 0;
   int64_t sizes[kDims] = {}, a[kDims] = {}, b[kDims] = {};
   // Adds an inner dimension; strides in elements. NotImplementedError beyond kDims.
   void add(int64_t size, int64_t stride_a, int64_t stride_b);

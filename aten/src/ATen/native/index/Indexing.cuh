@@ -14,31 +14,45 @@ namespace at::device {
 
 constexpr int kIndexDims = 8;
 
+// q and r with n = q d + r, by 32-bit division where both fit: the 64-bit one costs several times
+// more.
+struct Quotient {
+  long q, r;
+  CRESSET_DEVICE_FN Quotient(long n, long d) {
+    if (((n | d) >> 31) == 0) {
+      const unsigned small = static_cast<unsigned>(n) / static_cast<unsigned>(d);
+      q = small;
+      r = static_cast<unsigned>(n) - small * static_cast<unsigned>(d);
+    } else {
+      q = n / d;
+      r = n - q * d;
+    }
+  }
+};
+
 // Offsets of a running number in two tensors of the same shape.
 struct DualWalk {
   long count;
   int ndim;
-  int contiguous; // b is the running number itself
+  int unused;
   long sizes[kIndexDims], a[kIndexDims], b[kIndexDims];
 
   struct At {
     long a, b;
   };
   CRESSET_DEVICE_FN At at(long i) const {
+    return ndim == 1 ? At{i * a[0], i * b[0]} : ndim == 0 ? At{0, 0} : at_several(i);
+  }
+  // Out of line: kernels ask many times, and it is long.
+  __device__ __noinline__ At at_several(long i) const {
     At r = {0, 0};
-    CRESSET_UNROLL
-    for (int d = kIndexDims - 1; d >= 0; --d) {
-      if (d >= ndim) continue;
-      long c = i;
-      if (d > 0) {
-        const long q = i / sizes[d];
-        c = i - q * sizes[d];
-        i = q;
-      }
-      r.a += c * a[d];
-      r.b += c * b[d];
+    for (int d = ndim - 1; d > 0; --d) {
+      const Quotient by(i, sizes[d]);
+      r.a += by.r * a[d];
+      r.b += by.r * b[d];
+      i = by.q;
     }
-    return r;
+    return {r.a + i * a[0], r.b + i * b[0]};
   }
 };
 
@@ -57,57 +71,65 @@ struct IndexPlan {
   IndexOperand index[kIndexDims];
   IndexCheck check;
 
-  // The place of position p in the indexed tensor, or -1 where an index is out of range.
-  CRESSET_DEVICE_FN long place(long p) const {
+  // The places of position p in the indexed tensor, -1 where an index is out of range, and in the
+  // other one.
+  CRESSET_DEVICE_FN DualWalk::At place(long p) const {
     long coordinate[kIndexDims];
-    long rest = p, offset = 0;
+    DualWalk::At at = {0, 0};
     CRESSET_UNROLL
     for (int d = kIndexDims - 1; d >= 0; --d) {
       coordinate[d] = 0;
       if (d >= positions.ndim) continue;
-      coordinate[d] = rest;
+      coordinate[d] = p;
       if (d > 0) {
-        const long q = rest / positions.sizes[d];
-        coordinate[d] = rest - q * positions.sizes[d];
-        rest = q;
+        const Quotient by(p, positions.sizes[d]);
+        coordinate[d] = by.r;
+        p = by.q;
       }
-      offset += coordinate[d] * positions.a[d];
+      at.a += coordinate[d] * positions.a[d];
+      at.b += coordinate[d] * positions.b[d];
     }
     for (int k = 0; k < indices; ++k) {
       const IndexOperand& operand = index[k];
-      long at = 0;
+      long from = 0;
       CRESSET_UNROLL
-      for (int d = 0; d < kIndexDims; ++d) at += coordinate[d] * operand.strides[d];
-      long i = operand.narrow ? static_cast<const int*>(operand.data)[at]
-                              : static_cast<const long*>(operand.data)[at];
+      for (int d = 0; d < kIndexDims; ++d)
+        if (d < positions.ndim) from += coordinate[d] * operand.strides[d];
+      long i = operand.narrow ? static_cast<const int*>(operand.data)[from]
+                              : static_cast<const long*>(operand.data)[from];
       if (wraps)
         i = check.wrapped(i, operand.bound, operand.dim);
       else if (!check.within(i, operand.bound, operand.dim))
         i = -1;
-      if (i < 0) return -1;
-      offset += i * operand.stride;
+      if (i < 0) return {-1, 0};
+      at.a += i * operand.stride;
     }
-    return offset;
+    return at;
+  }
+
+  // Places of the running number over positions and slices.
+  CRESSET_DEVICE_FN DualWalk::At element(long i) const {
+    if (slices.count == 1) return place(i);
+    const Quotient by(i, slices.count);
+    DualWalk::At at = place(by.q);
+    const DualWalk::At slice = slices.at(by.r);
+    return at.a < 0 ? at : DualWalk::At{at.a + slice.a, at.b + slice.b};
   }
 };
 
 template <class T> CRESSET_DEVICE_FN void index_read(const T* self, T* out, const IndexPlan& plan) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= plan.positions.count * plan.slices.count) return;
-  const long p = plan.slices.count == 1 ? i : i / plan.slices.count;
-  const DualWalk::At slice = plan.slices.at(i - p * plan.slices.count);
-  const long place = plan.place(p);
-  if (place >= 0) out[plan.positions.at(p).b + slice.b] = self[place + slice.a];
+  const DualWalk::At at = plan.element(i);
+  if (at.a >= 0) out[at.b] = self[at.a];
 }
 
 template <class T>
 CRESSET_DEVICE_FN void index_write(T* self, const T* values, const IndexPlan& plan) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= plan.positions.count * plan.slices.count) return;
-  const long p = plan.slices.count == 1 ? i : i / plan.slices.count;
-  const DualWalk::At slice = plan.slices.at(i - p * plan.slices.count);
-  const long place = plan.place(p);
-  if (place >= 0) self[place + slice.a] = values[plan.positions.at(p).b + slice.b];
+  const DualWalk::At at = plan.element(i);
+  if (at.a >= 0) self[at.a] = values[at.b];
 }
 
 // Rows of `units` pieces of 16 bytes: out[r] = self[index[r]].
@@ -127,7 +149,7 @@ CRESSET_DEVICE_FN void index_rows(const uint4* self, const void* index, int narr
 CRESSET_DEVICE_FN void index_keys(const IndexPlan& plan, unsigned long* keys, long skipped) {
   const long p = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (p >= plan.positions.count) return;
-  const long place = plan.place(p);
+  const long place = plan.place(p).a;
   keys[p] = place < 0 || place == skipped ? ~0ul : static_cast<unsigned long>(place);
 }
 
@@ -171,18 +193,36 @@ CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned lo
   const long n = plan.positions.count, width = plan.slices.count;
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n * width) return;
-  long p = width == 1 ? i : i / width;
-  const unsigned long key = keys[p];
-  if (key == ~0ul || (p > 0 && keys[p - 1] == key)) return; // not the first of its place
-  const DualWalk::At slice = plan.slices.at(i - p * width);
+  const Quotient by(i, width);
+  const long first = by.q;
+  const unsigned long key = keys[first];
+  if (key == ~0ul || (first > 0 && keys[first - 1] == key)) return; // not the first of its place
+  const DualWalk::At slice = plan.slices.at(by.r);
   T* to = self + key + slice.a;
   const auto value = [&](long at) {
     const A v = convert<A>(source[plan.positions.at(order[at]).b + slice.b]);
     return scale == 1.0 ? v : static_cast<A>(v * convert<A>(scale));
   };
-  A result = value(p);
+  A result = value(first);
   long count = 1;
-  for (++p; p < n && keys[p] == key; ++p, ++count) result = combine(how, result, value(p));
+  // Several at a time: their loads are in flight together, their sum is taken in order.
+  constexpr int kAhead = 8;
+  for (bool more = true; more;) {
+    const long at = first + count;
+    A next[kAhead];
+    int same = 0;
+    CRESSET_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      const bool mine = at + k < n && keys[at + k] == key;
+      same += mine;
+      next[k] = mine ? value(at + k) : result;
+    }
+    CRESSET_UNROLL
+    for (int k = 0; k < kAhead; ++k)
+      if (k < same) result = combine(how, result, next[k]);
+    count += same;
+    more = same == kAhead;
+  }
   if (include_self) result = combine(how, convert<A>(*to), result);
   if (how == kCombineMean || by_count)
     result = divided(result, count + (by_count ? 0 : include_self));

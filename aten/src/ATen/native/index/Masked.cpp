@@ -84,7 +84,8 @@ Tensor& masked_fill_scalar_meta_(Tensor& self, const Tensor& mask, const Scalar&
 
 Tensor& masked_fill_tensor_(Tensor& self, const Tensor& mask, const Tensor& value) {
   check_fill_value(value);
-  return at::_ops::masked_fill__Scalar::call(self, mask, value.is_meta() ? Scalar(0) : value.item());
+  return at::_ops::masked_fill__Scalar::call(self, mask,
+                                             value.is_meta() ? Scalar(0) : value.item());
 }
 
 Tensor masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value) {

@@ -145,6 +145,60 @@ bool fits_epilogue(const Tensor& self, const Tensor& out, const Scalar& beta) {
          reinterpret_cast<uintptr_t>(self.const_data_ptr()) % 16 == 0;
 }
 
+// ---- integers
+constexpr const char* kIntegers = "native/matmul/IntegerProduct.cuh";
+const cuda::Kernel kInteger[5] = {{kIntegers, "integer_product_u8"},
+                                  {kIntegers, "integer_product_i8"},
+                                  {kIntegers, "integer_product_i16"},
+                                  {kIntegers, "integer_product_i32"},
+                                  {kIntegers, "integer_product_i64"}};
+int integer_slot(ScalarType dtype) {
+  return dtype == kByte    ? 0
+         : dtype == kChar  ? 1
+         : dtype == kShort ? 2
+         : dtype == kInt   ? 3
+         : dtype == kLong  ? 4
+                           : -1;
+}
+struct IntegerProduct { // the mirror of at::device::IntegerProduct
+  int64_t m, n, k;
+  int64_t a[3], b[3], c[3], d[3];
+  int64_t alpha, beta;
+};
+
+// out = beta * self + alpha a b; self, where given, broadcasts. `out` is not one of the others.
+void integer_product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor& out,
+                     const Scalar& beta, const Scalar& alpha) {
+  const int64_t d = a.dim();
+  IntegerProduct p{};
+  p.m = a.size(d - 2);
+  p.n = b.size(d - 1);
+  p.k = a.size(d - 1);
+  const auto strides = [d](const Tensor& t, int64_t(&to)[3]) {
+    to[0] = d == 3 ? t.stride(0) : 0;
+    to[1] = t.stride(d - 2);
+    to[2] = t.stride(d - 1);
+  };
+  strides(a, p.a);
+  strides(b, p.b);
+  strides(out, p.d);
+  p.alpha = alpha.to<int64_t>();
+  Tensor added;
+  if (self != nullptr) {
+    added = self->expand(out.sizes());
+    strides(added, p.c);
+    p.beta = beta.to<int64_t>();
+  }
+  const void* c = added.defined() ? added.const_data_ptr() : nullptr;
+  const cuda::Dim3 grid(cuda::blocks_for(p.n, 16), cuda::blocks_for(p.m, 16),
+                        d == 3 ? static_cast<unsigned>(a.size(0)) : 1);
+  TORCH_CHECK_NOT_IMPLEMENTED(grid.y <= 65535 && grid.z <= 65535,
+                              "products of integers on CUDA with more than 65535 matrices or a "
+                              "million rows");
+  cuda::launch(kInteger[integer_slot(a.scalar_type())], grid, 256, 0, cuda::current_stream(),
+               a.const_data_ptr(), b.const_data_ptr(), c, out.mutable_data_ptr(), p);
+}
+
 // out = beta * self + alpha a b; self may be broadcast.
 void product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor& out,
              const Scalar& beta, const Scalar& alpha) {
@@ -156,6 +210,10 @@ void product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor&
       out.copy_(at::mul(*self, beta));
     else
       out.zero_();
+    return;
+  }
+  if (integer_slot(a.scalar_type()) >= 0) {
+    integer_product(a, b, adds ? self : nullptr, out, beta, alpha);
     return;
   }
   if (!row_major_matrix(out)) {

@@ -28,12 +28,16 @@ struct BackwardForms {
     }                                                                                              \
   }
 #define CRESSET_FORWARD(op, pair)                                                                  \
-  {CRESSET_WARP_FORMS(op, pair), {kProgram, op "_held_" pair}, {kProgram, op "_block_" pair}}
+  {                                                                                                \
+    CRESSET_WARP_FORMS(op, pair), {kProgram, op "_held_" pair}, { kProgram, op "_block_" pair }    \
+  }
 #define CRESSET_BACKWARD(op, pair)                                                                 \
-  {CRESSET_WARP_FORMS(op "_backward", pair),                                                       \
-   {kProgram, op "_backward_held_" pair},                                                          \
-   {kProgram, op "_backward_block_" pair},                                                         \
-   {kProgram, op "_parameters_" pair}}
+  {                                                                                                \
+    CRESSET_WARP_FORMS(op "_backward", pair), {kProgram, op "_backward_held_" pair},               \
+        {kProgram, op "_backward_block_" pair}, {                                                  \
+      kProgram, op "_parameters_" pair                                                             \
+    }                                                                                              \
+  }
 #define CRESSET_ALL(macro, op)                                                                     \
   {                                                                                                \
     macro(op, "f32_f32"), macro(op, "f64_f64"), macro(op, "f16_f16"), macro(op, "bf16_bf16"),      \
@@ -144,7 +148,7 @@ template <class A> void run_forward(bool rms, const Problem& p, const Tensor& x,
   const int form = warp_form(p, {args.x, args.weight, args.bias, args.y});
   if (form >= 0)
     cuda::launch(forms.warp[form], blocks_for(p.rows, 4), 128, 0, cuda::current_stream(), args);
-  else if (const unsigned threads = held_threads(p, {args.x, args.weight, args.bias, args.y}, 1024))
+  else if (const unsigned threads = held_threads(p, {args.x, args.weight, args.bias, args.y}, 512))
     cuda::launch(forms.held, static_cast<unsigned>(p.rows), threads, 0, cuda::current_stream(),
                  args);
   else

@@ -326,8 +326,8 @@ CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
   CRESSET_KERNEL(128)                                                                              \
   op##_##form##_##T##_##W(const at::device::NormForward<cresset_##T, cresset_##W> a) {             \
     using A = at::device::opmath_t<cresset_##T>;                                                   \
-    at::device::norm_held<cresset_##T, cresset_##W, pack, packs, rms>(                             \
-        a, at::device::WarpTeam<A>());                                                             \
+    at::device::norm_held<cresset_##T, cresset_##W, pack, packs, rms>(a,                           \
+                                                                      at::device::WarpTeam<A>());  \
   }                                                                                                \
   CRESSET_KERNEL(128)                                                                              \
   op##_backward_##form##_##T##_##W(const at::device::NormBackward<cresset_##T, cresset_##W> a) {   \
@@ -338,15 +338,15 @@ CRESSET_DEVICE_FN void norm_reduce(const A* partial, W* out, long rows, int n) {
   CRESSET_NORM_WARP(op, rms, p4, pack, 4, T, W)                                                    \
   CRESSET_NORM_WARP(op, rms, p6, pack, 6, T, W)                                                    \
   CRESSET_NORM_WARP(op, rms, p8, pack, 8, T, W)                                                    \
-  CRESSET_KERNEL(1024) op##_held_##T##_##W(                                                        \
-      const at::device::NormForward<cresset_##T, cresset_##W> a) {                                 \
+  CRESSET_KERNEL(512)                                                                              \
+  op##_held_##T##_##W(const at::device::NormForward<cresset_##T, cresset_##W> a) {                 \
     using A = at::device::opmath_t<cresset_##T>;                                                   \
     CRESSET_SHARED A scratch[32];                                                                  \
     at::device::norm_held<cresset_##T, cresset_##W, pack, 4, rms>(                                 \
         a, at::device::BlockTeam<A>{scratch});                                                     \
   }                                                                                                \
-  CRESSET_KERNEL(512) op##_backward_held_##T##_##W(                                                \
-      const at::device::NormBackward<cresset_##T, cresset_##W> a) {                                \
+  CRESSET_KERNEL(512)                                                                              \
+  op##_backward_held_##T##_##W(const at::device::NormBackward<cresset_##T, cresset_##W> a) {       \
     at::device::norm_backward_held<cresset_##T, cresset_##W, pack, 4, rms>(a);                     \
   }                                                                                                \
   CRESSET_KERNEL(512)                                                                              \

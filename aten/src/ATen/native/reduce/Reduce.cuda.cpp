@@ -1,11 +1,13 @@
 // Reductions on CUDA. The dimensions are sorted and merged into those that stay and those that go;
 // what is innermost decides between three kernels (device/Reduce.cuh): rows, where reduced elements
 // are neighbours, columns, where results are, and single elements for everything else. A result
-// with many elements, or few results, is cut into pieces whose partial accumulators a second small
-// launch combines. All cuts depend on the sizes and strides alone, never on the GPU, so a sum has
-// the same bits on every card.
+// with many elements, or few results, is cut into pieces whose partial accumulators the last block
+// to finish combines. All cuts depend on the sizes and strides alone, never on the GPU, so a sum
+// has the same bits on every card.
 #include <algorithm>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/Launch.h>
@@ -33,6 +35,7 @@ struct Args {
   const void* in;
   void* out[2];
   void* partial;
+  uint32_t* tickets;
   int64_t outputs, columns;
   int64_t run, runs;
   int64_t count, chunk;
@@ -117,6 +120,28 @@ CUfunction find_function(const ReduceKernel& kernel, int device, Form form) {
     slot.store(function, std::memory_order_release);
   }
   return function;
+}
+
+// Zeroes for the kernels to count finished blocks with. Launches on one stream follow each other,
+// so a stream needs one set; while a stream is captured there is none (null), because the graph may
+// run beside other work of the stream.
+uint32_t* tickets_of(Device device, c10::cuda::CUstream stream) {
+  if (stream != nullptr && c10::cuda::is_capturing()) return nullptr;
+  struct Set {
+    c10::DeviceIndex device;
+    c10::cuda::CUstream stream;
+    Tensor zeroes;
+  };
+  static std::mutex mutex;
+  static auto* const sets = new std::vector<Set>; // kept for the life of the process
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const Set& set : *sets)
+    if (set.stream == stream && set.device == device.index())
+      return static_cast<uint32_t*>(set.zeroes.data_ptr());
+  const Tensor zeroes = detail::empty({kManyBlocks}, kInt, device);
+  zeroes.zero_();
+  sets->push_back({device.index(), stream, zeroes});
+  return static_cast<uint32_t*>(zeroes.data_ptr());
 }
 
 // Bytes of an accumulator on the device.
@@ -347,9 +372,10 @@ void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, Array
     partial =
         detail::empty({args.splits * g.outputs * accumulator_bytes(kernel)}, kByte, self.device());
     args.partial = partial.data_ptr();
+    args.tickets = tickets_of(self.device(), stream);
   }
   launch(find_function(kernel, device, first.form), first.blocks, args, stream);
-  if (args.splits > 1) {
+  if (args.splits > 1 && args.tickets == nullptr) {
     // The fewer results, the more threads for each.
     const int64_t share = power_of_two_above(kCombineThreads / g.outputs);
     args.lanes =

@@ -25,9 +25,10 @@ namespace {
 using rnn::Mode;
 using OptionalTensor = std::optional<Tensor>;
 constexpr int64_t kGrainUnits = 4096;
-// Up to this many rows a product with transposed weights is the faster one (measured: 82 against
-// 53 GF/s for 8 rows of 512), so that a copy pays over the steps.
-constexpr int64_t kFewRows = 16;
+// Up to this many rows the arranged product is the faster one, and from this many multiplications
+// on other threads help with it.
+constexpr int64_t kFewRows = 32;
+constexpr int64_t kSharedWork = 1 << 21;
 
 const rnn::Loops& loops_for(ScalarType dtype) {
   static const rnn::Table* const table = [] {
@@ -96,6 +97,38 @@ template <class T> void times_transposed(int64_t m, int64_t n, int64_t k, const 
   gemm::gemm<T>(m, n, k, 1, a, lda, 1, b, 1, k, beta, c, ldc, 1);
 }
 
+// c = a w (or c += a w) at every step, for the same w: element (k, n) at data[n n_stride +
+// k k_stride].
+template <class T> class Recurrence {
+ public:
+  Recurrence(const rnn::Loops& loops, const Shape& s, const T* w, int64_t n_stride,
+             int64_t k_stride, int64_t n, int64_t k)
+      : loops_(loops), w_(w), n_stride_(n_stride), k_stride_(k_stride), n_(n), k_(k) {
+    if (loops.panel == 0 || s.batch > kFewRows || s.sizes.size() < 4) return;
+    count_ = (n + loops.panel - 1) / loops.panel;
+    panels_ = detail::empty({count_ * loops.panel * k}, c10::scalar_type_of<T>);
+    if (panels_.numel() > 0) loops.arrange(w, n_stride, k_stride, n, k, panels_.data_ptr());
+  }
+  void run(int64_t rows, const T* a, int64_t lda, T* c, int64_t ldc, bool add) const {
+    if (count_ == 0) {
+      gemm::gemm<T>(rows, n_, k_, 1, a, lda, 1, w_, k_stride_, n_stride_, add ? 1 : 0, c, ldc, 1);
+      return;
+    }
+    const int64_t work = rows * k_ * loops_.panel;
+    const int64_t grain = work * count_ < kSharedWork ? count_ : (count_ + 3) / 4;
+    parallel_for(0, count_, grain, [&](int64_t begin, int64_t end) {
+      loops_.product(a, lda, rows, panels_.data_ptr(), n_, k_, begin, end, c, ldc, add);
+    });
+  }
+
+ private:
+  const rnn::Loops& loops_;
+  const T* w_;
+  int64_t n_stride_, k_stride_, n_, k_;
+  int64_t count_ = 0;
+  Tensor panels_;
+};
+
 template <class F> void each_row(int64_t rows, int64_t units, const F& f) {
   const int64_t grain = std::max<int64_t>(1, kGrainUnits / std::max<int64_t>(1, units));
   parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
@@ -132,10 +165,11 @@ template <class T> struct Forward {
     T* full = w_hr ? unprojected.data_ptr<T>() : nullptr;
     gemm::gemm_bias<T>(s.rows, 4 * H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias,
                        gates, W, 1);
+    const Recurrence<T> recurrence(loops, s, w_hh, P, 1, 4 * H, P);
     for (const int64_t t : s.order) {
       const int64_t n = s.sizes[t], start = s.starts[t];
       T* mine = gates + start * W;
-      times_transposed<T>(n, 4 * H, P, h, P, w_hh, 1, mine, W);
+      recurrence.run(n, h, P, mine, W, true);
       if (saved) copy_rows(h, P, mine + s.before_at, W, n, P);
       each_row(n, 4 * H, [&](int64_t r) {
         T* row = mine + r * W;
@@ -156,9 +190,11 @@ template <class T> struct Forward {
     T* gh = of_hidden.data_ptr<T>();
     gemm::gemm_bias<T>(s.rows, 3 * H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias,
                        gx, 3 * H, 1);
+    const Recurrence<T> recurrence(loops, s, w_hh, H, 1, 3 * H, H);
     for (const int64_t t : s.order) {
       const int64_t n = s.sizes[t], start = s.starts[t];
-      gemm::gemm_bias<T>(n, 3 * H, H, 1, h, H, 1, w_hh, 1, H, hidden_bias, gh, 3 * H, 1);
+      if (hidden_bias) copy_rows(hidden_bias, 0, gh, 3 * H, n, 3 * H);
+      recurrence.run(n, h, H, gh, 3 * H, hidden_bias != nullptr);
       T* mine = saved ? saved + start * W : nullptr;
       if (saved) copy_rows(h, H, mine + s.before_at, W, n, H);
       each_row(n, 3 * H, [&](int64_t r) {
@@ -173,10 +209,11 @@ template <class T> struct Forward {
     const int64_t H = s.hidden;
     gemm::gemm_bias<T>(s.rows, H, s.features, 1, x, s.features, 1, w_ih, 1, s.features, bias, out,
                        H, 1);
+    const Recurrence<T> recurrence(loops, s, w_hh, H, 1, H, H);
     for (const int64_t t : s.order) {
       const int64_t n = s.sizes[t], start = s.starts[t];
       T* mine = out + start * H;
-      times_transposed<T>(n, H, H, h, H, w_hh, 1, mine, H);
+      recurrence.run(n, h, H, mine, H, true);
       if (saved) copy_rows(h, H, saved + start * H, H, n, H);
       each_row(n, H, [&](int64_t r) { loops.plain(mine + r * H, H, s.mode == Mode::Relu); });
       copy_rows(mine, H, h, H, n, H);
@@ -196,9 +233,8 @@ template <class T> struct Forward {
 template <class T> struct Backward {
   const Shape& s;
   const rnn::Loops& loops;
-  const T* grad_output; // or null
-  const T* w_hh;
-  int64_t w_rs, w_cs; // its strides
+  const T* grad_output;            // or null
+  const Recurrence<T>& recurrence; // from gates to the state before
   const T* w_hr;
   const T* output;
   const T* saved;
@@ -229,7 +265,7 @@ template <class T> struct Backward {
       loops.lstm_backward(row, row + 4 * H, row + 5 * H, d + r * H, dc + r * H,
                           dgx + (start + r) * 4 * H, H);
     });
-    gemm::gemm<T>(n, P, 4 * H, 1, dgx + start * 4 * H, 4 * H, 1, w_hh, w_rs, w_cs, 0, dh, P, 1);
+    recurrence.run(n, dgx + start * 4 * H, 4 * H, dh, P, false);
   }
   void gru(int64_t start, int64_t n) {
     const int64_t H = s.hidden, W = s.width;
@@ -238,7 +274,7 @@ template <class T> struct Backward {
       loops.gru_backward(row, row + s.before_at, dh + r * H, dgx + (start + r) * 3 * H,
                          dgh + (start + r) * 3 * H, H);
     });
-    gemm::gemm<T>(n, H, 3 * H, 1, dgh + start * 3 * H, 3 * H, 1, w_hh, w_rs, w_cs, 1, dh, H, 1);
+    recurrence.run(n, dgh + start * 3 * H, 3 * H, dh, H, true);
   }
   void plain(int64_t start, int64_t n) {
     const int64_t H = s.hidden;
@@ -246,7 +282,7 @@ template <class T> struct Backward {
       loops.plain_backward(output + (start + r) * H, dh + r * H, dgx + (start + r) * H, H,
                            s.mode == Mode::Relu);
     });
-    gemm::gemm<T>(n, H, H, 1, dgx + start * H, H, 1, w_hh, w_rs, w_cs, 0, dh, H, 1);
+    recurrence.run(n, dgx + start * H, H, dh, H, false);
   }
 
   void run() {
@@ -330,20 +366,18 @@ Gradients walk_back(const Shape& s, const OptionalTensor& grad_output,
   g.dc = own_state(lstm ? grad_cy : std::nullopt, {lstm ? s.batch : 0, s.hidden}, dtype);
   g.dgx = detail::empty({s.rows, s.gates * s.hidden}, dtype);
   g.dgh = s.mode == Mode::Gru ? detail::empty({s.rows, s.gates * s.hidden}, dtype) : g.dgx;
-  const bool turned = s.batch <= kFewRows && s.sizes.size() > 4;
-  const Tensor wh = turned ? w_hh.transpose(0, 1).contiguous() : w_hh.contiguous(),
-               wr = contiguous_or_none(w_hr), out = output.contiguous(),
+  const Tensor wh = w_hh.contiguous(), wr = contiguous_or_none(w_hr), out = output.contiguous(),
                from = contiguous_or_none(grad_output);
   g.dprojected = detail::empty({wr.defined() ? s.rows : 0, s.state}, dtype);
   dtype_switch<FloatingTypes>(dtype, "rnn_layer_backward_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (s.rows == 0 || s.hidden == 0) return;
+    const Recurrence<T> recurrence(loops_for(dtype), s, wh.const_data_ptr<T>(), 1, s.state, s.state,
+                                   s.gates * s.hidden);
     Backward<T> backward{s,
                          loops_for(dtype),
                          data_or_null<T>(from),
-                         wh.const_data_ptr<T>(),
-                         turned ? 1 : s.state,
-                         turned ? s.gates * s.hidden : 1,
+                         recurrence,
                          data_or_null<T>(wr),
                          out.const_data_ptr<T>(),
                          workspace.const_data_ptr<T>(),

@@ -1,5 +1,7 @@
 // The loops of RnnKernel.h. `map` calls a generic lambda with a register's worth of units at a time
 // and with single units at the end; everything of a unit is computed while it is in registers.
+#include <type_traits>
+
 #include <ATen/native/rnn/RnnKernel.h>
 #include <ATen/vec/ValueMath.h>
 #include <ATen/vec/VecIO.h>
@@ -169,11 +171,90 @@ template <class T> struct Row {
   }
 };
 
+// Products of few rows with weights that are used again and again. A panel of two registers'
+// columns stays in the first-level cache while blocks of rows pass; sums run over k in order, one
+// register for each row and half of the panel.
+template <class T> struct Panels {
+  using V = Vec<T>;
+  static constexpr int kWidth = 2 * V::kLanes;
+  static constexpr int kRows = vec::kVecBytes == 64 ? 8 : 4; // as many as registers allow
+
+  static void arrange(const void* w_, int64_t n_stride, int64_t k_stride, int64_t n, int64_t k,
+                      void* panels_) {
+    const T* w = static_cast<const T*>(w_);
+    T* out = static_cast<T*>(panels_);
+    for (int64_t first = 0; first < n; first += kWidth) {
+      for (int64_t i = 0; i < k; ++i) {
+        for (int64_t c = 0; c < kWidth; ++c) {
+          const int64_t column = first + c;
+          *out++ = column < n ? w[column * n_stride + i * k_stride] : T(0);
+        }
+      }
+    }
+  }
+
+  template <int kCount> static void block(const T* a, int64_t lda, const T* panel, int64_t k, T* c,
+                                          int64_t ldc, int64_t width, bool add) {
+    V low[kCount], high[kCount];
+#pragma GCC unroll 8
+    for (int r = 0; r < kCount; ++r) low[r] = high[r] = V(T(0));
+    for (int64_t i = 0; i < k; ++i) {
+      const V left = V::load(panel + i * kWidth), right = V::load(panel + i * kWidth + V::kLanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < kCount; ++r) {
+        const V value = V(a[r * lda + i]);
+        low[r] = vm::fma(value, left, low[r]);
+        high[r] = vm::fma(value, right, high[r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kCount; ++r) {
+      T* to = c + r * ldc;
+      if (width == kWidth) {
+        (add ? V::load(to) + low[r] : low[r]).store(to);
+        (add ? V::load(to + V::kLanes) + high[r] : high[r]).store(to + V::kLanes);
+        continue;
+      }
+      T whole[kWidth];
+      low[r].store(whole);
+      high[r].store(whole + V::kLanes);
+      for (int64_t i = 0; i < width; ++i) to[i] = add ? to[i] + whole[i] : whole[i];
+    }
+  }
+
+  static void product(const void* a_, int64_t lda, int64_t rows, const void* panels_, int64_t n,
+                      int64_t k, int64_t begin, int64_t end, void* c_, int64_t ldc, bool add) {
+    const T* a = static_cast<const T*>(a_);
+    T* c = static_cast<T*>(c_);
+    for (int64_t p = begin; p < end; ++p) {
+      const T* panel = static_cast<const T*>(panels_) + p * kWidth * k;
+      const int64_t column = p * kWidth, width = n - column < kWidth ? n - column : kWidth;
+      int64_t r = 0;
+      for (; r + kRows <= rows; r += kRows)
+        block<kRows>(a + r * lda, lda, panel, k, c + r * ldc + column, ldc, width, add);
+      for (; r + 2 <= rows; r += 2)
+        block<2>(a + r * lda, lda, panel, k, c + r * ldc + column, ldc, width, add);
+      if (r < rows) block<1>(a + r * lda, lda, panel, k, c + r * ldc + column, ldc, width, add);
+    }
+  }
+};
+
 template <class T> void put(Table& table) {
   using R = Row<T>;
-  table.loops[static_cast<int>(c10::scalar_type_of<T>)] = {
-      &R::lstm,  &R::lstm_backward,  &R::gru, &R::gru_backward,
-      &R::plain, &R::plain_backward, &R::add, &R::multiply};
+  Loops& loops = table.loops[static_cast<int>(c10::scalar_type_of<T>)];
+  loops.lstm = &R::lstm;
+  loops.lstm_backward = &R::lstm_backward;
+  loops.gru = &R::gru;
+  loops.gru_backward = &R::gru_backward;
+  loops.plain = &R::plain;
+  loops.plain_backward = &R::plain_backward;
+  loops.add = &R::add;
+  loops.multiply = &R::multiply;
+  if constexpr (std::is_same_v<T, opmath_t<T>>) {
+    loops.panel = Panels<T>::kWidth;
+    loops.arrange = &Panels<T>::arrange;
+    loops.product = &Panels<T>::product;
+  }
 }
 } // namespace
 

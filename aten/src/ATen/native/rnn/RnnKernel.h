@@ -29,6 +29,16 @@ struct Loops {
   // out = a + b; out = a * b
   void (*add)(const void* a, const void* b, void* out, int64_t n);
   void (*multiply)(const void* a, const void* b, void* out, int64_t n);
+
+  // ---- the product with weights that stay the same over all steps, arranged once
+  int64_t panel = 0; // columns side by side in the arrangement; 0: none for this type
+  // The matrix with element (k, n) at w[n n_stride + k k_stride] as panels of `panel` columns,
+  // ceil(n / panel) panel k elements.
+  void (*arrange)(const void* w, int64_t n_stride, int64_t k_stride, int64_t n, int64_t k,
+                  void* panels) = nullptr;
+  // The columns of panels [begin, end) of c = a w, or of c += a w.
+  void (*product)(const void* a, int64_t lda, int64_t rows, const void* panels, int64_t n,
+                  int64_t k, int64_t begin, int64_t end, void* c, int64_t ldc, bool add) = nullptr;
 };
 
 struct Table {

@@ -45,6 +45,27 @@ const TypeKernels& kernels_for(ScalarType dtype, const char* op) {
 
 constexpr int64_t kTile = 2048, kMaxRowsPerLaunch = 65535;
 
+// The kernel that takes few elements without sorting, for types with keys of 32 bits.
+const Kernel kTopk[4] = {{kProgram, "topk_rows_f32"},
+                         {kProgram, "topk_rows_f16"},
+                         {kProgram, "topk_rows_bf16"},
+                         {kProgram, "topk_rows_i32"}};
+const Kernel* topk_kernel(ScalarType dtype, int64_t n, int64_t k) {
+  if (k > 64 || n * 8 > 200 * 1024) return nullptr;
+  switch (dtype) {
+  case kFloat:
+    return &kTopk[0];
+  case kHalf:
+    return &kTopk[1];
+  case kBFloat16:
+    return &kTopk[2];
+  case kInt:
+    return &kTopk[3];
+  default:
+    return nullptr;
+  }
+}
+
 // `rows` rows of digits of both buffers, lowest digit first; gives which buffer ends up sorted.
 int sort_digits(void* const keys[2], void* const values[2], void* counts, int64_t rows, int64_t n,
                 int bits, bool given) {
@@ -75,36 +96,52 @@ Axis axis_of(const Tensor& self, int64_t dim) {
   return a;
 }
 
-// Writes the first k of each sorted row to `values` and `indices`, whose dimension `dim` has size
-// k.
-void sorted_prefix(const Tensor& self, int64_t dim, int64_t k, bool descending, const char* op,
-                   const Tensor& values, const Tensor& indices) {
-  const TypeKernels& kernels = kernels_for(self.scalar_type(), op);
-  if (indices.numel() == 0) return;
-  const Axis a = axis_of(self, dim);
-  TORCH_CHECK_NOT_IMPLEMENTED(a.n <= std::numeric_limits<int32_t>::max(), op,
-                              ": more than 2^31 elements along the dimension");
-  const Device device = self.device();
-  const Tensor keys = detail::empty({a.rows, a.n}, kLong, device);
+// A result with the dimension last: as it is, or through a contiguous stand-in.
+struct Target {
+  Tensor given, used;
+  Target(const Tensor& t, int64_t dim) {
+    given = t.dim() == 0 ? t : t.transpose(wrap_dim(dim, t.dim()), t.dim() - 1);
+    used =
+        given.is_contiguous() ? given : detail::empty(given.sizes(), t.scalar_type(), t.device());
+  }
+  void finish() const {
+    if (!used.is_same(given)) given.copy_(used);
+  }
+};
+
+void sort_prefix(const TypeKernels& kernels, const Axis& a, int64_t k, bool descending,
+                 const Target& values, const Target& indices) {
+  const Tensor keys = detail::empty({a.rows, a.n}, kLong, a.moved.device());
   const auto stream = cuda::current_stream();
   cuda::launch(kernels.keys, blocks_for(a.rows * a.n, 256), 256, 0, stream,
                a.moved.const_data_ptr(), keys.mutable_data_ptr(), a.rows * a.n,
                static_cast<int>(descending));
   const SortedRows sorted = radix_sort_cuda(keys, Tensor(), kernels.bits);
-  const int64_t last = self.dim() - 1;
-  const auto target = [&](const Tensor& t) {
-    return self.dim() == 0 ? t : t.transpose(wrap_dim(dim, self.dim()), last);
-  };
-  const auto dense = [&](const Tensor& t) {
-    return t.is_contiguous() ? t : detail::empty(t.sizes(), t.scalar_type(), device);
-  };
-  const Tensor to_values = target(values), to_indices = target(indices);
-  const Tensor v = dense(to_values), i = dense(to_indices);
   cuda::launch(kernels.results, blocks_for(a.rows * k, 256), 256, 0, stream,
-               a.moved.const_data_ptr(), sorted.values.const_data_ptr(), v.mutable_data_ptr(),
-               i.mutable_data_ptr(), a.rows, a.n, k);
-  if (!v.is_same(to_values)) to_values.copy_(v);
-  if (!i.is_same(to_indices)) to_indices.copy_(i);
+               a.moved.const_data_ptr(), sorted.values.const_data_ptr(),
+               values.used.mutable_data_ptr(), indices.used.mutable_data_ptr(), a.rows, a.n, k);
+}
+
+// Writes the first k of each row in order to `values` and `indices`, whose dimension `dim` has size
+// k.
+void ordered_prefix(const Tensor& self, int64_t dim, int64_t k, bool descending, bool few,
+                    const char* op, const Tensor& values, const Tensor& indices) {
+  const TypeKernels& kernels = kernels_for(self.scalar_type(), op);
+  if (indices.numel() == 0) return;
+  const Axis a = axis_of(self, dim);
+  TORCH_CHECK_NOT_IMPLEMENTED(a.n <= std::numeric_limits<int32_t>::max(), op,
+                              ": more than 2^31 elements along the dimension");
+  const Target to_values(values, dim), to_indices(indices, dim);
+  const Kernel* select = few ? topk_kernel(self.scalar_type(), a.n, k) : nullptr;
+  if (select)
+    cuda::launch(*select, static_cast<unsigned>(a.rows), a.n > 2048 ? 512 : 128,
+                 static_cast<unsigned>(a.n * 8), cuda::current_stream(), a.moved.const_data_ptr(),
+                 to_values.used.mutable_data_ptr(), to_indices.used.mutable_data_ptr(),
+                 static_cast<int>(a.n), static_cast<int>(k), static_cast<int>(descending));
+  else
+    sort_prefix(kernels, a, k, descending, to_values, to_indices);
+  to_values.finish();
+  to_indices.finish();
 }
 
 } // namespace
@@ -141,7 +178,7 @@ SortedRows radix_sort_cuda(const Tensor& keys, const Tensor& values, int bits) {
 void sort_cuda(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
                const Tensor& indices) {
   const int64_t n = self.dim() == 0 ? 1 : self.size(wrap_dim(dim, self.dim()));
-  sorted_prefix(self, dim, n, descending, "sort_cuda", values, indices);
+  ordered_prefix(self, dim, n, descending, false, "sort_cuda", values, indices);
 }
 void sort_stable_cuda(const Tensor& self, std::optional<bool>, int64_t dim, bool descending,
                       const Tensor& values, const Tensor& indices) {
@@ -149,7 +186,7 @@ void sort_stable_cuda(const Tensor& self, std::optional<bool>, int64_t dim, bool
 }
 void topk_cuda(const Tensor& self, int64_t k, int64_t dim, bool largest, bool, const Tensor& values,
                const Tensor& indices) {
-  sorted_prefix(self, dim, k, largest, "topk_cuda", values, indices);
+  ordered_prefix(self, dim, k, largest, true, "topk_cuda", values, indices);
 }
 
 } // namespace at::native

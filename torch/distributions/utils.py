@@ -1,0 +1,129 @@
+"""Small tools of the distributions: turning numbers into tensors of one shape, moving between
+probabilities and log odds, lower triangles as vectors, and properties computed once.
+"""
+
+from functools import update_wrapper
+from numbers import Number
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import is_tensor_like
+
+euler_constant: Final = 0.57721566490153286060
+
+__all__ = [
+    "broadcast_all",
+    "logits_to_probs",
+    "clamp_probs",
+    "probs_to_logits",
+    "lazy_property",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+
+
+def broadcast_all(*values):
+    """The values as tensors of one shape. Numbers take the dtype and device of the first tensor,
+    or the default dtype where there is none.
+    """
+    if not all(is_tensor_like(v) or isinstance(v, Number) for v in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects "
+            "implementing __torch_function__."
+        )
+    if not all(is_tensor_like(v) for v in values):
+        options = {"dtype": torch.get_default_dtype()}
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                options = {"dtype": value.dtype, "device": value.device}
+                break
+        values = [v if is_tensor_like(v) else torch.tensor(v, **options) for v in values]
+    return torch.broadcast_tensors(*values)
+
+
+def _standard_normal(shape, dtype, device):
+    return torch.empty(shape, dtype=dtype, device=device).normal_()
+
+
+def _sum_rightmost(value, dim):
+    """The sum over the last `dim` dimensions."""
+    if dim == 0:
+        return value
+    return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+
+
+def logits_to_probs(logits, is_binary=False):
+    """Probabilities of log odds (binary) or of unnormalised log probabilities in the last
+    dimension.
+    """
+    return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs):
+    """Probabilities moved inside the open unit interval by one epsilon of their dtype."""
+    eps = torch.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs, is_binary=False):
+    """Log odds (binary) or log probabilities; 0 and 1 are moved inside the interval first."""
+    clamped = clamp_probs(probs)
+    if is_binary:
+        return torch.log(clamped) - torch.log1p(-clamped)
+    return torch.log(clamped)
+
+
+class lazy_property:  # noqa: N801
+    """A property that is computed at its first use and then stored in the instance, where it
+    hides this descriptor. It is computed with gradients enabled, since whoever asks first may be
+    inside no_grad and whoever asks next may not.
+    """
+
+    def __init__(self, wrapped):
+        self.wrapped = wrapped
+        update_wrapper(self, wrapped)
+
+    def __get__(self, instance, obj_type=None):
+        if instance is None:
+            return _lazy_property_and_property(self.wrapped)
+        with torch.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+class _lazy_property_and_property(lazy_property, property):  # noqa: N801
+    """What the class attribute shows: documentation tools know a property by its type."""
+
+    def __init__(self, wrapped):
+        property.__init__(self, wrapped)
+
+
+def tril_matrix_to_vec(mat, diag=0):
+    """The lower triangle of square matrices, up to diagonal `diag`, row after row."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = torch.tril_indices(n, n, offset=diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec, diag=0):
+    """The square matrices whose lower triangle, up to diagonal `diag`, is the vector."""
+    length = vec.shape[-1]
+    # n (n + 1) / 2 elements up to the main diagonal, n more or fewer for each further one.
+    n = (
+        -(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1)) ** 0.5
+    ) / 2
+    eps = torch.finfo(vec.dtype).eps
+    if abs(round(n) - n) > eps:
+        raise ValueError(
+            f"The size of last dimension is {length} which cannot be expressed as "
+            "the lower triangular part of a square D x D matrix."
+        )
+    n = round(n)
+    mat = vec.new_zeros(vec.shape[:-1] + (n, n))
+    rows, columns = torch.tril_indices(n, n, offset=diag, device=vec.device)
+    mat[..., rows, columns] = vec
+    return mat
