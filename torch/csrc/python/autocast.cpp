@@ -14,8 +14,8 @@ namespace autocast = at::autocast;
 
 c10::DeviceType device_type(PyObject* name, const char* function) {
   if (!PyUnicode_Check(name)) {
-    raise_type_error(c10::str(function, "(): argument 'device_type' must be str, not ",
-                              type_name(name)));
+    raise_type_error(
+        c10::str(function, "(): argument 'device_type' must be str, not ", type_name(name)));
   }
   return c10::Device(std::string(utf8(name))).type();
 }
@@ -24,8 +24,7 @@ c10::DeviceType device_type(PyObject* name, const char* function) {
 PyObject* is_enabled(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count > 1) raise_type_error("is_autocast_enabled() takes at most one argument");
-    const c10::DeviceType device =
-        count ? device_type(args[0], "is_autocast_enabled") : c10::kCUDA;
+    const c10::DeviceType device = count ? device_type(args[0], "is_autocast_enabled") : c10::kCUDA;
     return new_bool(autocast::is_available(device) && autocast::is_enabled(device));
   });
 }
@@ -82,18 +81,17 @@ PyObject* decrement_nesting(PyObject*, PyObject*) {
 
 template <class F> PyCFunction fast(F* f) { return reinterpret_cast<PyCFunction>(f); }
 
-PyMethodDef functions[] = {
-    {"is_autocast_enabled", fast(is_enabled), METH_FASTCALL, nullptr},
-    {"set_autocast_enabled", fast(set_enabled), METH_FASTCALL, nullptr},
-    {"get_autocast_dtype", get_dtype, METH_O, nullptr},
-    {"set_autocast_dtype", fast(set_dtype), METH_FASTCALL, nullptr},
-    {"_is_autocast_available", is_available, METH_O, nullptr},
-    {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
-    {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
-    {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
-    {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},
-    {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"is_autocast_enabled", fast(is_enabled), METH_FASTCALL, nullptr},
+                           {"set_autocast_enabled", fast(set_enabled), METH_FASTCALL, nullptr},
+                           {"get_autocast_dtype", get_dtype, METH_O, nullptr},
+                           {"set_autocast_dtype", fast(set_dtype), METH_FASTCALL, nullptr},
+                           {"_is_autocast_available", is_available, METH_O, nullptr},
+                           {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
+                           {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
+                           {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
+                           {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},
+                           {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 
