@@ -188,6 +188,20 @@ def test_cross_entropy_of_long_rows_ignored_rows_and_infinities(n):
     assert F.cross_entropy(x.to(cuda), target.to(cuda)).isnan().item()
 
 
+def test_cross_entropy_under_autocast_reads_half_and_gives_float():
+    x, target = torch.randn(6, 40).to(torch.bfloat16), torch.randint(40, (6,))
+    a, b = x.double().requires_grad_(), x.to(cuda).requires_grad_()
+    want = F.cross_entropy(a, target)
+    with torch.autocast("cuda", torch.bfloat16):
+        got = F.cross_entropy(b, target.to(cuda))
+        smooth = F.cross_entropy(b, target.to(cuda), label_smoothing=0.1)
+    close(got.detach(), want.detach(), torch.float32)
+    assert smooth.dtype == torch.float32
+    want.backward()
+    got.backward()
+    close(b.grad, a.grad, torch.bfloat16)
+
+
 def test_cross_entropy_can_be_differentiated_twice():
     x, target = torch.randn(4, 5, dtype=torch.float64), torch.tensor([1, 0, 4, 2])
     results = []

@@ -230,7 +230,6 @@ def test_iterable_datasets_end_by_themselves():
     [
         ({"batch_size": 0}, ValueError, "batch_size should be a positive integer"),
         ({"num_workers": -1}, ValueError, "should be non-negative"),
-        ({"num_workers": 2}, NotImplementedError, "num_workers=2"),
         ({"timeout": -1}, ValueError, "timeout option"),
         ({"prefetch_factor": 2}, ValueError, "prefetch_factor"),
         ({"persistent_workers": True}, ValueError, "num_workers > 0"),

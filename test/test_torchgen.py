@@ -200,6 +200,40 @@ def test_pointwise_plain_functor_serves_the_parameter_one(tmp_path):
     assert "void ok(const at::Tensor& self" in files["ATen/native/test/Native.h"]
 
 
+FOREACH = """
+- func: exp(Tensor self) -> Tensor
+  inplace: function, method
+  pointwise: {functor: Exp, header: Unary.h}
+- func: trace(Tensor self) -> Tensor
+- func: _foreach_{op}(Tensor[] self) -> Tensor[]
+  each: [exp]
+  inplace: True
+  out: True
+  foreach: "{op}"
+- func: _foreach_trace(Tensor[] self) -> Tensor[]
+  foreach: trace
+"""
+
+
+def test_foreach_entry_plans_pointwise_targets_and_loops_over_others(tmp_path):
+    found = load(tmp_path, FOREACH)
+    by_name = {op.schema.full_name: op for op in found.ops}
+    assert str(by_name["_foreach_exp_"].schema) == "_foreach_exp_(Tensor(a!)[] self) -> ()"
+    assert by_name["_foreach_exp_"].target is by_name["exp_"]
+    assert {k.key for k in by_name["_foreach_trace"].kernels} == {
+        "CompositeExplicitAutograd",
+        "Autograd",
+    }
+    text = "".join(gen.generate(found).values())
+    assert "at::iter::PointwiseBatch batch(spec_exp, self.size());" in text
+    assert "result.push_back(at::_ops::trace::call(self[i]));" in text
+
+
+def test_foreach_without_target_is_an_error(tmp_path):
+    text = "- func: _foreach_no(Tensor[] self) -> Tensor[]\n  foreach: nothing\n"
+    assert "'foreach' names 'nothing', which has no functional variant" in failure(tmp_path, text)
+
+
 def test_family_comes_from_the_section(tmp_path):
     text = "- func: a() -> Tensor\n# ==== family: second ====\n- func: b() -> Tensor\n"
     assert list(load(tmp_path, text).families()) == ["second", "test"]

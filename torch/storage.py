@@ -5,6 +5,7 @@ is kept because checkpoints and programs name it; it is written here entirely, o
 former."""
 
 import copy as _copy
+import sys as _sys
 import warnings
 
 import torch
@@ -49,6 +50,11 @@ class UntypedStorage(_C.StorageBase):
         return super().__sizeof__() + self.nbytes()
 
     def __reduce__(self):
+        # The pickler of multiprocessing gets descriptors even where nothing has imported
+        # torch.multiprocessing, which would have told it.
+        forking = _sys.modules.get("multiprocessing.reduction")
+        if forking is not None and _sys._getframe(1).f_globals is vars(forking):
+            return torch.multiprocessing.reductions.reduce_storage(self)
         data = _C._storage_bytes(self)
         if self.device.type == "cpu":
             return _from_bytes, (data,)
@@ -80,6 +86,23 @@ class UntypedStorage(_C.StorageBase):
 
     def _to_device(self, device, non_blocking):
         return UntypedStorage(self.nbytes(), device=device).copy_(self, non_blocking)
+
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        """New memory that other processes can share."""
+        return cls(size, device=device).share_memory_()
+
+    def _share_fd_cpu_(self):
+        """The descriptor of the memory file and the number of bytes; the storage moves there."""
+        descriptor, size, offset = _C._storage_share(self)
+        if offset:
+            raise RuntimeError("_share_fd_cpu_: the storage is a part of another one")
+        return descriptor, size
+
+    @staticmethod
+    def _new_shared_fd_cpu(descriptor, size):
+        """A storage on memory that another process shares by descriptor."""
+        return _C._storage_from_descriptor(descriptor, size)
 
     def untyped(self):
         """The storage itself."""

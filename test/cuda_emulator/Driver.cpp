@@ -114,6 +114,11 @@ State& state() {
   return *s;
 }
 
+bool dry_run() {
+  static const bool dry = std::getenv("CRESSET_EMULATOR_DRY") != nullptr;
+  return dry;
+}
+
 Context* current() { return context_stack.empty() ? nullptr : context_stack.back(); }
 
 Entry::Entry(bool needs_context) : guard_(state().lock) {

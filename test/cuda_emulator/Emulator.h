@@ -96,6 +96,8 @@ struct State {
 };
 
 State& state();
+bool dry_run();     // CRESSET_EMULATOR_DRY: nothing is computed, so that the host's time can be
+                    // measured
 Context* current(); // of this thread; nullptr: none
 
 // Every call into the driver starts with one of these: holds the lock and says whether the call

@@ -82,8 +82,6 @@ class Transform:
     def __ne__(self, other):
         return not self.__eq__(other)
 
-    __hash__ = None
-
     def __call__(self, x):
         """The image of x."""
         if self._cache_size == 0:
@@ -163,8 +161,6 @@ class _InverseTransform(Transform):
     def __eq__(self, other):
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = None
-
     def __repr__(self):
         return f"{self.__class__.__name__}({self._inv!r})"
 
@@ -192,8 +188,6 @@ class ComposeTransform(Transform):
 
     def __eq__(self, other):
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = None
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
@@ -304,9 +298,7 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self):
-        return constraints.independent(
-            self.base_transform.codomain, self.reinterpreted_batch_ndims
-        )
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
     def bijective(self):
@@ -410,9 +402,7 @@ class _Sequence(Transform):
             raise AssertionError(f"dim {self.dim} out of range for tensor with {dims} dimensions")
         size = value.size(self.dim)
         if size != length:
-            raise AssertionError(
-                f"{name}.size({self.dim}) = {size} must equal {what} {length}"
-            )
+            raise AssertionError(f"{name}.size({self.dim}) = {size} must equal {what} {length}")
 
 
 class CatTransform(_Sequence):

@@ -454,9 +454,7 @@ class _Stack(Constraint):
     def check(self, value):
         _require_dim(self.dim, value)
         slices = [value.select(self.dim, i) for i in range(value.size(self.dim))]
-        return torch.stack(
-            [c.check(v) for v, c in zip(slices, self.cseq, strict=False)], self.dim
-        )
+        return torch.stack([c.check(v) for v, c in zip(slices, self.cseq, strict=False)], self.dim)
 
 
 dependent = _Dependent()

@@ -74,7 +74,7 @@ def probs_to_logits(probs, is_binary=False):
     return torch.log(clamped)
 
 
-class lazy_property:  # noqa: N801
+class lazy_property:
     """A property that is computed at its first use and then stored in the instance, where it
     hides this descriptor. It is computed with gradients enabled, since whoever asks first may be
     inside no_grad and whoever asks next may not.
@@ -93,7 +93,7 @@ class lazy_property:  # noqa: N801
         return value
 
 
-class _lazy_property_and_property(lazy_property, property):  # noqa: N801
+class _lazy_property_and_property(lazy_property, property):
     """What the class attribute shows: documentation tools know a property by its type."""
 
     def __init__(self, wrapped):

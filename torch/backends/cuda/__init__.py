@@ -86,7 +86,22 @@ def preferred_linalg_library(backend=None):
 
 # ---- attention
 
-_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
+_sdp = {
+    "math": True,
+    "flash": True,
+    "mem_efficient": True,
+    "cudnn": True,
+    "overrideable": True,
+    "reduction": False,
+}
+# In the order of the bits that the operator reads.
+_SDP_BITS = ("math", "flash", "mem_efficient", "cudnn", "overrideable")
+
+
+def _set_sdp(**switches):
+    """Changes some switches, here and for the operator."""
+    _sdp.update({name: bool(value) for name, value in switches.items()})
+    _C._set_sdp_backends(sum(1 << bit for bit, name in enumerate(_SDP_BITS) if _sdp[name]))
 
 
 def flash_sdp_enabled():
@@ -96,7 +111,7 @@ def flash_sdp_enabled():
 
 def enable_flash_sdp(enabled):
     """Lets flash attention be used, or not."""
-    _sdp["flash"] = bool(enabled)
+    _set_sdp(flash=enabled)
 
 
 def mem_efficient_sdp_enabled():
@@ -106,7 +121,7 @@ def mem_efficient_sdp_enabled():
 
 def enable_mem_efficient_sdp(enabled):
     """Lets memory-efficient attention be used, or not."""
-    _sdp["mem_efficient"] = bool(enabled)
+    _set_sdp(mem_efficient=enabled)
 
 
 def math_sdp_enabled():
@@ -116,7 +131,7 @@ def math_sdp_enabled():
 
 def enable_math_sdp(enabled):
     """Lets attention be composed from products, or not."""
-    _sdp["math"] = bool(enabled)
+    _set_sdp(math=enabled)
 
 
 def cudnn_sdp_enabled():
@@ -126,7 +141,7 @@ def cudnn_sdp_enabled():
 
 def enable_cudnn_sdp(enabled):
     """Lets cuDNN's attention be used, or not."""
-    _sdp["cudnn"] = bool(enabled)
+    _set_sdp(cudnn=enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed():
@@ -136,7 +151,7 @@ def fp16_bf16_reduction_math_sdp_allowed():
 
 def allow_fp16_bf16_reduction_math_sdp(enabled):
     """Lets composed attention sum in half precision, or not."""
-    _sdp["reduction"] = bool(enabled)
+    _set_sdp(reduction=enabled)
 
 
 def is_flash_attention_available():
@@ -148,10 +163,10 @@ def is_flash_attention_available():
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
     """Chooses the kinds of attention for the with statement's body."""
     saved = dict(_sdp)
-    _sdp.update(
+    _set_sdp(
         flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
     )
     try:
         yield {}
     finally:
-        _sdp.update(saved)
+        _set_sdp(**saved)

@@ -171,7 +171,7 @@ constexpr OpPolicy kCuda[] = {
     {"cosine_similarity", Policy::Float32},
     {"poisson_nll_loss", Policy::Float32},
     {"cosine_embedding_loss", Policy::Float32},
-    {"cross_entropy_loss", Policy::Float32},
+    // Not cross_entropy_loss: it widens what it needs itself, and its kernel reads half types.
     {"nll_loss", Policy::Float32},
     {"nll_loss2d", Policy::Float32},
     {"hinge_embedding_loss", Policy::Float32},

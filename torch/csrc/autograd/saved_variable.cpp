@@ -15,9 +15,6 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
       "clone to get a normal "
       "tensor and use it in autograd, or use `torch.no_grad()` instead of "
       "`torch.inference_mode()`.");
-  TORCH_CHECK(!t.is_inference(), "Inference tensors cannot be saved for backward. To work around "
-                                 "you can make a clone to get a "
-                                 "normal tensor and use it in autograd.");
   was_undefined_ = false;
   version_ = t.unsafeGetTensorImpl()->version();
   requires_grad_ = t.requires_grad();

@@ -21,6 +21,7 @@
 #include <torch/csrc/python/indexing.h>
 #include <torch/csrc/python/interop.h>
 #include <torch/csrc/python/module_base.h>
+#include <torch/csrc/python/profiler.h>
 #include <torch/csrc/python/runtime.h>
 #include <torch/csrc/python/storage.h>
 #include <torch/csrc/python/tensor.h>
@@ -124,8 +125,8 @@ bool init_all(PyObject* m) {
          init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
          init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
          init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
-         init_functorch(m) && init_autocast(m) && init_module_base(m) && init_devices(m) &&
-         add_operators(m);
+         init_functorch(m) && init_autocast(m) && init_profiler(m) && init_module_base(m) &&
+         init_devices(m) && add_operators(m);
 }
 
 } // namespace

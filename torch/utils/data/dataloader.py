@@ -1,41 +1,63 @@
-"""DataLoader: a dataset, an order and a collation, iterated in this process. Every pass draws one
-seed for workers first, also without workers: the streams are part of the contract."""
+"""DataLoader: a dataset, an order and a collation, iterated in this process or by workers. Every
+pass draws one seed for workers first, also without workers: the streams are part of the
+contract."""
 
+import os
 import warnings
 
-import torch
-from torch.utils.data import _utils
+from torch.utils.data._iterators import (
+    Progress,
+    _BaseDataLoaderIter,  # noqa: F401 (projects import it from here)
+    _DatasetKind,
+    _InfiniteConstantSampler,
+    _SingleProcessDataLoaderIter,
+    generators_of,
+)
 from torch.utils.data._utils.collate import default_collate, default_convert
 from torch.utils.data._utils.worker import get_worker_info
 from torch.utils.data.dataset import IterableDataset
-from torch.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 
-class _DatasetKind:
-    """How a dataset is read."""
+def __getattr__(name):
+    # Loaded when there are workers: multiprocessing costs a program 30 ms.
+    if name == "_MultiProcessingDataLoaderIter":
+        from torch.utils.data._worker_iterator import _MultiProcessingDataLoaderIter
 
-    Map = 0
-    Iterable = 1
-
-    @staticmethod
-    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
-        """The fetcher for a kind of dataset."""
-        fetchers = (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher)
-        return fetchers[kind](dataset, auto_collation, collate_fn, drop_last)
+        return _MultiProcessingDataLoaderIter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _InfiniteConstantSampler(Sampler):
-    """Nothing, for ever: datasets without indices decide themselves when they end."""
+def _start_context(context):
+    """A context of multiprocessing, given as itself or by the name of a start method."""
+    import multiprocessing
+    from multiprocessing.context import BaseContext
 
-    def __iter__(self):
-        while True:
-            yield None
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{methods}, but got multiprocessing_context={context!r}"
+            )
+        return multiprocessing.get_context(context)
+    if not isinstance(context, BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={context}"
+        )
+    return context
 
 
 class DataLoader:
-    """Iterates over a dataset in batches."""
+    """Iterates over a dataset in batches.
+
+    With num_workers > 0 batches are read ahead in processes. A worker that dies ends the pass with
+    a RuntimeError that names it; one that takes longer than `timeout` seconds for a batch is killed
+    and does the same. state_dict() says where in a pass a loader is; another with the same
+    arguments continues there after load_state_dict()."""
 
     dataset = None
     batch_size = None
@@ -71,13 +93,11 @@ class DataLoader:
         in_order=True,
     ):
         self._check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        if multiprocessing_context is not None:
-            raise ValueError(
-                "multiprocessing_context can only be used with multi-process loading "
-                f"(num_workers > 0), but got num_workers={num_workers}"
-            )
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
         self.dataset = dataset
         self.num_workers = num_workers
+        self.multiprocessing_context = multiprocessing_context
         self.prefetch_factor = prefetch_factor
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
@@ -121,6 +141,9 @@ class DataLoader:
         self.__initialized = True
         self._IterableDataset_len_called = None
         self._iterator = None
+        self._progress = None
+        self._resume = None
+        self.check_worker_number_rationality()
 
     @staticmethod
     def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
@@ -131,10 +154,12 @@ class DataLoader:
             )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
         if num_workers > 0:
-            raise NotImplementedError(
-                f"DataLoader: num_workers={num_workers} is not implemented; use num_workers=0"
-            )
+            if prefetch_factor == 0:
+                raise ValueError("prefetch_factor option should be positive with workers")
+            return
         if prefetch_factor is not None:
             raise ValueError(
                 "prefetch_factor option could only be specified in multiprocessing."
@@ -163,8 +188,32 @@ class DataLoader:
 
     @property
     def multiprocessing_context(self):
-        """The context of worker processes; None without workers."""
-        return None
+        """How workers are started; None for the default."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context):
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading "
+                    f"(num_workers > 0), but got num_workers={self.num_workers}"
+                )
+            context = _start_context(context)
+        self.__multiprocessing_context = context
+
+    def check_worker_number_rationality(self):
+        """Warns of more workers than processors."""
+        if not self.num_workers:
+            return
+        processors = len(os.sched_getaffinity(0))
+        if self.num_workers > processors:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our "
+                f"suggested max number of worker in current system is {processors}: more of them "
+                "take turns and may make loading slower.",
+                stacklevel=3,
+            )
 
     def __setattr__(self, name, value):
         fixed = (
@@ -182,10 +231,71 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def __iter__(self):
-        return self._get_iterator()
+        if not self.persistent_workers or self.num_workers == 0:
+            return self._get_iterator()
+        if self._iterator is None or self._iterator._failure is not None:
+            self._iterator = self._get_iterator()
+        else:
+            self._iterator._reset(self)
+        return self._iterator
 
     def _get_iterator(self):
-        return _SingleProcessDataLoaderIter(self)
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        from torch.utils.data._worker_iterator import _MultiProcessingDataLoaderIter
+
+        return _MultiProcessingDataLoaderIter(self)
+
+    def state_dict(self):
+        """Where the last pass is, in types that torch.save and torch.load(weights_only=True) take.
+        It counts batches that were handed out, whatever workers have read ahead. A dataset, or its
+        iterator, with state_dict() and load_state_dict() is asked for its own state; datasets
+        without indices that have none are read again up to the place. Without workers, the random
+        numbers of this process are part of it."""
+        if self._resume is not None:
+            return self._resume
+        return (self._progress or Progress(self, finished=True)).state_dict(self)
+
+    def load_state_dict(self, state_dict):
+        """Makes the next pass continue where state_dict() was taken: bit for bit, also what workers
+        draw, given the same dataset, arguments and number of workers."""
+        if not isinstance(state_dict, dict) or state_dict.get("version") != 1:
+            raise ValueError("load_state_dict: not the state of a DataLoader")
+        state = dict(state_dict)
+        if len(state["generators"]) != len(generators_of(self)):
+            raise ValueError(
+                f"load_state_dict: the state has {len(state['generators'])} generators, this "
+                f"loader has {len(generators_of(self))}"
+            )
+        if state["num_workers"] != self.num_workers:
+            self._check_other_workers(state)
+            state.update(workers=[], rng=None, num_workers=self.num_workers)
+        if self._iterator is not None:
+            self._iterator._shutdown_workers()
+            self._iterator = None
+        self._resume = state
+
+    def _check_other_workers(self, state):
+        if self._dataset_kind == _DatasetKind.Iterable and not state["finished"]:
+            raise ValueError(
+                "load_state_dict: a pass over an IterableDataset continues only with the number "
+                f"of workers it began with ({state['num_workers']}), not {self.num_workers}"
+            )
+        warnings.warn(
+            f"load_state_dict: the pass began with {state['num_workers']} workers and continues "
+            f"with {self.num_workers}: the order is the same, random numbers drawn by samples "
+            "are not",
+            stacklevel=3,
+        )
+
+    @property
+    def _worker_ids(self):
+        return range(self.num_workers)
+
+    @property
+    def _skip_index(self):
+        """What a fetcher of a dataset without indices is asked with."""
+        return [None] * self.batch_size if self._auto_collation else None
 
     @property
     def _auto_collation(self):
@@ -203,71 +313,3 @@ class DataLoader:
             return length
         whole, rest = divmod(length, self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1
-
-
-class _BaseDataLoaderIter:
-    """One pass over a DataLoader."""
-
-    def __init__(self, loader):
-        self._dataset = loader.dataset
-        self._dataset_kind = loader._dataset_kind
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-        self._auto_collation = loader._auto_collation
-        self._drop_last = loader.drop_last
-        self._index_sampler = loader._index_sampler
-        self._num_workers = loader.num_workers
-        # Page-locked memory is for copies to a GPU: without one batches stay where they are.
-        self._pin_memory = loader.pin_memory and torch.cuda.is_available()
-        self._collate_fn = loader.collate_fn
-        self._sampler_iter = iter(self._index_sampler)
-        seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
-        self._base_seed = seed.item()
-        self._num_yielded = 0
-
-    def __iter__(self):
-        return self
-
-    def _next_index(self):
-        return next(self._sampler_iter)
-
-    def _next_data(self):
-        raise NotImplementedError(f"{type(self).__name__} does not define _next_data")
-
-    def __next__(self):
-        data = self._next_data()
-        if self._pin_memory:
-            data = _utils.pin_memory.pin_memory(data)
-        self._num_yielded += 1
-        promised = self._IterableDataset_len_called
-        if (
-            self._dataset_kind == _DatasetKind.Iterable
-            and promised is not None
-            and self._num_yielded > promised
-        ):
-            warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {promised} (when "
-                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ",
-                stacklevel=2,
-            )
-        return data
-
-    def __len__(self):
-        return len(self._index_sampler)
-
-    def __getstate__(self):
-        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    def __init__(self, loader):
-        super().__init__(loader)
-        self._dataset_fetcher = _DatasetKind.create_fetcher(
-            self._dataset_kind,
-            self._dataset,
-            self._auto_collation,
-            self._collate_fn,
-            self._drop_last,
-        )
-
-    def _next_data(self):
-        return self._dataset_fetcher.fetch(self._next_index())

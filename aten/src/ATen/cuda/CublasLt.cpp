@@ -11,6 +11,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/VendorLibrary.h>
 
 namespace at::cuda {
 namespace {
@@ -70,9 +71,7 @@ struct Library {
 };
 
 bool fill(Library& library) {
-  void* handle = nullptr;
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
-    if ((handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) != nullptr) break;
+  void* handle = open_vendor_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"});
   if (handle == nullptr) return false;
 #define CRESSET_FIND(name)                                                                         \
   library.name = reinterpret_cast<decltype(library.name)>(dlsym(handle, #name));                   \

@@ -66,6 +66,25 @@ template <class Ready> bool spin_until(const Ready& ready) {
   return ready();
 }
 
+#if defined(__linux__)
+int current_cpu() { return sched_getcpu(); }
+
+/// Moves the calling worker to another CPU than `cpu`, if it may use one. On a busy machine the
+/// scheduler puts a woken thread beside the one that woke it, where the two only take turns, and
+/// leaves them there for as long as they sleep and wake in milliseconds.
+void leave_cpu(int cpu) {
+  cpu_set_t sets[8]; // a mask of 8192 CPUs
+  if (sched_getaffinity(0, sizeof sets, sets) != 0 || CPU_COUNT_S(sizeof sets, sets) < 2) return;
+  CPU_CLR_S(cpu, sizeof sets, sets);
+  if (sched_setaffinity(0, sizeof sets, sets) != 0) return;
+  CPU_SET_S(cpu, sizeof sets, sets);
+  sched_setaffinity(0, sizeof sets, sets);
+}
+#else
+int current_cpu() { return -1; }
+void leave_cpu(int) {}
+#endif
+
 // The start mutex is held across fork so that the child never inherits it locked by a thread that
 // does not exist there. The parent's pool object is left behind in the child, untouched: its
 // slots may be in the middle of a region of another thread.
@@ -207,12 +226,21 @@ bool ThreadPool::help_any(uint32_t number) {
 /// Claims and runs chunks until none is left; says whether it ran any. A worker whose number is not
 /// below the region's thread count leaves it alone: f may index scratch by get_thread_num().
 bool ThreadPool::help(Region& region, uint32_t number) {
-  bool helped = false;
+  bool helped = false, moved = false;
   uint64_t ticket = region.ticket.load(std::memory_order_relaxed);
   for (;;) {
     const uint32_t next = ticket_next(ticket);
     const uint32_t total = ticket & 0xffff;
     if (next >= total || number >= ((ticket >> 16) & 0xffff)) return helped;
+    if (!moved) {
+      moved = true;
+      const int owner = region.owner_cpu.load(std::memory_order_relaxed);
+      if (C10_UNLIKELY(owner >= 0 && owner == current_cpu())) {
+        leave_cpu(owner);
+        ticket = region.ticket.load(std::memory_order_relaxed);
+        continue;
+      }
+    }
     if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk, std::memory_order_acq_rel,
                                              std::memory_order_relaxed)) {
       continue;
@@ -282,6 +310,7 @@ bool ThreadPool::run(int64_t begin, int64_t end, int64_t chunk, ChunkFn f, const
   region->begin = begin;
   region->end = end;
   region->chunk = chunk;
+  region->owner_cpu.store(current_cpu(), std::memory_order_relaxed);
   region->cancelled.store(false, std::memory_order_relaxed);
   region->interrupted.store(false, std::memory_order_relaxed);
   region->done.store(0, std::memory_order_relaxed);

@@ -34,6 +34,7 @@ struct alignas(128) Region {
   ChunkFn run = nullptr;
   const void* f = nullptr;
   int64_t begin = 0, end = 0, chunk = 0;
+  std::atomic<int> owner_cpu{-1}; // where the owner was when it began; -1: not known
 
   std::mutex error_mutex; // exceptional path only
   std::exception_ptr error;

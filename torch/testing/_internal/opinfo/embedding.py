@@ -60,6 +60,7 @@ RECORDS = [
         ],
         _embedding,
         "fc",
+        big=lambda t: call(t.index(3000, high=500), t(500, 100)),
         out_dtype=None,
         grad_samples=lambda t: [call(t.index(2, 3, high=4), t(4, 2))],
         covers=("embedding_backward", "embedding_dense_backward"),

@@ -100,6 +100,7 @@ RECORDS = [
             call(t(0, 3), t(3, 2)),
         ],
         np.matmul,
+        big=lambda t: call(t(6, 100, 150), t(150, 120)),
         supports_out=True,
         aliases=("linalg.matmul",),
         covers=("linalg_matmul",),

@@ -71,6 +71,7 @@ def _unary(name, scipy_name, codes, bounds):
         supports_out=True,
         tolerances=HALF,
         inplace=None,
+        big=lambda t: call(t(70_001)),
     )
 
 

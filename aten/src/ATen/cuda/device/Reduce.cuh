@@ -2,6 +2,7 @@
 //   A          what a thread's elements become, and what partial results are kept as
 //   State      what a thread adds elements to
 //   start, add, done, combine, store
+//   prepare    optional: told the first of the elements that a thread is about to add
 // and four kernels walk memory for it: rows (reduced elements are neighbours), columns (results are
 // neighbours), strided (anything) and combine (partial accumulators of cut results, where the last
 // block of a result may not do it). Which elements
@@ -227,68 +228,84 @@ template <bool kMax, class T> struct ArgReduce {
   }
 };
 
-// Mean and sum of squared deviations. A thread sums deviations from its first element, in double,
-// so that a constant has no variance; accumulators meet by the parallel-variance formula. Complex
-// numbers are two series whose squares add.
+// Sums of deviations from a pivot and of their squares, in double; the pivot is an element, so that
+// a constant has no variance and the sum of squares exceeds what is wanted by a factor of at most
+// the count. Accumulators meet by moving the second to the pivot of the first, which takes no
+// division. Complex numbers are two series whose squares add.
 template <class T> struct VarReduce {
-  struct A {
-    double mean, imag, m2, count;
-  };
   static constexpr bool kComplex = c10::is_complex_v<T>;
-  struct Real {
-    double pivot, sum, square;
-    CRESSET_DEVICE_FN void add(double x, bool first) {
-      if (first) pivot = x;
+  struct Series {
+    double pivot, sum;
+    // Gives the square of the deviation added to `square`.
+    CRESSET_DEVICE_FN double add(double x, double square) {
       const double d = x - pivot;
       sum += d;
-      square = ::fma(d, d, square);
+      return ::fma(d, d, square);
+    }
+    // The same for `n` elements summed in `other`, whose squares are in `square`.
+    CRESSET_DEVICE_FN double join(const Series& other, double n, double square) {
+      const double d = other.pivot - pivot, moved = ::fma(n, d, other.sum);
+      sum += moved;
+      return ::fma(d, other.sum + moved, square);
     }
     CRESSET_DEVICE_FN double mean(double n) const { return pivot + sum / n; }
-    CRESSET_DEVICE_FN double m2(double n) const { return ::fmax(square - sum * (sum / n), 0.0); }
-    // fmax drops a NaN, which must stay.
-    CRESSET_DEVICE_FN double deviation(double n) const { return square == square ? m2(n) : square; }
+    CRESSET_DEVICE_FN double excess(double n) const { return sum * (sum / n); }
   };
-  struct State {
-    Real re, im;
+  struct RealState {
+    Series re;
+    double square;
     long count;
   };
+  struct ComplexState {
+    Series re, im;
+    double square;
+    long count;
+  };
+  using State = std::conditional_t<kComplex, ComplexState, RealState>;
+  using A = State;
   static constexpr int kStates = 1;
-  CRESSET_DEVICE_FN static State start() { return {{0, 0, 0}, {0, 0, 0}, 0}; }
+  CRESSET_DEVICE_FN static State start() { return {}; }
+  // An infinite pivot would make the mean NaN.
+  CRESSET_DEVICE_FN static double pivot_of(double x) { return x - x == 0 ? x : 0.0; }
+  CRESSET_DEVICE_FN static void prepare(State& s, T first) {
+    if (s.count != 0) return;
+    if constexpr (kComplex) {
+      s.re.pivot = pivot_of(convert<double>(first.real_));
+      s.im.pivot = pivot_of(convert<double>(first.imag_));
+    } else {
+      s.re.pivot = pivot_of(convert<double>(first));
+    }
+  }
   CRESSET_DEVICE_FN static void add(State& s, T x, long, const ReduceArgs&) {
     if constexpr (kComplex) {
-      s.re.add(convert<double>(x.real_), s.count == 0);
-      s.im.add(convert<double>(x.imag_), s.count == 0);
+      s.square = s.re.add(convert<double>(x.real_), s.square);
+      s.square = s.im.add(convert<double>(x.imag_), s.square);
     } else {
-      s.re.add(convert<double>(x), s.count == 0);
+      s.square = s.re.add(convert<double>(x), s.square);
     }
     ++s.count;
   }
-  CRESSET_DEVICE_FN static A done(const State& s) {
-    if (s.count == 0) return {0, 0, 0, 0};
-    const double n = static_cast<double>(s.count);
-    A r = {s.re.mean(n), 0, s.re.deviation(n), n};
-    if constexpr (kComplex) {
-      r.imag = s.im.mean(n);
-      r.m2 += s.im.deviation(n);
-    }
-    return r;
-  }
-  CRESSET_DEVICE_FN static A combine(const A& a, const A& b) {
+  CRESSET_DEVICE_FN static A done(const State& s) { return s; }
+  CRESSET_DEVICE_FN static A combine(A a, const A& b) {
     if (b.count == 0) return a;
     if (a.count == 0) return b;
-    const double n = a.count + b.count, share = b.count / n;
-    const double d = b.mean - a.mean, e = b.imag - a.imag;
-    return {a.mean + d * share, a.imag + e * share,
-            a.m2 + b.m2 + (d * d + e * e) * (a.count * share), n};
+    const double n = static_cast<double>(b.count);
+    a.square = a.re.join(b.re, n, a.square + b.square);
+    if constexpr (kComplex) a.square = a.im.join(b.im, n, a.square);
+    a.count += b.count;
+    return a;
   }
   CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
     const double nan = c10::numeric_limits<double>::quiet_NaN();
-    const double left = static_cast<double>(a.count) - a.param;
-    const double var = a.count == 0 ? nan : v.m2 / (left > 0 ? left : 0.0);
-    const double mean = a.count == 0 ? nan : v.mean;
+    const double n = static_cast<double>(a.count), left = n - a.param;
+    double m2 = v.square - v.re.excess(n);
+    if constexpr (kComplex) m2 -= v.im.excess(n);
+    if (m2 < 0) m2 = 0;
+    const double var = a.count == 0 ? nan : m2 / (left > 0 ? left : 0.0);
+    const double mean = a.count == 0 ? nan : v.re.mean(n);
     store_value<T>(a, 0, at, a.post == kSqrt ? ::sqrt(var) : var);
     if constexpr (kComplex)
-      store_value<T>(a, 1, at, c10::complex<double>(mean, a.count == 0 ? nan : v.imag));
+      store_value<T>(a, 1, at, c10::complex<double>(mean, a.count == 0 ? nan : v.im.mean(n)));
     else
       store_value<T>(a, 1, at, mean);
   }
@@ -374,6 +391,10 @@ template <class R, class T> struct ReduceKernels {
   CRESSET_DEVICE_FN static void add(State& s, Memory x, long index, const ReduceArgs& a) {
     R::add(s, Element<T>::get(x), index, a);
   }
+  CRESSET_DEVICE_FN static void prepare(State& s, Memory first) {
+    if constexpr (requires { R::prepare(s, Element<T>::get(first)); })
+      R::prepare(s, Element<T>::get(first));
+  }
   CRESSET_DEVICE_FN static A* partial(const ReduceArgs& a, long split) {
     return reinterpret_cast<A*>(a.partial) + split * a.outputs;
   }
@@ -430,13 +451,23 @@ template <class R, class T> struct ReduceKernels {
       CRESSET_UNROLL
       for (int u = 0; u < kUnroll; ++u) x[u] = load_pack<kCount>(in + i + u * step);
       CRESSET_UNROLL
+      for (int u = 0; u < R::kStates; ++u) prepare(s[u], x[u].v[0]);
+      CRESSET_UNROLL
       for (int u = 0; u < kUnroll; ++u) add_pack(s[u % R::kStates], x[u], i + u * step, a);
     }
-    for (; i + kCount <= end; i += step) add_pack(s[0], load_pack<kCount>(in + i), i, a);
+    for (; i + kCount <= end; i += step) {
+      x[0] = load_pack<kCount>(in + i);
+      prepare(s[0], x[0].v[0]);
+      add_pack(s[0], x[0], i, a);
+    }
     if constexpr (kCount > 1) {
       for (long j = begin + (end - begin) / kCount * kCount + lane; j < end; j += a.lanes)
-        add(s[0], in[j], j, a);
+        add_one(s[0], in[j], j, a);
     }
+  }
+  CRESSET_DEVICE_FN static void add_one(State& s, Memory x, long index, const ReduceArgs& a) {
+    prepare(s, x);
+    add(s, x, index, a);
   }
   template <int kCount> CRESSET_DEVICE_FN static void
   add_pack(State& s, const Pack<Memory, kCount>& x, long index, const ReduceArgs& a) {
@@ -458,10 +489,14 @@ template <class R, class T> struct ReduceKernels {
   };
   CRESSET_DEVICE_FN static Place place_of(const ReduceArgs& a, long total) {
     const int rows = kReduceThreads / a.lanes;
-    const long blocks = (a.outputs + rows - 1) / rows;
     Place p;
-    p.split = blockIdx.x / blocks;
-    p.group = blockIdx.x - p.split * blocks;
+    p.split = 0;
+    p.group = blockIdx.x;
+    if (a.splits > 1) { // a division that short rows would feel
+      const long blocks = (a.outputs + rows - 1) / rows;
+      p.split = blockIdx.x / blocks;
+      p.group = blockIdx.x - p.split * blocks;
+    }
     p.output = p.group * rows + threadIdx.x / a.lanes;
     p.lane = threadIdx.x & (a.lanes - 1);
     p.begin = p.split * a.chunk;
@@ -513,7 +548,7 @@ template <class R, class T> struct ReduceKernels {
     if (p.output < a.outputs) {
       const char* in = static_cast<const char*>(a.in) + kept_offset(a, p.output);
       for (long i = p.begin + p.lane; i < p.end; i += a.lanes)
-        add(s[0], *reinterpret_cast<const Memory*>(in + reduced_offset(a, i)), i, a);
+        add_one(s[0], *reinterpret_cast<const Memory*>(in + reduced_offset(a, i)), i, a);
     }
     finish(a, p, over_lanes(over_states(s), a.lanes));
   }
@@ -598,6 +633,8 @@ template <class R, class T> struct ReduceKernels {
         x[u] = load_pack<kCount>(
             reinterpret_cast<const Memory*>(in + reduced_offset(a, r + u * height)));
       CRESSET_UNROLL
+      for (int j = 0; j < kCount; ++j) prepare(s[j], x[0].v[j]);
+      CRESSET_UNROLL
       for (int u = 0; u < kUnroll; ++u) {
         CRESSET_UNROLL
         for (int j = 0; j < kCount; ++j) add(s[j], x[u].v[j], r + u * height, a);
@@ -606,7 +643,7 @@ template <class R, class T> struct ReduceKernels {
     for (; r < end; r += height) {
       x[0] = load_pack<kCount>(reinterpret_cast<const Memory*>(in + reduced_offset(a, r)));
       CRESSET_UNROLL
-      for (int j = 0; j < kCount; ++j) add(s[j], x[0].v[j], r, a);
+      for (int j = 0; j < kCount; ++j) add_one(s[j], x[0].v[j], r, a);
     }
   }
 };

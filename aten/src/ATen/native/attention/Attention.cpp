@@ -1,13 +1,17 @@
 // scaled_dot_product_attention: the blocked kernel where it applies, else the formula made of other
 // operators, which also serves dropout, broadcasting and gradients of the mask.
+#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/native/attention/AttentionBlocks.h>
+#include <ATen/native/attention/FusedAttentionUse.h>
 #include <ATen/native/attention/Native.h>
+#include <ATen/native/attention/SdpChoice.h>
 #include <ATen/ops/_attention_by_products.h>
+#include <ATen/ops/_fused_attention.h>
 #include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -20,6 +24,17 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/tril.h>
+#ifndef CRESSET_NO_CUDA
+#include <c10/cuda/CUDADevice.h>
+#endif
+
+namespace at {
+namespace {
+std::atomic<uint32_t> g_allowed_sdp{kAllSdpBackends};
+}
+uint32_t allowed_sdp_backends() { return g_allowed_sdp.load(std::memory_order_relaxed); }
+void allow_sdp_backends(uint32_t bits) { g_allowed_sdp.store(bits & kAllSdpBackends); }
+} // namespace at
 
 namespace at::native {
 namespace {
@@ -77,6 +92,24 @@ bool use_products(const Tensor& q, const Tensor& k, const Tensor& v,
          q.size(1) == v.size(1) && k.size(2) == v.size(2) && q.size(3) == k.size(3);
 }
 
+// True when CUDA's fused kernels compute exactly this call.
+bool use_fused(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& mask,
+               double dropout_p, double scale, bool gqa) {
+#ifndef CRESSET_NO_CUDA
+  if (!q.is_cuda() || dropout_p != 0 || has(mask)) return false;
+  if (!q.has_storage() || !k.has_storage() || !v.has_storage()) return false;
+  if (!(scale > 0) || std::isinf(scale) || !fused_attention_fits(q, k, v)) return false;
+  if (functorch::is_differentiated_twice(q) || functorch::is_differentiated_twice(k) ||
+      functorch::is_differentiated_twice(v))
+    return false;
+  // Their instructions exist from compute capability 8.0 on.
+  return (gqa || q.size(1) == k.size(1)) &&
+         c10::cuda::device_properties(q.device().index()).major >= 8;
+#else
+  return false;
+#endif
+}
+
 // Keys and values repeated so that every query head has its own.
 Tensor for_each_query_head(const Tensor& t, const Tensor& q) {
   const int64_t wanted = q.size(-3), present = t.size(-3);
@@ -85,19 +118,42 @@ Tensor for_each_query_head(const Tensor& t, const Tensor& q) {
               present, " and ", wanted);
   return wanted == present ? t : at::repeat_interleave(t, wanted / present, -3);
 }
+// Whether a fused form may be tried; errors when the call would be left without any form. On CUDA
+// one fused form stands for all of PyTorch's, and what it does not cover goes to the formula even
+// where only fused ones are allowed: the caller's choice is about speed there.
+bool fused_allowed(const Tensor& q, bool fits) {
+  const uint32_t allowed = allowed_sdp_backends();
+  if (C10_LIKELY(allowed == kAllSdpBackends)) return fits;
+  constexpr uint32_t math = 1u << kSdpMath, flash = 1u << kSdpFlash;
+  const uint32_t fused =
+      q.is_cuda() ? allowed & ~math & ~(1u << kSdpOverrideable) : allowed & flash;
+  TORCH_CHECK(fused != 0 || (allowed & math) != 0,
+              "No viable backend for scaled_dot_product_attention was found. This is likely due to "
+              "turning off both the math kernel and the fused kernels.");
+  TORCH_CHECK((fused != 0 && fits) || (allowed & math) != 0 || q.is_cuda(),
+              "No available kernel.  Aborting execution.");
+  return fused != 0 && fits;
+}
+
 } // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask, is_causal);
-  if (use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa))
+  const bool blocks = use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa);
+  const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
+  const bool kernels =
+      !blocks && use_fused(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
+  const bool products =
+      !blocks && !kernels && use_products(query, key, value, attn_mask, dropout_p);
+  const bool fused = fused_allowed(query, blocks || kernels || products);
+  if (fused && blocks)
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, is_causal, attn_mask, scale));
-  if (use_products(query, key, value, attn_mask, dropout_p)) {
-    const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
-    return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
-  }
+  if (fused && kernels)
+    return std::get<0>(at::_fused_attention(query, key, value, is_causal, factor));
+  if (fused) return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
   return std::get<0>(at::_scaled_dot_product_attention_math(
       query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
 }
@@ -120,6 +176,18 @@ attention_by_products_backward_meta(const Tensor& /*grad*/, const Tensor& query,
   const ScalarType dtype = query.scalar_type();
   return {detail::empty(query.sizes(), dtype, meta), detail::empty(key.sizes(), dtype, meta),
           detail::empty(value.sizes(), dtype, meta)};
+}
+
+std::tuple<Tensor, Tensor> fused_attention_meta(const Tensor& query, const Tensor& /*key*/,
+                                                const Tensor& /*value*/, bool /*is_causal*/,
+                                                double /*scale*/) {
+  return fused_attention_results(query);
+}
+std::tuple<Tensor, Tensor, Tensor>
+fused_attention_backward_meta(const Tensor& /*grad*/, const Tensor& query, const Tensor& key,
+                              const Tensor& value, const Tensor& /*output*/,
+                              const Tensor& /*logsumexp*/, bool /*is_causal*/, double /*scale*/) {
+  return {empty_as(query), empty_as(key), empty_as(value)};
 }
 
 std::tuple<Tensor, Tensor>

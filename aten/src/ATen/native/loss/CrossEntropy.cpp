@@ -51,6 +51,14 @@ Tensor probability_loss(const Tensor& self, const Tensor& target,
   return at::div(total, static_cast<double>(self.numel() / (classes > 0 ? classes : 1)));
 }
 
+// A half type on a GPU while autocast is on: the loss is then computed, and given, in float32.
+bool is_autocast_half(const Tensor& self) {
+  const ScalarType dtype = self.scalar_type();
+  const auto key = c10::DispatchKeySet(c10::DispatchKey::AutocastCUDA).raw();
+  return self.is_cuda() && (dtype == kHalf || dtype == kBFloat16) &&
+         (c10::tls_dispatch_keys.included & key) != 0;
+}
+
 // Whether CUDA's kernel for a matrix of scores computes exactly this call; any other, also one that
 // is in error, goes through the operators below.
 bool fits_rows(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
@@ -126,7 +134,15 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
   }
   if (label_smoothing == 0 && reduction >= kNoReduction && reduction <= kSumReduction &&
       fits_rows(self, target, weight))
-    return std::get<0>(at::_cross_entropy_rows(self, target, weight, reduction, ignore_index));
+    return std::get<0>(at::_cross_entropy_rows(self, target, weight, reduction, ignore_index,
+                                               is_autocast_half(self)));
+  if (is_autocast_half(self)) {
+    const auto widened = [](const Tensor& t) { return t.is_floating_point() ? t.to(kFloat) : t; };
+    std::optional<Tensor> scale;
+    if (has(weight)) scale = widened(*weight);
+    return cross_entropy_loss(widened(self), widened(target), scale, reduction, ignore_index,
+                              label_smoothing);
+  }
   const int64_t class_dim = self.dim() == 1 ? 0 : 1;
   const Tensor log_p = at::log_softmax(self, class_dim, self.scalar_type());
   const Tensor loss = at::nll_loss_nd(log_p, target, weight, reduction, ignore_index);

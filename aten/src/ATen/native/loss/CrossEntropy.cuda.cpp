@@ -32,8 +32,8 @@ ScalarType accumulator(ScalarType dtype) { return dtype == kDouble ? kDouble : k
 
 std::tuple<Tensor, Tensor, Tensor> cross_entropy_rows_cuda(const Tensor& self, const Tensor& target,
                                                            const std::optional<Tensor>& weight,
-                                                           int64_t reduction,
-                                                           int64_t ignore_index) {
+                                                           int64_t reduction, int64_t ignore_index,
+                                                           bool float_output) {
   const ScalarType dtype = self.scalar_type(), wide = accumulator(dtype);
   const int slot = cuda::floating_slot(dtype, "cross_entropy_cuda");
   cuda::check_same_device({&self, &target, cuda::given(weight)});
@@ -43,20 +43,21 @@ std::tuple<Tensor, Tensor, Tensor> cross_entropy_rows_cuda(const Tensor& self, c
                w = weights_of(weight, dtype);
   const bool each = reduction == kNoReduction;
   const Tensor log_sums = detail::empty({rows}, wide, device);
-  const Tensor sums = detail::empty({2, rows}, wide, device);
-  void* losses = sums.mutable_data_ptr();
-  void* weights = static_cast<char*>(losses) + rows * sums.itemsize();
+  const Tensor each_loss = detail::empty({rows}, wide, device),
+               each_weight = detail::empty({rows}, wide, device);
+  void *losses = each_loss.mutable_data_ptr(), *weights = each_weight.mutable_data_ptr();
   const auto stream = cuda::current_stream();
   cuda::launch(kRows[slot], static_cast<unsigned>(rows), row_threads(n), 0, stream,
                x.const_data_ptr(), classes.const_data_ptr(), data_or_null(w),
                log_sums.mutable_data_ptr(), losses, weights, n, ignore_index,
                cuda::IndexCheck("cross_entropy_loss"));
   const Tensor total = detail::empty({}, wide, device);
-  const Tensor out = detail::empty({}, dtype, device);
+  const Tensor out = detail::empty({}, wide, device);
   cuda::launch(kTotal[slot], 1, rows > 256 ? 1024 : 256, 0, stream, losses, weights,
                out.mutable_data_ptr(), total.mutable_data_ptr(), rows,
                static_cast<int>(reduction == kMeanReduction));
-  return {each ? sums.select(0, 0).to(dtype) : out, log_sums, total};
+  const Tensor& result = each ? each_loss : out;
+  return {result.to(float_output ? wide : dtype), log_sums, total};
 }
 
 Tensor cross_entropy_rows_backward_cuda(const Tensor& grad_output, const Tensor& self,
@@ -74,7 +75,7 @@ Tensor cross_entropy_rows_backward_cuda(const Tensor& grad_output, const Tensor&
   Tensor x = self.contiguous();
   if (!cuda::is_aligned16(x.const_data_ptr())) x = x.clone(); // lies as the fresh result does
   const Tensor classes = target.to(kLong).contiguous(), w = weights_of(weight, dtype),
-               grad = grad_output.to(dtype).contiguous();
+               grad = grad_output.to(accumulator(dtype)).contiguous();
   const Tensor out = detail::empty({rows, n}, dtype, self.device());
   cuda::launch(kBackward[slot], static_cast<unsigned>(rows), row_threads(n), 0,
                cuda::current_stream(), x.const_data_ptr(), classes.const_data_ptr(),

@@ -65,9 +65,10 @@ template <class T> CRESSET_DEVICE_FN void cross_entropy_rows(const T* scores, co
 }
 
 // The sum or mean of the rows, and the total weight. One block, in double precision.
-template <class T>
-CRESSET_DEVICE_FN void cross_entropy_total(const opmath_t<T>* losses, const opmath_t<T>* weights,
-                                           T* out, opmath_t<T>* total, long rows, int mean) {
+template <class T> CRESSET_DEVICE_FN void cross_entropy_total(const opmath_t<T>* losses,
+                                                              const opmath_t<T>* weights,
+                                                              opmath_t<T>* out, opmath_t<T>* total,
+                                                              long rows, int mean) {
   CRESSET_SHARED double scratch[32];
   double loss = 0, weight = 0;
   for (long i = threadIdx.x; i < rows; i += blockDim.x) {
@@ -77,7 +78,7 @@ CRESSET_DEVICE_FN void cross_entropy_total(const opmath_t<T>* losses, const opma
   loss = block_sum(loss, scratch);
   weight = block_sum(weight, scratch);
   if (threadIdx.x != 0) return;
-  *out = convert<T>(mean ? loss / weight : loss);
+  *out = static_cast<opmath_t<T>>(mean ? loss / weight : loss);
   *total = static_cast<opmath_t<T>>(weight);
 }
 
@@ -108,7 +109,7 @@ template <class T, int kPack> struct CrossEntropyGradient {
 // `out` lies relative to 16 bytes as `scores` does.
 template <class T>
 CRESSET_DEVICE_FN void cross_entropy_backward(const T* scores, const long* target, const T* weight,
-                                              const opmath_t<T>* log_sums, const T* grad,
+                                              const opmath_t<T>* log_sums, const opmath_t<T>* grad,
                                               const opmath_t<T>* total, T* out, long n, long ignore,
                                               int mean, int each) {
   using A = opmath_t<T>;
@@ -116,7 +117,7 @@ CRESSET_DEVICE_FN void cross_entropy_backward(const T* scores, const long* targe
   const long row = blockIdx.x, c = target[row];
   A scale = 0;
   if (c != ignore && c >= 0 && c < n) {
-    scale = convert<A>(grad[each ? row : 0]);
+    scale = grad[each ? row : 0];
     if (mean) scale /= *total;
     if (weight) scale *= convert<A>(weight[c]);
   }
@@ -135,14 +136,14 @@ CRESSET_DEVICE_FN void cross_entropy_backward(const T* scores, const long* targe
                                    check);                                                         \
   }                                                                                                \
   CRESSET_KERNEL(1024)                                                                             \
-  cross_entropy_total_##T(const cresset_##A* losses, const cresset_##A* weights, cresset_##T* out, \
+  cross_entropy_total_##T(const cresset_##A* losses, const cresset_##A* weights, cresset_##A* out, \
                           cresset_##A* total, long rows, int mean) {                               \
     at::device::cross_entropy_total<cresset_##T>(losses, weights, out, total, rows, mean);         \
   }                                                                                                \
   CRESSET_KERNEL(512)                                                                              \
   cross_entropy_backward_##T(const cresset_##T* scores, const long* target,                        \
                              const cresset_##T* weight, const cresset_##A* log_sums,               \
-                             const cresset_##T* grad, const cresset_##A* total, cresset_##T* out,  \
+                             const cresset_##A* grad, const cresset_##A* total, cresset_##T* out,  \
                              long n, long ignore, int mean, int each) {                            \
     at::device::cross_entropy_backward(scores, target, weight, log_sums, grad, total, out, n,      \
                                        ignore, mean, each);                                        \

@@ -29,6 +29,8 @@ constexpr int kDims = 12;
 constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
 constexpr int64_t kCombineThreads = 262144;
+// Threads that fill the largest card about twice.
+constexpr int64_t kFullCard = 524288;
 
 // Mirrors device/Reduce.cuh.
 struct Args {
@@ -149,7 +151,7 @@ int64_t accumulator_bytes(const ReduceKernel& kernel) {
   const int64_t value = c10::elementSize(kernel.value_dtype[0]);
   switch (kernel.op) {
   case ReduceOp::Var:
-    return 32;
+    return c10::isComplexType(kernel.dtype) ? 48 : 32;
   case ReduceOp::ArgMax:
   case ReduceOp::ArgMin:
     return 16;
@@ -251,6 +253,9 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   // About four packs for a thread.
   const int64_t packs = std::max<int64_t>(1, a.run / pack);
   a.lanes = static_cast<int32_t>(std::min<int64_t>(kThreads, power_of_two_above((packs + 3) / 4)));
+  // Where there are many rows a warp for each is enough to fill the card, and its threads meet less
+  // often than those of a block.
+  while (a.lanes > 32 && g.outputs * a.lanes >= 2 * kFullCard) a.lanes /= 2;
   const int64_t rows = kThreads / a.lanes;
   const int64_t row_blocks = (g.outputs + rows - 1) / rows;
   if (a.runs > 1)

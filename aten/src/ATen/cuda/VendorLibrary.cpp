@@ -1,0 +1,48 @@
+// See VendorLibrary.h.
+#include <ATen/cuda/VendorLibrary.h>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace at::cuda {
+namespace {
+
+// The folder that holds the package this library belongs to, "" where that cannot be told: the
+// library lies in torch/lib.
+std::string packages_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&packages_folder), &info)) return "";
+  std::string path = info.dli_fname;
+  for (int level = 0; level < 3; ++level) {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return "";
+    path.resize(slash);
+  }
+  return path;
+}
+
+std::vector<std::string> folders() {
+  std::vector<std::string> all = {""};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* root = std::getenv(variable)) all.push_back(std::string(root) + "/lib64/");
+  all.push_back("/usr/local/cuda/lib64/");
+  const std::string packages = packages_folder();
+  if (packages.empty()) return all;
+  for (const char* package : {"cu13", "cublas", "cuda_nvrtc"})
+    all.push_back(packages + "/nvidia/" + package + "/lib/");
+  return all;
+}
+
+} // namespace
+
+void* open_vendor_library(std::initializer_list<const char*> names) {
+  for (const std::string& folder : folders())
+    for (const char* name : names)
+      if (void* library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
+} // namespace at::cuda

@@ -1,0 +1,322 @@
+// Between layouts: coalescing, to and from dense, among COO and the compressed layouts. Everything
+// passes through COO with indices flattened to one number per element, which fits in 64 bits
+// because the number of elements of the whole tensor does.
+#include <algorithm>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/SparseTensor.h>
+#include <ATen/ops/any.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/SafeArithmetic.h>
+
+namespace at::sparse {
+namespace {
+// Rows [n, values...] of sums: sums[to[i]] += values[i]. Bools are or-ed.
+Tensor summed_rows(const Tensor& values, const Tensor& to, int64_t rows) {
+  DimVector shape(values.sizes());
+  shape[0] = rows;
+  const bool narrow = values.scalar_type() == kBool;
+  const ScalarType type = narrow ? kByte : values.scalar_type();
+  const Tensor zeros = at::zeros(shape, TensorOptions(type));
+  const Tensor sums = at::index_add(zeros, 0, to, narrow ? values.to(kByte) : values);
+  return narrow ? sums.to(kBool) : sums;
+}
+
+Tensor counts_to_starts(const Tensor& sorted_rows, int64_t rows) {
+  Tensor starts = at::zeros({rows + 1}, TensorOptions(kLong));
+  int64_t* start = starts.data_ptr<int64_t>();
+  const Tensor held = sorted_rows.contiguous();
+  const int64_t n = held.numel();
+  const int64_t* row = n > 0 ? held.data_ptr<int64_t>() : nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    TORCH_CHECK_INDEX(row[i] >= 0 && row[i] < rows, "row index ", row[i],
+                      " is out of range for ", rows, " rows");
+    ++start[row[i] + 1];
+  }
+  for (int64_t i = 0; i < rows; ++i) start[i + 1] += start[i];
+  return starts;
+}
+
+// The row of each element of a compressed tensor without batches.
+Tensor starts_to_rows(const Tensor& starts, int64_t nnz) {
+  const Tensor held = starts.to(kLong).contiguous();
+  const int64_t* start = held.data_ptr<int64_t>();
+  Tensor rows = detail::empty({nnz}, kLong);
+  int64_t* row = nnz > 0 ? rows.data_ptr<int64_t>() : nullptr;
+  const int64_t n = held.numel() - 1;
+  int64_t at = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    TORCH_CHECK_INDEX(start[i] == at && start[i + 1] >= at && start[i + 1] <= nnz,
+                      "the compressed indices do not describe ", nnz, " elements");
+    for (; at < start[i + 1]; ++at) row[at] = i;
+  }
+  TORCH_CHECK_INDEX(at == nnz, "the compressed indices do not describe ", nnz, " elements");
+  return rows;
+}
+
+Tensor stacked(const Tensor& first, const Tensor& second) {
+  Tensor out = detail::empty({2, first.numel()}, kLong);
+  out.select(0, 0).copy_(first);
+  out.select(0, 1).copy_(second);
+  return out;
+}
+} // namespace
+
+Tensor flat_indices(const Tensor& indices, IntArrayRef size) {
+  const Tensor held = indices.contiguous();
+  const int64_t rows = held.size(0), nnz = held.size(1);
+  Tensor flat = at::zeros({nnz}, TensorOptions(kLong));
+  if (nnz == 0) return flat;
+  int64_t* key = flat.data_ptr<int64_t>();
+  const int64_t* at = rows > 0 ? held.data_ptr<int64_t>() : nullptr;
+  for (int64_t d = 0; d < rows; ++d) {
+    const int64_t extent = size[static_cast<size_t>(d)];
+    for (int64_t i = 0; i < nnz; ++i) {
+      const int64_t index = at[d * nnz + i];
+      TORCH_CHECK_INDEX(index >= 0 && index < extent, "index ", index,
+                        " is out of range for sparse dimension ", d, " of size ", extent);
+      key[i] = key[i] * extent + index;
+    }
+  }
+  return flat;
+}
+
+Tensor unflatten_indices(const Tensor& flat, IntArrayRef size) {
+  const int64_t rows = static_cast<int64_t>(size.size()), nnz = flat.numel();
+  Tensor indices = detail::empty({rows, nnz}, kLong);
+  if (nnz == 0 || rows == 0) return indices;
+  const Tensor held = flat.contiguous();
+  const int64_t* key = held.data_ptr<int64_t>();
+  int64_t* at = indices.data_ptr<int64_t>();
+  for (int64_t i = 0; i < nnz; ++i) {
+    int64_t left = key[i];
+    for (int64_t d = rows - 1; d >= 0; --d) {
+      const int64_t extent = size[static_cast<size_t>(d)];
+      TORCH_CHECK_INDEX(extent > 0, "element in a dimension of size 0");
+      at[d * nnz + i] = left % extent;
+      left /= extent;
+    }
+  }
+  return indices;
+}
+
+Tensor with_values(const Tensor& self, const Tensor& values) {
+  const SparseTensorImpl& s = any_sparse(self, "with_values");
+  if (self.layout() == Layout::Sparse)
+    return make_coo(s.indices, values, self.sizes(), s.coalesced);
+  return make_compressed(self.layout(), s.indices, s.plain, values, self.sizes());
+}
+
+Tensor coalesced(const Tensor& self) {
+  const SparseTensorImpl& s = coo(self, "coalesce");
+  if (s.coalesced) return self;
+  const int64_t nnz = s.nnz();
+  const Tensor flat = flat_indices(s.indices, self.sizes());
+  const auto [keys, order] = at::sort(flat, std::optional<bool>(true), 0, false);
+  Tensor group = detail::empty({nnz}, kLong), first = detail::empty({nnz}, kLong);
+  const int64_t* key = keys.data_ptr<int64_t>();
+  int64_t* number = group.data_ptr<int64_t>();
+  int64_t* distinct = first.data_ptr<int64_t>();
+  int64_t groups = 0;
+  for (int64_t i = 0; i < nnz; ++i) {
+    if (i == 0 || key[i] != key[i - 1]) distinct[groups++] = key[i];
+    number[i] = groups - 1;
+  }
+  const Tensor indices = unflatten_indices(
+      first.narrow(0, 0, groups), self.sizes().slice(0, static_cast<size_t>(s.sparse_dim)));
+  const Tensor values = summed_rows(at::index_select(s.values, 0, order), group, groups);
+  return make_coo(indices, values, self.sizes(), true);
+}
+
+Tensor to_dense(const Tensor& self) {
+  if (is_compressed(self.layout())) return to_dense(to_coo(self));
+  const SparseTensorImpl& s = coo(self, "to_dense");
+  const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(s.sparse_dim));
+  const int64_t rows = c10::checked_numel(outer);
+  const Tensor flat = flat_indices(s.indices, self.sizes());
+  return summed_rows(s.values, flat, rows).view(self.sizes());
+}
+
+Tensor dense_to_coo(const Tensor& self, int64_t sparse_dim) {
+  const int64_t rank = self.dim();
+  TORCH_CHECK(sparse_dim >= 0 && sparse_dim <= rank && (sparse_dim > 0 || rank == 0),
+              "sparse_dim argument must be in >=0 and in [0, ", rank, "] range, but ", sparse_dim,
+              " is given");
+  const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(sparse_dim));
+  DimVector shape{c10::checked_numel(outer)};
+  for (int64_t d = sparse_dim; d < rank; ++d) shape.push_back(self.size(d));
+  const Tensor rows = self.reshape(shape);
+  Tensor used = at::ne(rows, Scalar(int64_t(0)));
+  for (int64_t d = rows.dim() - 1; d > 0; --d) used = at::any(used, d);
+  const Tensor picked = at::nonzero(used).view({-1});
+  return make_coo(unflatten_indices(picked, outer), at::index_select(rows, 0, picked),
+                  self.sizes(), true);
+}
+
+namespace {
+// Blocks [nnz, b0, b1, dense...] as single elements: their coordinates and values.
+Tensor blocks_to_coo(const SparseTensorImpl& s, const Tensor& rows, const Tensor& columns,
+                     IntArrayRef size) {
+  const int64_t nnz = s.values.size(0), b0 = s.values.size(1), b1 = s.values.size(2);
+  DimVector shape{nnz * b0 * b1};
+  for (int64_t d = 3; d < s.values.dim(); ++d) shape.push_back(s.values.size(d));
+  Tensor indices = detail::empty({2, shape[0]}, kLong);
+  int64_t* at = shape[0] > 0 ? indices.data_ptr<int64_t>() : nullptr;
+  const Tensor r = rows.contiguous(), c = columns.contiguous();
+  for (int64_t k = 0, i = 0; k < nnz; ++k)
+    for (int64_t y = 0; y < b0; ++y)
+      for (int64_t x = 0; x < b1; ++x, ++i) {
+        at[i] = r.data_ptr<int64_t>()[k] * b0 + y;
+        at[shape[0] + i] = c.data_ptr<int64_t>()[k] * b1 + x;
+      }
+  return coalesced(make_coo(indices, s.values.reshape(shape), size, false));
+}
+
+void check_unbatched(const Tensor& self, const SparseTensorImpl& s) {
+  TORCH_CHECK_NOT_IMPLEMENTED(s.indices.dim() == 1, "conversion of a batched tensor of layout ",
+                              self.layout(), " and dtype ", self.scalar_type(),
+                              " is not implemented");
+}
+} // namespace
+
+Tensor to_coo(const Tensor& self) {
+  if (self.layout() == Layout::Sparse) return self;
+  const SparseTensorImpl& s = compressed(self, "to_sparse");
+  check_unbatched(self, s);
+  const bool rows = by_rows(self.layout());
+  const Tensor major = starts_to_rows(s.indices, s.nnz()), minor = s.plain.to(kLong);
+  if (is_block(self.layout()))
+    return blocks_to_coo(s, rows ? major : minor, rows ? minor : major, self.sizes());
+  if (rows) return make_coo(stacked(major, minor), s.values, self.sizes(), true);
+  return coalesced(make_coo(stacked(minor, major), s.values, self.sizes(), false));
+}
+
+namespace {
+Tensor coo_to_compressed(const Tensor& self, Layout layout) {
+  const Tensor sorted = coalesced(self);
+  const SparseTensorImpl* s = &coo(sorted, "to_sparse");
+  TORCH_CHECK_NOT_IMPLEMENTED(s->sparse_dim == 2, "conversion of a tensor with ", s->sparse_dim,
+                              " sparse dimensions to layout ", layout, " is not implemented");
+  const int64_t major_dim = by_rows(layout) ? 0 : 1;
+  Tensor major = s->indices.select(0, major_dim), minor = s->indices.select(0, 1 - major_dim);
+  Tensor values = s->values;
+  if (major_dim == 1) {
+    const Tensor order = std::get<1>(at::sort(major, std::optional<bool>(true), 0, false));
+    major = at::index_select(major, 0, order);
+    minor = at::index_select(minor, 0, order);
+    values = at::index_select(values, 0, order);
+  }
+  return make_compressed(layout, counts_to_starts(major, self.size(major_dim)),
+                         minor.contiguous(), values, self.sizes());
+}
+
+// The blocks of a COO matrix that hold an element, each as a dense tile.
+Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
+  TORCH_CHECK(blocksize.size() == 2 && blocksize[0] > 0 && blocksize[1] > 0,
+              "blocksize needs to be a tuple of two positive numbers, but got ", blocksize);
+  TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0, "Tensor size(-2) ",
+              self.size(0), " needs to be divisible by blocksize[0] ", blocksize[0],
+              " and size(-1) ", self.size(1), " by blocksize[1] ", blocksize[1]);
+  const Tensor sorted = coalesced(self);
+  const SparseTensorImpl& s = coo(sorted, "to_sparse");
+  const int64_t nnz = s.nnz(), b0 = blocksize[0], b1 = blocksize[1];
+  const int64_t grid[] = {self.size(0) / b0, self.size(1) / b1};
+  const bool rows = by_rows(layout);
+  const Tensor held = s.indices.contiguous();
+  const int64_t* at = nnz > 0 ? held.data_ptr<int64_t>() : nullptr;
+  Tensor tile = detail::empty({nnz}, kLong), inside = detail::empty({nnz}, kLong);
+  for (int64_t i = 0; i < nnz; ++i) {
+    const int64_t y = at[i], x = at[nnz + i];
+    TORCH_CHECK_INDEX(y >= 0 && y < self.size(0) && x >= 0 && x < self.size(1),
+                      "index out of range in a sparse tensor");
+    tile.data_ptr<int64_t>()[i] =
+        rows ? y / b0 * grid[1] + x / b1 : x / b1 * grid[0] + y / b0;
+    inside.data_ptr<int64_t>()[i] = y % b0 * b1 + x % b1;
+  }
+  const auto [keys, order] = at::sort(tile, std::optional<bool>(true), 0, false);
+  Tensor place = detail::empty({nnz}, kLong), first = detail::empty({nnz}, kLong);
+  int64_t tiles = 0;
+  for (int64_t i = 0; i < nnz; ++i) {
+    const int64_t key = keys.data_ptr<int64_t>()[i], from = order.data_ptr<int64_t>()[i];
+    if (i == 0 || key != keys.data_ptr<int64_t>()[i - 1]) first.data_ptr<int64_t>()[tiles++] = key;
+    place.data_ptr<int64_t>()[from] = (tiles - 1) * b0 * b1 + inside.data_ptr<int64_t>()[from];
+  }
+  DimVector shape{tiles, b0, b1};
+  for (int64_t d = 2; d < self.dim(); ++d) shape.push_back(self.size(d));
+  const Tensor values = summed_rows(s.values, place, tiles * b0 * b1).view(shape);
+  const int64_t extents[] = {grid[rows ? 0 : 1], grid[rows ? 1 : 0]};
+  const Tensor pairs = unflatten_indices(first.narrow(0, 0, tiles), IntArrayRef(extents, 2));
+  return make_compressed(layout, counts_to_starts(pairs.select(0, 0), extents[0]),
+                         pairs.select(0, 1).contiguous(), values, self.sizes());
+}
+} // namespace
+
+Tensor to_layout(const Tensor& self, Layout layout, OptionalIntArrayRef blocksize,
+                 std::optional<int64_t> dense_dim) {
+  TORCH_CHECK(!blocksize || is_block(layout), "to_sparse for ", layout,
+              " layout does not use the blocksize argument");
+  if (layout == kStrided) return self.layout() == kStrided ? self : to_dense(self);
+  const int64_t dense = dense_dim.value_or(
+      self.layout() == kStrided ? 0 : any_sparse(self, "to_sparse").dense_dim);
+  TORCH_CHECK(dense >= 0 && dense <= self.dim(), "dense_dim must be in [0, ", self.dim(),
+              "], but ", dense, " is given");
+  if (self.layout() == layout && !blocksize) return self;
+  TORCH_CHECK(is_sparse_layout(layout), "to_sparse does not support layout ", layout);
+  TORCH_CHECK(layout == Layout::Sparse || self.dim() - dense >= 2,
+              "to_sparse: a tensor of layout ", layout, " needs two sparse dimensions, but a tensor of ",
+              self.dim(), " dimensions with ", dense, " dense is given");
+  const Tensor elements = self.layout() == kStrided ? dense_to_coo(self, self.dim() - dense)
+                                                    : to_coo(self);
+  if (layout == Layout::Sparse) return elements;
+  TORCH_CHECK(!is_block(layout) || blocksize, "to_sparse for ", layout,
+              " layout requires the blocksize argument");
+  return is_block(layout) ? coo_to_blocks(elements, layout, *blocksize)
+                          : coo_to_compressed(elements, layout);
+}
+
+Tensor masked_by(const Tensor& self, const Tensor& mask) {
+  TORCH_CHECK(self.sizes() == mask.sizes(), "sparse_mask(): operands have incompatible sizes; "
+              "self has size ", self.sizes(), " but mask has size ", mask.sizes());
+  if (is_compressed(mask.layout())) {
+    const SparseTensorImpl& pattern = compressed(mask, "sparse_mask");
+    TORCH_CHECK_NOT_IMPLEMENTED(!is_block(mask.layout()),
+                                "sparse_mask is not implemented for a mask of layout ",
+                                mask.layout());
+    const Tensor ones = at::zeros(pattern.values.sizes(), TensorOptions(self.scalar_type()));
+    const Tensor found = masked_by(self, to_coo(with_values(mask, ones)));
+    return to_layout(found, mask.layout(), std::nullopt, std::nullopt);
+  }
+  const SparseTensorImpl& m = coo(mask, "sparse_mask");
+  const Tensor flat = flat_indices(m.indices, self.sizes());
+  DimVector shape{-1};
+  const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(m.sparse_dim));
+  shape[0] = c10::checked_numel(outer);
+  for (int64_t d = m.sparse_dim; d < self.dim(); ++d) shape.push_back(self.size(d));
+  if (self.layout() == kStrided)
+    return make_coo(m.indices, at::index_select(self.reshape(shape), 0, flat), self.sizes(),
+                    m.coalesced);
+  const Tensor sorted = coalesced(to_coo(self));
+  const SparseTensorImpl& s = coo(sorted, "sparse_mask");
+  TORCH_CHECK(s.sparse_dim == m.sparse_dim, "sparse_mask(): the operands have different sparse "
+              "dimensions: ", s.sparse_dim, " and ", m.sparse_dim);
+  const Tensor keys = flat_indices(s.indices, self.sizes());
+  const int64_t known = keys.numel(), wanted = flat.numel();
+  // Row `known` of the values below is zero: what elements missing in self have.
+  Tensor place = detail::empty({wanted}, kLong);
+  const int64_t* begin = known > 0 ? keys.data_ptr<int64_t>() : nullptr;
+  for (int64_t i = 0; i < wanted; ++i) {
+    const int64_t key = flat.data_ptr<int64_t>()[i];
+    const int64_t* hit = std::lower_bound(begin, begin + known, key);
+    place.data_ptr<int64_t>()[i] = hit != begin + known && *hit == key ? hit - begin : known;
+  }
+  const Tensor padded = summed_rows(s.values, at::arange(known, TensorOptions(kLong)), known + 1);
+  return make_coo(m.indices, at::index_select(padded, 0, place), self.sizes(), m.coalesced);
+}
+
+} // namespace at::sparse

@@ -1,0 +1,300 @@
+// The object behind sparse tensors, and its checked constructors. See SparseTensor.h.
+#include <ATen/native/sparse/SparseTensor.h>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/SafeArithmetic.h>
+
+namespace at::sparse {
+namespace {
+DispatchKeySet keys_for(Layout layout, Device device) {
+  TORCH_CHECK_NOT_IMPLEMENTED(device.is_cpu(), "tensors of layout ", layout,
+                              " are not implemented on ", device);
+  return DispatchKeySet(layout == Layout::Sparse ? DispatchKey::SparseCPU
+                                                 : DispatchKey::SparseCsrCPU);
+}
+// The same memory without history, so that a member never leads back into a graph.
+Tensor alias_of(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallow_copy()); }
+
+void check_dense(const Tensor& t, const char* what) {
+  TORCH_CHECK(t.defined() && t.layout() == kStrided, "expected ", what,
+              " to be a strided tensor, but got layout ", t.defined() ? t.layout() : kStrided);
+  TORCH_CHECK_NOT_IMPLEMENTED(t.is_cpu(), "sparse tensors are not implemented on ", t.device());
+}
+void check_index_type(const Tensor& t, const char* what) {
+  TORCH_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, what,
+              " must be an int32 or int64 tensor, but got ", t.scalar_type());
+}
+} // namespace
+
+const char* spelled(Layout layout) {
+  static const char* const names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
+                                      "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
+  return names[static_cast<int>(layout)];
+}
+
+SparseTensorImpl::SparseTensorImpl(Layout layout, ScalarType dtype, Device device)
+    : TensorImpl(Storage(), keys_for(layout, device), dtype, device) {
+  set_layout(layout);
+}
+
+void SparseTensorImpl::copy_metadata_from(const TensorImpl& from) {
+  const auto* other = dynamic_cast<const SparseTensorImpl*>(&from);
+  TORCH_CHECK(other != nullptr, "a sparse tensor cannot take the contents of a tensor of layout ",
+              from.layout());
+  TensorImpl::copy_metadata_from(from);
+  indices = other->indices;
+  plain = other->plain;
+  values = other->values;
+  sparse_dim = other->sparse_dim;
+  dense_dim = other->dense_dim;
+  coalesced = other->coalesced;
+}
+
+c10::intrusive_ptr<TensorImpl> SparseTensorImpl::shallow_copy() const {
+  auto out = c10::make_intrusive<SparseTensorImpl>(layout(), dtype(), device());
+  out->copy_metadata_from(*this);
+  return out;
+}
+
+void SparseTensorImpl::release_resources() {
+  TensorImpl::release_resources();
+  indices.reset();
+  plain.reset();
+  values.reset();
+}
+
+SparseTensorImpl& any_sparse(const Tensor& t, const char* op) {
+  auto* impl = t.defined() ? dynamic_cast<SparseTensorImpl*>(t.unsafeGetTensorImpl()) : nullptr;
+  TORCH_CHECK(impl != nullptr, op, " expected sparse tensor layout but got ",
+              t.defined() ? spelled(t.layout()) : "an undefined tensor");
+  return *impl;
+}
+SparseTensorImpl& coo(const Tensor& t, const char* op) {
+  auto* impl = t.defined() ? dynamic_cast<SparseTensorImpl*>(t.unsafeGetTensorImpl()) : nullptr;
+  TORCH_CHECK(impl != nullptr && t.layout() == Layout::Sparse, op,
+              " expected sparse coordinate tensor layout but got ",
+              t.defined() ? spelled(t.layout()) : "an undefined tensor");
+  return *impl;
+}
+SparseTensorImpl& compressed(const Tensor& t, const char* op) {
+  auto* impl = t.defined() ? dynamic_cast<SparseTensorImpl*>(t.unsafeGetTensorImpl()) : nullptr;
+  TORCH_CHECK(impl != nullptr && is_compressed(t.layout()), op,
+              " expected sparse compressed tensor layout but got ",
+              t.defined() ? spelled(t.layout()) : "an undefined tensor");
+  return *impl;
+}
+
+// ---- COO
+namespace {
+void check_coo_shapes(const Tensor& indices, const Tensor& values, IntArrayRef size) {
+  check_dense(indices, "indices");
+  check_dense(values, "values");
+  TORCH_CHECK(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sizes());
+  TORCH_CHECK(values.dim() >= 1, "values must have at least one dimension, but got: ",
+              values.sizes());
+  const int64_t sparse_dim = indices.size(0), dense_dim = values.dim() - 1;
+  TORCH_CHECK(indices.size(1) == values.size(0),
+              "indices and values must have same nnz, but got nnz from indices: ",
+              indices.size(1), ", nnz from values: ", values.size(0));
+  TORCH_CHECK(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
+              "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
+              ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);
+  for (int64_t s : size)
+    TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
+  TORCH_CHECK(values.sizes().slice(1) == size.slice(static_cast<size_t>(sparse_dim)),
+              "values has incorrect size, expected ",
+              size.slice(static_cast<size_t>(sparse_dim)), ", got ", values.sizes().slice(1));
+}
+} // namespace
+
+void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
+  check_coo_shapes(indices, values, size);
+  check_index_type(indices, "indices");
+  const Tensor plain = indices.to(kLong).contiguous();
+  const int64_t rows = plain.size(0), nnz = plain.size(1);
+  const int64_t* at = nnz > 0 && rows > 0 ? plain.data_ptr<int64_t>() : nullptr;
+  for (int64_t d = 0; d < rows; ++d) {
+    for (int64_t i = 0; i < nnz; ++i) {
+      const int64_t index = at[d * nnz + i];
+      TORCH_CHECK(index >= 0, "found negative index ", index, " for dim ", d);
+      TORCH_CHECK(index < size[static_cast<size_t>(d)],
+                  "size is inconsistent with indices: for dim ", d, ", size is ",
+                  size[static_cast<size_t>(d)], " but found index ", index);
+    }
+  }
+  if (!coalesced || nnz < 2) return;
+  const Tensor flat = flat_indices(plain, size);
+  const int64_t* key = flat.data_ptr<int64_t>();
+  for (int64_t i = 1; i < nnz; ++i)
+    TORCH_CHECK(key[i - 1] < key[i], "cannot set is_coalesced to true if indices correspond to "
+                                     "uncoalesced COO tensor");
+}
+
+Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
+  check_coo_shapes(indices, values, size);
+  auto impl =
+      c10::make_intrusive<SparseTensorImpl>(Layout::Sparse, values.scalar_type(), values.device());
+  impl->set_contiguous(size);
+  impl->indices = alias_of(indices.scalar_type() == kLong ? indices : indices.to(kLong));
+  impl->values = alias_of(values);
+  impl->sparse_dim = indices.size(0);
+  impl->dense_dim = values.dim() - 1;
+  impl->coalesced = coalesced || indices.size(1) < 2;
+  return Tensor(std::move(impl));
+}
+
+Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype) {
+  TORCH_CHECK(sparse_dim >= 0 && sparse_dim <= static_cast<int64_t>(size.size()),
+              "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim, but got ",
+              size.size());
+  DimVector shape{0};
+  for (size_t d = static_cast<size_t>(sparse_dim); d < size.size(); ++d) shape.push_back(size[d]);
+  return make_coo(detail::empty({sparse_dim, 0}, kLong), detail::empty(shape, dtype), size, true);
+}
+
+void become(const Tensor& self, const Tensor& from) {
+  TORCH_CHECK(self.layout() == from.layout(), "cannot store a result of layout ", from.layout(),
+              " in a tensor of layout ", self.layout());
+  SparseTensorImpl& to = any_sparse(self, "store");
+  const SparseTensorImpl& source = any_sparse(from, "store");
+  TORCH_CHECK(self.scalar_type() == from.scalar_type(), "cannot store a result of dtype ",
+              from.scalar_type(), " in a sparse tensor of dtype ", self.scalar_type());
+  to.set_contiguous(from.sizes());
+  to.indices = source.indices;
+  to.plain = source.plain;
+  to.values = source.values;
+  to.sparse_dim = source.sparse_dim;
+  to.dense_dim = source.dense_dim;
+  to.coalesced = source.coalesced;
+  to.bump_version();
+}
+
+// ---- compressed
+namespace {
+struct CompressedShape {
+  int64_t batch, dense;
+  int64_t block[2] = {1, 1};
+  int64_t compressed_size, plain_size;
+};
+
+CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
+                                 const Tensor& values, IntArrayRef size, Layout layout) {
+  const bool rows = by_rows(layout), block = is_block(layout);
+  const char* names[] = {rows ? "crow_indices" : "ccol_indices",
+                         rows ? "col_indices" : "row_indices"};
+  check_dense(compressed, names[0]);
+  check_dense(plain, names[1]);
+  check_dense(values, "values");
+  TORCH_CHECK(compressed.dim() >= 1, names[0], " must have dimensionality >= 1 but got ",
+              compressed.dim());
+  TORCH_CHECK(compressed.dim() == plain.dim(), names[0], " and ", names[1],
+              " dimensionalities must be equal but got ", compressed.dim(), " and ", plain.dim(),
+              ", respectively");
+  CompressedShape s;
+  s.batch = compressed.dim() - 1;
+  const int64_t block_dims = block ? 2 : 0;
+  s.dense = values.dim() - s.batch - block_dims - 1;
+  TORCH_CHECK(s.dense >= 0, "values must have dimensionality > sum of batch and block "
+                            "dimensionalities (=",
+              s.batch, " + ", block_dims, ") but got ", values.dim());
+  TORCH_CHECK(static_cast<int64_t>(size.size()) == s.batch + 2 + s.dense,
+              "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=",
+              s.batch, " + 2 + ", s.dense, ") but got ", size.size());
+  for (int64_t v : size)
+    TORCH_CHECK(v >= 0, "Trying to create tensor with negative dimension ", v, ": ", size);
+  const size_t b = static_cast<size_t>(s.batch);
+  if (block)
+    for (int i = 0; i < 2; ++i) s.block[i] = values.size(s.batch + 1 + i);
+  TORCH_CHECK(s.block[0] > 0 && s.block[1] > 0, "block sizes must be positive, but got ",
+              s.block[0], " and ", s.block[1]);
+  TORCH_CHECK(size[b] % s.block[0] == 0 && size[b + 1] % s.block[1] == 0,
+              "tensor shape[", s.batch, "] and [", s.batch + 1, "] must be divisible with blocksize[0] and [1] = ",
+              s.block[0], ", ", s.block[1]);
+  const int64_t extent[] = {size[b] / s.block[0], size[b + 1] / s.block[1]};
+  s.compressed_size = extent[rows ? 0 : 1];
+  s.plain_size = extent[rows ? 1 : 0];
+  TORCH_CHECK(compressed.size(-1) == s.compressed_size + 1, names[0],
+              ".shape[-1] must be equal to the number of ", rows ? "rows" : "columns",
+              " + 1 (=", s.compressed_size + 1, "), but got ", compressed.size(-1));
+  const IntArrayRef batch = size.slice(0, b);
+  TORCH_CHECK(compressed.sizes().slice(0, b) == batch && plain.sizes().slice(0, b) == batch &&
+                  values.sizes().slice(0, b) == batch,
+              "all batch dimensions of ", names[0], " (=", compressed.sizes().slice(0, b), "), ",
+              names[1], " (=", plain.sizes().slice(0, b), "), values (=",
+              values.sizes().slice(0, b), ") and tensor dimensions (=", batch, ") must be equal");
+  TORCH_CHECK(values.size(s.batch) == plain.size(-1), "number of specified elements must be the "
+              "same in ", names[1], " and values, but got ", plain.size(-1), " and ",
+              values.size(s.batch));
+  const size_t tail = b + 1 + static_cast<size_t>(block_dims);
+  TORCH_CHECK(values.sizes().slice(tail) == size.slice(b + 2),
+              "values dense dimensions ", values.sizes().slice(tail),
+              " must be those of the tensor: ", size.slice(b + 2));
+  check_index_type(compressed, names[0]);
+  check_index_type(plain, names[1]);
+  TORCH_CHECK(compressed.scalar_type() == plain.scalar_type(), names[0], " and ", names[1],
+              " must have the same dtype, but got ", compressed.scalar_type(), " and ",
+              plain.scalar_type(), ", respectively");
+  return s;
+}
+} // namespace
+
+void check_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
+                      IntArrayRef size, Layout layout) {
+  TORCH_CHECK(is_compressed(layout), "expected a compressed sparse layout, but got ", layout);
+  const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
+  const bool rows = by_rows(layout);
+  const char* start = rows ? "crow_indices" : "ccol_indices";
+  const char* other = rows ? "col_indices" : "row_indices";
+  const Tensor starts = compressed.to(kLong).contiguous(), others = plain.to(kLong).contiguous();
+  const int64_t nnz = others.size(-1), step = s.compressed_size + 1;
+  const int64_t batches = starts.numel() / step;
+  const int64_t* crow = batches > 0 ? starts.data_ptr<int64_t>() : nullptr;
+  const int64_t* col = others.numel() > 0 ? others.data_ptr<int64_t>() : nullptr;
+  for (int64_t b = 0; b < batches; ++b, crow += step, col += col ? nnz : 0) {
+    TORCH_CHECK(crow[0] == 0, "`", start, "[..., 0] == 0` is not satisfied.");
+    TORCH_CHECK(crow[step - 1] == nnz, "`", start, "[..., -1] == nnz` is not satisfied.");
+    for (int64_t i = 0; i < s.compressed_size; ++i) {
+      TORCH_CHECK(crow[i] <= crow[i + 1] && crow[i + 1] - crow[i] <= s.plain_size &&
+                      crow[i + 1] <= nnz,
+                  "`0 <= ", start, "[..., 1:] - ", start, "[..., :-1] <= ",
+                  rows ? "ncols" : "nrows", "` is not satisfied.");
+      for (int64_t k = crow[i]; k < crow[i + 1]; ++k) {
+        TORCH_CHECK(col[k] >= 0, "`0 <= ", other, "` is not satisfied.");
+        TORCH_CHECK(col[k] < s.plain_size, "`", other, " < ", rows ? "ncols" : "nrows",
+                    "` is not satisfied.");
+        TORCH_CHECK(k == crow[i] || col[k - 1] < col[k], "`", other, "[..., ", start,
+                    "[..., i - 1]:", start, "[..., i]] for all i = 1, ..., ",
+                    rows ? "nrows" : "ncols",
+                    " are sorted and distinct along the last dimension values` is not satisfied.");
+      }
+    }
+  }
+}
+
+Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& plain,
+                       const Tensor& values, IntArrayRef size) {
+  TORCH_CHECK(is_compressed(layout), "expected a compressed sparse layout, but got ", layout);
+  const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
+  auto impl = c10::make_intrusive<SparseTensorImpl>(layout, values.scalar_type(), values.device());
+  impl->set_contiguous(size);
+  impl->indices = alias_of(compressed);
+  impl->plain = alias_of(plain);
+  impl->values = alias_of(values);
+  impl->sparse_dim = 2;
+  impl->dense_dim = s.dense;
+  impl->coalesced = true;
+  return Tensor(std::move(impl));
+}
+
+Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype) {
+  TORCH_CHECK(size.size() == 2 && !is_block(layout), "empty: a tensor of layout ", layout,
+              " of size ", size, " is not supported: give two dimensions and no blocks");
+  const int64_t starts = size[by_rows(layout) ? 0 : 1];
+  TORCH_CHECK(starts >= 0 && starts < INT64_MAX, "negative dimension in ", size);
+  return make_compressed(layout, at::zeros({starts + 1}, TensorOptions(kLong)),
+                         detail::empty({0}, kLong), detail::empty({0}, dtype), size);
+}
+
+} // namespace at::sparse

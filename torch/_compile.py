@@ -1,0 +1,85 @@
+"""torch.compile: there is no compiler yet, so a function runs as it is, and a module behind the
+wrapper that programs expect. It is said once per process."""
+
+import functools
+import warnings
+
+import torch
+
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+_said = set()
+
+
+def say_once(what):
+    """Warns, the first time, that `what` does not compile."""
+    if what not in _said:
+        _said.add(what)
+        warnings.warn(
+            f"{what} does not compile in this version: functions and modules run as they are.",
+            stacklevel=3,
+        )
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="inductor",
+    mode=None,
+    options=None,
+    disable=False,
+    name=None,
+):
+    """Answers a function or module that does what `model` does. All arguments are checked and
+    accepted; none changes what is computed."""
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if model is None:
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+            name=name,
+        )
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if isinstance(backend, str) and backend not in _backends():
+        from torch._dynamo.exc import InvalidBackend
+
+        raise InvalidBackend(name=backend)
+    if disable:
+        return model
+    say_once("torch.compile")
+    return wrap(model)
+
+
+def _backends():
+    from torch._dynamo import list_backends
+
+    return list_backends(exclude_tags=())
+
+
+def wrap(model):
+    """The module or function behind torch.compile's wrapper."""
+    if isinstance(model, torch.nn.Module):
+        from torch._dynamo.eval_frame import OptimizedModule
+
+        return OptimizedModule(model)
+    if isinstance(model, type):
+        return model
+
+    @functools.wraps(model)
+    def compiled(*args, **kwargs):
+        return model(*args, **kwargs)
+
+    compiled._torchdynamo_orig_callable = model
+    return compiled

@@ -1,0 +1,677 @@
+"""The Kullback-Leibler divergence KL(p || q) = E_p[log p(x) - log q(x)]: a table from pairs of
+classes to closed forms, which users may extend. Most entries are minus the entropy of p minus the
+mean of q's log density, written out through the moments of p.
+"""
+
+import math
+import warnings
+from functools import total_ordering
+
+import torch
+import torch.nn.functional as F
+from torch import inf
+
+from .bernoulli import Bernoulli
+from .beta import Beta
+from .binomial import Binomial
+from .categorical import Categorical
+from .cauchy import Cauchy
+from .continuous_bernoulli import ContinuousBernoulli
+from .dirichlet import Dirichlet
+from .distribution import Distribution
+from .exp_family import ExponentialFamily
+from .exponential import Exponential
+from .gamma import Gamma
+from .geometric import Geometric
+from .gumbel import Gumbel
+from .half_normal import HalfNormal
+from .independent import Independent
+from .laplace import Laplace
+from .lowrank_multivariate_normal import (
+    LowRankMultivariateNormal,
+    _batch_lowrank_logdet,
+    _batch_lowrank_mahalanobis,
+)
+from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
+from .normal import Normal
+from .one_hot_categorical import OneHotCategorical
+from .pareto import Pareto
+from .poisson import Poisson
+from .transformed_distribution import TransformedDistribution
+from .uniform import Uniform
+from .utils import _sum_rightmost
+from .utils import euler_constant as _euler_gamma
+
+__all__ = ["register_kl", "kl_divergence"]
+
+_KL_REGISTRY = {}  # pairs of classes, as registered
+_KL_MEMOIZE = {}  # pairs of classes, as met
+
+
+def register_kl(type_p, type_q):
+    """Decorator that registers a function fun(p, q) for a pair of classes. It serves their
+    subclasses too; of several that fit, the most derived is called.
+
+        @register_kl(Normal, Normal)
+        def kl_normal_normal(p, q): ...
+    """
+    if not issubclass(type_p, Distribution) and not isinstance(type_p, type):
+        raise TypeError(f"Expected type_p to be a Distribution subclass but got {type_p}")
+    if not issubclass(type_q, Distribution) and not isinstance(type_q, type):
+        raise TypeError(f"Expected type_q to be a Distribution subclass but got {type_q}")
+
+    def decorator(fun):
+        _KL_REGISTRY[type_p, type_q] = fun
+        _KL_MEMOIZE.clear()
+        return fun
+
+    return decorator
+
+
+@total_ordering
+class _Match:
+    """A tuple of classes, less than another where each is a subclass of the other's, from the
+    left on.
+    """
+
+    __slots__ = ["types"]
+
+    def __init__(self, *types):
+        self.types = types
+
+    def __eq__(self, other):
+        return self.types == other.types
+
+    def __le__(self, other):
+        for x, y in zip(self.types, other.types, strict=True):
+            if not issubclass(x, y):
+                return False
+            if x is not y:
+                break
+        return True
+
+
+def _dispatch_kl(type_p, type_q):
+    """The function of the most derived registered pair, or NotImplemented."""
+    matches = [
+        (super_p, super_q)
+        for super_p, super_q in _KL_REGISTRY
+        if issubclass(type_p, super_p) and issubclass(type_q, super_q)
+    ]
+    if not matches:
+        return NotImplemented
+    left_p, left_q = min(_Match(*m) for m in matches).types
+    right_q, right_p = min(_Match(*reversed(m)) for m in matches).types
+    left_fun = _KL_REGISTRY[left_p, left_q]
+    if left_fun is not _KL_REGISTRY[right_p, right_q]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
+            f"Please register_kl({left_p.__name__}, {right_q.__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return left_fun
+
+
+def kl_divergence(p, q):
+    """KL(p || q) of two distributions, one number for each element of their broadcast batch."""
+    key = type(p), type(q)
+    fun = _KL_MEMOIZE.get(key)
+    if fun is None:
+        fun = _KL_MEMOIZE[key] = _dispatch_kl(*key)
+    if fun is NotImplemented:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {p.__class__.__name__} "
+            f"and q type {q.__class__.__name__}"
+        )
+    return fun(p, q)
+
+
+def _infinite_unless(condition, value):
+    return torch.where(condition, value, inf)
+
+
+def _normal_cross_entropy(mean, variance, q):
+    """-E[log q(x)] of a normal q for x of the given moments."""
+    var_q = q.scale.pow(2)
+    distance = (variance + (mean - q.loc).pow(2)) / (2 * var_q)
+    return 0.5 * (var_q * 2 * math.pi).log() + distance
+
+
+def _gamma_cross_entropy(mean, mean_log, q):
+    """-E[log q(x)] of a gamma q for x of the given E[x] and E[log x]."""
+    normalizer = q.concentration.lgamma() - q.concentration * q.rate.log()
+    return normalizer - (q.concentration - 1) * mean_log + q.rate * mean
+
+
+def _exponential_cross_entropy(mean, q):
+    return q.rate * mean - q.rate.log()
+
+
+def _continuous_bernoulli_cross_entropy(mean, q):
+    return -mean * q.logits - torch.log1p(-q.probs) - q._cont_bern_log_norm()
+
+
+def _gumbel_cross_entropy(mean, mean_exp, q):
+    """-E[log q(x)] of a Gumbel q, given E[x] and E[exp(-(x - loc) / scale)]."""
+    return q.scale.log() + (mean - q.loc) / q.scale + mean_exp
+
+
+def _uniform_mean_log(low, high):
+    """E[log x] of x uniform between two non-negative bounds."""
+    return (torch.xlogy(high, high) - torch.xlogy(low, low)) / (high - low) - 1
+
+
+# Distributions of the same kind.
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _kl_bernoulli_bernoulli(p, q):
+    t1 = p.probs * (F.softplus(-q.logits) - F.softplus(-p.logits))
+    t1 = _infinite_unless(q.probs != 0, t1)
+    t1 = torch.where(p.probs == 0, 0.0, t1)
+    t2 = (1 - p.probs) * (F.softplus(q.logits) - F.softplus(p.logits))
+    t2 = _infinite_unless(q.probs != 1, t2)
+    t2 = torch.where(p.probs == 1, 0.0, t2)
+    return t1 + t2
+
+
+@register_kl(Beta, Beta)
+def _kl_beta_beta(p, q):
+    sum_p = p.concentration1 + p.concentration0
+    sum_q = q.concentration1 + q.concentration0
+    t1 = q.concentration1.lgamma() + q.concentration0.lgamma() + sum_p.lgamma()
+    t2 = p.concentration1.lgamma() + p.concentration0.lgamma() + sum_q.lgamma()
+    t3 = (p.concentration1 - q.concentration1) * torch.digamma(p.concentration1)
+    t4 = (p.concentration0 - q.concentration0) * torch.digamma(p.concentration0)
+    t5 = (sum_q - sum_p) * torch.digamma(sum_p)
+    return t1 - t2 + t3 + t4 + t5
+
+
+@register_kl(Binomial, Binomial)
+def _kl_binomial_binomial(p, q):
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError(
+            "KL between Binomials where q.total_count > p.total_count is not implemented"
+        )
+    trial = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
+    return _infinite_unless(p.total_count <= q.total_count, p.total_count * trial)
+
+
+@register_kl(Categorical, Categorical)
+def _kl_categorical_categorical(p, q):
+    t = p.probs * (p.logits - q.logits)
+    t = _infinite_unless(q.probs != 0, t)
+    t = torch.where(p.probs == 0, 0.0, t)
+    return t.sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _kl_onehotcategorical_onehotcategorical(p, q):
+    return _kl_categorical_categorical(p._categorical, q._categorical)
+
+
+@register_kl(Cauchy, Cauchy)
+def _kl_cauchy_cauchy(p, q):
+    # Chyzak and Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
+    # Cauchy distributions", 2019.
+    t1 = ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log()
+    return t1 - (4 * p.scale * q.scale).log()
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _kl_continuous_bernoulli_continuous_bernoulli(p, q):
+    t1 = p.mean * (p.logits - q.logits)
+    t2 = p._cont_bern_log_norm() + torch.log1p(-p.probs)
+    t3 = -q._cont_bern_log_norm() - torch.log1p(-q.probs)
+    return t1 + t2 + t3
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _kl_dirichlet_dirichlet(p, q):
+    sum_p = p.concentration.sum(-1)
+    sum_q = q.concentration.sum(-1)
+    t1 = sum_p.lgamma() - sum_q.lgamma()
+    t2 = (p.concentration.lgamma() - q.concentration.lgamma()).sum(-1)
+    t3 = p.concentration - q.concentration
+    t4 = p.concentration.digamma() - sum_p.digamma().unsqueeze(-1)
+    return t1 - t2 + (t3 * t4).sum(-1)
+
+
+@register_kl(Exponential, Exponential)
+def _kl_exponential_exponential(p, q):
+    ratio = q.rate / p.rate
+    return ratio - ratio.log() - 1
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p, q):
+    # The Bregman divergence of the log normalizer at the natural parameters.
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot "
+            "be computed using Bregman divergences"
+        )
+    p_nparams = [np.detach().requires_grad_() for np in p._natural_params]
+    q_nparams = q._natural_params
+    with torch.enable_grad():
+        lg_normal = p._log_normalizer(*p_nparams)
+        gradients = torch.autograd.grad(lg_normal.sum(), p_nparams, create_graph=True)
+    result = q._log_normalizer(*q_nparams) - lg_normal
+    for pnp, qnp, g in zip(p_nparams, q_nparams, gradients, strict=True):
+        extra = pnp.dim() - lg_normal.dim()
+        result = result - _sum_rightmost((qnp - pnp) * g, extra)
+    return result
+
+
+@register_kl(Gamma, Gamma)
+def _kl_gamma_gamma(p, q):
+    t1 = q.concentration * (p.rate / q.rate).log()
+    t2 = torch.lgamma(q.concentration) - torch.lgamma(p.concentration)
+    t3 = (p.concentration - q.concentration) * torch.digamma(p.concentration)
+    t4 = (q.rate - p.rate) * (p.concentration / p.rate)
+    return t1 + t2 + t3 + t4
+
+
+@register_kl(Gumbel, Gumbel)
+def _kl_gumbel_gumbel(p, q):
+    mean_exp = torch.exp((q.loc - p.loc) / q.scale + (1 + p.scale / q.scale).lgamma())
+    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+
+
+@register_kl(Geometric, Geometric)
+def _kl_geometric_geometric(p, q):
+    return -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _kl_halfnormal_halfnormal(p, q):
+    return _kl_normal_normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Laplace, Laplace)
+def _kl_laplace_laplace(p, q):
+    scale_ratio = p.scale / q.scale
+    distance = (p.loc - q.loc).abs()
+    t1 = -scale_ratio.log()
+    return t1 + distance / q.scale + scale_ratio * torch.exp(-distance / p.scale) - 1
+
+
+@register_kl(Normal, Normal)
+def _kl_normal_normal(p, q):
+    var_ratio = (p.scale / q.scale).pow(2)
+    t1 = ((p.loc - q.loc) / q.scale).pow(2)
+    return 0.5 * (var_ratio + t1 - 1 - var_ratio.log())
+
+
+@register_kl(Pareto, Pareto)
+def _kl_pareto_pareto(p, q):
+    alpha_ratio = q.alpha / p.alpha
+    result = q.alpha * (p.scale / q.scale).log() - alpha_ratio.log() + alpha_ratio - 1
+    return _infinite_unless(p.scale >= q.scale, result)
+
+
+@register_kl(Poisson, Poisson)
+def _kl_poisson_poisson(p, q):
+    return torch.xlogy(p.rate, p.rate) - torch.xlogy(p.rate, q.rate) - (p.rate - q.rate)
+
+
+@register_kl(Uniform, Uniform)
+def _kl_uniform_uniform(p, q):
+    result = ((q.high - q.low) / (p.high - p.low)).log()
+    return _infinite_unless((q.low <= p.low) & (q.high >= p.high), result)
+
+
+@register_kl(Independent, Independent)
+def _kl_independent_independent(p, q):
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError
+    result = kl_divergence(p.base_dist, q.base_dist)
+    return _sum_rightmost(result, p.reinterpreted_batch_ndims)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _kl_transformed_transformed(p, q):
+    # One bijection applied to both changes nothing.
+    if p.transforms != q.transforms:
+        raise NotImplementedError
+    if p.event_shape != q.event_shape:
+        raise NotImplementedError
+    return kl_divergence(p.base_dist, q.base_dist)
+
+
+# Multivariate normals.
+
+
+def _batch_trace_XXT(bmat):
+    """The trace of X X^T for a batch of matrices."""
+    return bmat.pow(2).sum((-2, -1))
+
+
+def _trace_of_solve(tril, matrix):
+    """The trace of (L L^T)^-1 M M^T, with the batches of L and M broadcast."""
+    n = tril.size(-1)
+    batch = torch.broadcast_shapes(tril.shape[:-2], matrix.shape[:-2])
+    tril = tril.expand(batch + (n, n))
+    matrix = matrix.expand(batch + matrix.shape[-2:])
+    return _batch_trace_XXT(torch.linalg.solve_triangular(tril, matrix, upper=False))
+
+
+def _check_event_shapes(p, q, names):
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            f"KL-divergence between two {names} with different event shapes cannot be computed"
+        )
+
+
+def _lowrank_log_det(d):
+    return _batch_lowrank_logdet(
+        d._unbroadcasted_cov_factor, d._unbroadcasted_cov_diag, d._capacitance_tril
+    )
+
+
+def _lowrank_distance(q, difference):
+    return _batch_lowrank_mahalanobis(
+        q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, difference, q._capacitance_tril
+    )
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _kl_lowrankmultivariatenormal_lowrankmultivariatenormal(p, q):
+    _check_event_shapes(p, q, "Low Rank Multivariate Normals")
+    term1 = _lowrank_log_det(q) - _lowrank_log_det(p)
+    term3 = _lowrank_distance(q, q.loc - p.loc)
+    # The trace of Sigma_q^-1 Sigma_p, with Woodbury's identity for the inverse: A takes W_q
+    # through the capacitance's factor.
+    qWt_qDinv = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
+    A = torch.linalg.solve_triangular(q._capacitance_tril, qWt_qDinv, upper=False)
+    term21 = (p._unbroadcasted_cov_diag / q._unbroadcasted_cov_diag).sum(-1)
+    term22 = _batch_trace_XXT(
+        p._unbroadcasted_cov_factor * q._unbroadcasted_cov_diag.rsqrt().unsqueeze(-1)
+    )
+    term23 = _batch_trace_XXT(A * p._unbroadcasted_cov_diag.sqrt().unsqueeze(-2))
+    term24 = _batch_trace_XXT(A.matmul(p._unbroadcasted_cov_factor))
+    term2 = term21 + term22 - term23 - term24
+    return 0.5 * (term1 + term2 + term3 - p.event_shape[0])
+
+
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _kl_multivariatenormal_lowrankmultivariatenormal(p, q):
+    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
+    term1 = _lowrank_log_det(q) - 2 * p._half_log_det()
+    term3 = _lowrank_distance(q, q.loc - p.loc)
+    qWt_qDinv = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
+    A = torch.linalg.solve_triangular(q._capacitance_tril, qWt_qDinv, upper=False)
+    term21 = _batch_trace_XXT(
+        p._unbroadcasted_scale_tril * q._unbroadcasted_cov_diag.rsqrt().unsqueeze(-1)
+    )
+    term22 = _batch_trace_XXT(A.matmul(p._unbroadcasted_scale_tril))
+    return 0.5 * (term1 + term21 - term22 + term3 - p.event_shape[0])
+
+
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+def _kl_lowrankmultivariatenormal_multivariatenormal(p, q):
+    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
+    term1 = 2 * q._half_log_det() - _lowrank_log_det(p)
+    term3 = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
+    term21 = _trace_of_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_cov_factor)
+    diagonal = torch.diag_embed(p._unbroadcasted_cov_diag.sqrt())
+    term22 = _trace_of_solve(q._unbroadcasted_scale_tril, diagonal)
+    return 0.5 * (term1 + term21 + term22 + term3 - p.event_shape[0])
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _kl_multivariatenormal_multivariatenormal(p, q):
+    _check_event_shapes(p, q, "Multivariate Normals")
+    half_term1 = q._half_log_det() - p._half_log_det()
+    term2 = _trace_of_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril)
+    term3 = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
+    return half_term1 + 0.5 * (term2 + term3 - p.event_shape[0])
+
+
+# Distributions of different kinds, of which q covers the support of p.
+
+
+@register_kl(Bernoulli, Poisson)
+def _kl_bernoulli_poisson(p, q):
+    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
+
+
+@register_kl(Beta, ContinuousBernoulli)
+def _kl_beta_continuous_bernoulli(p, q):
+    return _continuous_bernoulli_cross_entropy(p.mean, q) - p.entropy()
+
+
+@register_kl(Beta, Exponential)
+def _kl_beta_exponential(p, q):
+    return _exponential_cross_entropy(p.mean, q) - p.entropy()
+
+
+@register_kl(Beta, Gamma)
+def _kl_beta_gamma(p, q):
+    mean_log = p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
+    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
+
+
+@register_kl(Beta, Normal)
+def _kl_beta_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Beta, Uniform)
+def _kl_beta_uniform(p, q):
+    result = (q.high - q.low).log() - p.entropy()
+    return _infinite_unless((q.low <= 0) & (q.high >= 1), result)
+
+
+@register_kl(ContinuousBernoulli, Exponential)
+def _kl_continuous_bernoulli_exponential(p, q):
+    return _exponential_cross_entropy(p.mean, q) - p.entropy()
+
+
+@register_kl(ContinuousBernoulli, Normal)
+def _kl_continuous_bernoulli_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+def _kl_continuous_bernoulli_uniform(p, q):
+    result = (q.high - q.low).log() - p.entropy()
+    return _infinite_unless((q.low <= 0) & (q.high >= 1), result)
+
+
+@register_kl(Exponential, Gamma)
+def _kl_exponential_gamma(p, q):
+    mean_log = -_euler_gamma - p.rate.log()
+    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
+
+
+@register_kl(Exponential, Gumbel)
+def _kl_exponential_gumbel(p, q):
+    product = p.rate * q.scale
+    mean_exp = torch.exp(q.loc / q.scale) * product / (product + 1)
+    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+
+
+@register_kl(Exponential, Normal)
+def _kl_exponential_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Gamma, Exponential)
+def _kl_gamma_exponential(p, q):
+    return _exponential_cross_entropy(p.mean, q) - p.entropy()
+
+
+@register_kl(Gamma, Gumbel)
+def _kl_gamma_gumbel(p, q):
+    decay = (1 + (p.rate * q.scale).reciprocal()).pow(-p.concentration)
+    mean_exp = torch.exp(q.loc / q.scale) * decay
+    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+
+
+@register_kl(Gamma, Normal)
+def _kl_gamma_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Gumbel, Normal)
+def _kl_gumbel_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Laplace, Normal)
+def _kl_laplace_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Normal, Gumbel)
+def _kl_normal_gumbel(p, q):
+    mean_exp = torch.exp((q.loc - p.loc) / q.scale + 0.5 * (p.scale / q.scale).pow(2))
+    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+
+
+@register_kl(Normal, Laplace)
+def _kl_normal_laplace(p, q):
+    z = (p.loc - q.loc) / p.scale
+    folded = math.sqrt(2 / math.pi) * torch.exp(-0.5 * z.pow(2)) + z * torch.erf(z / math.sqrt(2))
+    return (2 * q.scale).log() + p.scale * folded / q.scale - p.entropy()
+
+
+@register_kl(Pareto, Exponential)
+def _kl_pareto_exponential(p, q):
+    return _infinite_unless(p.alpha > 1, _exponential_cross_entropy(p.mean, q) - p.entropy())
+
+
+@register_kl(Pareto, Gamma)
+def _kl_pareto_gamma(p, q):
+    mean_log = p.scale.log() + p.alpha.reciprocal()
+    return _infinite_unless(p.alpha > 1, _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy())
+
+
+@register_kl(Pareto, Normal)
+def _kl_pareto_normal(p, q):
+    result = _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+    return _infinite_unless(p.alpha > 2, result)
+
+
+@register_kl(Uniform, Beta)
+def _kl_uniform_beta(p, q):
+    c1, c0 = q.concentration1, q.concentration0
+    log_beta = c1.lgamma() + c0.lgamma() - (c1 + c0).lgamma()
+    t1 = (c1 - 1) * _uniform_mean_log(p.low, p.high)
+    t0 = (c0 - 1) * _uniform_mean_log(1 - p.high, 1 - p.low)
+    return _infinite_unless((p.low >= 0) & (p.high <= 1), log_beta - t1 - t0 - p.entropy())
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _kl_uniform_continuous_bernoulli(p, q):
+    result = _continuous_bernoulli_cross_entropy(p.mean, q) - p.entropy()
+    return _infinite_unless((p.low >= 0) & (p.high <= 1), result)
+
+
+@register_kl(Uniform, Exponential)
+def _kl_uniform_exponetial(p, q):
+    return _infinite_unless(p.low >= 0, _exponential_cross_entropy(p.mean, q) - p.entropy())
+
+
+@register_kl(Uniform, Gamma)
+def _kl_uniform_gamma(p, q):
+    mean_log = _uniform_mean_log(p.low, p.high)
+    return _infinite_unless(p.low >= 0, _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy())
+
+
+@register_kl(Uniform, Gumbel)
+def _kl_uniform_gumbel(p, q):
+    low = torch.exp((q.loc - p.low) / q.scale)
+    high = torch.exp((q.loc - p.high) / q.scale)
+    mean_exp = q.scale * (low - high) / (p.high - p.low)
+    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+
+
+@register_kl(Uniform, Normal)
+def _kl_uniform_normal(p, q):
+    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
+
+
+@register_kl(Uniform, Pareto)
+def _kl_uniform_pareto(p, q):
+    mean_log = _uniform_mean_log(p.low, p.high)
+    cross = (q.alpha + 1) * mean_log - q.alpha.log() - q.alpha * q.scale.log()
+    return _infinite_unless(p.low >= q.scale, cross - p.entropy())
+
+
+# Distributions of which q does not cover the support of p.
+
+
+def _infinite_like(tensor):
+    return torch.full_like(tensor, inf)
+
+
+@register_kl(Beta, Pareto)
+def _kl_beta_infinity(p, q):
+    return _infinite_like(p.concentration1)
+
+
+@register_kl(ContinuousBernoulli, Pareto)
+def _kl_continuous_bernoulli_infinity(p, q):
+    return _infinite_like(p.probs)
+
+
+@register_kl(Exponential, Beta)
+@register_kl(Exponential, ContinuousBernoulli)
+@register_kl(Exponential, Pareto)
+@register_kl(Exponential, Uniform)
+def _kl_exponential_infinity(p, q):
+    return _infinite_like(p.rate)
+
+
+@register_kl(Gamma, Beta)
+@register_kl(Gamma, ContinuousBernoulli)
+@register_kl(Gamma, Pareto)
+@register_kl(Gamma, Uniform)
+def _kl_gamma_infinity(p, q):
+    return _infinite_like(p.concentration)
+
+
+@register_kl(Gumbel, Beta)
+@register_kl(Gumbel, ContinuousBernoulli)
+@register_kl(Gumbel, Exponential)
+@register_kl(Gumbel, Gamma)
+@register_kl(Gumbel, Pareto)
+@register_kl(Gumbel, Uniform)
+def _kl_gumbel_infinity(p, q):
+    return _infinite_like(p.loc)
+
+
+@register_kl(Laplace, Beta)
+@register_kl(Laplace, ContinuousBernoulli)
+@register_kl(Laplace, Exponential)
+@register_kl(Laplace, Gamma)
+@register_kl(Laplace, Pareto)
+@register_kl(Laplace, Uniform)
+def _kl_laplace_infinity(p, q):
+    return _infinite_like(p.loc)
+
+
+@register_kl(Normal, Beta)
+@register_kl(Normal, ContinuousBernoulli)
+@register_kl(Normal, Exponential)
+@register_kl(Normal, Gamma)
+@register_kl(Normal, Pareto)
+@register_kl(Normal, Uniform)
+def _kl_normal_infinity(p, q):
+    return _infinite_like(p.loc)
+
+
+@register_kl(Pareto, Beta)
+@register_kl(Pareto, ContinuousBernoulli)
+@register_kl(Pareto, Uniform)
+def _kl_pareto_infinity(p, q):
+    return _infinite_like(p.scale)
+
+
+@register_kl(Poisson, Bernoulli)
+@register_kl(Poisson, Binomial)
+def _kl_poisson_infinity(p, q):
+    return _infinite_like(p.rate)

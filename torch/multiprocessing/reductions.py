@@ -1,0 +1,105 @@
+"""How tensors and storages are pickled for another process: the memory moves into a memory file and
+its descriptor travels. Shared storages of one message stay one storage, through the pickler's
+memo."""
+
+import os
+from multiprocessing import context, reduction, resource_sharer
+
+import torch
+from torch import _C
+
+__all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
+
+strategy = "file_descriptor"
+
+# A fork server takes at most 256 descriptors with a request: the rest is fetched by the child.
+_MOST_INHERITED = 200
+
+
+def _portable_descriptor(descriptor):
+    """An object that detaches to a duplicate of the descriptor in the process that unpickles it."""
+    popen = context.get_spawning_popen()
+    if popen is not None and len(getattr(popen, "_fds", ())) >= _MOST_INHERITED:
+        return resource_sharer.DupFd(descriptor)
+    return reduction.DupFd(descriptor)
+
+
+def rebuild_storage_empty(cls):
+    """A storage of no bytes."""
+    return cls()
+
+
+def rebuild_meta_storage(size):
+    """A storage without memory."""
+    return torch.UntypedStorage(size, device="meta")
+
+
+def rebuild_storage_fd(cls, descriptor, size, offset=0, keep=True):
+    """Maps memory that another process sent."""
+    number = descriptor.detach()
+    try:
+        return _C._storage_from_descriptor(number, size, offset, keep)
+    finally:
+        os.close(number)
+
+
+def reduce_storage(storage):
+    """A storage by descriptor; from then on it is in shared memory."""
+    if storage.device.type == "meta":
+        return rebuild_meta_storage, (storage.nbytes(),)
+    if storage.device.type != "cpu":
+        raise NotImplementedError(
+            f"torch.multiprocessing: passing memory of {storage.device} to another process is not "
+            "implemented; send a copy on the CPU"
+        )
+    if storage.nbytes() == 0:
+        return rebuild_storage_empty, (type(storage),)
+    number, size, offset = _C._storage_share(storage)
+    keep = strategy == "file_descriptor"
+    return rebuild_storage_fd, (type(storage), _portable_descriptor(number), size, offset, keep)
+
+
+def rebuild_tensor(cls, storage, dtype, metadata):
+    """A tensor on a storage that was sent."""
+    offset, size, stride, requires_grad, flags = metadata
+    tensor = torch.empty((0,), dtype=dtype, device=storage.device)
+    tensor.set_(storage, offset, size, stride)
+    if flags:
+        tensor = torch._utils.set_tensor_metadata(tensor, flags)
+    if cls is not torch.Tensor:
+        return cls(tensor, requires_grad=requires_grad)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def refuse_graph(tensor):
+    """Gradients do not cross processes, and must not get lost in silence."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd "
+            "does not support crossing process boundaries. Send tensor.detach() to transfer the "
+            "data alone."
+        )
+
+
+def reduce_tensor(tensor):
+    """A tensor by the descriptor of its storage."""
+    refuse_graph(tensor)
+    if tensor.layout is not torch.strided or tensor.is_meta:
+        return torch.Tensor.__reduce_ex__(tensor, 2)
+    metadata = (
+        tensor.storage_offset(),
+        tuple(tensor.size()),
+        tensor.stride(),
+        tensor.requires_grad,
+        torch._utils.get_tensor_metadata(tensor),
+    )
+    return rebuild_tensor, (type(tensor), tensor.untyped_storage(), tensor.dtype, metadata)
+
+
+def init_reductions():
+    """Teaches multiprocessing's pickler. Subclasses of Tensor and the typed storages reach their
+    memory through an UntypedStorage, so that they need no entry."""
+    reduction.register(torch.UntypedStorage, reduce_storage)
+    reduction.register(torch.Tensor, reduce_tensor)
+    reduction.register(torch.nn.Parameter, reduce_tensor)

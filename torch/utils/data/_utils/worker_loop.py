@@ -1,0 +1,160 @@
+"""What runs in a worker process: it reads batches on request, with seeds of its own, and answers
+each with what a later process would need to continue after it."""
+
+import contextlib
+import signal
+import sys
+
+import torch
+from torch import _C
+from torch._utils import ExceptionWrapper
+from torch.utils.data._iterators import _DatasetKind, dataset_state, make_fetcher, skip
+from torch.utils.data._utils import rng, worker
+from torch.utils.data._utils.transport import Channel, Closed
+
+__all__ = ["End", "run"]
+
+
+class End:
+    """A worker's answer when its dataset has ended."""
+
+
+class _Reader:
+    """The dataset of a worker, its place in an epoch and what of both has to be told."""
+
+    def __init__(self, setup):
+        self.setup = setup
+        self.fetcher = None
+        self.ended = False
+        self.told = None  # the random state that the loader knows
+
+    def start(self, resume=None):
+        """A new epoch, or the rest of one that another process began."""
+        setup = self.setup
+        self.ended = False
+        # Python resets what a dataset's iterator holds only when the old one is gone.
+        self.fetcher = None
+        state = resume and resume.get("dataset")
+        self.fetcher = make_fetcher(
+            setup["kind"],
+            setup["dataset"],
+            setup["auto_collation"],
+            setup["collate_fn"],
+            setup["drop_last"],
+            state,
+        )
+        if resume is None:
+            return
+        if setup["kind"] == _DatasetKind.Iterable and state is None:
+            skip(self.fetcher, resume["yielded"], setup["skip_index"])
+        if resume["rng"] is not None:
+            rng.restore(resume["rng"])
+            self.told = resume["rng"]
+
+    def fetch(self, index):
+        """A batch, End or the exception that the dataset raised."""
+        try:
+            return self.fetcher.fetch(index)
+        except StopIteration:
+            if self.setup["kind"] == _DatasetKind.Map:
+                return ExceptionWrapper(where=self.where())
+            self.ended = True
+            # The iterator is freed here: it may hold files open until then.
+            self.fetcher = None
+            return End()
+        except Exception:
+            return ExceptionWrapper(where=self.where())
+
+    def where(self):
+        """Names this process in messages."""
+        return f"in DataLoader worker process {self.setup['worker_id']}"
+
+    def state(self):
+        """What a loader needs to continue after the batch just read: None where that is what it
+        knows already."""
+        now = rng.capture()
+        dataset = dataset_state(self.fetcher)
+        if dataset is None and rng.same(now, self.told):
+            return None
+        self.told = now
+        return {"rng": now, "dataset": dataset}
+
+
+def _prepare(setup):
+    """Seeds, the worker's identity and the user's function."""
+    torch.set_num_threads(1)
+    seed = setup["base_seed"] + setup["worker_id"]
+    rng.seed_all(setup["base_seed"], setup["worker_id"])
+    worker._worker_info = worker.WorkerInfo(
+        id=setup["worker_id"],
+        num_workers=setup["num_workers"],
+        seed=seed,
+        dataset=setup["dataset"],
+        worker_method="multiprocessing",
+    )
+    if setup["init_fn"] is not None:
+        setup["init_fn"](setup["worker_id"])
+
+
+def _answer(channel, epoch, task, data, state, where):
+    """Sends a batch; what cannot be pickled is answered by the reason."""
+    try:
+        channel.send((epoch, task, data, state))
+    except Closed:
+        raise
+    except Exception:
+        if isinstance(data, ExceptionWrapper):
+            # A class that this process alone knows: its text is kept.
+            data.exc_type = RuntimeError
+        else:
+            data = ExceptionWrapper(where=where)
+        channel.send((epoch, task, data, None))
+
+
+def _attempt(action, where):
+    """None, or the exception that the action raised."""
+    try:
+        action()
+    except Exception:
+        return ExceptionWrapper(where=where)
+    return None
+
+
+def _serve(channel, reader, failure):
+    """Answers requests until one says stop: (epoch, task, indices), or without a task a new
+    epoch."""
+    while (request := channel.receive()) is not None:
+        epoch, task, indices = request
+        if task is None:
+            failure = failure or _attempt(reader.start, reader.where())
+            continue
+        if reader.ended:
+            continue
+        data = failure or reader.fetch(indices)
+        state = None
+        if not isinstance(data, ExceptionWrapper | End):
+            state = reader.state()
+        _answer(channel, epoch, task, data, state, reader.where())
+        # Nothing of a batch is kept while the next is waited for.
+        del data, state, request, indices
+
+
+def _begin(setup, reader):
+    _prepare(setup)
+    reader.start(setup["resume"])
+
+
+def run(setup, sock):
+    """The main function of a worker."""
+    _C._die_with(setup["parent"], signal.SIGKILL)
+    # Ctrl-C goes to the whole group; the loader's process decides what becomes of the workers. A
+    # handler, unlike SIG_IGN, is not inherited by the programs a dataset may start.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    channel = Channel(sock)
+    reader = _Reader(setup)
+    failure = _attempt(lambda: _begin(setup, reader), reader.where())
+    with contextlib.suppress(Closed):
+        _serve(channel, reader, failure)
+    channel.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
