@@ -35,7 +35,7 @@ def close(got, want, dtype, slack=1):
     """Within a few roundings to dtype of the largest element: probabilities are rounded once."""
     want = np.asarray(want)
     error = np.abs(got.detach().cpu().double().numpy() - want).max()
-    limit = slack * 2.0 ** -BITS[dtype] * max(np.abs(want).max(), 1e-3)
+    limit = slack * 2.0 ** -BITS[dtype] * max(np.abs(want).max(), 1e-2)
     assert error <= limit, f"{error} > {limit}"
 
 

@@ -217,6 +217,17 @@ def test_iterable_workers_end_at_different_times():
     assert [b[0][0] for b in DataLoader(Count(0), num_workers=2, collate_fn=alike)] == []
 
 
+def test_long_lists_of_indices_and_full_sockets():
+    order = [[i % 10 for i in range(first, first + 20000)] for first in range(3)]
+    batches = list(DataLoader(Numbers(10), batch_sampler=order, num_workers=2, collate_fn=len))
+    assert batches == [20000] * 3
+    iterator = iter(
+        DataLoader(["y" * 12000] * 200, batch_size=1, num_workers=2, prefetch_factor=100)
+    )
+    time.sleep(0.1)  # the workers' answers do not fit into their sockets
+    assert sum(len(batch[0]) for batch in iterator) == 200 * 12000
+
+
 def test_out_of_order_gives_every_batch_once():
     loader = DataLoader(Numbers(30), batch_size=4, num_workers=2, in_order=False)
     assert sorted(i for batch in loader for i in batch["i"].tolist()) == list(range(30))
@@ -372,6 +383,17 @@ def test_death_of_a_worker_is_named_at_once(deed, cause, method):
     assert descriptors() <= before + 4  # the fork server's own
 
 
+def test_death_is_noticed_without_process_descriptors(monkeypatch):
+    def missing(pid):
+        raise OSError("not in this kernel")
+
+    monkeypatch.setattr(os, "pidfd_open", missing)
+    data = Misbehaving(int(signal.SIGKILL))
+    with pytest.raises(RuntimeError, match="SIGKILL"):
+        list(DataLoader(data, batch_size=1, num_workers=2))
+    assert time.monotonic() - data.when.item() < 2 and no_children()
+
+
 @pytest.mark.parametrize("deed", ["hang", "stop"])
 def test_hanging_worker_is_named_and_killed(deed):
     loader = DataLoader(Misbehaving(deed), batch_size=1, num_workers=2, timeout=0.3)
@@ -416,6 +438,38 @@ os.kill(os.getpid(), signal.SIGKILL)
     while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert len(pids) == 2 and not any(alive(pid) for pid in pids)
+
+
+def test_interrupt_does_not_wait_for_a_slow_sample():
+    code = """
+import time
+from torch.utils.data import DataLoader
+class Slow:
+    def __len__(self):
+        return 8
+    def __getitem__(self, i):
+        if i > 1:
+            time.sleep(60)
+        return i
+iterator = iter(DataLoader(Slow(), num_workers=2, batch_size=1))
+print(next(iterator).item(), next(iterator).item(), flush=True)
+next(iterator)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "0 1\n"
+    time.sleep(0.1)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert time.monotonic() - start < 2 and "KeyboardInterrupt" in errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_many_passes_leave_nothing():

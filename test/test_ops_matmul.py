@@ -127,3 +127,12 @@ def test_meta_gives_the_shape_of_the_real_product():
     a, b = torch.ones(2, 3), torch.ones(3, 4)
     real, meta = a @ b, a.to("meta") @ b.to("meta")
     assert (real.shape, real.dtype, real.stride()) == (meta.shape, meta.dtype, meta.stride())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int8], ids=str)
+@pytest.mark.parametrize("shape", [(1, 67, 1), (5, 67, 3), (40, 67, 40)], ids=str)
+def test_right_side_of_equal_rows_is_read_with_its_stride_of_zero(dtype, shape):
+    m, k, n = shape
+    a = torch.arange(m * k).reshape(m, k).remainder(3).to(dtype)
+    b = torch.arange(n).remainder(2).to(dtype).expand(k, n)
+    assert torch.equal(torch.mm(a, b), torch.mm(a, b.contiguous()))

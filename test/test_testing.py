@@ -253,3 +253,9 @@ def test_random_matrices_are_what_their_names_say():
     assert bool((torch.linalg.eigvalsh(pd) > 0).all())
     low = common_utils.random_lowrank_matrix(2, 5, 4)
     assert int(torch.linalg.matrix_rank(low)) == 2
+
+
+def test_gradcheck_is_fast_by_default():
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    assert common_utils.gradcheck(torch.sin, (x,))
+    assert common_utils.gradgradcheck(torch.sin, (x,))

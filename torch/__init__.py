@@ -33,6 +33,8 @@ OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
 _segment_reduce = _VariableFunctions.segment_reduce
 StorageBase = _C.StorageBase
+has_lapack = has_openmp = has_spectral = True
+has_mkl = has_mkldnn = has_mps = False
 legacy_contiguous_format = _C.contiguous_format
 
 from torch._checks import (
@@ -158,6 +160,8 @@ from torch.storage import (
     TypedStorage,
     UntypedStorage,
 )
+
+Storage = FloatStorage
 
 __all__ = [
     "BoolStorage",
@@ -289,6 +293,14 @@ def typename(obj, /):
     return f"{module}.{name}" if module else name
 
 
+def get_device_module(device=None):
+    """The module of a device's kind, such as torch.cuda; by default of the accelerator, or else
+    torch.cpu."""
+    if device is None:
+        device = __getattr__("accelerator").current_accelerator() or "cpu"
+    return __getattr__(_C.device(device).type)
+
+
 def compiled_with_cxx11_abi():
     """Whether libtorch was built with the C++11 library ABI; always so."""
     return True
@@ -323,11 +335,30 @@ _LAZY = {
     "symeig": "torch._linalg_removed",
     "quasirandom": "torch.quasirandom",
     "ops": "torch._ops",
+    "sparse_coo_tensor": "torch._sparse_construct",
+    "sparse_compressed_tensor": "torch._sparse_construct",
+    "sparse_csr_tensor": "torch._sparse_construct",
+    "sparse_csc_tensor": "torch._sparse_construct",
+    "sparse_bsr_tensor": "torch._sparse_construct",
+    "sparse_bsc_tensor": "torch._sparse_construct",
+    "_sparse_coo_tensor_unsafe": "torch._sparse_construct",
+    "_sparse_compressed_tensor_unsafe": "torch._sparse_construct",
+    "_sparse_csr_tensor_unsafe": "torch._sparse_construct",
+    "_sparse_csc_tensor_unsafe": "torch._sparse_construct",
+    "_sparse_bsr_tensor_unsafe": "torch._sparse_construct",
+    "_sparse_bsc_tensor_unsafe": "torch._sparse_construct",
     "classes": "torch._classes",
     "_VF": "torch._VF",
     "__config__": "torch.__config__",
     "__future__": "torch.__future__",
     "Tag": "torch._tags",
+    "from_file": "torch._from_file",
+    "_grouped_mm": "torch.nn._grouped",
+    "_assert_async": "torch._from_file",
+    "is_vulkan_available": "torch._from_file",
+    "Future": "torch.futures",
+    "ScriptModule": "torch.jit",
+    "ScriptFunction": "torch.jit",
     "from_dlpack": "torch.utils.dlpack",
     "to_dlpack": "torch.utils.dlpack",
 }

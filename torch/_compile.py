@@ -25,7 +25,7 @@ def compile(
     *,
     fullgraph=False,
     dynamic=None,
-    backend="inductor",
+    backend=None,
     mode=None,
     options=None,
     disable=False,
@@ -52,6 +52,7 @@ def compile(
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    backend = torch.compiler.get_default_backend() if backend is None else backend
     if isinstance(backend, str) and backend not in _backends():
         from torch._dynamo.exc import InvalidBackend
 

@@ -360,12 +360,12 @@ class Tensor(_C.TensorBase):
         self.untyped_storage().share_memory_()
         return self
 
-    def record_stream(self, stream):
+    def record_stream(self, s):
         """The memory is also used on that stream: it is handed out again only when work queued
         there so far is done."""
         if _has_torch_function(self):
-            return _override(Tensor.record_stream, (self,), self, stream)
-        return torch._C._cuda_recordStream(self, stream)
+            return _override(Tensor.record_stream, (self,), self, s)
+        return torch._C._cuda_recordStream(self, s)
 
     # ---- compositions of operators
 
@@ -472,6 +472,41 @@ class Tensor(_C.TensorBase):
     def to_sparse_coo(self):
         """The same as to_sparse()."""
         return self.to_sparse()
+
+    def resize(self, *sizes):
+        """The elements with other sizes; the count must stay. Use reshape."""
+        import warnings
+
+        warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+        sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+        return self.contiguous().view(sizes)
+
+    def resize_as(self, tensor):
+        """The elements with the sizes of another tensor; the count must be the same."""
+        import warnings
+
+        warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+        return self.contiguous().view(tensor.size())
+
+    def dequantize(self):
+        """The values of a quantized tensor; any other is there already."""
+        return self
+
+    def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        """Would be a copy on an Intel GPU; there is no support for them."""
+        raise AssertionError("Torch not compiled with XPU enabled")
+
+    def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        """Would be a copy on an IPU; there is no support for them."""
+        raise RuntimeError("PyTorch is not linked with support for ipu devices")
+
+    def mtia(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+        """Would be a copy on an MTIA device; there is no support for them."""
+        raise AssertionError("Torch not compiled with MTIA enabled")
+
+    def reinforce(self, reward):
+        """Removed long ago; torch.distributions has what replaces it."""
+        raise RuntimeError("reinforce() was removed. Use torch.distributions instead.")
 
     def dim_order(self, *, ambiguity_check=False):
         """The dimensions from the outermost to the innermost in memory."""

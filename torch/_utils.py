@@ -158,3 +158,57 @@ class KeyErrorMessage(str):
 
     def __repr__(self):
         return self
+
+
+def _get_available_device_type():
+    """ "cuda" where there is a GPU, else None."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else None
+
+
+def _get_device_module(device_type):
+    """The module torch.<device_type>."""
+    import torch
+
+    module = getattr(torch, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return module
+
+
+def _get_device_attr(get_member):
+    kind = _get_available_device_type()
+    return get_member(_get_device_module(kind)) if kind else None
+
+
+def _get_current_device_index():
+    """The number of the current GPU, or None."""
+    return _get_device_attr(lambda module: module.current_device())
+
+
+def _get_all_device_indices():
+    """The numbers of all GPUs, or None."""
+    return _get_device_attr(lambda module: list(range(module.device_count())))
+
+
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device; of the current one for None, where optional."""
+    import torch
+
+    if isinstance(device, str):
+        device = torch.device(device)
+    if isinstance(device, torch.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    else:
+        index = device
+    if index is not None:
+        return index
+    if not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer: {device}")
+    return _get_current_device_index()

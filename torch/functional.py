@@ -192,18 +192,18 @@ def _sublist_equation(args):
     return equation, args[::2]
 
 
-def einsum(*args):
+def einsum(equation=None, *operands):
     """Sums products of elements by Einstein's convention: einsum("bij,bjk->bik", a, b)."""
-    if len(args) < 2:
+    if not operands:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least "
             "one operand "
             "and its subscripts list"
         )
-    if isinstance(args[0], torch.Tensor):
-        equation, operands = _sublist_equation(args)
+    if isinstance(equation, torch.Tensor):
+        equation, operands = _sublist_equation((equation, *operands))
     else:
-        equation, operands = args[0], _as_sequence(args[1:])
+        operands = _as_sequence(operands)
     if _overridden(operands):
         return _override(einsum, operands, equation, *operands)
     return _VF.einsum(equation, tuple(operands))

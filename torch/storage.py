@@ -119,11 +119,11 @@ class UntypedStorage(_C.StorageBase):
         values = torch.tensor([], dtype=torch.uint8, device=self.device).set_(self)
         return values.to(dtype)._typed_storage()
 
-    def is_pinned(self, device="cuda"):
+    def is_pinned(self, device=None):
         """Whether the memory is page-locked."""
         return _C._storage_is_pinned(self)
 
-    def pin_memory(self, device="cuda"):
+    def pin_memory(self, device=None):
         """A page-locked copy."""
         if self.device.type != "cpu":
             raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
@@ -295,12 +295,12 @@ class TypedStorage:
         """The address of the memory."""
         return self._untyped_storage.data_ptr()
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        if not isinstance(index, int):
-            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        return self._flat()[self._checked_index(index)].item()
+        if not isinstance(idx, int):
+            raise RuntimeError(f"can't idx a {type(self)} with {type(idx)}")
+        return self._flat()[self._checked_index(idx)].item()
 
     def _checked_index(self, index):
         size = self._size()
@@ -308,13 +308,13 @@ class TypedStorage:
             raise IndexError(f"index {index} out of range for storage of size {size}")
         return index % size
 
-    def __setitem__(self, index, value):
-        if isinstance(index, int):
-            index = self._checked_index(index)
-        elif not isinstance(index, slice):
-            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+    def __setitem__(self, idx, value):
+        if isinstance(idx, int):
+            idx = self._checked_index(idx)
+        elif not isinstance(idx, slice):
+            raise RuntimeError(f"can't idx a {type(self)} with {type(idx)}")
         with torch.no_grad():
-            self._flat()[index] = torch.tensor(value, dtype=self.dtype)
+            self._flat()[idx] = torch.tensor(value, dtype=self.dtype)
 
     def __iter__(self):
         return iter(self.tolist())
@@ -457,7 +457,9 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     dtype = None
 
-    def __new__(cls, *args, wrap_storage=None, device=None):
+    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None):
+        if dtype is not None:
+            raise RuntimeError(f"{cls.__module__}.{cls.__name__}: the dtype is that of the class")
         return TypedStorage(
             *args,
             wrap_storage=wrap_storage,

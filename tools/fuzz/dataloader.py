@@ -1,7 +1,7 @@
 """Kills, hangs and crashes DataLoader workers, and kills their parents, and checks each time that
 the error names the worker and its end within two seconds and that no process, descriptor or shared
-memory stays. `tools/fuzz/dataloader.py --rounds 50` prints one line per kind and exits with 1 when a
-round failed."""
+memory stays. `tools/fuzz/dataloader.py --rounds 50` prints one line per kind and exits with 1 when
+a round failed."""
 
 import argparse
 import ctypes

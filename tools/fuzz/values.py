@@ -85,6 +85,9 @@ def namespace():
     def make(shape=(), dtype="float32", layout="c", fill="r"):
         if layout == "m":
             return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
+        if layout in "SK":
+            made = make(shape, dtype, "c", fill)
+            return made.to_sparse() if layout == "S" or len(shape) != 2 else made.to_sparse_csr()
         if layout == "x":
             return pattern(1, dtype, fill).clone().reshape(()).expand(shape)
         return _arrange(torch, lambda s: _filled(pattern, s, dtype, fill), shape, layout)
@@ -244,6 +247,8 @@ class Values:
         layout = rng.choice("ccccctsepnogij") if rng.random() < 0.6 else "c"
         if layout == "c" and rng.random() < 0.02:
             layout = "m"
+        elif layout == "c" and rng.random() < 0.04:
+            layout = rng.choice("SSK")
         return f"T({shape}, '{dtype}', '{layout}', '{fill}')"
 
     def integer(self, name: str = "") -> str:

@@ -10,7 +10,8 @@ class InvalidBackend(TorchDynamoException):
 
     def __init__(self, name):
         super().__init__(
-            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
+            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available "
+            "backends."
         )
 
 

@@ -80,7 +80,7 @@ class autocast:
         torch.autocast_increment_nesting()
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_val, exc_tb):
         # Cast weights outlive inner regions, and no step: after it the weights are others.
         if torch.autocast_decrement_nesting() == 0:
             torch.clear_autocast_cache()

@@ -3,6 +3,8 @@ that switch recording on and off.
 """
 
 import importlib
+import sys
+import types
 
 from torch import _C
 from torch.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -41,7 +43,7 @@ _LAZY = {
     "gradcheck": "torch.autograd.gradcheck",
     "gradgradcheck": "torch.autograd.gradcheck",
 }
-_SUBMODULES = ("forward_ad", "functional", "graph", "profiler")
+_SUBMODULES = ("forward_ad", "functional", "graph", "profiler", "profiler_util")
 
 
 def __getattr__(name):
@@ -52,6 +54,19 @@ def __getattr__(name):
     if name in _SUBMODULES and importlib.util.find_spec(f"torch.autograd.{name}"):
         return importlib.import_module(f"torch.autograd.{name}")
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")
+
+
+class _Package(types.ModuleType):
+    """torch.autograd.gradcheck is a function and a submodule of one name: the function stays when
+    the submodule is imported."""
+
+    def __setattr__(self, name, value):
+        if name == "gradcheck" and isinstance(value, types.ModuleType):
+            value = value.gradcheck
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def _is_checkpoint_valid():

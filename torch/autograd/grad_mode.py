@@ -23,18 +23,18 @@ class _Decorator:
         """A fresh context manager for one call of the decorated function."""
         return type(self)()
 
-    def __call__(self, func):
-        if isinstance(func, type):
-            func.__init__ = self(func.__init__)
-            return func
+    def __call__(self, orig_func):
+        if isinstance(orig_func, type):
+            orig_func.__init__ = self(orig_func.__init__)
+            return orig_func
         clone = self.clone
-        if _is_generator_function(func):
-            return _generator(clone, func)
+        if _is_generator_function(orig_func):
+            return _generator(clone, orig_func)
 
-        @functools.wraps(func)
+        @functools.wraps(orig_func)
         def wrapper(*args, **kwargs):
             with clone():
-                return func(*args, **kwargs)
+                return orig_func(*args, **kwargs)
 
         return wrapper
 
@@ -86,9 +86,9 @@ class enable_grad(_C._EnableGradBase, _Decorator):
 class set_grad_enabled(_C._SetGradEnabledBase, _Decorator):
     """Switches recording at once; as a context manager, until the end of the with statement."""
 
-    def __call__(self, func):
+    def __call__(self, orig_func):
         _C._set_grad_enabled(self.prev)
-        return super().__call__(func)
+        return super().__call__(orig_func)
 
     def __str__(self):
         return f"torch.set_grad_enabled(mode={self.mode})"

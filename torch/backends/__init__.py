@@ -1,6 +1,34 @@
 """Settings of the libraries behind the operators, one submodule each, loaded when first used."""
 
-_SUBMODULES = ("cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")
+_SUBMODULES = (
+    "cpu",
+    "cuda",
+    "cudnn",
+    "cusparselt",
+    "kleidiai",
+    "mha",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+    "xnnpack",
+)
+_frozen = False
+
+
+def flags_frozen():
+    """Whether disable_global_flags was called."""
+    return _frozen
+
+
+def disable_global_flags():
+    """Forbids that settings of backends change from now on. Settings here are read by operators at
+    each call, so that this only remembers the wish."""
+    global _frozen
+    _frozen = True
 
 
 def __getattr__(name):

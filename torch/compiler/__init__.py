@@ -35,7 +35,13 @@ __all__ = [
     "wrap_numpy",
 ]
 
-_STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+_STANCES = (
+    "default",
+    "force_eager",
+    "eager_on_recompile",
+    "fail_on_recompile",
+    "eager_then_compile",
+)
 _default_backend = "inductor"
 
 
@@ -81,7 +87,7 @@ def assume_constant_result(fn):
     return fn
 
 
-def nested_compile_region(fn=None, options=None):
+def nested_compile_region(fn=None, options=None, *, max_reuse_entries=None):
     """Marks a function to be compiled once and used in many places."""
     if fn is None:
         return functools.partial(nested_compile_region, options=options)
@@ -89,7 +95,11 @@ def nested_compile_region(fn=None, options=None):
 
 
 def substitute_in_graph(
-    original_fn, *, can_constant_fold_through=False, skip_signature_check=False, is_embedded_type=False
+    original_fn,
+    *,
+    can_constant_fold_through=False,
+    skip_signature_check=False,
+    is_embedded_type=False,
 ):
     """A decorator for what a compiler shall use in place of original_fn."""
     if not callable(original_fn):
@@ -125,11 +135,11 @@ class set_stance:
     """When to compile and when to run eagerly; a function, a context manager and a decorator.
     Everything runs eagerly, so that only the name is checked."""
 
-    def __init__(
-        self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None
-    ):
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance not in _STANCES:
-            raise RuntimeError(f"invalid torch.compile stance '{stance}', expected one of {_STANCES}")
+            raise RuntimeError(
+                f"invalid torch.compile stance '{stance}', expected one of {_STANCES}"
+            )
         self.stance = stance
 
     def __call__(self, fn):

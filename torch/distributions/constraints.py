@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.distributions.utils import _holds
 
 __all__ = [
     "Constraint",
@@ -370,7 +371,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value):
         square_check = super().check(value)
-        if not square_check.all():
+        if not _holds(square_check):
             return square_check
         return torch.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
 
@@ -378,7 +379,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value):
         sym_check = super().check(value)
-        if not sym_check.all():
+        if not _holds(sym_check):
             return sym_check
         return torch.linalg.eigvalsh(value).ge(0).all(-1)
 
@@ -386,7 +387,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value):
         sym_check = super().check(value)
-        if not sym_check.all():
+        if not _holds(sym_check):
             return sym_check
         return torch.linalg.cholesky_ex(value).info.eq(0)
 

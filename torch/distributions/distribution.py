@@ -6,7 +6,7 @@ import warnings
 
 import torch
 from torch.distributions import constraints
-from torch.distributions.utils import lazy_property
+from torch.distributions.utils import _holds, _plain, lazy_property
 
 __all__ = ["Distribution"]
 
@@ -57,13 +57,13 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not _holds(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} "
                     f"({type(value).__name__} of shape {tuple(value.shape)}) "
                     f"of distribution {self!r} "
                     f"to satisfy the constraint {constraint!r}, "
-                    f"but found invalid values:\n{value}"
+                    f"but found invalid values:\n{_plain(value)}"
                 )
 
     def expand(self, batch_shape, _instance=None):
@@ -186,13 +186,13 @@ class Distribution:
                 stacklevel=2,
             )
             return
-        if not support.check(value).all():
+        if not _holds(support.check(value)):
             raise ValueError(
                 "Expected value argument "
                 f"({type(value).__name__} of shape {tuple(value.shape)}) "
                 f"to be within the support ({support!r}) "
                 f"of the distribution {self!r}, "
-                f"but found invalid values:\n{value}"
+                f"but found invalid values:\n{_plain(value)}"
             )
 
     def _get_checked_instance(self, cls, _instance=None):
@@ -227,7 +227,7 @@ class Distribution:
     def __repr__(self):
         names = [name for name in self.arg_constraints if name in self.__dict__]
         arguments = ", ".join(
-            f"{name}: {self.__dict__[name]}"
+            f"{name}: {_plain(self.__dict__[name])}"
             if self.__dict__[name].numel() == 1
             else f"{name}: {self.__dict__[name].size()}"
             for name in names

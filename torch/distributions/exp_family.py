@@ -6,6 +6,11 @@ from torch.distributions.distribution import Distribution
 __all__ = ["ExponentialFamily"]
 
 
+def _recording(params):
+    """The parameters, with copies that record gradients in place of those that do not."""
+    return [p if p.requires_grad else p.detach().requires_grad_() for p in params]
+
+
 class ExponentialFamily(Distribution):
     """Base of exponential families. A subclass that gives its natural parameters, the log
     normalizer as a function of them and the mean of the carrier measure has its entropy, and its
@@ -26,7 +31,7 @@ class ExponentialFamily(Distribution):
     def entropy(self):
         # A = log normalizer has the mean statistics as its gradient: H = A - <eta, grad A> - E[h].
         result = -self._mean_carrier_measure
-        nparams = [p.detach().requires_grad_() for p in self._natural_params]
+        nparams = _recording(self._natural_params)
         with torch.enable_grad():
             lg_normal = self._log_normalizer(*nparams)
             gradients = torch.autograd.grad(lg_normal.sum(), nparams, create_graph=True)

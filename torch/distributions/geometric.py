@@ -4,7 +4,7 @@ import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, set_binary
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all
+from torch.distributions.utils import _holds, broadcast_all
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["Geometric"]
@@ -22,7 +22,7 @@ class Geometric(BinaryParameters, Distribution):
         if self._validate_args and probs is not None:
             value = self.probs
             valid = value > 0
-            if not valid.all():
+            if not _holds(valid):
                 raise ValueError(
                     "Expected parameter probs "
                     f"({type(value).__name__} of shape {tuple(value.shape)}) "

@@ -5,7 +5,6 @@ mean of q's log density, written out through the moments of p.
 
 import math
 import warnings
-from functools import total_ordering
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +18,7 @@ from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .distribution import Distribution
-from .exp_family import ExponentialFamily
+from .exp_family import ExponentialFamily, _recording
 from .exponential import Exponential
 from .gamma import Gamma
 from .geometric import Geometric
@@ -68,49 +67,36 @@ def register_kl(type_p, type_q):
     return decorator
 
 
-@total_ordering
-class _Match:
-    """A tuple of classes, less than another where each is a subclass of the other's, from the
-    left on.
-    """
-
-    __slots__ = ["types"]
-
-    def __init__(self, *types):
-        self.types = types
-
-    def __eq__(self, other):
-        return self.types == other.types
-
-    def __le__(self, other):
-        for x, y in zip(self.types, other.types, strict=True):
-            if not issubclass(x, y):
-                return False
-            if x is not y:
-                break
-        return True
+def _more_derived(pair, other):
+    """Whether the first class of the pairs that differs is a subclass of the other's."""
+    for mine, theirs in zip(pair, other, strict=True):
+        if mine is not theirs:
+            return issubclass(mine, theirs)
+    return False
 
 
 def _dispatch_kl(type_p, type_q):
-    """The function of the most derived registered pair, or NotImplemented."""
-    matches = [
-        (super_p, super_q)
-        for super_p, super_q in _KL_REGISTRY
-        if issubclass(type_p, super_p) and issubclass(type_q, super_q)
-    ]
-    if not matches:
+    """The function of the most derived registered pair, or NotImplemented. Where looking at p
+    first and looking at q first disagree, p decides, with a warning.
+    """
+    by_p = by_q = None
+    for pair in _KL_REGISTRY:
+        if not (issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])):
+            continue
+        if by_p is None or _more_derived(pair, by_p):
+            by_p = pair
+        if by_q is None or _more_derived(pair[::-1], by_q[::-1]):
+            by_q = pair
+    if by_p is None:
         return NotImplemented
-    left_p, left_q = min(_Match(*m) for m in matches).types
-    right_q, right_p = min(_Match(*reversed(m)) for m in matches).types
-    left_fun = _KL_REGISTRY[left_p, left_q]
-    if left_fun is not _KL_REGISTRY[right_p, right_q]:
+    if _KL_REGISTRY[by_p] is not _KL_REGISTRY[by_q]:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
-            f"Please register_kl({left_p.__name__}, {right_q.__name__})",
+            f"Please register_kl({by_p[0].__name__}, {by_q[1].__name__})",
             RuntimeWarning,
             stacklevel=3,
         )
-    return left_fun
+    return _KL_REGISTRY[by_p]
 
 
 def kl_divergence(p, q):
@@ -252,7 +238,7 @@ def _kl_expfamily_expfamily(p, q):
             "The cross KL-divergence between different exponential families cannot "
             "be computed using Bregman divergences"
         )
-    p_nparams = [np.detach().requires_grad_() for np in p._natural_params]
+    p_nparams = _recording(p._natural_params)
     q_nparams = q._natural_params
     with torch.enable_grad():
         lg_normal = p._log_normalizer(*p_nparams)

@@ -80,13 +80,13 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mean(self):
-        probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
+        probs = self._weights()
         return torch.sum(probs * self.component_distribution.mean, dim=-1 - self._event_ndims)
 
     @property
     def variance(self):
         # The mean of the variances and the variance of the means.
-        probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
+        probs = self._weights()
         dim = -1 - self._event_ndims
         within = torch.sum(probs * self.component_distribution.variance, dim=dim)
         deviation = self.component_distribution.mean - self._pad(self.mean)
@@ -106,26 +106,24 @@ class MixtureSameFamily(Distribution):
 
     def sample(self, sample_shape=torch.Size()):  # noqa: B008
         with torch.no_grad():
-            sample_len = len(sample_shape)
-            gather_dim = sample_len + len(self.batch_shape)
-            mix_sample = self.mixture_distribution.sample(sample_shape)
-            comp_samples = self.component_distribution.sample(sample_shape)
-            ones = torch.Size([1] * (self._event_ndims + 1))
-            index = mix_sample.reshape(mix_sample.shape + ones)
-            repeats = torch.Size([1] * len(mix_sample.shape)) + torch.Size([1]) + self.event_shape
-            return torch.gather(comp_samples, gather_dim, index.repeat(repeats)).squeeze(gather_dim)
+            mixture = self.mixture_distribution
+            if mixture.batch_shape != self.batch_shape:
+                mixture = mixture.expand(self.batch_shape)
+            chosen = mixture.sample(sample_shape)
+            candidates = self.component_distribution.sample(sample_shape)
+            dim = candidates.dim() - 1 - self._event_ndims
+            index = chosen.reshape(chosen.shape + (1,) * (1 + self._event_ndims))
+            index = index.expand(candidates.shape[:dim] + (1,) + candidates.shape[dim + 1 :])
+            return candidates.gather(dim, index).squeeze(dim)
 
     def _pad(self, x):
+        """A dimension for the components before the event."""
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _pad_mixture_dimensions(self, x):
-        """The mixture's probabilities with dimensions for the batch and the event."""
-        dist_batch_ndims = len(self.batch_shape)
-        cat_batch_ndims = len(self.mixture_distribution.batch_shape)
-        pad_ndims = 0 if cat_batch_ndims == 1 else dist_batch_ndims - cat_batch_ndims
-        shape = x.shape
-        ones = torch.Size(self._event_ndims * [1])
-        return x.reshape(shape[:-1] + torch.Size(pad_ndims * [1]) + shape[-1:] + ones)
+    def _weights(self):
+        """The mixture's probabilities with dimensions for the event."""
+        probs = self.mixture_distribution.probs
+        return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
     def __repr__(self):
         parts = f"{self.mixture_distribution},\n  {self.component_distribution}"

@@ -15,52 +15,28 @@ def _batch_mv(bmat, bvec):
     return torch.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
 
 
-def _batch_mahalanobis(bL, bx):
-    """x^T (L L^T)^-1 x for batches of L and x whose shapes broadcast. Where one L serves several
-    x, these become the columns of one triangular system instead of a copy of L each.
+def _batch_mahalanobis(tril, x):
+    """x^T (L L^T)^-1 x, with the batches of L and x broadcast. Samples that share one factor become
+    the columns of one triangular system instead of taking a copy of the factor each.
     """
-    n = bx.size(-1)
-    bx_batch_shape = bx.shape[:-1]
-    bx_batch_dims = len(bx_batch_shape)
-    bL_batch_dims = bL.dim() - 2
-    outer_batch_dims = bx_batch_dims - bL_batch_dims
-    old_batch_dims = outer_batch_dims + bL_batch_dims
-    new_batch_dims = outer_batch_dims + 2 * bL_batch_dims
-    # (..., 1, i, j, 1, n) -> (..., 1, i', j', i, j, 1, n): a batch dimension of x that is longer
-    # than L's is split into L's part and the rest.
-    bx_new_shape = bx.shape[:outer_batch_dims]
-    for sL, sx in zip(bL.shape[:-2], bx.shape[outer_batch_dims:-1], strict=True):
-        bx_new_shape += (sx // sL, sL)
-    bx_new_shape += (n,)
-    bx = bx.reshape(bx_new_shape)
-    permute_dims = (
-        list(range(outer_batch_dims))
-        + list(range(outer_batch_dims, new_batch_dims, 2))
-        + list(range(outer_batch_dims + 1, new_batch_dims, 2))
-        + [new_batch_dims]
-    )
-    bx = bx.permute(permute_dims)
-    flat_L = bL.reshape(-1, n, n)
-    flat_x = bx.reshape(-1, flat_L.size(0), n)
-    flat_x_swap = flat_x.permute(1, 2, 0)
-    solved = torch.linalg.solve_triangular(flat_L, flat_x_swap, upper=False)
-    M_swap = solved.pow(2).sum(-2)
-    M = M_swap.t()
-    permuted_M = M.reshape(bx.shape[:-1])
-    permute_inv_dims = list(range(outer_batch_dims))
-    for i in range(bL_batch_dims):
-        permute_inv_dims += [outer_batch_dims + i, old_batch_dims + i]
-    return permuted_M.permute(permute_inv_dims).reshape(bx_batch_shape)
+    batch = tril.shape[:-2]
+    outer = x.dim() - 1 - len(batch)
+    if outer > 0 and x.shape[outer:-1] == batch:
+        columns = x.reshape((-1,) + x.shape[outer:]).movedim(0, -1)
+        lengths = torch.linalg.solve_triangular(tril, columns, upper=False).pow(2).sum(-2)
+        return lengths.movedim(-1, 0).reshape(x.shape[:-1])
+    return torch.linalg.solve_triangular(tril, x.unsqueeze(-1), upper=False).pow(2).sum((-2, -1))
 
 
-def _precision_to_scale_tril(P):
-    """The Cholesky factor of P^-1: with J the exchange matrix, J P J = K K^T makes J K^-T J lower
-    triangular and its square P^-1.
+def _precision_to_scale_tril(precision):
+    """The Cholesky factor of the inverse. Reversing rows and columns turns an upper factor into a
+    lower one: of the reversed precision K K^T, the reversed transpose of K is lower triangular and
+    its inverse the factor.
     """
-    Lf = torch.linalg.cholesky(torch.flip(P, (-2, -1)))
-    L_inv = torch.transpose(torch.flip(Lf, (-2, -1)), -2, -1)
-    Id = torch.eye(P.shape[-1], dtype=P.dtype, device=P.device)
-    return torch.linalg.solve_triangular(L_inv, Id, upper=False)
+    reverse = (-2, -1)
+    factor = torch.linalg.cholesky(precision.flip(reverse)).flip(reverse).mT
+    identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return torch.linalg.solve_triangular(factor, identity, upper=False)
 
 
 class MultivariateNormal(Distribution):

@@ -42,8 +42,20 @@ def broadcast_all(*values):
     return torch.broadcast_tensors(*values)
 
 
+def _plain(tensor):
+    """The tensor below the transforms of torch.func that surround the call, batches included."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _holds(valid):
+    """Whether all checks hold, over the batches of surrounding vmaps too."""
+    return bool(_plain(valid).all())
+
+
 def _standard_normal(shape, dtype, device):
-    return torch.empty(shape, dtype=dtype, device=device).normal_()
+    return torch.randn(shape, dtype=dtype, device=device)
 
 
 def _sum_rightmost(value, dim):

@@ -9,7 +9,7 @@ from torch.distributions import constraints
 from torch.distributions.chi2 import Chi2
 from torch.distributions.exp_family import ExponentialFamily
 from torch.distributions.multivariate_normal import _precision_to_scale_tril
-from torch.distributions.utils import lazy_property
+from torch.distributions.utils import _holds, lazy_property
 from torch.types import Number
 
 __all__ = ["Wishart"]
@@ -76,12 +76,12 @@ class Wishart(ExponentialFamily):
         batch_shape = torch.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(batch_shape)
         event_shape = matrix.shape[-2:]
-        if self.df.le(event_shape[-1] - 1).any():
+        if not _holds(self.df > event_shape[-1] - 1):
             raise ValueError(
                 f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}."
             )
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
-        if self.df.lt(event_shape[-1]).any():
+        if not _holds(self.df >= event_shape[-1]):
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for "
                 "ndim - 1 < df < ndim.",

@@ -59,15 +59,13 @@ def reduce_storage(storage):
     return rebuild_storage_fd, (type(storage), _portable_descriptor(number), size, offset, keep)
 
 
-def rebuild_tensor(cls, storage, dtype, metadata):
+def rebuild_tensor(storage, dtype, metadata):
     """A tensor on a storage that was sent."""
     offset, size, stride, requires_grad, flags = metadata
     tensor = torch.empty((0,), dtype=dtype, device=storage.device)
     tensor.set_(storage, offset, size, stride)
     if flags:
         tensor = torch._utils.set_tensor_metadata(tensor, flags)
-    if cls is not torch.Tensor:
-        return cls(tensor, requires_grad=requires_grad)
     tensor.requires_grad = requires_grad
     return tensor
 
@@ -94,12 +92,11 @@ def reduce_tensor(tensor):
         tensor.requires_grad,
         torch._utils.get_tensor_metadata(tensor),
     )
-    return rebuild_tensor, (type(tensor), tensor.untyped_storage(), tensor.dtype, metadata)
+    return rebuild_tensor, (tensor.untyped_storage(), tensor.dtype, metadata)
 
 
 def init_reductions():
-    """Teaches multiprocessing's pickler. Subclasses of Tensor and the typed storages reach their
-    memory through an UntypedStorage, so that they need no entry."""
+    """Teaches multiprocessing's pickler. Parameters and other subclasses of Tensor, and the typed
+    storages, reach their memory through one of these two, so that they need no entry."""
     reduction.register(torch.UntypedStorage, reduce_storage)
     reduction.register(torch.Tensor, reduce_tensor)
-    reduction.register(torch.nn.Parameter, reduce_tensor)

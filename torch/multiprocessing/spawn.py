@@ -29,6 +29,8 @@ __all__ = [
 class ProcessException(Exception):
     """A process of start_processes failed."""
 
+    __slots__ = ("error_index", "error_pid")
+
     def __init__(self, msg, error_index, error_pid):
         super().__init__(msg)
         self.msg = msg
@@ -48,6 +50,8 @@ class ProcessRaisedException(ProcessException):
 
 class ProcessExitedException(ProcessException):
     """A process was killed by a signal or exited with a code other than 0."""
+
+    __slots__ = ("exit_code",)
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)

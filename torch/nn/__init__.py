@@ -2,10 +2,12 @@
 
 from torch.nn import functional, init, modules, utils
 from torch.nn.modules import *  # noqa: F403
+from torch.nn.parallel import DataParallel
 from torch.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Buffer",
+    "DataParallel",
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
@@ -33,3 +35,11 @@ def factory_kwargs(kwargs):
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         result[name] = kwargs[name]
     return result
+
+
+def __getattr__(name):
+    if name in ("attention", "grad"):
+        from importlib import import_module
+
+        return import_module("torch.nn." + name)
+    raise AttributeError(f"module 'torch.nn' has no attribute '{name}'")

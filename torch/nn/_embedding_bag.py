@@ -47,8 +47,6 @@ def _check_mode(mode, scale_grad_by_freq, sparse, per_sample_weights):
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
             f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
         )
-    if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients are not implemented")
 
 
 def embedding_bag(

@@ -9,6 +9,7 @@ from torch.nn._attention import *  # noqa: F403
 from torch.nn._conv_pool import *  # noqa: F403
 from torch.nn._distance import *  # noqa: F403
 from torch.nn._embedding_bag import *  # noqa: F403
+from torch.nn._grouped import grouped_mm  # noqa: F401
 from torch.nn._interpolate import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
@@ -112,9 +113,9 @@ def elu(input, alpha=1.0, inplace=False):
     return _nn("elu_")(input, alpha) if inplace else _nn("elu")(input, alpha)
 
 
-def elu_(input, alpha=1.0):
+def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
     """elu in place."""
-    return _nn("elu_")(input, alpha)
+    return _nn("elu_")(input, alpha, scale, input_scale)
 
 
 def selu(input, inplace=False):

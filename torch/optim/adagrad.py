@@ -76,8 +76,7 @@ class Adagrad(Stepwise):
         return {"step": step_counter(), "sum": total.detach()}
 
     def _check_grad(self, grad):
-        if grad.is_sparse:
-            raise NotImplementedError("Adagrad: sparse gradients are not implemented")
+        pass
 
     def _update(self, group):
         params, grads, states = self._collect(group)
@@ -116,6 +115,19 @@ def adagrad(
     """One step on lists of tensors, in place."""
     if not params:
         return
+    rest = [i for i, grad in enumerate(grads) if not grad.is_sparse]
+    for i in range(len(grads)):
+        if grads[i].is_sparse:
+            if weight_decay != 0:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            state_steps[i] += 1
+            rate = float(lr) / (1 + (state_steps[i].item() - 1) * lr_decay)
+            _sparse_step(params[i], grads[i], state_sums[i], rate, eps, maximize)
+    params, grads, state_sums, state_steps = (
+        [each[i] for i in rest] for each in (params, grads, state_sums, state_steps)
+    )
+    if not params:
+        return
     torch._foreach_add_(state_steps, 1)
     rates = [-float(lr) / (1 + (step.item() - 1) * lr_decay) for step in state_steps]
     params, grads, state_sums = reals(params, grads, state_sums)
@@ -124,3 +136,18 @@ def adagrad(
     roots = torch._foreach_sqrt(state_sums)
     torch._foreach_add_(roots, eps)
     torch._foreach_addcdiv_(params, grads, roots, rates)
+
+
+def _sparse_step(param, grad, state_sum, rate, eps, maximize):
+    """The step on the rows that a sparse gradient names; the others stay as they are."""
+    grad = (-grad if maximize else grad).coalesce()
+    values = grad._values()
+    if values.numel() == 0:
+        return
+
+    def rows(values):
+        return torch._sparse_coo_tensor_unsafe(grad._indices(), values, grad.shape)
+
+    state_sum.add_(rows(values.square()))
+    roots = state_sum.sparse_mask(grad)._values().sqrt_().add_(eps)
+    param.add_(rows(values / roots), alpha=-rate)

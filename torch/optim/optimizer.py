@@ -1,5 +1,7 @@
 """Optimizer: parameter groups, state, hooks, and saving in PyTorch's format."""
 
+import collections.abc
+import typing
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
@@ -8,6 +10,14 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
+
+# What an optimizer is made from.
+ParamsT = (
+    collections.abc.Iterable[torch.Tensor]
+    | collections.abc.Iterable[dict[str, typing.Any]]
+    | collections.abc.Iterable[tuple[str, torch.Tensor]]
+)
 
 
 class _RequiredParameter:

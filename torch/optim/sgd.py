@@ -60,12 +60,31 @@ class SGD(Optimizer):
             self._update(group)
         return loss
 
+    @torch.no_grad()
+    def _sparse_step(self, param, grad, group):
+        """The step along a sparse gradient: the rows it does not name stay as they are."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay is not compatible with sparse gradients")
+        grad = -grad if group["maximize"] else grad
+        if group["momentum"] != 0:
+            state = self.state[param]
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-float(group["lr"]))
+
     def _update(self, group):
         momentum = group["momentum"]
         fresh, running = ([], [], []), ([], [], [])
         for param in group["params"]:
             grad = param.grad
             if grad is None:
+                continue
+            if grad.layout is not torch.strided:
+                self._sparse_step(param, grad, group)
                 continue
             buffer = None
             lists = running

@@ -1,4 +1,6 @@
-"""SparseAdam: Adam for sparse gradients, which this build does not have yet."""
+"""SparseAdam: Adam for sparse gradients, whose averages move only where a gradient is given."""
+
+import math
 
 import torch
 from torch.optim._stepwise import Stepwise, check_betas, check_lr
@@ -42,5 +44,31 @@ class SparseAdam(Stepwise):
         }
 
     def _update(self, group):
-        if self._collect(group)[0]:
-            raise NotImplementedError("SparseAdam: sparse gradients are not implemented")
+        params, grads, states = self._collect(group)
+        for param, grad, state in zip(params, grads, states, strict=True):
+            state["step"] += 1
+            _step(param, -grad if group["maximize"] else grad, state, group)
+
+
+def _step(param, grad, state, group):
+    beta1, beta2 = group["betas"]
+    grad = grad.coalesce()
+    values = grad._values()
+    if values.numel() == 0:
+        return
+
+    def rows(values):
+        return torch._sparse_coo_tensor_unsafe(grad._indices(), values, grad.shape)
+
+    def moved(average, target, decay):
+        # The average at the rows of the gradient, moved towards the target there.
+        old = average.sparse_mask(grad)._values()
+        change = (target - old).mul_(1 - decay)
+        average.add_(rows(change))
+        return change.add_(old)
+
+    numerator = moved(state["exp_avg"], values, beta1)
+    denominator = moved(state["exp_avg_sq"], values.square(), beta2).sqrt_().add_(group["eps"])
+    corrections = 1 - beta1 ** state["step"], 1 - beta2 ** state["step"]
+    size = group["lr"] * math.sqrt(corrections[1]) / corrections[0]
+    param.add_(rows(numerator.div_(denominator).mul_(-size)))

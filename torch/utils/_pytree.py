@@ -7,6 +7,7 @@ everything else is a leaf, None included. A TreeSpec is the tree without its lea
 # ruff: noqa: F401
 import json
 from collections import OrderedDict, defaultdict, deque
+from typing import Any
 
 from torch.utils._pytree_nodes import (
     BUILTIN_TYPES,
@@ -143,13 +144,18 @@ class TreeSpec:
             spec._flatten_up_to(child, parts)
 
 
-PyTreeSpec = TreeSpec
-_LEAF = TreeSpec(None, None, [])
-
-
-def LeafSpec():
+class LeafSpec(TreeSpec):
     """The spec of a leaf."""
-    return _LEAF
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__(None, None, [])
+
+
+PyTreeSpec = TreeSpec
+Context = Any
+_LEAF = LeafSpec()
 
 
 def treespec_leaf():
@@ -425,3 +431,11 @@ def treespec_pprint(treespec):
             return "*"
 
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
+# Names that other packages import from here.
+_dict_flatten = SUPPORTED_NODES[dict].flatten_fn
+_dict_unflatten = SUPPORTED_NODES[dict].unflatten_fn
+_list_flatten = SUPPORTED_NODES[list].flatten_fn
+_list_unflatten = SUPPORTED_NODES[list].unflatten_fn
+_is_leaf = tree_is_leaf

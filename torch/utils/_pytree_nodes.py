@@ -114,7 +114,28 @@ def _register(cls, flatten, unflatten, with_keys, name=None, to_dumpable=None, f
     SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
 
 
-_register_pytree_node = register_pytree_node
+def _register_pytree_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    to_str_fn=None,
+    maybe_from_str_fn=None,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+):
+    """The old name of register_pytree_node; the two functions for text have no effect."""
+    _register(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
 
 
 def _deregister_pytree_node(cls):

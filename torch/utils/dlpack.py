@@ -31,9 +31,12 @@ class DLDeviceType(enum.IntEnum):
 _KINDS = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA}
 
 
-def to_dlpack(data):
-    """A capsule that shares the memory of a tensor; each capsule can be consumed once."""
-    return _C._to_dlpack(data)
+def to_dlpack(data, *, dl_device=None, copy=None):
+    """A capsule that shares the memory of a tensor; each capsule can be consumed once. With copy,
+    of a copy of it."""
+    if dl_device is not None and tuple(dl_device) != device_of(data):
+        raise BufferError(f"cannot export a tensor on {data.device} to the device {dl_device}")
+    return _C._to_dlpack(data.clone() if copy else data)
 
 
 def device_of(tensor):

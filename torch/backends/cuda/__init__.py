@@ -170,3 +170,53 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
         yield {}
     finally:
         _set_sdp(**saved)
+
+
+class SDPAParams:
+    """The arguments of an attention, to ask which kernels would take it."""
+
+    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa):
+        self.query, self.key, self.value = query, key, value
+        self.attn_mask, self.dropout = attn_mask, dropout
+        self.is_causal, self.enable_gqa = is_causal, enable_gqa
+
+
+def _refused(debug, reason):
+    if debug:
+        import warnings
+
+        warnings.warn(reason, stacklevel=3)
+    return False
+
+
+def can_use_flash_attention(params, debug=False):
+    """Whether the fused attention takes these arguments."""
+    query = params.query
+    if not query.is_cuda:
+        return _refused(debug, f"the tensors are on {query.device}, not on a GPU")
+    if params.attn_mask is not None or params.dropout > 0 or params.enable_gqa:
+        return _refused(debug, "the fused attention takes no mask, dropout or grouped heads")
+    return query.dim() == 4
+
+
+def can_use_efficient_attention(params, debug=False):
+    """Whether the fused attention takes these arguments."""
+    return can_use_flash_attention(params, debug)
+
+
+def can_use_cudnn_attention(params, debug=False):
+    """Whether cuDNN's attention takes these arguments; it is not used."""
+    return _refused(debug, "cuDNN is not used")
+
+
+def is_ck_sdpa_available():
+    """Whether AMD's attention can be used; it cannot."""
+    return False
+
+
+def __getattr__(name):
+    if name == "SDPBackend":
+        from torch.nn.attention import SDPBackend
+
+        return SDPBackend
+    raise AttributeError(f"module 'torch.backends.cuda' has no attribute '{name}'")

@@ -1,6 +1,6 @@
 """Apple's Metal, which this library does not use."""
 
-__all__ = ["is_available", "is_built", "is_macos13_or_newer"]
+__all__ = ["is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer"]
 
 
 def is_built():
@@ -13,6 +13,11 @@ def is_available():
     return False
 
 
-def is_macos13_or_newer():
+def is_macos_or_newer(major, minor):
+    """Whether the system is at least that version of macOS."""
+    return False
+
+
+def is_macos13_or_newer(minor=0):
     """Whether the system is macOS 13 or newer."""
     return False

@@ -165,7 +165,9 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
              sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {
-    sum = at::add(sum, grad);
+    // A strided and a sparse gradient make a strided one.
+    const bool swapped = sum.layout() != at::kStrided && grad.layout() == at::kStrided;
+    sum = swapped ? at::add(grad, sum) : at::add(sum, grad);
   }
 }
 

@@ -234,3 +234,4 @@ Tensor fft_c2r_grad(const Tensor& grad, IntArrayRef dim, int64_t normalization);
 } // namespace torch::autograd::generated
 
 #include <torch/csrc/autograd/functions_linalg.h>
+#include <torch/csrc/autograd/functions_sparse.h>

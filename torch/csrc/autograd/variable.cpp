@@ -330,7 +330,9 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   const AccumulationLock lock;
   AutogradMeta& meta = ensure_meta(leaf);
   if (meta.grad.defined()) {
-    if (create_graph) {
+    if (meta.grad.layout() != at::kStrided && grad.layout() == at::kStrided) {
+      meta.grad = at::add(grad, meta.grad);
+    } else if (create_graph) {
       meta.grad = at::add(meta.grad, grad);
     } else {
       at::_ops::add__Tensor::call(meta.grad, grad, 1);
@@ -339,6 +341,10 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   }
   if (create_graph) {
     meta.grad = at::clone(grad);
+    return;
+  }
+  if (C10_UNLIKELY(grad.layout() != at::kStrided)) {
+    meta.grad = grad.use_count() == 1 ? detach(grad) : at::clone(grad);
     return;
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied

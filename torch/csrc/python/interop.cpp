@@ -12,6 +12,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/functorch/Level.h>
+#include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/resolve_neg.h>
 #include <c10/util/SmallVector.h>
@@ -235,7 +236,7 @@ void check_convertible(const Tensor& tensor) {
                  "memory first."));
   }
   if (tensor.layout() != at::kStrided) {
-    raise_type_error(c10::str("can't convert ", tensor.layout(),
+    raise_type_error(c10::str("can't convert ", at::sparse::spelled(tensor.layout()),
                               " layout tensor to numpy. Use Tensor.to_dense() first."));
   }
   TORCH_CHECK(

@@ -38,7 +38,8 @@ PyObject* run_element_size(PyObject* self) {
   return PyLong_FromLongLong(tensor_of(self).element_size());
 }
 PyObject* run_data_ptr(PyObject* self) {
-  TORCH_CHECK(at::functorch::wrapper_of(tensor_of(self)) == nullptr,
+  const bool sparse = tensor_of(self).layout() != at::kStrided && !tensor_of(self).has_storage();
+  TORCH_CHECK(!sparse && at::functorch::wrapper_of(tensor_of(self)) == nullptr,
               "Cannot access data pointer of Tensor that doesn't have storage");
   // Null is 0, also for tensors without elements.
   return PyLong_FromUnsignedLongLong(
@@ -125,6 +126,11 @@ PyObject* invoke_size(ArgValues& a) {
 }
 PyObject* invoke_stride(ArgValues& a) {
   const at::Tensor& self = a.tensor(0);
+  if (C10_UNLIKELY(self.layout() != at::kStrided && !self.has_storage())) {
+    TORCH_CHECK(self.layout() == at::Layout::Sparse, "Sparse CSR tensors do not have strides");
+    if (a.present(1)) return PyLong_FromLong(checked_dim(self, a.integer(1)) * 0);
+    return make_int_tuple(c10::DimVector(static_cast<size_t>(self.dim()), 0));
+  }
   if (!a.present(1)) return make_int_tuple(self.strides());
   return PyLong_FromLongLong(self.strides()[checked_dim(self, a.integer(1))]);
 }
@@ -153,7 +159,8 @@ PyObject* invoke_is_contiguous(ArgValues& a) {
   const c10::MemoryFormat format = format_of(a);
   TORCH_CHECK(format != c10::MemoryFormat::Preserve,
               "is_contiguous: torch.preserve_format is not a layout to test for");
-  return new_bool(a.tensor(0).is_contiguous(format));
+  const bool strided = a.tensor(0).layout() == at::kStrided || a.tensor(0).has_storage();
+  return new_bool(strided && a.tensor(0).is_contiguous(format));
 }
 PyObject* invoke_contiguous(ArgValues& a) {
   const at::Tensor& self = a.tensor(0);

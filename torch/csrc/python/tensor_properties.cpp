@@ -41,7 +41,14 @@ PyObject* get_dtype(PyObject* self) { return wrap(tensor_of(self).scalar_type())
 PyObject* get_device(PyObject* self) { return wrap(tensor_of(self).device()); }
 PyObject* get_layout(PyObject* self) { return wrap(tensor_of(self).layout()); }
 PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).itemsize()); }
-PyObject* get_nbytes(PyObject* self) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
+PyObject* get_nbytes(PyObject* self) {
+  const at::Tensor& tensor = tensor_of(self);
+  TORCH_CHECK(tensor.layout() == at::kStrided || tensor.has_storage(),
+              "nbytes is not defined for sparse tensors.  If you want the size of the constituent "
+              "tensors, add the nbytes of the indices and values.  If you want the size of the "
+              "equivalent dense tensor, multiply numel() by element_size()");
+  return PyLong_FromSize_t(tensor.nbytes());
+}
 
 template <c10::DeviceType kType> PyObject* get_is_device(PyObject* self) {
   return new_bool(tensor_of(self).device().type() == kType);
@@ -117,6 +124,10 @@ int put_data(PyObject* self, PyObject* value) {
   TORCH_CHECK(
       !to.requires_grad() || from.is_floating_point() || from.is_complex(),
       "data set to a tensor that requires gradients must be floating point or complex dtype");
+  TORCH_CHECK(to.has_storage() == from.has_storage() || to.layout() == from.layout(),
+              "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+              "incompatible tensor type: ",
+              to.layout(), " and ", from.layout(), ".");
   c10::TensorImpl* impl = to.unsafeGetTensorImpl();
   const bool requires_grad = impl->requires_grad();
   impl->copy_metadata_from(*from.unsafeGetTensorImpl());

@@ -1,5 +1,5 @@
-"""Which kernels scaled_dot_product_attention may use, biases it understands (torch.nn.attention.bias)
-and attention with functions of the scores (torch.nn.attention.flex_attention)."""
+"""Which kernels scaled_dot_product_attention may use, biases it understands (its submodule bias)
+and attention with functions of the scores (flex_attention)."""
 
 import contextlib
 import enum

@@ -224,11 +224,9 @@ class BlockMask:
         *batch_dims, rows, columns = dense.shape
         high, wide = (rows, columns) if grid_size == -1 else _pair(grid_size)
         step_r, step_c = max(1, -(-rows // high)), max(1, -(-columns // wide))
-        total = 0
         lines = []
-        for position in _positions(batch_dims):
-            total += 1
-            if total > limit:
+        for number, position in enumerate(_positions(batch_dims)):
+            if number == limit:
                 lines.append("...")
                 lines.append("To print out more, set BlockMask.to_string(limit=N)")
                 lines.append(

@@ -115,7 +115,7 @@ def _takes_scores(fn):
 
 def _default_device(device):
     if device is None:
-        return torch.accelerator.current_accelerator() or torch.device("cpu")
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     return device
 
 
@@ -151,7 +151,9 @@ def create_block_mask(
     if _takes_scores(mask_mod):
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     if compute_dq_write_order:
-        raise NotImplementedError("create_block_mask: compute_dq_write_order needs compiled kernels")
+        raise NotImplementedError(
+            "create_block_mask: compute_dq_write_order needs compiled kernels"
+        )
     block = _pair(BLOCK_SIZE)
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     rows, columns = -(-Q_LEN // block[0]), -(-KV_LEN // block[1])

@@ -45,17 +45,17 @@ class Sequential(Module):
     def _key(self, index):
         return next(islice(self._modules, _position(index, len(self)), None))
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[idx]))
+        return self._modules[self._key(idx)]
 
-    def __setitem__(self, index, module):
-        setattr(self, self._key(index), module)
+    def __setitem__(self, idx, module):
+        setattr(self, self._key(idx), module)
 
-    def __delitem__(self, index):
+    def __delitem__(self, idx):
         keys = list(self._modules)
-        for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
+        for key in keys[idx] if isinstance(idx, slice) else [self._key(idx)]:
             delattr(self, key)
         self._renumber()
 
@@ -87,9 +87,9 @@ class Sequential(Module):
             )
         return self.extend(other)
 
-    def __mul__(self, times):
-        self._check_times(times)
-        return Sequential(*chain.from_iterable(self for _ in range(times)))
+    def __mul__(self, other):
+        self._check_times(other)
+        return Sequential(*chain.from_iterable(self for _ in range(other)))
 
     __rmul__ = __mul__
 
@@ -126,10 +126,10 @@ class Sequential(Module):
             self.append(module)
         return self
 
-    def pop(self, index):
+    def pop(self, key):
         """Takes a module out."""
-        module = self[index]
-        del self[index]
+        module = self[key]
+        del self[key]
         return module
 
     def forward(self, input):
@@ -149,16 +149,16 @@ class ModuleList(Module):
     def _key(self, index):
         return str(_position(index, len(self)))
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
-        return self._modules[self._key(index)]
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
+            return type(self)(list(self._modules.values())[idx])
+        return self._modules[self._key(idx)]
 
-    def __setitem__(self, index, module):
-        setattr(self, self._key(index), module)
+    def __setitem__(self, idx, module):
+        setattr(self, self._key(idx), module)
 
-    def __delitem__(self, index):
-        positions = range(len(self))[index] if isinstance(index, slice) else [self._key(index)]
+    def __delitem__(self, idx):
+        positions = range(len(self))[idx] if isinstance(idx, slice) else [self._key(idx)]
         for position in positions:
             delattr(self, str(position))
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
@@ -311,18 +311,18 @@ class ParameterList(Module):
     def _key(self, index):
         return str(_position(index, self._size))
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
             out = type(self)()
-            for i in range(self._size)[index]:
+            for i in range(self._size)[idx]:
                 out.append(self[i])
             return out
-        return getattr(self, self._key(index))
+        return getattr(self, self._key(idx))
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, idx, value):
         if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, self._key(index), value)
+        setattr(self, self._key(idx), value)
 
     def __len__(self):
         return self._size
@@ -330,8 +330,8 @@ class ParameterList(Module):
     def __iter__(self):
         return (self[i] for i in range(self._size))
 
-    def __iadd__(self, values):
-        return self.extend(values)
+    def __iadd__(self, parameters):
+        return self.extend(parameters)
 
     def __dir__(self):
         return [key for key in super().__dir__() if not key.isdigit()]

@@ -3,6 +3,7 @@ buffers, submodules) lives in dictionaries, found by attribute access; saving an
 module_state.py, hooks in module_hooks.py."""
 
 import torch
+from torch import _C
 from torch.nn.modules import module_hooks
 from torch.nn.modules.module_hooks import (
     HooksMixin,
@@ -58,6 +59,10 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
     )
+
+
+# Subclasses that override Module.to read its arguments by this name.
+_C._nn._parse_to = _parse_to
 
 
 class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
@@ -314,7 +319,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         return sorted(name for name in names if not name[:1].isdigit())
 
     # ---- walking
-    def _named_members(self, members, prefix="", recurse=True, remove_duplicate=True):
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         seen = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -322,7 +327,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             else [(prefix, self)]
         )
         for path, module in modules:
-            for name, value in members(module):
+            for name, value in get_members_fn(module):
                 if value is None or value in seen:
                     continue
                 if remove_duplicate:
@@ -378,9 +383,9 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             path = prefix + ("." if prefix else "") + name
             yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self):
+    def modules(self, remove_duplicate=True):
         """This module and all below it."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     # ---- changing everything at once
@@ -445,6 +450,18 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     def cuda(self, device=None):
         """Moves parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device=None):
+        """Moves parameters and buffers to an Intel GPU."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def ipu(self, device=None):
+        """Moves parameters and buffers to an IPU."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def mtia(self, device=None):
+        """Moves parameters and buffers to an MTIA device."""
+        return self._apply(lambda t: t.mtia(device))
 
     def to_empty(self, *, device, recurse=True):
         """Moves to a device without copying the values."""

@@ -27,7 +27,10 @@ def _total_norm(tensors, norm_type, error_if_nonfinite):
     if not tensors:
         return torch.tensor(0.0)
     device = tensors[0].device
-    norms = torch._foreach_norm(tensors, norm_type)
+    if any(tensor.layout is not torch.strided for tensor in tensors):
+        norms = [torch.linalg.vector_norm(tensor, norm_type) for tensor in tensors]
+    else:
+        norms = torch._foreach_norm(tensors, norm_type)
     norms = [norm.to(device) for norm in norms]
     total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
@@ -42,7 +45,8 @@ def _total_norm(tensors, norm_type, error_if_nonfinite):
 def _scale_to_norm(grads, max_norm, total_norm):
     # Multiplying by one where nothing needs clipping costs less than reading the norm back.
     factor = torch.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-    if grads and all(grad.device == factor.device for grad in grads):
+    strided = all(grad.layout is torch.strided for grad in grads)
+    if grads and strided and all(grad.device == factor.device for grad in grads):
         torch._foreach_mul_(grads, factor)
         return
     for grad in grads:

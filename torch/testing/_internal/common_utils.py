@@ -21,7 +21,8 @@ import warnings
 from collections.abc import Mapping, Sequence, Set
 
 import torch
-from torch.autograd import gradcheck as _gradcheck_module
+from torch.autograd.gradcheck import gradcheck as _gradcheck
+from torch.autograd.gradcheck import gradgradcheck as _gradgradcheck
 from torch.testing import make_tensor
 from torch.testing._comparison import default_tolerances
 from torch.testing._internal.matrices import (
@@ -531,12 +532,12 @@ def chunk_list(lst, nchunks):
 def gradcheck(fn, inputs, **kwargs):
     """torch.autograd.gradcheck in its fast mode unless told otherwise."""
     kwargs.setdefault("fast_mode", os.getenv("PYTORCH_TEST_WITH_SLOW_GRADCHECK", "0") != "1")
-    return _gradcheck_module.gradcheck(fn, inputs, **kwargs)
+    return _gradcheck(fn, inputs, **kwargs)
 
 
 def gradgradcheck(fn, inputs, grad_outputs=None, **kwargs):
     kwargs.setdefault("fast_mode", os.getenv("PYTORCH_TEST_WITH_SLOW_GRADCHECK", "0") != "1")
-    return _gradcheck_module.gradgradcheck(fn, inputs, grad_outputs, **kwargs)
+    return _gradgradcheck(fn, inputs, grad_outputs, **kwargs)
 
 
 def outs_and_grads(fn, graph_inps, inps):

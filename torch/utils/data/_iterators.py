@@ -8,6 +8,7 @@ import warnings
 import torch
 from torch.utils.data import _utils
 from torch.utils.data._utils import rng
+from torch.utils.data.datapipes.datapipe import IterDataPipe
 from torch.utils.data.sampler import Sampler
 
 __all__ = ["Progress", "dataset_state", "make_fetcher", "skip"]
@@ -150,6 +151,19 @@ def generators_of(loader):
     return found
 
 
+def _draw(generator):
+    """A number of 63 bits."""
+    return torch.empty((), dtype=torch.int64).random_(generator=generator).item()
+
+
+def seed_pipe(dataset, shared_seed):
+    """Gives the steps of a data pipe their seeds."""
+    if shared_seed is not None:
+        from torch.utils.data.graph_settings import apply_random_seed
+
+        apply_random_seed(dataset, torch.Generator().manual_seed(shared_seed))
+
+
 # ---- iterators -----------------------------------------------------------------------------------
 
 
@@ -190,6 +204,10 @@ class _BaseDataLoaderIter:
                 rng.restore(resume["start"])
         self._progress = loader._progress = Progress(loader)
         self._sampler_iter = iter(self._index_sampler)
+        self._shared_seed = None
+        if isinstance(self._dataset, IterDataPipe):
+            # All workers shuffle a pipe in the same way, before each takes its part.
+            self._shared_seed = _draw(loader.generator)
         self._draw_seed(loader, resume)
         if unfinished:
             self._continue_order(resume)
@@ -202,7 +220,9 @@ class _BaseDataLoaderIter:
         keep = loader.persistent_workers and (self._base_seed is not None or recorded is not None)
         drew = not keep or (resume is not None and resume["drew_seed"] and not resume["finished"])
         if drew:
-            seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
+            seed = _draw(loader.generator)
+            if self._shared_seed is not None and self._num_workers > 0:
+                _draw(loader.generator)  # the stream that programs with data pipes know
             if not keep:
                 self._base_seed = seed
         if keep and self._base_seed is None:
@@ -262,6 +282,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         resume = self._resume
         state = resume["dataset"] if resume else None
+        seed_pipe(self._dataset, self._shared_seed)
         self._dataset_fetcher = make_fetcher(
             self._dataset_kind,
             self._dataset,

@@ -104,6 +104,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             "collate_fn": self._collate_fn,
             "drop_last": self._drop_last,
             "base_seed": self._base_seed,
+            "shared_seed": self._shared_seed,
             "init_fn": loader.worker_init_fn,
             "worker_id": worker,
             "num_workers": self._num_workers,
@@ -129,7 +130,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._epoch += 1
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         for worker in range(self._num_workers):
-            self._group.send(worker, (self._epoch, None, None))
+            self._group.send(worker, (self._epoch, None, self._shared_seed))
         self._begin_tasks()
 
     def _begin_tasks(self):

@@ -15,6 +15,7 @@ from torch.utils.data._iterators import (
 )
 from torch.utils.data._utils.collate import default_collate, default_convert
 from torch.utils.data._utils.worker import get_worker_info
+from torch.utils.data.datapipes.datapipe import IterDataPipe
 from torch.utils.data.dataset import IterableDataset
 from torch.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
@@ -95,6 +96,10 @@ class DataLoader:
         self._check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = 2
+        if isinstance(dataset, IterDataPipe):
+            from torch.utils.data.graph_settings import apply_shuffle_settings
+
+            dataset, shuffle = apply_shuffle_settings(dataset, shuffle=shuffle), None
         self.dataset = dataset
         self.num_workers = num_workers
         self.multiprocessing_context = multiprocessing_context
@@ -295,7 +300,7 @@ class DataLoader:
     @property
     def _skip_index(self):
         """What a fetcher of a dataset without indices is asked with."""
-        return [None] * self.batch_size if self._auto_collation else None
+        return None if self.batch_size is None else [None] * self.batch_size
 
     @property
     def _auto_collation(self):

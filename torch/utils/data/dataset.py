@@ -125,6 +125,16 @@ class ConcatDataset(Dataset[_T_co]):
     def __len__(self):
         return self.cumulative_sizes[-1]
 
+    @property
+    def cummulative_sizes(self):
+        """cumulative_sizes, as it was spelt first."""
+        warnings.warn(
+            "cummulative_sizes attribute is renamed to cumulative_sizes",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.cumulative_sizes
+
     def __getitem__(self, idx):
         if idx < 0:
             if -idx > len(self):

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
+#include <ATen/core/SparseFallback.h>
 
 namespace at {
 namespace {
@@ -37,10 +38,36 @@ bool has_backend_kernel(const OperatorEntry& op) {
   return static_cast<bool>(find_exact(op, DispatchKey::CompositeExplicitAutograd));
 }
 
+constexpr DispatchKeySet kSparseKeys{DispatchKey::SparseCPU,    DispatchKey::SparseCUDA,
+                                     DispatchKey::SparseMeta,   DispatchKey::SparsePrivateUse1,
+                                     DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrCUDA,
+                                     DispatchKey::SparseCsrMeta};
+
+// A sparse tensor has no storage: kernels that may look at memory (CompositeExplicitAutograd ones
+// too) are not for it, only those registered for its key, the table of sparse kernels, and
+// operators made of others.
+Found find_sparse_kernel(const OperatorEntry& op, DispatchKey key) {
+  const bool csr = key == DispatchKey::SparseCsrCPU;
+  if (csr || key == DispatchKey::SparseCPU)
+    if (c10::intrusive_ptr<BoxedKernel> kernel = sparse::sparse_fallback(op, csr))
+      return {nullptr, kernel};
+  // What a user's kernel does with its arguments goes through operators again.
+  const OperatorState* state = op.state.load();
+  if (state != nullptr && state->defined_at_runtime)
+    if (Found f = find_exact(op, DispatchKey::CompositeExplicitAutograd)) return f;
+  return find_exact(op, DispatchKey::CompositeImplicitAutograd);
+}
+
 // In the order of precedence: a kernel for the key itself, what composite kernels offer, the
 // Autograd alias, a fallback for the key.
 Found find_kernel(const OperatorEntry& op, DispatchKey key) {
   if (Found exact = find_exact(op, key)) return exact;
+  if (kSparseKeys.has(key)) {
+    if (Found f = find_sparse_kernel(op, key)) return f;
+    if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key))
+      return {nullptr, fallback};
+    return {};
+  }
   const bool backend = c10::kBackendKeys.has(key);
   const bool autograd = c10::kAutogradKeys.has(key);
   if (backend || key == DispatchKey::Undefined) {

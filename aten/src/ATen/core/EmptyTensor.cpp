@@ -103,6 +103,9 @@ namespace {
 Tensor make_view(const Tensor& self, ScalarType dtype, IntArrayRef sizes, IntArrayRef strides,
                  int64_t storage_offset) {
   const TensorImpl& source = *self.unsafeGetTensorImpl();
+  TORCH_CHECK_NOT_IMPLEMENTED(source.layout() == kStrided || source.has_storage(),
+                              "a tensor of layout ", source.layout(), " and dtype ", source.dtype(),
+                              " has no memory that could be viewed");
   auto impl = c10::make_intrusive<TensorImpl>(
       source.storage(), source.key_set() - c10::kAutogradKeys, dtype, source.device());
   impl->set_geometry(sizes, strides, storage_offset);

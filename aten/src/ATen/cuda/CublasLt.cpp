@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,8 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/VendorLibrary.h>
+#include <ATen/ops/equal.h>
+#include <c10/cuda/CUDAEvent.h>
 
 namespace at::cuda {
 namespace {
@@ -231,7 +234,9 @@ void make_matmul(Plan& plan, const void* bias) {
   }
 }
 
-void choose_algorithm(Plan& plan) {
+// The heuristics' choices, best first.
+using Choices = c10::SmallVector<Heuristic, 8>;
+Choices find_algorithms(const Plan& plan, int wanted) {
   const Product& p = plan.product;
   const Library& l = library();
   void* preference = nullptr;
@@ -246,31 +251,116 @@ void choose_algorithm(Plan& plan) {
     const uint32_t bytes = 1u << log2;
     l.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
   }
-  Heuristic result{};
+  Choices results(static_cast<size_t>(wanted), Heuristic{});
   int found = 0;
-  const Status status = l.cublasLtMatmulAlgoGetHeuristic(
-      plan.handle, plan.matmul, plan.a, plan.b, plan.c, plan.d, preference, 1, &result, &found);
+  const Status status =
+      l.cublasLtMatmulAlgoGetHeuristic(plan.handle, plan.matmul, plan.a, plan.b, plan.c, plan.d,
+                                       preference, wanted, results.data(), &found);
   l.cublasLtMatmulPreferenceDestroy(preference);
   check(status, "cublasLtMatmulAlgoGetHeuristic", p);
   TORCH_CHECK(found > 0, "cuBLASLt has no algorithm for a product of ", p.m, "x", p.k, " and ", p.k,
               "x", p.n, " (batch ", p.batch, ", dtype ", static_cast<c10::ScalarType>(p.dtype),
               ")");
-  plan.algorithm = result.algorithm;
-  plan.workspace = result.workspace;
+  results.resize(static_cast<size_t>(found));
+  return results;
 }
 
-std::unique_ptr<Plan> make_plan(const Product& p, const void* bias) {
+void choose(Plan& plan, const Heuristic& choice) {
+  plan.algorithm = choice.algorithm;
+  plan.workspace = choice.workspace;
+}
+
+// ---- choosing by time
+// -----------------------------------------------------------------------------
+// The heuristics know no timings, and their first choice for a large product may be a tenth slower
+// than their third. The first time a thread meets a product that is worth it, the choices are timed
+// into scratch memory. Only one that gives the very bits of the first may replace it, so that
+// results do not depend on what the clock said.
+constexpr double kWorthOperations = 1 << 29;
+constexpr double kScratchBytes = 1 << 28;
+constexpr float kLongestMilliseconds = 5, kRoundMilliseconds = 0.5f;
+constexpr int kChoices = 8, kMostRepeats = 5;
+
+Status enqueue(const Plan& plan, const ProductData& data, void* d, CUstream stream) {
+  void* workspace = plan.workspace > 0 ? workspace_of(plan.product.device, stream) : nullptr;
+  return library().cublasLtMatmul(plan.handle, plan.matmul, data.alpha, data.a, plan.a, data.b,
+                                  plan.b, data.beta, data.c, plan.c, d, plan.d, &plan.algorithm,
+                                  workspace, plan.workspace, stream);
+}
+
+// Bytes of D where it is worth choosing by time and D lies dense; otherwise zero.
+int64_t scratch_bytes(const Product& p, CUstream stream) {
+  const double size = static_cast<double>(p.m) * static_cast<double>(p.n),
+               batch = static_cast<double>(p.batch), k = static_cast<double>(p.k);
+  const auto item = static_cast<double>(c10::elementSize(static_cast<c10::ScalarType>(p.dtype_d)));
+  const bool dense = p.ldd == p.m && (p.batch == 1 || p.stride_d == p.m * p.n);
+  if (!dense || 2 * size * k * batch < kWorthOperations || size * batch * item > kScratchBytes)
+    return 0;
+  if (stream != nullptr && c10::cuda::is_capturing()) return 0;
+  return static_cast<int64_t>(size * batch * item);
+}
+
+// Milliseconds of one product, negative where the algorithm fails.
+float time_of(const Plan& plan, const ProductData& data, void* d, int repeats, CUstream stream) {
+  c10::cuda::CUDAEvent before(c10::cuda::kEventDefault), after(c10::cuda::kEventDefault);
+  before.record();
+  for (int i = 0; i < repeats; ++i)
+    if (enqueue(plan, data, d, stream) != kSuccess) return -1;
+  after.record();
+  after.synchronize();
+  return before.elapsed_time(after) / static_cast<float>(repeats);
+}
+
+void choose_by_time(Plan& plan, const Choices& choices, const ProductData& data, int64_t bytes,
+                    CUstream stream) {
+  const Device device(kCUDA, static_cast<c10::DeviceIndex>(plan.product.device));
+  const Tensor expected = at::detail::empty({bytes}, kByte, device),
+               tried = at::detail::empty({bytes}, kByte, device);
+  void *const first = expected.mutable_data_ptr(), *const other = tried.mutable_data_ptr();
+  // The first run loads the kernel.
+  if (time_of(plan, data, first, 1, stream) < 0) return;
+  const float once = time_of(plan, data, first, 1, stream);
+  if (once < 0 || once > kLongestMilliseconds) return;
+  const int repeats =
+      std::clamp(static_cast<int>(kRoundMilliseconds / std::max(once, 1e-3f)), 2, kMostRepeats);
+  Heuristic fastest = choices[0];
+  for (size_t i = 1; i < choices.size(); ++i) {
+    choose(plan, choices[i]);
+    if (choices[i].state != kSuccess || time_of(plan, data, other, 1, stream) < 0) continue;
+    if (!at::equal(expected, tried)) continue;
+    const float time = time_of(plan, data, other, repeats, stream);
+    // Timed again beside its rival, because a card's clock sinks while it works; a gain within the
+    // noise is none.
+    choose(plan, fastest);
+    if (time < 0.98f * time_of(plan, data, other, repeats, stream)) fastest = choices[i];
+  }
+  choose(plan, fastest);
+}
+
+void choose_algorithm(Plan& plan, const ProductData& data, CUstream stream) {
+  const int64_t scratch = scratch_bytes(plan.product, stream);
+  const Choices choices = find_algorithms(plan, scratch > 0 ? kChoices : 1);
+  choose(plan, choices[0]);
+  if (choices.size() == 1 || scratch == 0) return;
+  try {
+    choose_by_time(plan, choices, data, scratch, stream);
+  } catch (const c10::OutOfMemoryError&) {
+    choose(plan, choices[0]); // no memory to try in: the heuristics' word stands
+  }
+}
+
+std::unique_ptr<Plan> make_plan(const Product& p, const ProductData& data, CUstream stream) {
   auto plan = std::make_unique<Plan>();
   plan->product = p;
   plan->handle = handle_of(p.device, p);
-  make_matmul(*plan, bias);
+  make_matmul(*plan, data.bias);
   plan->a = make_layout(p, p.dtype, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda,
                         p.stride_a);
   plan->b = make_layout(p, p.dtype, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb,
                         p.stride_b);
   plan->c = make_layout(p, p.dtype_d, p.m, p.n, p.ldc, p.stride_c);
   plan->d = make_layout(p, p.dtype_d, p.m, p.n, p.ldd, p.stride_d);
-  choose_algorithm(*plan);
+  choose_algorithm(*plan, data, stream);
   return plan;
 }
 
@@ -285,7 +375,7 @@ uint64_t hash(const Product& p) {
 
 // Open addressing with a short probe; a full neighbourhood forgets its first plan. Per thread,
 // because a plan's descriptor is changed before each call with a bias.
-Plan& plan_for(const Product& p, const void* bias) {
+Plan& plan_for(const Product& p, const ProductData& data, CUstream stream) {
   constexpr size_t kSlots = 1024, kProbes = 8;
   thread_local auto slots = std::make_unique<std::unique_ptr<Plan>[]>(kSlots);
   const size_t home = hash(p) & (kSlots - 1);
@@ -299,25 +389,21 @@ Plan& plan_for(const Product& p, const void* bias) {
     if (C10_LIKELY(std::memcmp(&slot->product, &p, sizeof p) == 0)) return *slot;
   }
   if (free == nullptr) free = &slots[home];
-  *free = make_plan(p, bias);
+  *free = make_plan(p, data, stream);
   return **free;
 }
 
 } // namespace
 
 void run_product(const Product& product, const ProductData& data, CUstream stream) {
-  Plan& plan = plan_for(product, data.bias);
+  Plan& plan = plan_for(product, data, stream);
   const Library& l = library();
   if (product.bias && plan.bias != data.bias) {
     check(l.cublasLtMatmulDescSetAttribute(plan.matmul, kBiasPointer, &data.bias, sizeof data.bias),
           "cublasLtMatmulDescSetAttribute", product);
     plan.bias = data.bias;
   }
-  void* workspace = plan.workspace > 0 ? workspace_of(product.device, stream) : nullptr;
-  check(l.cublasLtMatmul(plan.handle, plan.matmul, data.alpha, data.a, plan.a, data.b, plan.b,
-                         data.beta, data.c, plan.c, data.d, plan.d, &plan.algorithm, workspace,
-                         plan.workspace, stream),
-        "cublasLtMatmul", product);
+  check(enqueue(plan, data, data.d, stream), "cublasLtMatmul", product);
 }
 
 } // namespace at::cuda

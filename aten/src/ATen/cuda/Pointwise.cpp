@@ -331,8 +331,8 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   set_params(args.param, params, compute);
   void* pointers[] = {&args};
   launch_function(uniform_function(program, device.index(), compute, 0),
-                  flat_blocks(args.n, static_cast<int>(first->itemsize()), spec.inputs),
-                  kPointwiseThreads, 0, getCurrentCUDAStream(device.index()), pointers);
+                  flat_blocks(args.n, static_cast<int>(first->itemsize())), kFlatThreads, 0,
+                  getCurrentCUDAStream(device.index()), pointers);
   return true;
 }
 

@@ -11,7 +11,7 @@ namespace at::cuda {
 inline constexpr int kMaxInputs = 4;
 inline constexpr int kMaxParams = 4;
 inline constexpr int kMaxDims = 12;
-inline constexpr int kPointwiseThreads = 256;
+inline constexpr int kPointwiseThreads = 256, kFlatThreads = 128;
 
 // The layouts below mirror device/Pointwise.cuh.
 struct alignas(16) Number {
@@ -61,9 +61,9 @@ struct PointwiseLaunch {
 
 // Elements per access and accesses per thread, as the kernels have them.
 inline int pack_size(int largest) { return 16 / largest; }
-inline int steps_per_thread(int inputs) { return inputs == 1 ? 4 : 2; }
-inline unsigned flat_blocks(int64_t n, int largest, int inputs) {
-  const int64_t block = int64_t(kPointwiseThreads) * pack_size(largest) * steps_per_thread(inputs);
+inline constexpr int kFlatSteps = 2;
+inline unsigned flat_blocks(int64_t n, int largest) {
+  const int64_t block = int64_t(kFlatThreads) * pack_size(largest) * kFlatSteps;
   return static_cast<unsigned>((n + block - 1) / block);
 }
 

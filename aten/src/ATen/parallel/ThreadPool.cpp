@@ -26,9 +26,11 @@ std::mutex g_start_mutex;              // making the pool and starting workers
 
 constexpr int kPauses = 64; // pauses between two looks at the clock
 constexpr int64_t kSpinNs = 30'000;
-constexpr uint64_t kOneChunk = uint64_t{1} << 32; // see Region::ticket
+constexpr uint64_t kOneChunk = uint64_t{1} << 32; // see Lane::ticket
 
 uint32_t ticket_next(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
+uint32_t ticket_threads(uint64_t ticket) { return (ticket >> 16) & 0xffff; }
+uint32_t ticket_end(uint64_t ticket) { return ticket & 0xffff; }
 
 void cpu_pause() {
 #if defined(__x86_64__)
@@ -84,6 +86,15 @@ void leave_cpu(int cpu) {
 int current_cpu() { return -1; }
 void leave_cpu(int) {}
 #endif
+
+/// Whether a chunk was left a moment ago.
+bool has_work(const Region& region) {
+  for (const Lane& lane : region.lanes) {
+    const uint64_t ticket = lane.ticket.load(std::memory_order_relaxed);
+    if (ticket_next(ticket) < ticket_end(ticket)) return true;
+  }
+  return false;
+}
 
 // The start mutex is held across fork so that the child never inherits it locked by a thread that
 // does not exist there. The parent's pool object is left behind in the child, untouched: its
@@ -223,41 +234,49 @@ bool ThreadPool::help_any(uint32_t number) {
   return helped;
 }
 
-/// Claims and runs chunks until none is left; says whether it ran any. A worker whose number is not
-/// below the region's thread count leaves it alone: f may index scratch by get_thread_num().
-bool ThreadPool::help(Region& region, uint32_t number) {
-  bool helped = false, moved = false;
-  uint64_t ticket = region.ticket.load(std::memory_order_relaxed);
-  for (;;) {
-    const uint32_t next = ticket_next(ticket);
-    const uint32_t total = ticket & 0xffff;
-    if (next >= total || number >= ((ticket >> 16) & 0xffff)) return helped;
-    if (!moved) {
-      moved = true;
-      const int owner = region.owner_cpu.load(std::memory_order_relaxed);
-      if (C10_UNLIKELY(owner >= 0 && owner == current_cpu())) {
-        leave_cpu(owner);
-        ticket = region.ticket.load(std::memory_order_relaxed);
+/// Takes a chunk for thread `number`: the first one left of its own lane, else the last one of
+/// another. A worker whose number is not below the region's thread count leaves it alone: f may
+/// index scratch by get_thread_num().
+bool ThreadPool::claim(Region& region, uint32_t number, uint32_t& chunk) {
+  const uint32_t lanes = region.lane_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < lanes; ++i) {
+    std::atomic<uint64_t>& word = region.lanes[(number + i) % lanes].ticket;
+    uint64_t ticket = word.load(std::memory_order_relaxed);
+    while (ticket_next(ticket) < ticket_end(ticket) && number < ticket_threads(ticket)) {
+      if (!word.compare_exchange_weak(ticket, i == 0 ? ticket + kOneChunk : ticket - 1,
+                                      std::memory_order_acq_rel, std::memory_order_relaxed))
         continue;
-      }
+      chunk = i == 0 ? ticket_next(ticket) : ticket_end(ticket) - 1;
+      return true;
     }
-    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk, std::memory_order_acq_rel,
-                                             std::memory_order_relaxed)) {
-      continue;
-    }
+  }
+  return false;
+}
+
+/// Claims and runs chunks until none is left; says whether it ran any.
+bool ThreadPool::help(Region& region, uint32_t number) {
+  const int owner = region.owner_cpu.load(std::memory_order_relaxed);
+  // Before the first claim, since the move may take as long as the other CPU is busy.
+  if (C10_UNLIKELY(owner >= 0 && owner == current_cpu()) && has_work(region)) leave_cpu(owner);
+  bool helped = false;
+  for (uint32_t chunk = 0; claim(region, number, chunk);) {
     helped = true;
-    run_chunk(region, next);
+    run_chunk(region, chunk);
+    const uint32_t total = region.total;
     // After this line the region may be gone; the slot itself stays, so the look at the sleeper's
     // flag and a superfluous wake are harmless.
     if (region.done.fetch_add(1) + 1 == total && region.owner_sleeps.load()) {
       futex_wake(region.done, 1);
     }
-    ticket = region.ticket.load(std::memory_order_relaxed);
   }
+  return helped;
 }
 
 void ThreadPool::run_chunk(Region& region, uint32_t index) {
-  if (region.cancelled.load(std::memory_order_relaxed)) return;
+  if (region.cancelled.load(std::memory_order_acquire) &&
+      index >= region.error_chunk.load(std::memory_order_relaxed)) {
+    return;
+  }
   const int64_t b = region.begin + static_cast<int64_t>(index) * region.chunk;
   const int64_t e = region.end - b <= region.chunk ? region.end : b + region.chunk;
   RegionScope scope(region);
@@ -265,21 +284,21 @@ void ThreadPool::run_chunk(Region& region, uint32_t index) {
     region.run(region.f, b, e);
   } catch (const c10::InterruptedError&) { // seen by an inner region of this chunk
     region.interrupted.store(true, std::memory_order_relaxed);
-    record_error(region, index);
+    record_error(region, 0);
   } catch (...) {
     record_error(region, index);
   }
 }
 
 void ThreadPool::record_error(Region& region, uint32_t index) {
-  // Chunks are claimed in order, so every lower chunk has begun and reports its own error: the
-  // lowest one is the same on every run.
+  // Lower chunks are still run and report errors of their own: the lowest one is the same on every
+  // run.
   std::lock_guard<std::mutex> lock(region.error_mutex);
-  if (!region.error || index < region.error_chunk) {
+  if (!region.error || index < region.error_chunk.load(std::memory_order_relaxed)) {
     region.error = std::current_exception();
-    region.error_chunk = index;
+    region.error_chunk.store(index, std::memory_order_relaxed);
   }
-  region.cancelled.store(true, std::memory_order_relaxed);
+  region.cancelled.store(true, std::memory_order_release);
 }
 
 Region* ThreadPool::take_slot() {
@@ -314,7 +333,15 @@ bool ThreadPool::run(int64_t begin, int64_t end, int64_t chunk, ChunkFn f, const
   region->cancelled.store(false, std::memory_order_relaxed);
   region->interrupted.store(false, std::memory_order_relaxed);
   region->done.store(0, std::memory_order_relaxed);
-  region->ticket.store(static_cast<uint64_t>(threads) << 16 | total, std::memory_order_release);
+  region->total = total;
+  const uint32_t lanes =
+      std::min<uint32_t>({static_cast<uint32_t>(threads), total, Region::kLanes});
+  region->lane_count.store(lanes, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < lanes; ++i) {
+    const uint64_t first = uint64_t{total} * i / lanes, last = uint64_t{total} * (i + 1) / lanes;
+    region->lanes[i].ticket.store(first << 32 | static_cast<uint64_t>(threads) << 16 | last,
+                                  std::memory_order_release);
+  }
   const uint32_t bit = 1u << (region - slots_);
   active_.fetch_or(bit, std::memory_order_release);
   announce(std::min<int>(total - 1, threads - 1));
@@ -342,21 +369,15 @@ void ThreadPool::wait_done(Region& region, uint32_t total, int64_t start_ms) {
     std::lock_guard<std::mutex> lock(region.error_mutex);
     if (!region.error) {
       region.error = std::make_exception_ptr(c10::InterruptedError("interrupted"));
-      region.error_chunk = total;
+      region.error_chunk.store(0, std::memory_order_relaxed);
     }
     region.interrupted.store(true, std::memory_order_relaxed);
-    region.cancelled.store(true, std::memory_order_relaxed);
+    region.cancelled.store(true, std::memory_order_release);
   };
-  uint64_t ticket = region.ticket.load(std::memory_order_relaxed);
-  while (ticket_next(ticket) < total) {
-    if (!region.ticket.compare_exchange_weak(ticket, ticket + kOneChunk,
-                                             std::memory_order_acq_rel)) {
-      continue;
-    }
-    run_chunk(region, ticket_next(ticket));
+  for (uint32_t chunk = 0; claim(region, 0, chunk);) {
+    run_chunk(region, chunk);
     region.done.fetch_add(1);
     poll();
-    ticket = region.ticket.load(std::memory_order_relaxed);
   }
   if (spin_until([&] { return region.done.load(std::memory_order_acquire) == total; })) return;
   const timespec timeout{0, kPollMs * 1'000'000};

@@ -11,6 +11,8 @@ from .core import ErrorInput, Maker, OpInfo, SampleInput
 
 __all__ = ["ErrorInput", "Maker", "OpInfo", "SampleInput", "families", "records"]
 
+# Families whose operators take every integer dtype, the wide unsigned ones included.
+_UNSIGNED = ("pointwise", "reduce", "index", "shape", "sort", "cumulative")
 _HELPERS = ("core", "refs", "uncovered")
 
 
@@ -25,6 +27,8 @@ def families():
         records = importlib.import_module(f"{__name__}.{module.name}").RECORDS
         for record in records:
             record.family = family
+            if family in _UNSIGNED:
+                record.add_unsigned()
         found.setdefault(family, []).extend(records)
     return found
 

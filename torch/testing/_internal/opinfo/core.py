@@ -309,6 +309,12 @@ class OpInfo:
         )
         self.supports_autograd = bool(self.grad_dtypes)
 
+    def add_unsigned(self):
+        """Adds uint16, uint32 and uint64 to a record of integers."""
+        if "i" in self.dtype_codes and "u" not in self.dtype_codes and self.ref is not None:
+            self.dtype_codes += "u"
+            self.dtypes = dtypes_of(self.dtype_codes)
+
     @property
     def full_name(self):
         return self.name + (f".{self.variant_test_name}" if self.variant_test_name else "")

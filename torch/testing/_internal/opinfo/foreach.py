@@ -12,7 +12,6 @@ from .core import OpInfo, call, error
 TOL = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (9e-2, 6e-2), torch.float32: (1e-4, 1e-5)}
 _SHAPES = ((2, 3), (4,), ())
 _SLOW = "one tensor after another: the threads are those of the operator on one tensor"
-_LIST = "takes lists: an expanded or transposed element is the operator's own matter"
 
 
 def _lists(t, **interval):
@@ -36,7 +35,7 @@ def _record(name, samples, ref, base, **options):
         tolerances={**TOL, **base.tolerances},
         inplace=None,
         grad_codes=base.grad_codes,
-        skips={"threads": _SLOW, "layouts": _LIST, **options.pop("skips", {})},
+        skips={"threads": _SLOW, **options.pop("skips", {})},
         errors=lambda t: [
             error(TypeError, "", 1),
             error((RuntimeError, TypeError), "", [1, 2]),
@@ -113,7 +112,7 @@ RECORDS = [
         "f",
         op=torch._foreach_norm,
         tolerances=TOL,
-        skips={"threads": _SLOW, "layouts": _LIST},
+        skips={"threads": _SLOW},
         errors=lambda t: [error(TypeError, "", 1)],
     ),
 ]

@@ -239,7 +239,7 @@ RECORDS = [
         out_dtype="same",
         supports_out=True,
         errors=_scatter_errors,
-        skips={"layouts": "expanded indices are not distinct: the last writer is unspecified"},
+        skips={"expanded": "expanded indices are not distinct: the last writer is unspecified"},
     ),
     OpInfo(
         "scatter",
@@ -334,7 +334,7 @@ RECORDS = [
         out_dtype="same",
         supports_out=True,
         errors=_source_errors,
-        skips={"layouts": "expanded indices are not distinct: the last writer is unspecified"},
+        skips={"expanded": "expanded indices are not distinct: the last writer is unspecified"},
     ),
     OpInfo(
         "index_fill",
@@ -378,7 +378,7 @@ RECORDS = [
         ANY,
         out_dtype="same",
         inplace="index_put_",
-        skips={"layouts": "expanded indices are not distinct: the last writer is unspecified"},
+        skips={"expanded": "expanded indices are not distinct: the last writer is unspecified"},
         covers=("_index_put_impl_", "_unsafe_index_put"),
         errors=lambda t: [
             error(IndexError, "out of bounds", t(3), (torch.tensor([3]),), t(1)),
@@ -548,7 +548,7 @@ RECORDS = [
         op=lambda *a: torch.Tensor.put(*a) if hasattr(torch.Tensor, "put") else torch.put(*a),
         out_dtype="same",
         inplace="put_",
-        skips={"layouts": "expanded indices are not distinct: the last writer is unspecified"},
+        skips={"expanded": "expanded indices are not distinct: the last writer is unspecified"},
         big=lambda t: call(_plain(t)(600, 500), t.permutation(300000), t(600, 500)),
         errors=lambda t: [
             error(IndexError, _RANGE, t(3), torch.tensor([3]), t(1)),

@@ -256,7 +256,7 @@ _NOT_POSITIVE = lambda t: [
     *_BAD(t),
     error(torch.linalg.LinAlgError, "positive-definite", -torch.eye(2, dtype=t.dtype)),
 ]
-_SINGULAR_MOVED = {"layouts": "an expanded matrix is singular"}
+_SINGULAR_MOVED = {"expanded": "an expanded matrix is singular"}
 _GAUGE = "the phases of the vectors are free: their gradient exists for invariant functions only"
 
 
@@ -397,7 +397,7 @@ RECORDS = [
         covers=("orgqr",),
         grad_codes="d",
         errors=lambda t: [error(RuntimeError, "", t(2, 3), t(2))],
-        skips={"layouts": "moved reflectors are not orthogonal"},
+        skips={"expanded": "expanded reflectors are not orthogonal"},
     ),
     _op(
         "geqrf",
@@ -415,7 +415,7 @@ RECORDS = [
         check=_check_ormqr,
         grad_codes="",
         codes="d",
-        skips={"layouts": "moved reflectors are not orthogonal"},
+        skips={"expanded": "expanded reflectors are not orthogonal"},
         errors=lambda t: [error(RuntimeError, "", t(2, 3), t(2), t(3, 1))],
     ),
     *[
@@ -439,7 +439,7 @@ RECORDS = [
         grad_codes="",
         covers=("linalg_ldl_factor_ex", "linalg_ldl_solve"),
         errors=_BAD,
-        skips={"layouts": "an expanded matrix is not symmetric"},
+        skips={"expanded": "an expanded matrix is not symmetric"},
     ),
     _op(
         "linalg.lstsq",
@@ -448,7 +448,7 @@ RECORDS = [
         check=_check_lstsq,
         grad_outputs=1,
         errors=lambda t: [error(RuntimeError, _TWO, t(2), t(2))],
-        skips={"layouts": "an expanded matrix has no full rank"},
+        skips={"expanded": "an expanded matrix has no full rank"},
     ),
     _op(
         "linalg.lu",
@@ -481,7 +481,7 @@ RECORDS = [
         _lu_solve_samples,
         None,
         check=_check_lu_solve,
-        skips={"layouts": "moved pivots are out of range"},
+        skips={"expanded": "expanded pivots are out of range"},
         errors=lambda t: [error((RuntimeError, TypeError), "", t(3, 3), t(3), t(3, 1))],
     ),
     _op(
@@ -489,14 +489,14 @@ RECORDS = [
         _old_lu_solve_samples,
         None,
         check=_check_old_lu_solve,
-        skips={"layouts": "moved pivots are out of range"},
+        skips={"expanded": "expanded pivots are out of range"},
     ),
     _op(
         "lu_unpack",
         _unpack_samples,
         None,
         check=lambda s, r: _close(r[1].tril(), r[1]),
-        skips={"layouts": "moved pivots are out of range"},
+        skips={"expanded": "expanded pivots are out of range"},
         grad_outputs=3,
     ),
     *[
@@ -570,7 +570,7 @@ RECORDS = [
             _rectangles,
             lambda x: np.linalg.pinv(x),
             errors=_BAD_DIM,
-            skips={"layouts": "the rank of an expanded matrix is decided by rounding"},
+            skips={"expanded": "the rank of an expanded matrix is decided by rounding"},
         )
         for name in ("linalg.pinv", "pinverse")
     ],

@@ -201,7 +201,7 @@ def _max_unpool(n):
         aten_name=f"max_unpool{n}d" if n > 1 else "max_unpool2d",
         skips={
             "threads": "its indices are written out for one size",
-            "layouts": "expanded indices repeat",
+            "expanded": "expanded indices repeat",
         },
         errors=lambda t: [
             error(

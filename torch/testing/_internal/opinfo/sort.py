@@ -138,7 +138,7 @@ RECORDS = [
         supports_out=True,
         errors=_DIM,
         skips={
-            "layouts": _EXPANDED,
+            "expanded": _EXPANDED,
             "value:bfloat16": "68 values tie in bfloat16",
             "value:float16": "values may tie",
         },
@@ -209,7 +209,7 @@ RECORDS = [
         "d",
         out_dtype="same",
         errors=_DIM,
-        skips={"layouts": _EXPANDED},
+        skips={"expanded": _EXPANDED},
     ),
     OpInfo(
         "nanmedian",
@@ -218,7 +218,7 @@ RECORDS = [
         "d",
         out_dtype="same",
         errors=_DIM,
-        skips={"layouts": _EXPANDED},
+        skips={"expanded": _EXPANDED},
     ),
     OpInfo(
         "mode",
@@ -265,7 +265,7 @@ RECORDS = [
         out_dtype="int64",
         grad_codes="",
         supports_out=True,
-        skips={"layouts": "expanded and moved sequences are not sorted"},
+        skips={"expanded": "expanded sequences are not sorted"},
         errors=lambda t: [
             error(RuntimeError, "left.*right|side", t(3), t(3), side="x"),
             error(RuntimeError, "first N-1 dim", t(2, 3), t(3, 3)),
@@ -279,7 +279,7 @@ RECORDS = [
         out_dtype="int64",
         grad_codes="",
         supports_out=True,
-        skips={"layouts": "expanded and moved boundaries are not sorted"},
+        skips={"expanded": "expanded boundaries are not sorted"},
         errors=lambda t: [error(RuntimeError, "1 dimension", t(3), t(2, 2))],
     ),
     OpInfo(
@@ -334,7 +334,7 @@ RECORDS = [
         "d",
         grad_codes="",
         tolerances={torch.float32: (1e-5, 1e-5)},
-        skips={"layouts": "moved bin edges are not increasing"},
+        skips={"expanded": "expanded bin edges are not increasing"},
         errors=lambda t: [
             error(RuntimeError, "bins", t(3), 0),
             error(RuntimeError, "min|leftmost", t(3), 4, range=(2.0, 1.0)),

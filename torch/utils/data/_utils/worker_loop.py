@@ -2,13 +2,16 @@
 each with what a later process would need to continue after it."""
 
 import contextlib
+import os
+import select
 import signal
 import sys
+import threading
 
 import torch
 from torch import _C
 from torch._utils import ExceptionWrapper
-from torch.utils.data._iterators import _DatasetKind, dataset_state, make_fetcher, skip
+from torch.utils.data._iterators import _DatasetKind, dataset_state, make_fetcher, seed_pipe, skip
 from torch.utils.data._utils import rng, worker
 from torch.utils.data._utils.transport import Channel, Closed
 
@@ -28,13 +31,14 @@ class _Reader:
         self.ended = False
         self.told = None  # the random state that the loader knows
 
-    def start(self, resume=None):
+    def start(self, shared_seed, resume=None):
         """A new epoch, or the rest of one that another process began."""
         setup = self.setup
         self.ended = False
         # Python resets what a dataset's iterator holds only when the old one is gone.
         self.fetcher = None
         state = resume and resume.get("dataset")
+        seed_pipe(setup["dataset"], shared_seed)
         self.fetcher = make_fetcher(
             setup["kind"],
             setup["dataset"],
@@ -92,6 +96,12 @@ def _prepare(setup):
         dataset=setup["dataset"],
         worker_method="multiprocessing",
     )
+    if setup["shared_seed"] is not None:
+        from torch.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
+        from torch.utils.data.graph_settings import apply_sharding
+
+        group = SHARDING_PRIORITIES.MULTIPROCESSING
+        apply_sharding(setup["dataset"], setup["num_workers"], setup["worker_id"], group)
     if setup["init_fn"] is not None:
         setup["init_fn"](setup["worker_id"])
 
@@ -126,7 +136,8 @@ def _serve(channel, reader, failure):
     while (request := channel.receive()) is not None:
         epoch, task, indices = request
         if task is None:
-            failure = failure or _attempt(reader.start, reader.where())
+            # Without a task the third member is the seed of a data pipe.
+            failure = failure or _attempt(lambda: reader.start(request[2]), reader.where())
             continue
         if reader.ended:
             continue
@@ -139,17 +150,28 @@ def _serve(channel, reader, failure):
         del data, state, request, indices
 
 
+def _leave_when_closed(sock):
+    poll = select.poll()
+    poll.register(sock, 0)  # only the end of the connection
+    poll.poll()
+    os._exit(1)
+
+
+def _on_interrupt(sock):
+    """Ctrl-C goes to the whole group. The loader's process decides what becomes of the pass; should
+    it end, nobody waits for the sample that is being read."""
+    threading.Thread(target=_leave_when_closed, args=(sock,), daemon=True).start()
+
+
 def _begin(setup, reader):
     _prepare(setup)
-    reader.start(setup["resume"])
+    reader.start(setup["shared_seed"], setup["resume"])
 
 
 def run(setup, sock):
     """The main function of a worker."""
     _C._die_with(setup["parent"], signal.SIGKILL)
-    # Ctrl-C goes to the whole group; the loader's process decides what becomes of the workers. A
-    # handler, unlike SIG_IGN, is not inherited by the programs a dataset may start.
-    signal.signal(signal.SIGINT, lambda number, frame: None)
+    signal.signal(signal.SIGINT, lambda number, frame: _on_interrupt(sock))
     channel = Channel(sock)
     reader = _Reader(setup)
     failure = _attempt(lambda: _begin(setup, reader), reader.where())

@@ -60,10 +60,14 @@ template <class T>
 CRESSET_DEVICE_FN void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if defined(CRESSET_EMULATOR)
   const unsigned row = lane_id() & ~3, column = lane_id() % 4 * 8;
-  const cresset_emulator_detail::Exchange<uint4> left(kAllLanes, {a[0], a[1], a[2], a[3]});
+  uint4 left[4];
+  {
+    const cresset_emulator_detail::Exchange<uint4> all(kAllLanes, {a[0], a[1], a[2], a[3]});
+    for (unsigned t = 0; t < 4; ++t) left[t] = all.at(row + t);
+  }
   const cresset_emulator_detail::Exchange<uint2> right(kAllLanes, {b0, b1});
   for (unsigned t = 0; t < 4; ++t) {
-    const uint4 x = left.at(row + t);
+    const uint4 x = left[t];
     const uint2 y = right.at(column + t), z = right.at(column + 4 + t);
     c[0] = add_pairs<T>(add_pairs<T>(c[0], x.x, y.x), x.z, y.y);
     c[1] = add_pairs<T>(add_pairs<T>(c[1], x.x, z.x), x.z, z.y);
@@ -156,14 +160,42 @@ template <int kRows, int kColumns> struct Sums {
   float v[kRows][kColumns][4];
   CRESSET_DEVICE_FN void clear() {
     CRESSET_UNROLL
-    for (int i = 0; i < kRows; ++i) CRESSET_UNROLL
-    for (int n = 0; n < kColumns; ++n) CRESSET_UNROLL
-    for (int e = 0; e < 4; ++e) v[i][n][e] = 0;
+    for (int i = 0; i < kRows * kColumns * 4; ++i) v[i / 4 / kColumns][i / 4 % kColumns][i % 4] = 0;
   }
   // The row or column, among all, of the lane's element e.
   CRESSET_DEVICE_FN static int row(int i, int e) { return i * 16 + lane_id() / 4 + (e / 2) * 8; }
   CRESSET_DEVICE_FN static int column(int n, int e) { return n * 8 + lane_id() % 4 * 2 + e % 2; }
 };
+
+// -inf in columns from `end` on, or from `edge` + row on where that is less.
+template <int kRows, int kColumns>
+CRESSET_DEVICE_FN void hide_after(Sums<kRows, kColumns>& s, int edge, int end) {
+  CRESSET_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    CRESSET_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      // Counted from the lane's own first column, so that columns are constants.
+      const int limit = min(edge + s.row(i, e), end) - s.column(0, 0);
+      CRESSET_UNROLL
+      for (int n = 0; n < kColumns; ++n)
+        if (n * 8 + e % 2 >= limit) s.v[i][n][e] = -__builtin_huge_valf();
+    }
+  }
+}
+// -inf in columns before `edge` + row.
+template <int kRows, int kColumns>
+CRESSET_DEVICE_FN void hide_before(Sums<kRows, kColumns>& s, int edge) {
+  CRESSET_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    CRESSET_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int limit = edge + s.row(i, e) - s.column(0, 0);
+      CRESSET_UNROLL
+      for (int n = 0; n < kColumns; ++n)
+        if (n * 8 + e % 2 < limit) s.v[i][n][e] = -__builtin_huge_valf();
+    }
+  }
+}
 
 // Sums rounded to T and arranged as the left operand of a product over their columns.
 template <int kRows, int kSteps> struct LeftOperand { unsigned v[kRows][kSteps][4]; };

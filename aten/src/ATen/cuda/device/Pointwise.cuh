@@ -19,6 +19,7 @@ inline constexpr int kMaxInputs = 4;
 inline constexpr int kMaxParams = 4;
 inline constexpr int kMaxDims = 12;
 inline constexpr int kPointwiseThreads = 256;
+inline constexpr int kFlatThreads = 128; // small blocks, so that few are left over at the end
 
 // A number of any type.
 struct alignas(16) Number {
@@ -90,8 +91,7 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
                      std::index_sequence<P...>> {
   using OutMemory = memory_t<Out>;
   static constexpr int kPack = 16 / largest(sizeof(Out), sizeof(In)...);
-  // Packs per thread: 32 to 64 bytes of input in flight.
-  static constexpr int kSteps = sizeof...(In) == 1 ? 4 : 2;
+  static constexpr int kSteps = 2; // packs per thread, in flight together
   static constexpr bool kLong = is_long_v<F>;
   template <int kCount> struct Operands : Slot<I, In, kCount>... {};
 
@@ -122,12 +122,12 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
 
   // ---- flat
   CRESSET_DEVICE_FN static void flat(const FlatArgs& a) {
-    constexpr long kBlock = static_cast<long>(kPointwiseThreads) * kSteps;
+    constexpr long kBlock = static_cast<long>(kFlatThreads) * kSteps;
     if constexpr (kLong) {
       const long first = blockIdx.x * kBlock * kPack + threadIdx.x;
       CRESSET_NO_UNROLL
       for (int k = 0; k < kPack * kSteps; ++k) {
-        const long at = first + k * kPointwiseThreads;
+        const long at = first + k * kFlatThreads;
         flat_steps<1, 1>(a, at, a.n);
       }
     } else if (a.aligned) {
@@ -149,7 +149,7 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
     (flat_load<I, In, kCount, kRun>(x, a, at, end), ...);
     CRESSET_UNROLL
     for (int s = 0; s < kRun; ++s) {
-      const long here = at + s * kPointwiseThreads;
+      const long here = at + s * kFlatThreads;
       if (here < end)
         store_pack(static_cast<OutMemory*>(a.out) + here * kCount, apply(x[s], a.param));
     }
@@ -165,7 +165,7 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
       const auto* in = static_cast<const memory_t<T>*>(a.in[kIndex]);
       CRESSET_UNROLL
       for (int s = 0; s < kRun; ++s) {
-        const long here = at + s * kPointwiseThreads;
+        const long here = at + s * kFlatThreads;
         if (here < end) static_cast<S&>(x[s]).pack = load_pack<kCount>(in + here * kCount);
       }
     }
@@ -245,7 +245,7 @@ struct Pass {
 } // namespace at::device
 
 #define CRESSET_POINTWISE_KERNELS(name, suffix, ...)                                               \
-  CRESSET_KERNEL(at::device::kPointwiseThreads)                                                    \
+  CRESSET_KERNEL(at::device::kFlatThreads)                                                         \
   name##_flat_##suffix(const __grid_constant__ at::device::FlatArgs args) {                        \
     __VA_ARGS__::flat(args);                                                                       \
   }                                                                                                \

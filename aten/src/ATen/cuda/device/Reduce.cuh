@@ -2,7 +2,7 @@
 //   A          what a thread's elements become, and what partial results are kept as
 //   State      what a thread adds elements to
 //   start, add, done, combine, store
-//   prepare    optional: told the first of the elements that a thread is about to add
+//   prepare    where prepares_v: told the first of the elements that a thread is about to add
 // and four kernels walk memory for it: rows (reduced elements are neighbours), columns (results are
 // neighbours), strided (anything) and combine (partial accumulators of cut results, where the last
 // block of a result may not do it). Which elements
@@ -311,6 +311,9 @@ template <class T> struct VarReduce {
   }
 };
 
+template <class R> inline constexpr bool prepares_v = false;
+template <class T> inline constexpr bool prepares_v<VarReduce<T>> = true;
+
 // log(sum(exp(x))) with a running maximum. An infinite maximum is not subtracted, so that
 // infinities come out as the plain formula gives them.
 template <class T> struct LogSumExpReduce {
@@ -385,15 +388,16 @@ template <class R, class T> struct ReduceKernels {
   using State = typename R::State;
   using Memory = typename Element<T>::Memory;
   static constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-  static constexpr int kColumns = kPack < 4 ? kPack : 4;
+  // A block's accumulators must fit into shared memory; the host counts the same way.
+  static constexpr int kMostColumns = sizeof(A) > 32 ? 2 : 4;
+  static constexpr int kColumns = kPack < kMostColumns ? kPack : kMostColumns;
   static constexpr int kUnroll = 4;
 
   CRESSET_DEVICE_FN static void add(State& s, Memory x, long index, const ReduceArgs& a) {
     R::add(s, Element<T>::get(x), index, a);
   }
   CRESSET_DEVICE_FN static void prepare(State& s, Memory first) {
-    if constexpr (requires { R::prepare(s, Element<T>::get(first)); })
-      R::prepare(s, Element<T>::get(first));
+    if constexpr (prepares_v<R>) R::prepare(s, Element<T>::get(first));
   }
   CRESSET_DEVICE_FN static A* partial(const ReduceArgs& a, long split) {
     return reinterpret_cast<A*>(a.partial) + split * a.outputs;

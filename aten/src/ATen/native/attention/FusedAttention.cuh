@@ -8,23 +8,6 @@
 namespace at::device {
 using namespace at::native::fused_attention;
 
-// -inf for scores of keys that a query does not see; the scores' first query and key are given.
-template <int kRows, int kColumns>
-CRESSET_DEVICE_FN void hide_keys(Sums<kRows, kColumns>& s, const Problem& p, int query, int key) {
-  CRESSET_UNROLL
-  for (int i = 0; i < kRows; ++i) {
-    CRESSET_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      // Counted from the lane's own first column, so that columns are constants.
-      const int seen = (p.causal ? min(p.keys, query + s.row(i, e) + 1) : p.keys) - key -
-                       s.column(0, 0);
-      CRESSET_UNROLL
-      for (int n = 0; n < kColumns; ++n)
-        if (n * 8 + e % 2 >= seen) s.v[i][n][e] = -__builtin_huge_valf();
-    }
-  }
-}
-
 // The softmax of a warp's queries as far as the keys have been met. `total` is the lane's own part
 // of the sum.
 template <int kRows> struct RunningSoftmax {
@@ -134,7 +117,7 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void fused_attention(const Prob
     scores.clear();
     add_product_of_rows<kWidth>(scores, queries + warp_row * kRow, keys + slot * kTile);
     if (key + kPassing > p.keys || (p.causal && key + kPassing > query + 1))
-      hide_keys(scores, p, query, key);
+      hide_after(scores, p.causal ? query - key + 1 : kPassing, p.keys - key);
     softmax.add(scores, out, p.scale * kLog2E);
     add_product(out, rounded<T>(scores), values + slot * kTile);
   }

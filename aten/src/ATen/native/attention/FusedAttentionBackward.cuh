@@ -37,21 +37,16 @@ template <class T> CRESSET_DEVICE_FN void attention_rows(const Gradients& g, lon
 }
 
 // ---- gradients of keys and values ---------------------------------------------------------------
-// Scores become probabilities, zero where a key is not seen. Rows are keys; `logs` are those of the
-// queries in the columns.
-template <int kRows, int kColumns>
-CRESSET_DEVICE_FN void probabilities_of_keys(Sums<kRows, kColumns>& s, const float* logs,
-                                             float unit, bool hides, int key, int query) {
+// Scores become probabilities. Rows are keys; `logs` are those of the queries in the columns.
+template <int kRows, int kColumns> CRESSET_DEVICE_FN void
+probabilities_of_keys(Sums<kRows, kColumns>& s, const float* logs, float unit) {
   CRESSET_UNROLL
   for (int n = 0; n < kColumns; ++n) {
     const auto log = load_pack<2>(logs + s.column(n, 0));
     CRESSET_UNROLL
     for (int i = 0; i < kRows; ++i) {
       CRESSET_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        s.v[i][n][e] = fast_exp2(s.v[i][n][e] * unit - log.v[e % 2]);
-        if (hides && key + s.row(i, e) > query + s.column(n, e)) s.v[i][n][e] = 0;
-      }
+      for (int e = 0; e < 4; ++e) s.v[i][n][e] = fast_exp2(s.v[i][n][e] * unit - log.v[e % 2]);
     }
   }
 }
@@ -64,9 +59,11 @@ CRESSET_DEVICE_FN void scores_of_keys(Sums<kRows, kColumns>& change,
   for (int n = 0; n < kColumns; ++n) {
     const auto sum = load_pack<2>(sums + change.column(n, 0));
     CRESSET_UNROLL
-    for (int i = 0; i < kRows; ++i) CRESSET_UNROLL
-    for (int e = 0; e < 4; ++e)
-      change.v[i][n][e] = probability.v[i][n][e] * (change.v[i][n][e] - sum.v[e % 2]);
+    for (int i = 0; i < kRows; ++i) {
+      CRESSET_UNROLL
+      for (int e = 0; e < 4; ++e)
+        change.v[i][n][e] = probability.v[i][n][e] * (change.v[i][n][e] - sum.v[e % 2]);
+    }
   }
 }
 
@@ -87,11 +84,8 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void attention_of_keys(const Gr
   const int batch = index / key_heads, head = index % key_heads;
   const int warp_row = warp_id() * kTiles * 16, key = first + warp_row;
   // Every head of the group passes with its tiles of queries from the first that sees these keys.
-  const int start = p.causal ? first / kPassing : 0;
-  const int steps = max((p.queries + kPassing - 1) / kPassing - start, 0), all = steps * p.group;
-  const auto load = [&](int step, int slot) {
-    const int query_head = head * p.group + step / steps;
-    const int query = (start + step % steps) * kPassing;
+  const int start = p.causal ? first : 0, last_head = (head + 1) * p.group;
+  const auto load = [&](int query_head, int query, int slot) {
     load_tile<kPassing, kWidth, kThreads>(
         queries + slot * kTile, p.q.template of_head<T>(batch, query_head) + query * p.q.row,
         p.q.row, p.queries - query, p.dim);
@@ -108,20 +102,26 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void attention_of_keys(const Gr
                                     p.k.row, p.keys - first, p.dim);
   load_tile<kOwn, kWidth, kThreads>(values, p.v.template of_head<T>(batch, head) + first * p.v.row,
                                     p.v.row, p.keys - first, p.dim);
-  if (all > 0) load(0, 0);
+  int query_head = start < p.queries ? head * p.group : last_head, tile = start, slot = 0;
+  if (query_head < last_head) load(query_head, tile, 0);
 
   Sums<kTiles, kWidth / 8> dk, dv;
   dk.clear();
   dv.clear();
   CRESSET_NO_UNROLL
-  for (int step = 0; step < all; ++step) {
-    const int slot = step & 1;
+  for (; query_head < last_head; slot ^= 1) {
+    const int now = tile;
+    tile += kPassing;
+    if (tile >= p.queries) {
+      tile = start;
+      ++query_head;
+    }
     copies_wait();
     __syncthreads();
-    if (step + 1 < all) load(step + 1, slot ^ 1);
+    if (query_head < last_head) load(query_head, tile, slot ^ 1);
     CRESSET_NO_UNROLL
     for (int part = 0; part < kPassing; part += kPart) {
-      const int query = (start + step % steps) * kPassing + part;
+      const int query = now + part;
       if (p.causal && query + kPart <= key) continue;
       const T* const q = queries + slot * kTile + part * kRow;
       const T* const grad = grads + slot * kTile + part * kRow;
@@ -129,8 +129,8 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void attention_of_keys(const Gr
       Sums<kTiles, kPart / 8> probability, change;
       probability.clear();
       add_product_of_rows<kWidth>(probability, keys + warp_row * kRow, q);
-      probabilities_of_keys(probability, row, p.scale * kLog2E,
-                            p.causal && query < key + kTiles * 16 - 1, key, query);
+      if (p.causal && query < key + kTiles * 16 - 1) hide_before(probability, key - query);
+      probabilities_of_keys(probability, row, p.scale * kLog2E);
       add_product(dv, rounded<T>(probability), grad);
       change.clear();
       add_product_of_rows<kWidth>(change, values + warp_row * kRow, grad);
@@ -215,17 +215,16 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void attention_of_queries(const
       add_product_of_rows<kWidth>(probability, queries + warp_row * kRow, own_keys);
       add_product_of_rows<kWidth>(change, grads + warp_row * kRow,
                                   values + slot * kTile + part * kRow);
-      const bool hides = key + kPart > p.keys || (p.causal && key + kPart > query + 1);
+      if (key + kPart > p.keys || (p.causal && key + kPart > query + 1))
+        hide_after(probability, p.causal ? query - key + 1 : kPart, p.keys - key);
       CRESSET_UNROLL
       for (int i = 0; i < kTiles; ++i) {
         CRESSET_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int seen = p.causal ? min(p.keys, query + dq.row(i, e) + 1) : p.keys;
+        for (int n = 0; n < kPart / 8; ++n) {
           CRESSET_UNROLL
-          for (int n = 0; n < kPart / 8; ++n) {
+          for (int e = 0; e < 4; ++e) {
             const float weight = fast_exp2(probability.v[i][n][e] * unit - log[i][e / 2]);
-            const float moved = weight * (change.v[i][n][e] - sum[i][e / 2]);
-            change.v[i][n][e] = hides && key + dq.column(n, e) >= seen ? 0.0f : moved;
+            change.v[i][n][e] = weight * (change.v[i][n][e] - sum[i][e / 2]);
           }
         }
       }

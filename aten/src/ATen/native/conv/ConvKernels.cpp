@@ -8,6 +8,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/conv/Columns.h>
 #include <ATen/native/conv/Depthwise.h>
+#include <ATen/native/conv/DepthwisePadded.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/parallel/Parallel.h>
 
@@ -106,7 +107,10 @@ template <class T> void input_gradient(const ConvGeometry& g, const T* grad_out,
         const int64_t p1 = std::min(positions, p0 + width);
         gemm::gemm<T>(mine, p1 - p0, og, T(1), w, 1, rows, source + p0 * s.position, s.channel,
                       s.position, T(0), columns, p1 - p0, 1);
-        columns_to_image(g, columns, channels, p0, p1, image);
+        if (keeps_rows(g))
+          columns_to_image_shifted(g, columns, channels, p0, p1, image);
+        else
+          columns_to_image(g, columns, channels, p0, p1, image);
       }
     }
   });
@@ -152,6 +156,34 @@ template <class T> void weight_gradient(const ConvGeometry& g, const T* grad_out
   });
 }
 
+template <class T> void depthwise_forward_best(const ConvGeometry& g, const T* input,
+                                               const T* weight, const T* bias, T* out,
+                                               const PlaneStrides& s) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (padded_depthwise_fits(g, s))
+      return padded_depthwise_forward<T>(g, input, weight, bias, out, s);
+  }
+  depthwise_forward<T>(g, input, weight, bias, out, s);
+}
+template <class T> void depthwise_input_gradient_best(const ConvGeometry& g, const T* grad_out,
+                                                      const PlaneStrides& s, const T* weight,
+                                                      T* grad_in) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (padded_depthwise_turns_round(g, s))
+      return padded_depthwise_input_gradient<T>(g, grad_out, s, weight, grad_in);
+  }
+  depthwise_input_gradient<T>(g, grad_out, s, weight, grad_in);
+}
+template <class T> void depthwise_weight_gradient_best(const ConvGeometry& g, const T* grad_out,
+                                                       const PlaneStrides& s, const T* input,
+                                                       T* grad_weight) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (padded_depthwise_fits(g, s))
+      return padded_depthwise_weight_gradient<T>(g, grad_out, s, input, grad_weight);
+  }
+  depthwise_weight_gradient<T>(g, grad_out, s, input, grad_weight);
+}
+
 template <class T> T* data(const Tensor& t) {
   return t.defined() ? static_cast<T*>(t.data_ptr()) : nullptr;
 }
@@ -173,8 +205,8 @@ void conv_forward(const ConvGeometry& g, const Tensor& input, const Tensor& weig
     if (output.numel() == 0) return;
     const BlockingRegion unlocked;
     if (g.is_depthwise()) {
-      depthwise_forward<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
-                           plane_strides(output));
+      depthwise_forward_best<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
+                                plane_strides(output));
     } else {
       forward<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
                  plane_strides(output));
@@ -193,8 +225,8 @@ void conv_input_gradient(const ConvGeometry& g, const Tensor& grad_output, const
     }
     const BlockingRegion unlocked;
     if (g.is_depthwise()) {
-      depthwise_input_gradient<T>(g, data<T>(grad_output), plane_strides(grad_output),
-                                  data<T>(weight), data<T>(grad_input));
+      depthwise_input_gradient_best<T>(g, data<T>(grad_output), plane_strides(grad_output),
+                                       data<T>(weight), data<T>(grad_input));
     } else {
       input_gradient<T>(g, data<T>(grad_output), plane_strides(grad_output), data<T>(weight),
                         data<T>(grad_input));
@@ -213,8 +245,8 @@ void conv_weight_gradient(const ConvGeometry& g, const Tensor& grad_output, cons
     }
     const BlockingRegion unlocked;
     if (g.is_depthwise()) {
-      depthwise_weight_gradient<T>(g, data<T>(grad_output), plane_strides(grad_output),
-                                   data<T>(input), data<T>(grad_weight));
+      depthwise_weight_gradient_best<T>(g, data<T>(grad_output), plane_strides(grad_output),
+                                        data<T>(input), data<T>(grad_weight));
     } else {
       weight_gradient<T>(g, data<T>(grad_output), plane_strides(grad_output), data<T>(input),
                          data<T>(grad_weight));

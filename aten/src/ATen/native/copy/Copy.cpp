@@ -7,6 +7,7 @@
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/copy/Native.h>
+#include <ATen/native/copy/RowCopy.h>
 #include <ATen/native/copy/Transpose.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_to_copy.h>
@@ -39,7 +40,8 @@ bool same_dense_order(const Tensor& a, const Tensor& b) {
 
 void copy_strided(const Tensor& self, const Tensor& src) {
   const ScalarType type = self.scalar_type();
-  if (src.scalar_type() == type && self.sizes() == src.sizes() && try_transposed_copy(self, src))
+  if (src.scalar_type() == type && self.sizes() == src.sizes() &&
+      (try_splat_copy(self, src) || try_row_copy(self, src) || try_transposed_copy(self, src)))
     return;
   const native::Loop1d loop = cast_loop(type, src.scalar_type());
   if (loop != nullptr) {

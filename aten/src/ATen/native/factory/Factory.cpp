@@ -2,6 +2,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/factory/Native.h>
+#include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
@@ -55,6 +56,13 @@ Device device_or(std::optional<Device> device, DeviceType type) {
 Tensor empty_cpu(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
                  std::optional<MemoryFormat> memory_format) {
+  if (C10_UNLIKELY(layout && sparse::is_sparse_layout(*layout))) {
+    check_not_pinned(pin_memory);
+    const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
+    return *layout == Layout::Sparse
+               ? sparse::empty_coo(size, static_cast<int64_t>(size.size()), type)
+               : sparse::empty_compressed(size, *layout, type);
+  }
   Tensor out = empty_on(Device(kCPU), size, dtype, layout, memory_format);
   return C10_LIKELY(!pin_memory || !*pin_memory) ? out : pinned(std::move(out));
 }

@@ -2,6 +2,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/Native.h>
+#include <ATen/ops/_gather_sparse_backward.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/masked_scatter.h>
@@ -21,7 +22,7 @@ Tensor index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t
 
 Tensor gather_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index,
                        bool sparse_grad) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!sparse_grad, "gather_backward: sparse gradients are not available");
+  if (sparse_grad) return at::_gather_sparse_backward(self, dim, index, grad);
   return at::scatter_add(at::zeros(self.sizes(), grad.options()), dim, index, grad);
 }
 

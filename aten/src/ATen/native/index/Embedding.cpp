@@ -6,6 +6,7 @@
 #include <ATen/native/index/RowLoops.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/embedding_sparse_backward.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/min.h>
@@ -45,7 +46,9 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,
                           int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!sparse, "embedding_backward: sparse gradients are not available");
+  if (sparse)
+    return at::embedding_sparse_backward(grad, indices, num_weights, padding_idx,
+                                         scale_grad_by_freq);
   return at::embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
 

@@ -8,6 +8,7 @@
 #include <ATen/native/index/RowLoops.h>
 #include <ATen/ops/_embedding_bag.h>
 #include <ATen/ops/_embedding_bag_dense_backward.h>
+#include <ATen/ops/_embedding_bag_sparse_backward.h>
 #include <ATen/parallel/Parallel.h>
 
 #include <algorithm>
@@ -336,9 +337,10 @@ Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const 
                                bool scale_grad_by_freq, int64_t mode, bool sparse,
                                const std::optional<Tensor>& per_sample_weights,
                                int64_t padding_idx) {
-  static_cast<void>(offsets);
-  TORCH_CHECK_NOT_IMPLEMENTED(!sparse,
-                              "_embedding_bag_backward: sparse gradients are not available");
+  if (sparse)
+    return at::_embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size,
+                                              num_weights, scale_grad_by_freq, mode,
+                                              per_sample_weights, padding_idx);
   return at::_embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices,
                                            num_weights, scale_grad_by_freq, mode,
                                            per_sample_weights, padding_idx);

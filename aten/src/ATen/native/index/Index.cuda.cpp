@@ -1,6 +1,7 @@
 // Indexing operators on CUDA: each is a plan (IndexPlan.h) and one of read, write and combine.
 // Shapes and messages are those of the CPU's files.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/index/DenseIndex.h>
 #include <ATen/native/index/IndexPlan.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/shape/Geometry.h>
@@ -30,8 +31,10 @@ Tensor on_device(const Tensor& t, const Tensor& self) {
   return copy;
 }
 
-// index_select of whole rows that consist of 16-byte pieces: embedding's lookup.
-bool select_rows(const Tensor& self, const Tensor& index, const Tensor& out) {
+// Whole rows that consist of 16-byte pieces: embedding's lookup, and x[i] with one index tensor,
+// which may count from the end.
+bool select_rows(const char* op, const Tensor& self, const Tensor& index, const Tensor& out,
+                 bool wraps) {
   if (!self.is_contiguous() || !out.is_contiguous()) return false;
   if (index.dim() > 0 && !index.is_contiguous()) return false;
   int64_t row = self.itemsize();
@@ -43,7 +46,7 @@ bool select_rows(const Tensor& self, const Tensor& index, const Tensor& out) {
   cuda::launch(kRows, blocks_for(rows * units, 256), 256, 0, cuda::current_stream(),
                self.const_data_ptr(), index.const_data_ptr(),
                static_cast<int>(index.scalar_type() == kInt), out.mutable_data_ptr(), rows, units,
-               self.size(0), cuda::IndexCheck("index_select"));
+               self.size(0), static_cast<int>(wraps), cuda::IndexCheck(op));
   return true;
 }
 
@@ -56,6 +59,8 @@ void scatter(const char* op, const Tensor& self, int64_t dim, const Tensor& inde
   if (index.numel() == 0) return;
   const Tensor target = as_vector_if_scalar(out), i = as_vector_if_scalar(index),
                from = as_vector_if_scalar(src);
+  const bool adds = options && options->how == Reduction::Sum && options->include_self;
+  if (adds && scatter_add_dense(target, dim_of(self, dim), i, from, op)) return;
   const IndexPlan plan = plan_elements(op, target, from, dim_of(self, dim), i);
   if (options)
     combine(plan, target, from, *options, op);
@@ -125,7 +130,7 @@ Tensor flat(const Tensor& t) { return t.reshape({t.numel()}); }
 void index_select_cuda(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (out.numel() == 0) return;
   const int64_t d = dim_of(self, dim);
-  if (d == 0 && self.dim() > 0 && select_rows(self, index, out)) return;
+  if (d == 0 && self.dim() > 0 && select_rows("index_select", self, index, out, false)) return;
   const Tensor source = as_vector_if_scalar(self), target = as_vector_if_scalar(out);
   read(plan_along("index_select", source, target, d, index, false), source, target);
 }
@@ -179,6 +184,7 @@ void gather_cuda(const Tensor& self, int64_t dim, const Tensor& index, bool, con
   if (index.numel() == 0) return;
   const Tensor source = as_vector_if_scalar(self), i = as_vector_if_scalar(index),
                target = as_vector_if_scalar(out);
+  if (gather_dense(source, dim_of(self, dim), i, target)) return;
   read(plan_elements("gather", source, target, dim_of(self, dim), i), source, target);
 }
 void scatter_src_cuda(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
@@ -244,6 +250,9 @@ Tensor index_cuda(const Tensor& self, OptionalTensorList indices) {
   if (advanced.indices.empty()) return self.clone();
   Tensor result = allocate_result(advanced);
   if (result.numel() == 0) return result;
+  if (advanced.indices.size() == 1 && advanced.first == 0 &&
+      select_rows("index", advanced.self, on_device(advanced.indices[0], self), result, true))
+    return result;
   c10::SmallVector<Tensor, 4> held;
   const IndexPlan plan = plan_advanced("index", advanced, result, held);
   read(plan, advanced.self, result);

@@ -134,14 +134,19 @@ CRESSET_DEVICE_FN void index_write(T* self, const T* values, const IndexPlan& pl
 
 // Rows of `units` pieces of 16 bytes: out[r] = self[index[r]].
 CRESSET_DEVICE_FN void index_rows(const uint4* self, const void* index, int narrow, uint4* out,
-                                  long rows, long units, long bound, const IndexCheck& check) {
+                                  long rows, long units, long bound, int wraps,
+                                  const IndexCheck& check) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= rows * units) return;
   const long r = rows * units <= 0x7fffffff
                      ? static_cast<unsigned>(i) / static_cast<unsigned>(units)
                      : i / units;
-  const long from = narrow ? static_cast<const int*>(index)[r] : static_cast<const long*>(index)[r];
-  if (check.within(from, bound, 0)) out[i] = self[from * units + (i - r * units)];
+  long from = narrow ? static_cast<const int*>(index)[r] : static_cast<const long*>(index)[r];
+  if (wraps)
+    from = check.wrapped(from, bound, 0);
+  else if (!check.within(from, bound, 0))
+    from = -1;
+  if (from >= 0) out[i] = self[from * units + (i - r * units)];
 }
 
 // ---- combining
@@ -306,8 +311,8 @@ CRESSET_INDEX_MOVE(b16)
 
 CRESSET_KERNEL(256)
 index_rows(const uint4* self, const void* index, int narrow, uint4* out, long rows, long units,
-           long bound, at::device::IndexCheck check) {
-  at::device::index_rows(self, index, narrow, out, rows, units, bound, check);
+           long bound, int wraps, at::device::IndexCheck check) {
+  at::device::index_rows(self, index, narrow, out, rows, units, bound, wraps, check);
 }
 CRESSET_KERNEL(256)
 index_keys(const __grid_constant__ at::device::IndexPlan plan, unsigned long* keys, long skipped) {

@@ -60,6 +60,7 @@ Tensor nonzero_cuda(const Tensor& self) {
   const Tensor truth = truth_of(self);
   const Tensor places = true_places(truth);
   const int64_t total = places.numel();
+  if (self.dim() == 1) return detail::view_of(places, {total, 1}, {1, total}, 0);
   Tensor result = detail::empty_strided({total, self.dim()}, {1, total}, kLong, self.device());
   if (total == 0 || self.dim() == 0) return result;
   DualWalk shape;

@@ -1,5 +1,6 @@
 // gather and the scatter operators: shapes and messages here, the walk in ScatterWalk.cpp. Indices
-// are checked before the first element is written.
+// are checked before they are used, and by the scatter operators before the first element is
+// written.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
@@ -167,9 +168,16 @@ template <class U, bool kToSelf> void move_loop(char* self, const int64_t* index
     else
       *reinterpret_cast<U*>(b) = *reinterpret_cast<const U*>(a);
   };
-  if (si == 1 && so == static_cast<int64_t>(sizeof(U))) {
+  const int64_t size = static_cast<int64_t>(sizeof(U));
+  if (si == 1 && so == size && ss == 0 && sd == size) { // along a contiguous dim
+    U* row = reinterpret_cast<U*>(self);
+    U* line = reinterpret_cast<U*>(other);
     for (int64_t k = 0; k < n; ++k)
-      move(self + k * ss + index[k] * sd, other + k * static_cast<int64_t>(sizeof(U)));
+      move(reinterpret_cast<char*>(row + index[k]), reinterpret_cast<char*>(line + k));
+    return;
+  }
+  if (si == 1 && so == size) {
+    for (int64_t k = 0; k < n; ++k) move(self + k * ss + index[k] * sd, other + k * size);
     return;
   }
   for (int64_t k = 0; k < n; ++k) move(self + k * ss + index[k * si] * sd, other + k * so);
@@ -256,8 +264,7 @@ void gather_cpu(const Tensor& self, int64_t dim, const Tensor& index, bool spars
                 const Tensor& out) {
   static_cast<void>(sparse_grad);
   const ScatterWalk walk(self, wrap_dim(dim, self.dim()), index, out);
-  walk.check_indices();
-  walk.run_independent(move_loop_of<false>(self.itemsize()));
+  walk.run_independent_checked(move_loop_of<false>(self.itemsize()));
 }
 
 void scatter_src_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,

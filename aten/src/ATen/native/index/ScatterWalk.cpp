@@ -11,6 +11,35 @@
 namespace at::native {
 namespace {
 constexpr int64_t kGrainElements = 16384;
+
+// Whether one of n indices lies outside [0, size). The sign bit of v | (size - 1 - v) says it for
+// one of them, and needs no comparison of 64-bit numbers, which older vector units lack.
+__attribute__((optimize("O3"))) bool any_outside(const int64_t* index, int64_t n, int64_t step,
+                                                 int64_t size) {
+  const uint64_t last = static_cast<uint64_t>(size) - 1;
+  uint64_t signs = 0;
+  if (size == 0) return n > 0;
+  if (step == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t v = static_cast<uint64_t>(index[i]);
+      signs |= v | (last - v);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t v = static_cast<uint64_t>(index[i * step]);
+      signs |= v | (last - v);
+    }
+  }
+  return static_cast<int64_t>(signs) < 0;
+}
+} // namespace
+
+void ScatterWalk::check_row(const int64_t* index, int64_t n, int64_t step) const {
+  if (C10_LIKELY(!any_outside(index, step == 0 ? 1 : n, step, dim_size_))) return;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t v = index[i * step];
+    if (v < 0 || v >= dim_size_) throw_runtime_out_of_bounds(v, dim_, dim_size_);
+  }
 }
 
 ScatterWalk::ScatterWalk(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& other)
@@ -66,15 +95,10 @@ void ScatterWalk::check_indices() const {
   for (size_t d = 0; d + 1 < sizes.size(); ++d) rows *= sizes[d];
   const int64_t n = sizes.empty() ? 1 : sizes.back();
   const int64_t step = sizes.empty() ? 0 : strides.back();
-  const auto check = [&](const int64_t* row, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t v = row[i * step];
-      if (C10_UNLIKELY(v < 0 || v >= dim_size_)) throw_runtime_out_of_bounds(v, dim_, dim_size_);
-    }
-  };
   if (rows == 1) {
-    parallel_for(0, n, kGrainElements,
-                 [&](int64_t begin, int64_t end) { check(index_data_, begin, end); });
+    parallel_for(0, n, kGrainElements, [&](int64_t begin, int64_t end) {
+      check_row(index_data_ + begin * step, end - begin, step);
+    });
     return;
   }
   parallel_for(0, rows, std::max<int64_t>(1, kGrainElements / n), [&](int64_t begin, int64_t end) {
@@ -84,13 +108,13 @@ void ScatterWalk::check_indices() const {
         offset += rest % sizes[d] * strides[d];
         rest /= sizes[d];
       }
-      check(index_data_ + offset, 0, n);
+      check_row(index_data_ + offset, n, step);
     }
   });
 }
 
 void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
-                          const void* context) const {
+                          const void* context, bool check) const {
   DimVector sizes(sizes_);
   char* self = self_data_;
   char* other = other_data_;
@@ -103,15 +127,19 @@ void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop l
   }
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
   if (last < 0) {
+    if (check) check_row(index, 1, 1);
     loop(self, index, other, 1, 0, 1, 0, dim_stride_, context);
     return;
   }
   DimVector at(static_cast<size_t>(last), 0);
   // In stretches, because an expanded index can be larger than memory: Ctrl-C is seen between them.
   constexpr int64_t kStretch = 1 << 20;
+  // Short enough for the indices to be still in the first-level cache after the check.
+  const int64_t step = check ? 2048 : kStretch;
   for (int64_t walked = 0;;) {
-    for (int64_t i = 0; i < sizes[last]; i += kStretch) {
-      const int64_t n = std::min(kStretch, sizes[last] - i);
+    for (int64_t i = 0; i < sizes[last]; i += step) {
+      const int64_t n = std::min(step, sizes[last] - i);
+      if (check) check_row(index + i * index_strides_[last], n, index_strides_[last]);
       loop(self + i * self_[last], index + i * index_strides_[last], other + i * other_[last], n,
            self_[last], index_strides_[last], other_[last], dim_stride_, context);
       walked += n;
@@ -145,17 +173,17 @@ int64_t ScatterWalk::widest(bool may_be_dim) const {
   return best;
 }
 
-void ScatterWalk::run_independent(ScatterLoop loop, const void* context) const {
+void ScatterWalk::run_independent_checked(ScatterLoop loop, const void* context) const {
   if (numel_ == 0) return;
   const int64_t cut = numel_ <= kGrainElements ? -1 : widest(true);
   if (cut < 0) {
-    run_box(-1, 0, 0, loop, context);
+    run_box(-1, 0, 0, loop, context, true);
     return;
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (numel_ / sizes_[cut]));
   parallel_for(0, sizes_[cut], grain,
-               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context, true); });
 }
 
 void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
@@ -164,13 +192,13 @@ void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
   // Narrow pieces of the innermost dimension would share cache lines and be all loop overhead.
   const int64_t narrowest = cut == static_cast<int64_t>(sizes_.size()) - 1 ? 256 : 1;
   if (cut < 0 || sizes_[cut] < 2 * narrowest || get_num_threads() == 1) {
-    run_box(-1, 0, 0, loop, context);
+    run_box(-1, 0, 0, loop, context, false);
     return;
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(narrowest, kGrainElements / (numel_ / sizes_[cut]));
   parallel_for(0, sizes_[cut], grain,
-               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context, false); });
 }
 
 } // namespace at::native

@@ -21,8 +21,9 @@ struct ScatterWalk {
 
   // All indices in [0, size of dim); RuntimeError else.
   void check_indices() const;
-  // The loop writes `other`: positions are independent.
-  void run_independent(ScatterLoop loop, const void* context = nullptr) const;
+  // The loop writes `other`: positions are independent. Each stretch of indices is checked before
+  // the loop sees it, so a bad index raises the same RuntimeError, with part of `other` written.
+  void run_independent_checked(ScatterLoop loop, const void* context = nullptr) const;
   // The loop writes `self`: positions that meet the same element are visited in order along dim
   // whatever the number of threads.
   void run_ordered(ScatterLoop loop, const void* context = nullptr) const;
@@ -32,7 +33,8 @@ struct ScatterWalk {
            bool is_dim);
   // Runs the box in which dimension `cut` is restricted to [begin, end).
   void run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
-               const void* context) const;
+               const void* context, bool check) const;
+  void check_row(const int64_t* index, int64_t n, int64_t step) const;
   int64_t widest(bool may_be_dim) const;
 
   Tensor index_;

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <vector>
 
 namespace at::native {
 namespace {
@@ -26,6 +28,9 @@ Tensor contiguous_like(const Tensor& self) {
 template <class T> double smallest_normal() {
   return static_cast<double>(c10::numeric_limits<T>::min());
 }
+
+// The type of the shape in gamma draws: float for the half types.
+template <class T> using Shape = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 // out[i] = sample(engine, in[i]) for every element, under the generator's lock.
 template <class F>
@@ -53,9 +58,10 @@ constexpr int64_t kGrain = 256; // a derivative takes about a microsecond
 
 Tensor standard_gamma_cpu(const Tensor& self, Gen generator) {
   return sample_each(self, "gamma_cpu", generator, [](Mt19937& engine, double alpha, auto tag) {
+    using T = typename decltype(tag)::type;
     // A draw that underflows would make the logarithm of the density infinite.
-    return std::max(random::sample_gamma(engine, alpha),
-                    smallest_normal<typename decltype(tag)::type>());
+    return std::max(random::sample_gamma(engine, static_cast<Shape<T>>(alpha)),
+                    smallest_normal<T>());
   });
 }
 
@@ -69,9 +75,14 @@ Tensor poisson_cpu(const Tensor& self, Gen generator) {
 
 Tensor binomial_cpu(const Tensor& count, const Tensor& prob, Gen generator) {
   const DimVector sizes = broadcast_shapes(count.sizes(), prob.sizes());
-  TORCH_CHECK(count.scalar_type() == prob.scalar_type(),
-              "binomial: count and prob must have one dtype, got ", count.scalar_type(), " and ",
-              prob.scalar_type());
+  TORCH_CHECK_VALUE(
+      c10::isFloatingType(count.scalar_type()),
+      "binomial only supports floating-point dtypes for count, got: ", count.scalar_type());
+  TORCH_CHECK_VALUE(
+      c10::isFloatingType(prob.scalar_type()),
+      "binomial only supports floating-point dtypes for prob, got: ", prob.scalar_type());
+  TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ", prob.scalar_type(),
+              " but expected ", count.scalar_type());
   Tensor out = detail::empty(sizes, prob.scalar_type(), prob.device());
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor counts = count.expand(sizes).contiguous();
@@ -90,28 +101,37 @@ Tensor binomial_cpu(const Tensor& count, const Tensor& prob, Gen generator) {
   return out;
 }
 
-// Gamma draws divided by their sum over the last dimension.
+// Gamma draws divided by their sum over the last dimension, both in double: small shapes give draws
+// that a narrower type could not tell from zero.
 Tensor sample_dirichlet_cpu(const Tensor& self, Gen generator) {
-  const Tensor draws = sample_each(
-      self, "dirichlet", generator,
-      [](Mt19937& engine, double alpha, auto) { return random::sample_gamma(engine, alpha); });
-  if (draws.is_meta() || draws.numel() == 0) return draws;
+  Tensor out = contiguous_like(self);
+  if (out.is_meta() || out.numel() == 0) return out;
+  const Tensor in = self.contiguous();
   const int64_t columns = self.dim() == 0 ? 1 : self.size(-1);
+  std::vector<double> draws(static_cast<size_t>(columns));
+  CPUGeneratorImpl& gen = cpu_generator(generator);
+  BlockingRegion unlocked;
+  std::lock_guard<std::mutex> lock(gen.mutex);
   dtype_switch<FloatingTypes>(self.scalar_type(), "dirichlet", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const double least = smallest_normal<T>();
     const double most = 1 - static_cast<double>(c10::numeric_limits<T>::epsilon()) / 2;
-    T* row = draws.data_ptr<T>();
-    for (int64_t r = 0; r < draws.numel() / columns; ++r, row += columns) {
-      T sum = T(0);
-      for (int64_t i = 0; i < columns; ++i) sum = static_cast<T>(sum + row[i]);
-      for (int64_t i = 0; i < columns; ++i) {
-        const double share = static_cast<double>(static_cast<T>(row[i] / sum));
-        row[i] = static_cast<T>(std::min(most, std::max(least, share)));
+    const T* shape = in.data_ptr<T>();
+    T* share = out.data_ptr<T>();
+    for (int64_t r = 0; r < out.numel() / columns; ++r) {
+      double sum = 0;
+      for (double& draw : draws) {
+        draw = std::max(random::sample_gamma(gen.engine, static_cast<double>(*shape++)),
+                        smallest_normal<double>());
+        sum += draw;
+      }
+      for (const double draw : draws) {
+        // In this order NaN stays: both functions answer their first argument then.
+        *share++ = static_cast<T>(std::max(std::min(draw / sum, most), least));
       }
     }
   });
-  return draws;
+  return out;
 }
 
 Tensor standard_gamma_grad_cpu(const Tensor& self, const Tensor& output) {
@@ -124,9 +144,9 @@ Tensor standard_gamma_grad_cpu(const Tensor& self, const Tensor& output) {
     using T = typename decltype(tag)::type;
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        out.data_ptr<T>()[i] =
-            static_cast<T>(random::gamma_slope(static_cast<double>(shape.data_ptr<T>()[i]),
-                                               static_cast<double>(sample.data_ptr<T>()[i])));
+        out.data_ptr<T>()[i] = static_cast<T>(random::gamma_slope(
+            static_cast<double>(shape.data_ptr<T>()[i]),
+            static_cast<double>(sample.data_ptr<T>()[i]), random::small_term<T>()));
       }
     });
   });
@@ -147,8 +167,8 @@ Tensor dirichlet_grad_cpu(const Tensor& x, const Tensor& alpha, const Tensor& to
       for (int64_t i = begin; i < end; ++i) {
         const double a = static_cast<double>(alphas.data_ptr<T>()[i]);
         const double b = static_cast<double>(totals.data_ptr<T>()[i]) - a;
-        out.data_ptr<T>()[i] =
-            static_cast<T>(random::beta_slope(static_cast<double>(xs.data_ptr<T>()[i]), a, b));
+        out.data_ptr<T>()[i] = static_cast<T>(random::beta_slope(
+            static_cast<double>(xs.data_ptr<T>()[i]), a, b, random::small_term<T>()));
       }
     });
   });

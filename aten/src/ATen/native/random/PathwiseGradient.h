@@ -23,7 +23,7 @@ struct Dual {
 
 // The lower tail of gamma over its density: sum of x^(k+1) / (a (a+1) ... (a+k)). With
 // P = f * sum, (dP/da) / f is the sum of the terms times log(x) - digamma(a + k + 1).
-inline double gamma_slope_below(double a, double x) {
+inline double gamma_slope_below(double a, double x, double small) {
   const double log_x = std::log(x);
   double psi = special::digamma(a + 1);
   double term = x / a, sum = 0;
@@ -32,13 +32,13 @@ inline double gamma_slope_below(double a, double x) {
     sum += part;
     psi += 1 / (a + k);
     term *= x / (a + k);
-    if (term * std::fabs(log_x - psi) <= 1e-17 * std::fabs(sum) && a + k > x) break;
+    if (term * std::fabs(log_x - psi) <= small * std::fabs(sum) && a + k > x) break;
   }
   return -sum;
 }
 
 // The upper tail over the density as a continued fraction, by Lentz's method on duals.
-inline double gamma_slope_above(double a, double x) {
+inline double gamma_slope_above(double a, double x, double small) {
   Dual b{x + 1 - a, -1};
   Dual c{1e300, 0};
   Dual d{1 / b.value, -b.slope / (b.value * b.value)};
@@ -54,7 +54,7 @@ inline double gamma_slope_above(double a, double x) {
          b.slope + an.slope * inverse_c - an.value * c.slope * inverse_c * inverse_c};
     const Dual step{c.value * d.value, c.slope * d.value + c.value * d.slope};
     h = {h.value * step.value, h.slope * step.value + h.value * step.slope};
-    if (std::fabs(step.value - 1) < 1e-16 && std::fabs(step.slope) < 1e-16) break;
+    if (std::fabs(step.value - 1) < 10 * small && std::fabs(step.slope) < 10 * small) break;
   }
   // h lacks the factor x of Q = f * x * h, and d log f / da = log(x) - digamma(a).
   return x * ((std::log(x) - special::digamma(a)) * h.value + h.slope);
@@ -78,21 +78,34 @@ inline double gamma_slope_large(double a, double x) {
          ((3 * z2 + 7) * z2 - 16) / (810 * a * a);
 }
 
+// When a sum of the functions here may stop, for samples of type T: a term this small beside it.
+template <class T> constexpr double small_term() { return sizeof(T) == 8 ? 1e-17 : 1e-10; }
+
 // dx/da of a gamma sample x of shape a and scale 1.
-inline double gamma_slope(double a, double x) {
+inline double gamma_slope(double a, double x, double small) {
   if (!(a > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return 0;
   if (std::isinf(x)) return x;
   if (a > 3000) return gamma_slope_large(a, x);
-  return x > a + 1 && x > 8 ? gamma_slope_above(a, x) : gamma_slope_below(a, x);
+  return x > a + 1 && x > 8 ? gamma_slope_above(a, x, small) : gamma_slope_below(a, x, small);
+}
+
+// For large parameters a beta sample is its mean plus z standard deviations, z staying.
+inline double beta_slope_large(double x, double a, double b) {
+  const double total = a + b;
+  const double mean = a / total;
+  const double spread = 0.5 * (1 / a - 2 / total - 1 / (total + 1));
+  return (b / (total * total) + (x - mean) * spread) / (1 - x);
 }
 
 // dx/da of a beta sample x with parameters a and b, divided by 1 - x.
-inline double beta_slope(double x, double a, double b) {
+inline double beta_slope(double x, double a, double b, double small) {
   if (!(a > 0) || !(b > 0) || !(x >= 0 && x <= 1)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (x == 0 || x == 1) return 0;
+  // The sum below takes some square roots of the smaller parameter of terms.
+  if (a > 1e7 && b > 1e7) return beta_slope_large(x, a, b);
   const double total = a + b;
   const double log_slope = std::log(x) + special::digamma(total) - special::digamma(a);
   const bool lower = x < (a + 1) / (total + 2);
@@ -106,7 +119,7 @@ inline double beta_slope(double x, double a, double b) {
     gain += 1 / numerator - (lower ? 1 / denominator : 0);
     sum += term;
     slope += term * gain;
-    if (term <= 1e-17 * sum && std::fabs(term * gain) <= 1e-17 * std::fabs(slope)) break;
+    if (term <= small * sum && std::fabs(term * gain) <= small * std::fabs(slope)) break;
   }
   const double scale = y * (1 - y) / first;
   if (lower) {

@@ -265,8 +265,9 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   return {kRow, row_blocks * a.splits};
 }
 
-Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize) {
-  const int64_t pack = std::min<int64_t>(4, 16 / itemsize);
+// The columns of one thread are ReduceKernels::kColumns.
+Launch plan_columns(Args& a, const Geometry& g, int64_t itemsize, int64_t accumulator) {
+  const int64_t pack = std::min<int64_t>(accumulator > 32 ? 2 : 4, 16 / itemsize);
   const int64_t bytes = pack * itemsize;
   a.columns = g.kept[0].size;
   set_kept(a, g.kept, 1);
@@ -307,11 +308,13 @@ Launch plan_empty(Args& a, const Geometry& g) {
   return {kRow, (g.outputs + kThreads - 1) / kThreads};
 }
 
-Launch plan_launch(Args& a, const Geometry& g, int64_t itemsize) {
+Launch plan_launch(Args& a, const Geometry& g, int64_t itemsize, int64_t accumulator) {
   if (g.count == 0) return plan_empty(a, g);
   const bool rows = g.reduced.empty() || g.reduced[0].stride == itemsize;
   if (rows) return plan_rows(a, g, itemsize);
-  if (!g.kept.empty() && g.kept[0].stride == itemsize) return plan_columns(a, g, itemsize);
+  if (!g.kept.empty() && g.kept[0].stride == itemsize) {
+    return plan_columns(a, g, itemsize, accumulator);
+  }
   return plan_strided(a, g);
 }
 
@@ -371,7 +374,7 @@ void reduce_cuda(const ReduceCall& call, const Tensor& self, DimMask mask, Array
     staged[k] = direct ? out : detail::empty(out.sizes(), kernel.value_dtype[k], out.device());
     args.out[k] = staged[k].data_ptr();
   }
-  const Launch first = plan_launch(args, g, source.itemsize());
+  const Launch first = plan_launch(args, g, source.itemsize(), accumulator_bytes(kernel));
   Tensor partial;
   if (args.splits > 1) {
     partial =

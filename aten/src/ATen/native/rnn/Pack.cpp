@@ -27,10 +27,12 @@ Tensor places_of(IntArrayRef batch_sizes, int64_t batch, Device device) {
   return device.is_cpu() ? out : at::empty(out.sizes(), out.options().device(device)).copy_(out);
 }
 
-IntArrayRef values_of(const Tensor& t, const char* name) {
-  TORCH_CHECK(t.dim() == 1 && t.scalar_type() == kLong && t.is_cpu() && t.is_contiguous(), name,
+std::vector<int64_t> values_of(const Tensor& t, const char* name) {
+  TORCH_CHECK(t.dim() == 1 && t.scalar_type() == kLong && t.is_cpu(), name,
               " should be a 1D CPU int64 tensor, but got ", t);
-  return IntArrayRef(static_cast<const int64_t*>(t.data_ptr()), static_cast<size_t>(t.numel()));
+  const Tensor dense = t.contiguous();
+  const int64_t* from = static_cast<const int64_t*>(dense.data_ptr());
+  return std::vector<int64_t>(from, from + dense.numel());
 }
 
 DimVector with_front(std::initializer_list<int64_t> front, IntArrayRef sizes, size_t skip) {
@@ -46,7 +48,7 @@ std::tuple<Tensor, Tensor> pack_padded_sequence(const Tensor& input, const Tenso
               input.sizes());
   TORCH_CHECK(input.numel() > 0, "Cannot pack empty tensors.");
   const Tensor padded = batch_first ? input.transpose(0, 1) : input;
-  const IntArrayRef length = values_of(lengths, "lengths");
+  const std::vector<int64_t> length = values_of(lengths, "lengths");
   const int64_t steps = padded.size(0), batch = padded.size(1);
   TORCH_CHECK(static_cast<int64_t>(length.size()) == batch,
               "Expected `len(lengths)` to be equal to batch_size, but got ", length.size(),
@@ -74,7 +76,7 @@ std::tuple<Tensor, Tensor> pack_padded_sequence(const Tensor& input, const Tenso
 std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor& batch_sizes,
                                                bool batch_first, const Scalar& padding_value,
                                                int64_t total_length) {
-  const IntArrayRef sizes = values_of(batch_sizes, "batch_sizes");
+  const std::vector<int64_t> sizes = values_of(batch_sizes, "batch_sizes");
   TORCH_CHECK(!sizes.empty() && data.dim() >= 1, "pad_packed_sequence: got no sequences");
   int64_t rows = 0;
   for (size_t t = 0; t < sizes.size(); ++t) {

@@ -201,6 +201,9 @@ Tensors tensor_split(const Tensor& self, const Tensor& spec, int64_t dim) {
   TORCH_CHECK(spec.device().is_cpu(),
               "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ",
               spec.device());
+  TORCH_CHECK(spec.layout() == kStrided,
+              "tensor_split expected tensor_indices_or_sections to be strided, but its layout is ",
+              spec.layout());
   TORCH_CHECK(spec.scalar_type() == kLong,
               "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
               spec.scalar_type());

@@ -187,39 +187,6 @@ template <class T> CRESSET_DEVICE_FN void sort_results(const T* in, const unsign
   indices[i] = from;
 }
 
-// The k first of a row in order, for few: each thread keeps the best of its own elements, and of
-// the threads' best the block takes one after the other. Keys of at most 32 bits lie in shared
-// memory together with their positions, of which the lower wins among equals; zero marks what is
-// taken.
-struct LargerWord {
-  CRESSET_DEVICE_FN unsigned long operator()(unsigned long a, unsigned long b) const {
-    return a > b ? a : b;
-  }
-};
-template <class T>
-CRESSET_DEVICE_FN void topk_rows(const T* in, T* values, long* indices, int n, int k, int largest) {
-  CRESSET_DYNAMIC_SHARED(unsigned long, items);
-  CRESSET_SHARED unsigned long scratch[32];
-  const T* row = in + static_cast<long>(blockIdx.x) * n;
-  unsigned long best = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    const unsigned key = static_cast<unsigned>(key_of(load<T>(row + i)));
-    items[i] = static_cast<unsigned long>(largest ? key : ~key) << 32 | (0xffffffffu - i);
-    best = LargerWord()(best, items[i]);
-  }
-  for (int j = 0; j < k; ++j) {
-    const unsigned long winner = block_fold(best, LargerWord(), 0ul, scratch);
-    const unsigned place = 0xffffffffu - static_cast<unsigned>(winner);
-    if (place % blockDim.x != threadIdx.x) continue;
-    const long to = static_cast<long>(blockIdx.x) * k + j;
-    values[to] = row[place];
-    indices[to] = place;
-    items[place] = 0;
-    best = 0;
-    for (int i = threadIdx.x; i < n; i += blockDim.x) best = LargerWord()(best, items[i]);
-  }
-}
-
 } // namespace at::device
 
 CRESSET_KERNEL(256) radix_sort_256(unsigned long* keys, unsigned* values, int n, int given) {
@@ -261,14 +228,3 @@ CRESSET_SORT(u16)
 CRESSET_SORT(u32)
 CRESSET_SORT(u64)
 CRESSET_SORT(bool)
-
-#define CRESSET_TOPK(T)                                                                            \
-  CRESSET_KERNEL(512)                                                                              \
-  topk_rows_##T(const cresset_##T* in, cresset_##T* values, long* indices, int n, int k,           \
-                int largest) {                                                                     \
-    at::device::topk_rows(in, values, indices, n, k, largest);                                     \
-  }
-CRESSET_TOPK(f32)
-CRESSET_TOPK(f16)
-CRESSET_TOPK(bf16)
-CRESSET_TOPK(i32)

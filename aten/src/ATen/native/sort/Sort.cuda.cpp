@@ -1,5 +1,7 @@
-// sort, argsort and topk on CUDA over the kernels of RadixSort.cuh: values become keys whose
-// unsigned order is theirs, the keys are sorted with their positions, and the results are gathered.
+// sort, argsort and topk on CUDA. Rows that a block can take whole are sorted by the kernels of
+// RowSort.cuh, and so are few elements selected. For longer rows those of RadixSort.cuh are used:
+// values become keys whose unsigned order is theirs, the keys are sorted with their positions, and
+// the results are gathered.
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
@@ -45,25 +47,41 @@ const TypeKernels& kernels_for(ScalarType dtype, const char* op) {
 
 constexpr int64_t kTile = 2048, kMaxRowsPerLaunch = 65535;
 
-// The kernel that takes few elements without sorting, for types with keys of 32 bits.
-const Kernel kTopk[4] = {{kProgram, "topk_rows_f32"},
-                         {kProgram, "topk_rows_f16"},
-                         {kProgram, "topk_rows_bf16"},
-                         {kProgram, "topk_rows_i32"}};
-const Kernel* topk_kernel(ScalarType dtype, int64_t n, int64_t k) {
-  if (k > 64 || n * 8 > 200 * 1024) return nullptr;
-  switch (dtype) {
-  case kFloat:
-    return &kTopk[0];
-  case kHalf:
-    return &kTopk[1];
-  case kBFloat16:
-    return &kTopk[2];
-  case kInt:
-    return &kTopk[3];
-  default:
-    return nullptr;
+// ---- rows that a block takes whole
+constexpr const char* kRowProgram = "native/sort/RowSort.cuh";
+struct RowKernel {
+  int64_t size; // the longest row
+  unsigned threads;
+  Kernel narrow, wide; // by keys of 32 and 64 bits
+};
+const RowKernel kRowSort[] = {
+    {512, 128, {kRowProgram, "row_sort_w32_512"}, {kRowProgram, "row_sort_w64_512"}},
+    {2048, 256, {kRowProgram, "row_sort_w32_2048"}, {kRowProgram, "row_sort_w64_2048"}},
+    {4096, 512, {kRowProgram, "row_sort_w32_4096"}, {kRowProgram, "row_sort_w64_4096"}},
+    {8192, 512, {kRowProgram, "row_sort_w32_8192"}, {kRowProgram, "row_sort_w64_8192"}},
+};
+const Kernel kSelect(kRowProgram, "row_select");
+constexpr int64_t kMostSelected = 64;
+constexpr int64_t kMostStaged = 8192;
+
+struct KeyForm { // the mirror of at::device::KeyForm
+  uint64_t sign, infinity, mask;
+  int32_t bytes, kind, flip, unused;
+};
+KeyForm form_of(ScalarType dtype, bool flip) {
+  enum { kUnsigned, kSigned, kFloating, kTruth };
+  const int bytes = static_cast<int>(c10::elementSize(dtype)), bits = 8 * bytes;
+  KeyForm form{
+      uint64_t(1) << (bits - 1), 0, ~uint64_t(0) >> (64 - bits), bytes, kUnsigned, flip, 0};
+  if (dtype == kBool) form.kind = kTruth;
+  if (c10::isFloatingType(dtype)) {
+    form.kind = kFloating;
+    const int fraction = dtype == kDouble ? 52 : dtype == kFloat ? 23 : dtype == kHalf ? 10 : 7;
+    form.infinity = (form.sign - 1) >> fraction << fraction;
+  } else if (c10::isSignedType(dtype)) {
+    form.kind = kSigned;
   }
+  return form;
 }
 
 // `rows` rows of digits of both buffers, lowest digit first; gives which buffer ends up sorted.
@@ -122,6 +140,29 @@ void sort_prefix(const TypeKernels& kernels, const Axis& a, int64_t k, bool desc
                values.used.mutable_data_ptr(), indices.used.mutable_data_ptr(), a.rows, a.n, k);
 }
 
+void sort_rows(const Axis& a, int64_t k, const KeyForm& form, const Target& values,
+               const Target& indices) {
+  const RowKernel* kernel = kRowSort;
+  while (kernel->size < a.n) ++kernel;
+  const bool wide = form.bytes == 8;
+  const int64_t shared = kernel->size * (wide ? 10 : 6) + kernel->threads / 32 * 256 * 2;
+  cuda::launch(wide ? kernel->wide : kernel->narrow, static_cast<unsigned>(a.rows), kernel->threads,
+               static_cast<unsigned>(shared), cuda::current_stream(), a.moved.const_data_ptr(),
+               values.used.mutable_data_ptr(), indices.used.mutable_data_ptr(),
+               static_cast<int>(a.n), k, form);
+}
+
+void select_in_rows(const Axis& a, int64_t k, const KeyForm& form, const Target& values,
+                    const Target& indices) {
+  const unsigned threads = a.n <= 4096 ? 128 : a.n <= 16384 ? 256 : 1024;
+  const bool staging = a.n <= kMostStaged;
+  const unsigned shared = threads * 8 + (staging ? static_cast<unsigned>(a.n) * 4 : 0);
+  cuda::launch(kSelect, static_cast<unsigned>(a.rows), threads, shared, cuda::current_stream(),
+               a.moved.const_data_ptr(), values.used.mutable_data_ptr(),
+               indices.used.mutable_data_ptr(), static_cast<int>(a.n), static_cast<int>(k),
+               static_cast<int>(staging), form);
+}
+
 // Writes the first k of each row in order to `values` and `indices`, whose dimension `dim` has size
 // k.
 void ordered_prefix(const Tensor& self, int64_t dim, int64_t k, bool descending, bool few,
@@ -132,12 +173,11 @@ void ordered_prefix(const Tensor& self, int64_t dim, int64_t k, bool descending,
   TORCH_CHECK_NOT_IMPLEMENTED(a.n <= std::numeric_limits<int32_t>::max(), op,
                               ": more than 2^31 elements along the dimension");
   const Target to_values(values, dim), to_indices(indices, dim);
-  const Kernel* select = few ? topk_kernel(self.scalar_type(), a.n, k) : nullptr;
-  if (select)
-    cuda::launch(*select, static_cast<unsigned>(a.rows), a.n > 2048 ? 512 : 128,
-                 static_cast<unsigned>(a.n * 8), cuda::current_stream(), a.moved.const_data_ptr(),
-                 to_values.used.mutable_data_ptr(), to_indices.used.mutable_data_ptr(),
-                 static_cast<int>(a.n), static_cast<int>(k), static_cast<int>(descending));
+  // The selection puts the largest keys first, sorting the smallest.
+  if (few && k <= kMostSelected && self.itemsize() <= 4)
+    select_in_rows(a, k, form_of(self.scalar_type(), !descending), to_values, to_indices);
+  else if (a.n <= kRowSort[3].size)
+    sort_rows(a, k, form_of(self.scalar_type(), descending), to_values, to_indices);
   else
     sort_prefix(kernels, a, k, descending, to_values, to_indices);
   to_values.finish();

@@ -56,8 +56,8 @@ DimVector inferred_coo_size(const Tensor& indices, const Tensor& values) {
   TORCH_CHECK(indices.layout() == kStrided && values.layout() == kStrided,
               "sparse_coo_tensor: expected strided indices and values");
   TORCH_CHECK(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sizes());
-  TORCH_CHECK(values.dim() >= 1, "values must have at least one dimension, but got: ",
-              values.sizes());
+  TORCH_CHECK(values.dim() >= 1,
+              "values must have at least one dimension, but got: ", values.sizes());
   DimVector size;
   for (int64_t d = 0; d < indices.size(0); ++d) {
     const Tensor row = indices.select(0, d).to(kLong).contiguous();
@@ -78,8 +78,10 @@ DimVector inferred_compressed_size(const Tensor& compressed, const Tensor& plain
   TORCH_CHECK(compressed.dim() >= 1 && compressed.size(-1) >= 1,
               "compressed_indices must have at least one element, but got: ", compressed.sizes());
   const int64_t batch = compressed.dim() - 1, block = sparse::is_block(layout) ? 2 : 0;
-  TORCH_CHECK(values.dim() > batch + block, "values must have dimensionality > sum of batch and "
-              "block dimensionalities (=", batch, " + ", block, ") but got ", values.dim());
+  TORCH_CHECK(values.dim() > batch + block,
+              "values must have dimensionality > sum of batch and "
+              "block dimensionalities (=",
+              batch, " + ", block, ") but got ", values.dim());
   DimVector size(values.sizes().slice(0, static_cast<size_t>(batch)));
   const int64_t across[] = {compressed.size(-1) - 1, largest(plain) + 1};
   for (int i = 0; i < 2; ++i) {
@@ -101,16 +103,16 @@ Tensor checked_compressed(const Tensor& compressed, const Tensor& plain, const T
       size ? DimVector(*size) : inferred_compressed_size(compressed, plain, values, layout);
   const Tensor held = typed(values, dtype);
   sparse::check_compressed(compressed, plain, held, wanted, layout);
-  return at::_sparse_compressed_tensor_unsafe(compressed, plain, held, IntArrayRef(wanted), held.scalar_type(),
-                                              layout, device, std::nullopt);
+  return at::_sparse_compressed_tensor_unsafe(compressed, plain, held, IntArrayRef(wanted),
+                                              held.scalar_type(), layout, device, std::nullopt);
 }
 } // namespace
 
 // ---- COO
 Tensor sparse_coo_tensor_size(IntArrayRef size, MaybeType dtype, MaybeLayout layout,
                               MaybeDevice device, MaybeBool pin_memory) {
-  return at::_sparse_coo_tensor_with_dims(static_cast<int64_t>(size.size()), 0, size, dtype,
-                                          layout, device, pin_memory);
+  return at::_sparse_coo_tensor_with_dims(static_cast<int64_t>(size.size()), 0, size, dtype, layout,
+                                          device, pin_memory);
 }
 Tensor sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_dim, IntArrayRef size,
                                    MaybeType dtype, MaybeLayout layout, MaybeDevice device,
@@ -133,8 +135,8 @@ Tensor sparse_coo_tensor_sized(const Tensor& indices, const Tensor& values, IntA
 Tensor sparse_coo_tensor_inferred(const Tensor& indices, const Tensor& values, MaybeType dtype,
                                   MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory,
                                   MaybeBool is_coalesced) {
-  return sparse_coo_tensor_sized(indices, values, inferred_coo_size(indices, values), dtype,
-                                 layout, device, pin_memory, is_coalesced);
+  return sparse_coo_tensor_sized(indices, values, inferred_coo_size(indices, values), dtype, layout,
+                                 device, pin_memory, is_coalesced);
 }
 Tensor _sparse_coo_tensor_unsafe(const Tensor& indices, const Tensor& values, IntArrayRef size,
                                  MaybeType dtype, MaybeLayout layout, MaybeDevice device,
@@ -158,31 +160,28 @@ Tensor sparse_coo_tensor_of(int64_t sparse_dim, int64_t dense_dim, IntArrayRef s
               "indices must be an int64 or int32 tensor, but got ", indices.scalar_type());
   return sparse::make_coo(indices, typed(values, dtype), size, is_coalesced.value_or(false));
 }
-void _validate_sparse_coo_tensor_args(const Tensor& indices, const Tensor& values,
-                                      IntArrayRef size, MaybeBool is_coalesced, MaybeBool) {
+void _validate_sparse_coo_tensor_args(const Tensor& indices, const Tensor& values, IntArrayRef size,
+                                      MaybeBool is_coalesced, MaybeBool) {
   sparse::check_coo(indices, values, size, is_coalesced.value_or(false));
 }
 
 // ---- compressed
 #define COMPRESSED(name, Kind)                                                                     \
-  Tensor sparse_##name##_tensor_inferred(const Tensor& compressed, const Tensor& plain,            \
-                                         const Tensor& values, MaybeType dtype,                    \
-                                         MaybeLayout layout, MaybeDevice device,                   \
-                                         MaybeBool pin_memory) {                                   \
+  Tensor sparse_##name##_tensor_inferred(                                                          \
+      const Tensor& compressed, const Tensor& plain, const Tensor& values, MaybeType dtype,        \
+      MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) {                              \
     return checked_compressed(compressed, plain, values, std::nullopt, dtype, layout,              \
                               Layout::Kind, device, pin_memory);                                   \
   }                                                                                                \
-  Tensor sparse_##name##_tensor_sized(const Tensor& compressed, const Tensor& plain,               \
-                                      const Tensor& values, IntArrayRef size, MaybeType dtype,     \
-                                      MaybeLayout layout, MaybeDevice device,                      \
-                                      MaybeBool pin_memory) {                                      \
+  Tensor sparse_##name##_tensor_sized(                                                             \
+      const Tensor& compressed, const Tensor& plain, const Tensor& values, IntArrayRef size,       \
+      MaybeType dtype, MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) {             \
     return checked_compressed(compressed, plain, values, size, dtype, layout, Layout::Kind,        \
                               device, pin_memory);                                                 \
   }                                                                                                \
-  Tensor _sparse_##name##_tensor_unsafe(const Tensor& compressed, const Tensor& plain,             \
-                                        const Tensor& values, IntArrayRef size, MaybeType dtype,   \
-                                        MaybeLayout layout, MaybeDevice device,                    \
-                                        MaybeBool pin_memory) {                                    \
+  Tensor _sparse_##name##_tensor_unsafe(                                                           \
+      const Tensor& compressed, const Tensor& plain, const Tensor& values, IntArrayRef size,       \
+      MaybeType dtype, MaybeLayout layout, MaybeDevice device, MaybeBool pin_memory) {             \
     return at::_sparse_compressed_tensor_unsafe(compressed, plain, values, size, dtype,            \
                                                 layout ? *layout : Layout::Kind, device,           \
                                                 pin_memory);                                       \
@@ -260,12 +259,16 @@ Tensor values_of(const Tensor& self) {
   check_coalesced(s, "values");
   return part(s.values);
 }
-Tensor crow_indices(const Tensor& self) { return compressed_part(self, "crow_indices", true, true); }
+Tensor crow_indices(const Tensor& self) {
+  return compressed_part(self, "crow_indices", true, true);
+}
 Tensor col_indices(const Tensor& self) { return compressed_part(self, "col_indices", true, false); }
 Tensor ccol_indices(const Tensor& self) {
   return compressed_part(self, "ccol_indices", false, true);
 }
-Tensor row_indices(const Tensor& self) { return compressed_part(self, "row_indices", false, false); }
+Tensor row_indices(const Tensor& self) {
+  return compressed_part(self, "row_indices", false, false);
+}
 int64_t nnz_of(const Tensor& self) { return sparse::any_sparse(self, "_nnz").nnz(); }
 int64_t sparse_dim(const Tensor& self) {
   return self.layout() == kStrided ? 0 : sparse::any_sparse(self, "sparse_dim").sparse_dim;
@@ -294,7 +297,7 @@ Tensor coalesce_coo(const Tensor& self) {
 // ---- layouts
 Tensor to_dense(const Tensor& self, MaybeType dtype, MaybeBool masked_grad) {
   if (self.layout() == kStrided) return dtype ? self.to(*dtype) : self;
-  return at::_to_dense(self, dtype, masked_grad);
+  return at::_ops::_to_dense::call(self, dtype, masked_grad);
 }
 Tensor dense_of(const Tensor& self, MaybeType dtype, MaybeBool) {
   return typed(sparse::to_dense(self), dtype);
@@ -309,9 +312,11 @@ Tensor fresh(const Tensor& self, Layout layout, OptionalIntArrayRef blocksize,
 Tensor to_sparse(const Tensor& self, MaybeLayout layout, OptionalIntArrayRef blocksize,
                  std::optional<int64_t> dense_dim) {
   if (self.layout() == layout.value_or(Layout::Sparse) && !blocksize) return self;
-  return at::_to_sparse(self, layout, blocksize, dense_dim);
+  return at::_ops::_to_sparse::call(self, layout, blocksize, dense_dim);
 }
-Tensor to_sparse(const Tensor& self, int64_t sparse_dim) { return at::_to_sparse(self, sparse_dim); }
+Tensor to_sparse(const Tensor& self, int64_t sparse_dim) {
+  return at::_ops::_to_sparse_sparse_dim::call(self, sparse_dim);
+}
 Tensor to_sparse_layout(const Tensor& self, MaybeLayout layout, OptionalIntArrayRef blocksize,
                         std::optional<int64_t> dense_dim) {
   return fresh(self, layout.value_or(Layout::Sparse), blocksize, dense_dim);
@@ -323,16 +328,18 @@ Tensor to_sparse_dims(const Tensor& self, int64_t sparse_dim) {
   return fresh(self, Layout::Sparse, std::nullopt, std::nullopt);
 }
 Tensor to_sparse_csr(const Tensor& self, std::optional<int64_t> dense_dim) {
-  return self.layout() == Layout::SparseCsr ? self : at::_to_sparse_csr(self, dense_dim);
+  return self.layout() == Layout::SparseCsr ? self
+                                            : at::_ops::_to_sparse_csr::call(self, dense_dim);
 }
 Tensor to_sparse_csc(const Tensor& self, std::optional<int64_t> dense_dim) {
-  return self.layout() == Layout::SparseCsc ? self : at::_to_sparse_csc(self, dense_dim);
+  return self.layout() == Layout::SparseCsc ? self
+                                            : at::_ops::_to_sparse_csc::call(self, dense_dim);
 }
 Tensor to_sparse_bsr(const Tensor& self, IntArrayRef blocksize, std::optional<int64_t> dense_dim) {
-  return at::_to_sparse_bsr(self, blocksize, dense_dim);
+  return at::_ops::_to_sparse_bsr::call(self, blocksize, dense_dim);
 }
 Tensor to_sparse_bsc(const Tensor& self, IntArrayRef blocksize, std::optional<int64_t> dense_dim) {
-  return at::_to_sparse_bsc(self, blocksize, dense_dim);
+  return at::_ops::_to_sparse_bsc::call(self, blocksize, dense_dim);
 }
 Tensor to_csr(const Tensor& self, std::optional<int64_t> dense_dim) {
   return fresh(self, Layout::SparseCsr, std::nullopt, dense_dim);
@@ -356,8 +363,8 @@ Tensor& sparse_resize_(Tensor& self, IntArrayRef size, int64_t sparse_dim, int64
               "not supported.");
   if (s.nnz() == 0) return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim);
   TORCH_CHECK(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
-              "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (",
-              dense_dim, "), but got ", size.size());
+              "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (", dense_dim,
+              "), but got ", size.size());
   for (size_t d = 0; d < size.size(); ++d)
     TORCH_CHECK(d < static_cast<size_t>(sparse_dim) ? size[d] >= self.sizes()[d]
                                                     : size[d] == self.sizes()[d],
@@ -370,8 +377,8 @@ Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_
                                  int64_t dense_dim) {
   TORCH_CHECK(sparse_dim >= 0 && dense_dim >= 0 &&
                   static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
-              "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (",
-              dense_dim, "), but got ", size.size());
+              "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (", dense_dim,
+              "), but got ", size.size());
   sparse::coo(self, "sparse_resize_and_clear_");
   sparse::become(self, sparse::empty_coo(size, sparse_dim, self.scalar_type()));
   return self;

@@ -35,8 +35,8 @@ Tensor counts_to_starts(const Tensor& sorted_rows, int64_t rows) {
   const int64_t n = held.numel();
   const int64_t* row = n > 0 ? held.data_ptr<int64_t>() : nullptr;
   for (int64_t i = 0; i < n; ++i) {
-    TORCH_CHECK_INDEX(row[i] >= 0 && row[i] < rows, "row index ", row[i],
-                      " is out of range for ", rows, " rows");
+    TORCH_CHECK_INDEX(row[i] >= 0 && row[i] < rows, "row index ", row[i], " is out of range for ",
+                      rows, " rows");
     ++start[row[i] + 1];
   }
   for (int64_t i = 0; i < rows; ++i) start[i + 1] += start[i];
@@ -134,8 +134,31 @@ Tensor coalesced(const Tensor& self) {
   return make_coo(indices, values, self.sizes(), true);
 }
 
+namespace {
+// A batch of compressed matrices, one matrix after the other.
+Tensor batch_to_dense(const Tensor& self, const SparseTensorImpl& s) {
+  const int64_t batch_dims = s.indices.dim() - 1;
+  const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(batch_dims));
+  const IntArrayRef inner = self.sizes().slice(static_cast<size_t>(batch_dims));
+  const int64_t count = c10::checked_numel(outer);
+  const Tensor starts = s.indices.flatten(0, batch_dims - 1);
+  const Tensor others = s.plain.flatten(0, batch_dims - 1);
+  const Tensor values = s.values.flatten(0, batch_dims - 1);
+  DimVector shape{count};
+  for (int64_t extent : inner) shape.push_back(extent);
+  Tensor out = at::zeros(shape, TensorOptions(self.scalar_type()));
+  for (int64_t i = 0; i < count; ++i)
+    out.select(0, i).copy_(to_dense(make_compressed(
+        self.layout(), starts.select(0, i), others.select(0, i), values.select(0, i), inner)));
+  return out.view(self.sizes());
+}
+} // namespace
+
 Tensor to_dense(const Tensor& self) {
-  if (is_compressed(self.layout())) return to_dense(to_coo(self));
+  if (is_compressed(self.layout())) {
+    const SparseTensorImpl& s = compressed(self, "to_dense");
+    return s.indices.dim() > 1 ? batch_to_dense(self, s) : to_dense(to_coo(self));
+  }
   const SparseTensorImpl& s = coo(self, "to_dense");
   const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(s.sparse_dim));
   const int64_t rows = c10::checked_numel(outer);
@@ -155,8 +178,8 @@ Tensor dense_to_coo(const Tensor& self, int64_t sparse_dim) {
   Tensor used = at::ne(rows, Scalar(int64_t(0)));
   for (int64_t d = rows.dim() - 1; d > 0; --d) used = at::any(used, d);
   const Tensor picked = at::nonzero(used).view({-1});
-  return make_coo(unflatten_indices(picked, outer), at::index_select(rows, 0, picked),
-                  self.sizes(), true);
+  return make_coo(unflatten_indices(picked, outer), at::index_select(rows, 0, picked), self.sizes(),
+                  true);
 }
 
 namespace {
@@ -212,17 +235,17 @@ Tensor coo_to_compressed(const Tensor& self, Layout layout) {
     minor = at::index_select(minor, 0, order);
     values = at::index_select(values, 0, order);
   }
-  return make_compressed(layout, counts_to_starts(major, self.size(major_dim)),
-                         minor.contiguous(), values, self.sizes());
+  return make_compressed(layout, counts_to_starts(major, self.size(major_dim)), minor.contiguous(),
+                         values, self.sizes());
 }
 
 // The blocks of a COO matrix that hold an element, each as a dense tile.
 Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
   TORCH_CHECK(blocksize.size() == 2 && blocksize[0] > 0 && blocksize[1] > 0,
               "blocksize needs to be a tuple of two positive numbers, but got ", blocksize);
-  TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0, "Tensor size(-2) ",
-              self.size(0), " needs to be divisible by blocksize[0] ", blocksize[0],
-              " and size(-1) ", self.size(1), " by blocksize[1] ", blocksize[1]);
+  TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0,
+              "Tensor size(-2) ", self.size(0), " needs to be divisible by blocksize[0] ",
+              blocksize[0], " and size(-1) ", self.size(1), " by blocksize[1] ", blocksize[1]);
   const Tensor sorted = coalesced(self);
   const SparseTensorImpl& s = coo(sorted, "to_sparse");
   const int64_t nnz = s.nnz(), b0 = blocksize[0], b1 = blocksize[1];
@@ -235,8 +258,7 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
     const int64_t y = at[i], x = at[nnz + i];
     TORCH_CHECK_INDEX(y >= 0 && y < self.size(0) && x >= 0 && x < self.size(1),
                       "index out of range in a sparse tensor");
-    tile.data_ptr<int64_t>()[i] =
-        rows ? y / b0 * grid[1] + x / b1 : x / b1 * grid[0] + y / b0;
+    tile.data_ptr<int64_t>()[i] = rows ? y / b0 * grid[1] + x / b1 : x / b1 * grid[0] + y / b0;
     inside.data_ptr<int64_t>()[i] = y % b0 * b1 + x % b1;
   }
   const auto [keys, order] = at::sort(tile, std::optional<bool>(true), 0, false);
@@ -262,17 +284,17 @@ Tensor to_layout(const Tensor& self, Layout layout, OptionalIntArrayRef blocksiz
   TORCH_CHECK(!blocksize || is_block(layout), "to_sparse for ", layout,
               " layout does not use the blocksize argument");
   if (layout == kStrided) return self.layout() == kStrided ? self : to_dense(self);
-  const int64_t dense = dense_dim.value_or(
-      self.layout() == kStrided ? 0 : any_sparse(self, "to_sparse").dense_dim);
-  TORCH_CHECK(dense >= 0 && dense <= self.dim(), "dense_dim must be in [0, ", self.dim(),
-              "], but ", dense, " is given");
+  const int64_t dense =
+      dense_dim.value_or(self.layout() == kStrided ? 0 : any_sparse(self, "to_sparse").dense_dim);
+  TORCH_CHECK(dense >= 0 && dense <= self.dim(), "dense_dim must be in [0, ", self.dim(), "], but ",
+              dense, " is given");
   if (self.layout() == layout && !blocksize) return self;
   TORCH_CHECK(is_sparse_layout(layout), "to_sparse does not support layout ", layout);
-  TORCH_CHECK(layout == Layout::Sparse || self.dim() - dense >= 2,
-              "to_sparse: a tensor of layout ", layout, " needs two sparse dimensions, but a tensor of ",
-              self.dim(), " dimensions with ", dense, " dense is given");
-  const Tensor elements = self.layout() == kStrided ? dense_to_coo(self, self.dim() - dense)
-                                                    : to_coo(self);
+  TORCH_CHECK(layout == Layout::Sparse || self.dim() - dense >= 2, "to_sparse: a tensor of layout ",
+              layout, " needs two sparse dimensions, but a tensor of ", self.dim(),
+              " dimensions with ", dense, " dense is given");
+  const Tensor elements =
+      self.layout() == kStrided ? dense_to_coo(self, self.dim() - dense) : to_coo(self);
   if (layout == Layout::Sparse) return elements;
   TORCH_CHECK(!is_block(layout) || blocksize, "to_sparse for ", layout,
               " layout requires the blocksize argument");
@@ -281,8 +303,10 @@ Tensor to_layout(const Tensor& self, Layout layout, OptionalIntArrayRef blocksiz
 }
 
 Tensor masked_by(const Tensor& self, const Tensor& mask) {
-  TORCH_CHECK(self.sizes() == mask.sizes(), "sparse_mask(): operands have incompatible sizes; "
-              "self has size ", self.sizes(), " but mask has size ", mask.sizes());
+  TORCH_CHECK(self.sizes() == mask.sizes(),
+              "sparse_mask(): operands have incompatible sizes; "
+              "self has size ",
+              self.sizes(), " but mask has size ", mask.sizes());
   if (is_compressed(mask.layout())) {
     const SparseTensorImpl& pattern = compressed(mask, "sparse_mask");
     TORCH_CHECK_NOT_IMPLEMENTED(!is_block(mask.layout()),
@@ -303,8 +327,10 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
                     m.coalesced);
   const Tensor sorted = coalesced(to_coo(self));
   const SparseTensorImpl& s = coo(sorted, "sparse_mask");
-  TORCH_CHECK(s.sparse_dim == m.sparse_dim, "sparse_mask(): the operands have different sparse "
-              "dimensions: ", s.sparse_dim, " and ", m.sparse_dim);
+  TORCH_CHECK(s.sparse_dim == m.sparse_dim,
+              "sparse_mask(): the operands have different sparse "
+              "dimensions: ",
+              s.sparse_dim, " and ", m.sparse_dim);
   const Tensor keys = flat_indices(s.indices, self.sizes());
   const int64_t known = keys.numel(), wanted = flat.numel();
   // Row `known` of the values below is zero: what elements missing in self have.

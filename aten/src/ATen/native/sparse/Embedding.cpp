@@ -55,8 +55,7 @@ Tensor _embedding_bag_sparse_backward(const Tensor& grad, const Tensor& indices,
   Tensor rows = at::index_select(scaled, 0, offset2bag);
   if (per_sample_weights && per_sample_weights->defined())
     rows = at::mul(rows, per_sample_weights->unsqueeze(1));
-  return at::embedding_sparse_backward(rows, indices, num_weights, padding_idx,
-                                       scale_grad_by_freq);
+  return at::embedding_sparse_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
 
 Tensor _gather_sparse_backward(const Tensor& self, int64_t dim, const Tensor& index,

@@ -18,8 +18,8 @@ using native::AllTypes;
 using native::dtype_switch;
 
 void check_matrices(const Tensor& self, const Tensor& other) {
-  TORCH_CHECK(self.dim() == 2 && other.dim() == 2, "mm: expected two matrices, got ",
-              self.dim(), "-D and ", other.dim(), "-D tensors");
+  TORCH_CHECK(self.dim() == 2 && other.dim() == 2, "mm: expected two matrices, got ", self.dim(),
+              "-D and ", other.dim(), "-D tensors");
   TORCH_CHECK(self.size(1) == other.size(0), "mat1 and mat2 shapes cannot be multiplied (",
               self.size(0), "x", self.size(1), " and ", other.size(0), "x", other.size(1), ")");
   TORCH_CHECK(self.scalar_type() == other.scalar_type(),
@@ -84,44 +84,70 @@ Tensor times_dense(const Tensor& self, const Tensor& dense) {
   return out;
 }
 
+namespace {
+// The rows of a product that one chunk made: per row its length, then all columns and values.
+template <class T> struct ChunkRows {
+  std::vector<int64_t> lengths, columns;
+  std::vector<T> values;
+};
+
+// Rows [begin, end) of a * b. `sum` and `seen` have an entry for each column.
+template <class T> void merge_rows(const Rows& a, const T* va, const Rows& b, const T* vb,
+                                   int64_t begin, int64_t end, int64_t columns, ChunkRows<T>& out) {
+  std::vector<T> sum(static_cast<size_t>(columns));
+  std::vector<int64_t> seen(static_cast<size_t>(columns), -1), row;
+  for (int64_t i = begin; i < end; ++i) {
+    row.clear();
+    for (int64_t p = a.start[i]; p < a.start[i + 1]; ++p) {
+      const int64_t m = a.column[p];
+      for (int64_t q = b.start[m]; q < b.start[m + 1]; ++q) {
+        const size_t c = static_cast<size_t>(b.column[q]);
+        if (seen[c] != i) {
+          seen[c] = i;
+          sum[c] = T(0);
+          row.push_back(b.column[q]);
+        }
+        sum[c] = sum[c] + va[p] * vb[q];
+      }
+    }
+    std::sort(row.begin(), row.end());
+    for (int64_t c : row) out.values.push_back(sum[static_cast<size_t>(c)]);
+    out.columns.insert(out.columns.end(), row.begin(), row.end());
+    out.lengths.push_back(static_cast<int64_t>(row.size()));
+  }
+}
+} // namespace
+
 Tensor times_sparse(const Tensor& self, const Tensor& other) {
   check_matrices(self, other);
   const Rows a(self), b(other);
   const int64_t n = self.size(0), k = other.size(1);
-  Tensor starts = at::zeros({n + 1}, TensorOptions(kLong));
-  std::vector<int64_t> columns;
-  Tensor values;
+  Tensor starts = at::zeros({n + 1}, TensorOptions(kLong)), plain, values;
   dtype_switch<AllTypes>(self.scalar_type(), "sparse_sparse_mm_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* va = a.values.numel() ? a.values.template data_ptr<T>() : nullptr;
     const T* vb = b.values.numel() ? b.values.template data_ptr<T>() : nullptr;
-    std::vector<T> sum(static_cast<size_t>(k)), found;
-    std::vector<int64_t> seen(static_cast<size_t>(k), -1), row;
-    for (int64_t i = 0; i < n; ++i) {
-      row.clear();
-      for (int64_t p = a.start[i]; p < a.start[i + 1]; ++p) {
-        const int64_t m = a.column[p];
-        for (int64_t q = b.start[m]; q < b.start[m + 1]; ++q) {
-          const size_t c = static_cast<size_t>(b.column[q]);
-          if (seen[c] != i) {
-            seen[c] = i;
-            sum[c] = T(0);
-            row.push_back(b.column[q]);
-          }
-          sum[c] = sum[c] + va[p] * vb[q];
-        }
-      }
-      std::sort(row.begin(), row.end());
-      for (int64_t c : row) found.push_back(sum[static_cast<size_t>(c)]);
-      columns.insert(columns.end(), row.begin(), row.end());
-      starts.data_ptr<int64_t>()[i + 1] = static_cast<int64_t>(columns.size());
+    // Every chunk pays for a list of all columns, hence few chunks.
+    const int64_t grain = std::max<int64_t>(64, n / 16);
+    std::vector<ChunkRows<T>> chunks(static_cast<size_t>(at::chunk_count(n, grain)));
+    at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) {
+      merge_rows(a, va, b, vb, begin, end, k,
+                 chunks[static_cast<size_t>(begin / at::chunk_size(n, grain))]);
+    });
+    int64_t* start = starts.data_ptr<int64_t>();
+    int64_t row = 0, total = 0;
+    for (const ChunkRows<T>& chunk : chunks)
+      for (int64_t length : chunk.lengths) start[++row] = total += length;
+    plain = detail::empty({total}, kLong);
+    values = detail::empty({total}, self.scalar_type());
+    if (total == 0) return;
+    int64_t* column = plain.data_ptr<int64_t>();
+    T* value = values.template data_ptr<T>();
+    for (const ChunkRows<T>& chunk : chunks) {
+      column = std::copy(chunk.columns.begin(), chunk.columns.end(), column);
+      value = std::copy(chunk.values.begin(), chunk.values.end(), value);
     }
-    values = detail::empty({static_cast<int64_t>(found.size())}, self.scalar_type());
-    if (!found.empty())
-      std::copy(found.begin(), found.end(), values.template data_ptr<T>());
   });
-  Tensor plain = detail::empty({static_cast<int64_t>(columns.size())}, kLong);
-  if (!columns.empty()) std::copy(columns.begin(), columns.end(), plain.data_ptr<int64_t>());
   const int64_t size[] = {n, k};
   const Tensor csr = make_compressed(Layout::SparseCsr, starts, plain, values, size);
   const Layout wanted = is_block(self.layout()) ? Layout::SparseCsr : self.layout();

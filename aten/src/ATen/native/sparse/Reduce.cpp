@@ -6,15 +6,18 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/sparse/Native.h>
 #include <ATen/native/sparse/SparseTensor.h>
+#include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/_sparse_addmm.h>
 #include <ATen/ops/_sparse_log_softmax.h>
+#include <ATen/ops/_sparse_mm.h>
 #include <ATen/ops/_sparse_softmax.h>
 #include <ATen/ops/_sparse_sparse_matmul.h>
 #include <ATen/ops/_sparse_sum.h>
-#include <ATen/ops/_log_softmax_backward_data.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/coalesce.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/index_add.h>
@@ -26,13 +29,12 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/sspaddmm.h>
 #include <ATen/ops/sub.h>
-#include <ATen/ops/div.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/t.h>
 #include <ATen/ops/values.h>
 #include <ATen/ops/zeros.h>
-
 
 namespace at::native {
 namespace {
@@ -62,9 +64,11 @@ Tensor kept_rows(const Tensor& indices, const std::vector<bool>& reduced) {
 }
 } // namespace
 
-Tensor sparse_sum(const Tensor& self) { return at::sum(at::values(at::coalesce(self))); }
+Tensor sparse_sum(const Tensor& self) {
+  return at::sum(at::_ops::values::call(at::_ops::coalesce::call(self)));
+}
 Tensor sparse_sum_dtype(const Tensor& self, ScalarType dtype) {
-  return at::sum(at::values(at::coalesce(self)), dtype);
+  return at::sum(at::_ops::values::call(at::_ops::coalesce::call(self)), dtype);
 }
 Tensor sparse_sum_dim_dtype(const Tensor& self, IntArrayRef dim, ScalarType dtype) {
   return at::_sparse_sum(self.to(dtype), dim);
@@ -88,8 +92,8 @@ Tensor sparse_sum_dim(const Tensor& self, IntArrayRef dim) {
   const Tensor values =
       inner.empty() ? s.values : at::sum(s.values, OptionalIntArrayRef(IntArrayRef(inner)));
   if (!sparse_left) return values;
-  const Tensor typed = values.scalar_type() == self.scalar_type() ? values
-                                                                  : values.to(values.scalar_type());
+  const Tensor typed =
+      values.scalar_type() == self.scalar_type() ? values : values.to(values.scalar_type());
   return sparse::coalesced(sparse::make_coo(kept_rows(s.indices, reduced), typed, size, false));
 }
 
@@ -116,8 +120,7 @@ Tensor sparse_sum_backward(const Tensor& grad, const Tensor& self, IntArrayRef d
   } else {
     rows = grad.layout() == kStrided ? grad : sparse::to_dense(grad);
   }
-  return sparse::with_values(self,
-                             rows.reshape(with_ones).expand(s.values.sizes()).contiguous());
+  return sparse::with_values(self, rows.reshape(with_ones).expand(s.values.sizes()).contiguous());
 }
 
 // ---- softmax
@@ -169,8 +172,8 @@ Tensor softmax_of(const Tensor& given, int64_t dim, bool half_to_float, bool log
   const Groups groups(s, self.sizes(), dim);
   DimVector shape(s.values.sizes());
   shape[0] = groups.count;
-  const Tensor lowest = at::full(shape, Scalar(-std::numeric_limits<double>::infinity()),
-                                 s.values.options());
+  const Tensor lowest =
+      at::full(shape, Scalar(-std::numeric_limits<double>::infinity()), s.values.options());
   const Tensor most = at::index_reduce(lowest, 0, groups.number, s.values, "amax", true);
   const Tensor shifted = at::sub(s.values, groups.spread(most));
   const Tensor powers = at::exp(shifted);
@@ -234,6 +237,17 @@ Tensor _sparse_mm(const Tensor& sparse, const Tensor& dense) {
   return at::_sparse_addmm(zero, sparse, dense, 0, 1);
 }
 Tensor sparse_mm_reduce(const Tensor& sparse, const Tensor& dense, std::string_view reduce) {
+  if (reduce == "mean" && sparse::is_sparse_layout(sparse.layout()) && sparse.dim() == 2) {
+    const Tensor elements = sparse::coalesced(sparse::to_coo(sparse.detach()));
+    const SparseTensorImpl& s = sparse::coo(elements, "mm");
+    const TensorOptions options(dense.scalar_type());
+    const Tensor ones = at::full({s.nnz()}, 1, options);
+    // A row without elements has a sum of zero, which any count leaves as it is.
+    Tensor counts =
+        at::index_add(at::zeros({sparse.size(0)}, options), 0, s.indices.select(0, 0), ones);
+    counts = at::clamp_min(counts, 1).unsqueeze(1);
+    return at::div(at::_ops::_sparse_mm::call(sparse, dense), counts);
+  }
   TORCH_CHECK_NOT_IMPLEMENTED(reduce == "sum", "torch.sparse.mm with reduce='", reduce,
                               "' is not implemented for ", sparse.scalar_type(), " and layout ",
                               sparse.layout());
@@ -260,6 +274,12 @@ Tensor sspaddmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, cons
   const Tensor product = sparse::dense_to_coo(sparse::times_dense(mat1, mat2), 2);
   return sparse::coalesced(at::add(at::mul(self, beta), product, alpha));
 }
+Tensor smm(const Tensor& self, const Tensor& mat2) {
+  TORCH_CHECK(self.dim() == 2 && mat2.dim() == 2, "smm: expected two matrices, got ", self.dim(),
+              "-D and ", mat2.dim(), "-D tensors");
+  const Tensor none = at::zeros({self.size(0), mat2.size(1)}, self.options());
+  return at::sspaddmm(none, self, mat2, 0, 1);
+}
 // Rows of the product that any element of mat1 lies in, the rest of each row dense.
 Tensor hspmm(const Tensor& mat1, const Tensor& mat2) {
   return sparse::dense_to_coo(sparse::times_dense(mat1, mat2), 1);
@@ -273,15 +293,15 @@ Tensor sparse_sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor
               mat1.layout(), " and ", mat2.dim(), "-D ", mat2.layout());
   TORCH_CHECK(mat1.size(1) == mat2.size(0) && self.size(0) == mat1.size(0) &&
                   self.size(1) == mat2.size(1),
-              "sampled_addmm: mat1 (", mat1.sizes(), "), mat2 (", mat2.sizes(),
-              ") and input (", self.sizes(), ") do not fit");
+              "sampled_addmm: mat1 (", mat1.sizes(), "), mat2 (", mat2.sizes(), ") and input (",
+              self.sizes(), ") do not fit");
   const Tensor elements = sparse::to_coo(self);
   const Tensor at = sparse::coo(elements, "sampled_addmm").indices;
   const Tensor rows = at::index_select(mat1, 0, at.select(0, 0));
   const Tensor columns = at::index_select(at::t(mat2), 0, at.select(0, 1));
   const int64_t last[] = {1};
-  Tensor values = at::mul(at::sum(at::mul(rows, columns), OptionalIntArrayRef(IntArrayRef(last))),
-                          alpha);
+  Tensor values =
+      at::mul(at::sum(at::mul(rows, columns), OptionalIntArrayRef(IntArrayRef(last))), alpha);
   values = at::add(values, sparse::coo(elements, "sampled_addmm").values, beta);
   return sparse::to_layout(sparse::with_values(elements, values), self.layout(), std::nullopt,
                            std::nullopt);

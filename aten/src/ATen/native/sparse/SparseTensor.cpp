@@ -92,20 +92,20 @@ void check_coo_shapes(const Tensor& indices, const Tensor& values, IntArrayRef s
   check_dense(indices, "indices");
   check_dense(values, "values");
   TORCH_CHECK(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sizes());
-  TORCH_CHECK(values.dim() >= 1, "values must have at least one dimension, but got: ",
-              values.sizes());
+  TORCH_CHECK(values.dim() >= 1,
+              "values must have at least one dimension, but got: ", values.sizes());
   const int64_t sparse_dim = indices.size(0), dense_dim = values.dim() - 1;
   TORCH_CHECK(indices.size(1) == values.size(0),
-              "indices and values must have same nnz, but got nnz from indices: ",
-              indices.size(1), ", nnz from values: ", values.size(0));
+              "indices and values must have same nnz, but got nnz from indices: ", indices.size(1),
+              ", nnz from values: ", values.size(0));
   TORCH_CHECK(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
               "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = ", size.size(),
               ", sparse_dim = ", sparse_dim, ", dense_dim = ", dense_dim);
   for (int64_t s : size)
     TORCH_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
   TORCH_CHECK(values.sizes().slice(1) == size.slice(static_cast<size_t>(sparse_dim)),
-              "values has incorrect size, expected ",
-              size.slice(static_cast<size_t>(sparse_dim)), ", got ", values.sizes().slice(1));
+              "values has incorrect size, expected ", size.slice(static_cast<size_t>(sparse_dim)),
+              ", got ", values.sizes().slice(1));
 }
 } // namespace
 
@@ -196,8 +196,9 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
   s.batch = compressed.dim() - 1;
   const int64_t block_dims = block ? 2 : 0;
   s.dense = values.dim() - s.batch - block_dims - 1;
-  TORCH_CHECK(s.dense >= 0, "values must have dimensionality > sum of batch and block "
-                            "dimensionalities (=",
+  TORCH_CHECK(s.dense >= 0,
+              "values must have dimensionality > sum of batch and block "
+              "dimensionalities (=",
               s.batch, " + ", block_dims, ") but got ", values.dim());
   TORCH_CHECK(static_cast<int64_t>(size.size()) == s.batch + 2 + s.dense,
               "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=",
@@ -209,9 +210,9 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
     for (int i = 0; i < 2; ++i) s.block[i] = values.size(s.batch + 1 + i);
   TORCH_CHECK(s.block[0] > 0 && s.block[1] > 0, "block sizes must be positive, but got ",
               s.block[0], " and ", s.block[1]);
-  TORCH_CHECK(size[b] % s.block[0] == 0 && size[b + 1] % s.block[1] == 0,
-              "tensor shape[", s.batch, "] and [", s.batch + 1, "] must be divisible with blocksize[0] and [1] = ",
-              s.block[0], ", ", s.block[1]);
+  TORCH_CHECK(size[b] % s.block[0] == 0 && size[b + 1] % s.block[1] == 0, "tensor shape[", s.batch,
+              "] and [", s.batch + 1,
+              "] must be divisible with blocksize[0] and [1] = ", s.block[0], ", ", s.block[1]);
   const int64_t extent[] = {size[b] / s.block[0], size[b + 1] / s.block[1]};
   s.compressed_size = extent[rows ? 0 : 1];
   s.plain_size = extent[rows ? 1 : 0];
@@ -222,15 +223,16 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
   TORCH_CHECK(compressed.sizes().slice(0, b) == batch && plain.sizes().slice(0, b) == batch &&
                   values.sizes().slice(0, b) == batch,
               "all batch dimensions of ", names[0], " (=", compressed.sizes().slice(0, b), "), ",
-              names[1], " (=", plain.sizes().slice(0, b), "), values (=",
-              values.sizes().slice(0, b), ") and tensor dimensions (=", batch, ") must be equal");
-  TORCH_CHECK(values.size(s.batch) == plain.size(-1), "number of specified elements must be the "
-              "same in ", names[1], " and values, but got ", plain.size(-1), " and ",
-              values.size(s.batch));
+              names[1], " (=", plain.sizes().slice(0, b),
+              "), values (=", values.sizes().slice(0, b), ") and tensor dimensions (=", batch,
+              ") must be equal");
+  TORCH_CHECK(values.size(s.batch) == plain.size(-1),
+              "number of specified elements must be the "
+              "same in ",
+              names[1], " and values, but got ", plain.size(-1), " and ", values.size(s.batch));
   const size_t tail = b + 1 + static_cast<size_t>(block_dims);
-  TORCH_CHECK(values.sizes().slice(tail) == size.slice(b + 2),
-              "values dense dimensions ", values.sizes().slice(tail),
-              " must be those of the tensor: ", size.slice(b + 2));
+  TORCH_CHECK(values.sizes().slice(tail) == size.slice(b + 2), "values dense dimensions ",
+              values.sizes().slice(tail), " must be those of the tensor: ", size.slice(b + 2));
   check_index_type(compressed, names[0]);
   check_index_type(plain, names[1]);
   TORCH_CHECK(compressed.scalar_type() == plain.scalar_type(), names[0], " and ", names[1],
@@ -258,8 +260,8 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
     for (int64_t i = 0; i < s.compressed_size; ++i) {
       TORCH_CHECK(crow[i] <= crow[i + 1] && crow[i + 1] - crow[i] <= s.plain_size &&
                       crow[i + 1] <= nnz,
-                  "`0 <= ", start, "[..., 1:] - ", start, "[..., :-1] <= ",
-                  rows ? "ncols" : "nrows", "` is not satisfied.");
+                  "`0 <= ", start, "[..., 1:] - ", start,
+                  "[..., :-1] <= ", rows ? "ncols" : "nrows", "` is not satisfied.");
       for (int64_t k = crow[i]; k < crow[i + 1]; ++k) {
         TORCH_CHECK(col[k] >= 0, "`0 <= ", other, "` is not satisfied.");
         TORCH_CHECK(col[k] < s.plain_size, "`", other, " < ", rows ? "ncols" : "nrows",

@@ -7,7 +7,6 @@
 // The members are aliases of what the user gave, without history; what a member holds can still be
 // written through another alias, so kernels check indices before they use them as addresses.
 #pragma once
-#include <ATen/core/Dispatcher.h>
 #include <ATen/core/Tensor.h>
 
 namespace at::sparse {
@@ -55,8 +54,8 @@ TORCH_API SparseTensorImpl& any_sparse(const Tensor& t, const char* op);
 // and throw what PyTorch throws; the makers check ranks and lengths, and trust the numbers.
 TORCH_API void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size,
                          bool coalesced);
-TORCH_API void check_compressed(const Tensor& compressed, const Tensor& plain,
-                                const Tensor& values, IntArrayRef size, Layout layout);
+TORCH_API void check_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
+                                IntArrayRef size, Layout layout);
 TORCH_API Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size,
                           bool coalesced);
 TORCH_API Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& plain,
@@ -85,8 +84,5 @@ TORCH_API Tensor masked_by(const Tensor& self, const Tensor& mask);
 // sparse [n, m] times dense [m, k].
 TORCH_API Tensor times_dense(const Tensor& self, const Tensor& dense);
 TORCH_API Tensor times_sparse(const Tensor& self, const Tensor& other);
-
-// The boxed kernel of an operator for sparse tensors, or null.
-TORCH_API c10::intrusive_ptr<BoxedKernel> sparse_fallback(const OperatorEntry& op, bool csr);
 
 } // namespace at::sparse

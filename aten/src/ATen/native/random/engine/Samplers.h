@@ -1,7 +1,7 @@
 // One draw from the gamma, Poisson and binomial distributions, by the published rejection methods:
 // Marsaglia and Tsang 2000 for gamma, Hormann 1993 (transformed rejection) for large Poisson and
-// binomial means, products of uniforms and sums of geometric gaps for small ones. Everything is
-// computed in double from 53-bit uniforms, whatever the tensor's type.
+// binomial means, products of uniforms and sums of geometric gaps for small ones. They compute in
+// double from 53-bit uniforms, whatever the tensor's type.
 #pragma once
 #include <cmath>
 
@@ -9,15 +9,18 @@
 
 namespace at::native::random {
 
-// Of shape `alpha` and scale 1; alpha > 0.
-inline double sample_gamma(Mt19937& engine, double alpha) {
+// Of shape `alpha` and scale 1; alpha > 0. What depends on the shape alone is computed in A, the
+// type of the shape, and a third is a single precision one: the values that a seed gives in PyTorch
+// are defined so.
+template <class A> double sample_gamma(Mt19937& engine, A alpha) {
   double boost = 1;
   if (alpha < 1) {
     if (alpha == 0) return 0;
-    boost = std::pow(1 - engine.uniform53(), 1 / alpha);
+    boost = std::pow(1 - engine.uniform53(), static_cast<double>(1 / alpha));
     alpha += 1;
   }
-  const double d = alpha - static_cast<double>(1.0f / 3.0f); // the stream we match rounds it
+  const A shifted = alpha - static_cast<A>(1.0f / 3.0f);
+  const double d = shifted;
   const double c = 1 / std::sqrt(9 * d);
   for (;;) {
     double x = 0, y = 0;
@@ -74,10 +77,10 @@ inline double binomial_by_gaps(Mt19937& engine, double count, double p) {
 }
 // log(k!) less its Stirling approximation.
 inline double stirling_tail(double k) {
-  static constexpr double kSmall[] = {
-      0.0810614667953272,  0.0413406959554092,  0.0276779256849983,  0.02079067210376509,
-      0.0166446911898211,  0.0138761288230707,  0.0118967099458917,  0.0104112652619720,
-      0.00925546218271273, 0.00833056343336287};
+  static constexpr double kSmall[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                      0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                      0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
+                                      0.00833056343336287};
   if (k <= 9) return kSmall[static_cast<int>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);

@@ -1,0 +1,119 @@
+// See RowCopy.h. The general iterator pays its bookkeeping and an indirect call per row, which for
+// rows of a few hundred bytes is as much as moving them; here the two innermost dimensions are
+// plain loops.
+#include <ATen/native/copy/RowCopy.h>
+
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/parallel/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace at::native {
+namespace {
+
+constexpr int64_t kMinRowBytes = 64;
+constexpr int64_t kGrainBytes = 1 << 17;
+
+// Dimensions from the outermost inwards as dst lies in memory, merged where both allow it.
+struct Rows {
+  DimVector sizes, dst, src; // strides in bytes; the row itself is not among them
+  int64_t row_bytes = 0, count = 1;
+};
+
+bool make_rows(const Tensor& dst, const Tensor& src, Rows& rows) {
+  const int64_t itemsize = dst.itemsize();
+  DimVector order;
+  for (int64_t d = 0; d < dst.dim(); ++d) {
+    if (dst.size(d) == 1) continue;
+    order.push_back(d);
+    for (size_t i = order.size() - 1; i > 0 && dst.stride(order[i - 1]) < dst.stride(order[i]); --i)
+      std::swap(order[i - 1], order[i]);
+  }
+  for (int64_t d : order) {
+    const int64_t size = dst.size(d), to = dst.stride(d) * itemsize,
+                  from = src.stride(d) * itemsize;
+    if (!rows.sizes.empty() && rows.dst.back() == size * to && rows.src.back() == size * from) {
+      rows.sizes.back() *= size;
+      rows.dst.back() = to;
+      rows.src.back() = from;
+    } else {
+      rows.sizes.push_back(size);
+      rows.dst.push_back(to);
+      rows.src.push_back(from);
+    }
+  }
+  if (rows.sizes.size() < 2 || rows.dst.back() != itemsize || rows.src.back() != itemsize)
+    return false;
+  rows.row_bytes = rows.sizes.back() * itemsize;
+  rows.sizes.pop_back();
+  rows.dst.pop_back();
+  rows.src.pop_back();
+  for (int64_t size : rows.sizes) rows.count *= size;
+  return rows.row_bytes >= kMinRowBytes;
+}
+
+void copy_range(const Rows& rows, char* dst, const char* src, int64_t begin, int64_t end) {
+  const size_t last = rows.sizes.size() - 1;
+  const size_t bytes = static_cast<size_t>(rows.row_bytes);
+  for (int64_t item = begin; item < end;) {
+    int64_t rest = item / rows.sizes[last], at = item % rows.sizes[last];
+    char* to = dst + at * rows.dst[last];
+    const char* from = src + at * rows.src[last];
+    for (size_t d = last; d-- > 0;) {
+      to += rest % rows.sizes[d] * rows.dst[d];
+      from += rest % rows.sizes[d] * rows.src[d];
+      rest /= rows.sizes[d];
+    }
+    const int64_t n = std::min(end - item, rows.sizes[last] - at);
+    for (int64_t i = 0; i < n; ++i) {
+      std::memcpy(to, from, bytes);
+      to += rows.dst[last];
+      from += rows.src[last];
+    }
+    item += n;
+  }
+}
+
+template <class T> __attribute__((optimize("O3"))) void fill_range(T* to, T value, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+} // namespace
+
+bool try_splat_copy(const Tensor& dst, const Tensor& src) {
+  if (!dst.is_non_overlapping_and_dense()) return false;
+  for (int64_t d = 0; d < src.dim(); ++d)
+    if (src.size(d) != 1 && src.stride(d) != 0) return false;
+  const auto run = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = static_cast<T*>(dst.data_ptr());
+    T value; // 16-byte elements may lie at multiples of 8
+    std::memcpy(&value, src.data_ptr(), sizeof(T));
+    const int64_t grain = kGrainBytes / static_cast<int64_t>(sizeof(T));
+    if (dst.numel() <= grain) return fill_range(to, value, dst.numel());
+    BlockingRegion unlocked;
+    parallel_for(0, dst.numel(), grain,
+                 [&](int64_t begin, int64_t end) { fill_range(to + begin, value, end - begin); });
+  };
+  itemsize_switch(dst.itemsize(), run);
+  return true;
+}
+
+bool try_row_copy(const Tensor& dst, const Tensor& src) {
+  Rows rows;
+  if (!make_rows(dst, src, rows)) return false;
+  char* to = static_cast<char*>(dst.data_ptr());
+  const char* from = static_cast<const char*>(src.data_ptr());
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / rows.row_bytes);
+  if (rows.count <= grain) {
+    copy_range(rows, to, from, 0, rows.count);
+    return true;
+  }
+  BlockingRegion unlocked;
+  parallel_for(0, rows.count, grain,
+               [&](int64_t begin, int64_t end) { copy_range(rows, to, from, begin, end); });
+  return true;
+}
+
+} // namespace at::native

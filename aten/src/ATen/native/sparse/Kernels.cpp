@@ -1,0 +1,446 @@
+// Arithmetic, copies, reductions and products of sparse tensors, for the table of Fallback.cpp.
+#include <algorithm>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/Kernels.h>
+#include <ATen/ops/_to_copy.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/any.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/copy.h>
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/t.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/SafeArithmetic.h>
+
+namespace at::sparse {
+namespace {
+
+ScalarType promoted(const Tensor& a, const Tensor& b) {
+  return c10::promoteTypes(a.scalar_type(), b.scalar_type());
+}
+Tensor as_type(const Tensor& t, ScalarType type) {
+  return t.scalar_type() == type ? t : t.to(type);
+}
+void check_same_size(const char* op, const Tensor& a, const Tensor& b) {
+  TORCH_CHECK(a.sizes() == b.sizes(), op, ": expected sizes of 'self' and 'other' to match, but ",
+              a.sizes(), " != ", b.sizes());
+}
+bool is_number(const Tensor& t) { return t.layout() == kStrided && t.dim() == 0; }
+
+// ---- sums
+// The elements of two tensors in one walk over both lists, equal ones added. Sorted lists give a
+// sorted one.
+Tensor merged(const SparseTensorImpl& x, const SparseTensorImpl& y, const Tensor& second,
+              IntArrayRef size) {
+  const Tensor kx = flat_indices(x.indices, size), ky = flat_indices(y.indices, size);
+  const int64_t n = kx.numel(), m = ky.numel();
+  Tensor keys = detail::empty({n + m}, kLong), place = detail::empty({n + m}, kLong);
+  const int64_t* left_key = n > 0 ? kx.data_ptr<int64_t>() : nullptr;
+  const int64_t* right_key = m > 0 ? ky.data_ptr<int64_t>() : nullptr;
+  int64_t* key = n + m > 0 ? keys.data_ptr<int64_t>() : nullptr;
+  int64_t* to = n + m > 0 ? place.data_ptr<int64_t>() : nullptr;
+  int64_t count = 0;
+  for (int64_t i = 0, j = 0; i < n || j < m; ++count) {
+    const int64_t left = i < n ? left_key[i] : INT64_MAX;
+    const int64_t right = j < m ? right_key[j] : INT64_MAX;
+    key[count] = std::min(left, right);
+    if (left <= right) to[i++] = count;
+    if (right <= left) to[n + j++] = count;
+  }
+  const Tensor rows[] = {as_type(x.values, second.scalar_type()), second};
+  DimVector shape(second.sizes());
+  shape[0] = count;
+  const Tensor zeros = at::zeros(shape, TensorOptions(second.scalar_type()));
+  const Tensor values = at::index_add(zeros, 0, place, at::cat(TensorList(rows, 2), 0));
+  const Tensor indices =
+      unflatten_indices(keys.narrow(0, 0, count), size.slice(0, static_cast<size_t>(x.sparse_dim)));
+  return make_coo(indices, values, size, x.coalesced && y.coalesced);
+}
+Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  check_same_size("add", a, b);
+  const SparseTensorImpl& x = coo(a, "add");
+  const SparseTensorImpl& y = coo(b, "add");
+  TORCH_CHECK(x.sparse_dim == y.sparse_dim,
+              "add: expected 'self' and 'other' to have same number of sparse dimensions, but ",
+              x.sparse_dim, " != ", y.sparse_dim);
+  const ScalarType type = promoted(a, b);
+  Tensor second = as_type(y.values, type);
+  if (!alpha.equal(int64_t(1))) second = at::mul(second, alpha);
+  if (type != kBool && x.values.is_contiguous() && y.values.is_contiguous())
+    return merged(x, y, second, a.sizes());
+  const Tensor columns[] = {x.indices, y.indices};
+  const Tensor rows[] = {as_type(x.values, type), second};
+  const Tensor out = make_coo(at::cat(TensorList(columns, 2), 1), at::cat(TensorList(rows, 2), 0),
+                              a.sizes(), false);
+  return x.coalesced && y.coalesced ? coalesced(out) : out;
+}
+// Adds the elements of a sparse tensor to a strided one, touching no others.
+void add_into(Tensor& dense, const Tensor& sparse, const Scalar& alpha) {
+  check_same_size("add", dense, sparse);
+  const SparseTensorImpl& s = coo(sparse, "add");
+  const Tensor values = as_type(s.values, dense.scalar_type());
+  if (!dense.is_contiguous() || dense.scalar_type() == kBool) {
+    at::_ops::add__Tensor::call(dense, to_dense(with_values(sparse, values)), alpha);
+    return;
+  }
+  DimVector shape(s.values.sizes());
+  shape[0] = c10::checked_numel(sparse.sizes().slice(0, static_cast<size_t>(s.sparse_dim)));
+  Tensor rows = dense.view(shape);
+  at::_ops::index_add_::call(rows, 0, flat_indices(s.indices, sparse.sizes()), values, alpha);
+}
+Tensor add_to_dense(const Tensor& dense, const Tensor& sparse, const Scalar& alpha) {
+  const ScalarType type = promoted(dense, sparse);
+  if (dense.sizes() != sparse.sizes()) return at::add(dense, to_dense(sparse), alpha);
+  Tensor out = dense.to(type, false, true).contiguous();
+  add_into(out, sparse, alpha);
+  return out;
+}
+
+Tensor plus(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (a.layout() == kStrided) return add_to_dense(a, to_coo(b), alpha);
+  TORCH_CHECK(b.layout() != kStrided,
+              "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+  return add_sparse(a, to_coo(b), alpha);
+}
+Scalar negated(const Scalar& alpha) {
+  if (alpha.isComplex()) {
+    const c10::complex<double> z = alpha.toComplexDouble();
+    return c10::complex<double>(-z.real_, -z.imag_);
+  }
+  return alpha.isFloatingPoint() ? Scalar(-alpha.toDouble()) : Scalar(-alpha.toLong());
+}
+void add_handler(const OperatorEntry&, Stack& s) {
+  answer(s, plus(s[0].toTensor(), s[1].toTensor(), s[2].toScalar()));
+}
+void sub_handler(const OperatorEntry&, Stack& s) {
+  answer(s, plus(s[0].toTensor(), s[1].toTensor(), negated(s[2].toScalar())));
+}
+// Unlike COO, a compressed tensor may stand before a strided one.
+void add_csr(Stack& s, const Scalar& alpha) {
+  const Tensor a = s[0].toTensor(), b = s[1].toTensor();
+  if (b.layout() == kStrided) return answer(s, at::add(to_dense(a), b, alpha));
+  const Tensor out = plus(is_compressed(a.layout()) ? to_coo(a) : a, to_coo(b), alpha);
+  const bool back = is_compressed(a.layout()) && !is_block(a.layout());
+  answer(s, back ? to_layout(out, a.layout(), std::nullopt, std::nullopt) : out);
+}
+void add_csr_handler(const OperatorEntry&, Stack& s) { add_csr(s, s[2].toScalar()); }
+void sub_csr_handler(const OperatorEntry&, Stack& s) { add_csr(s, negated(s[2].toScalar())); }
+void store(Tensor& self, const Tensor& result) {
+  const Tensor typed = as_type(result, self.scalar_type());
+  if (self.layout() == kStrided) {
+    self.copy_(typed);
+  } else {
+    become(self, typed);
+  }
+}
+void add_inplace(Stack& s, const Scalar& alpha) {
+  Tensor self = s[0].toTensor();
+  const Tensor other = s[1].toTensor();
+  TORCH_CHECK(c10::canCast(promoted(self, other), self.scalar_type()), "result type ",
+              promoted(self, other), " can't be cast to the desired output type ",
+              self.scalar_type());
+  if (self.layout() == kStrided) {
+    add_into(self, to_coo(other), alpha);
+  } else {
+    store(self, plus(self, other, alpha));
+  }
+  answer(s, self);
+}
+void add_inplace_handler(const OperatorEntry&, Stack& s) { add_inplace(s, s[2].toScalar()); }
+void sub_inplace_handler(const OperatorEntry&, Stack& s) {
+  add_inplace(s, negated(s[2].toScalar()));
+}
+
+// ---- products, element by element
+Tensor mul_sparse(const Tensor& a, const Tensor& b) {
+  check_same_size("mul", a, b);
+  const Tensor x = coalesced(a), y = coalesced(b);
+  const SparseTensorImpl& p = coo(x, "mul");
+  const SparseTensorImpl& q = coo(y, "mul");
+  TORCH_CHECK(p.sparse_dim == q.sparse_dim,
+              "mul: operands have different sparse dimensions: ", p.sparse_dim, " and ",
+              q.sparse_dim);
+  const Tensor kp = flat_indices(p.indices, a.sizes()), kq = flat_indices(q.indices, a.sizes());
+  const int64_t n = kp.numel(), m = kq.numel();
+  Tensor from_p = detail::empty({std::min(n, m)}, kLong);
+  Tensor from_q = detail::empty({std::min(n, m)}, kLong);
+  const int64_t* kept_p = n > 0 ? kp.data_ptr<int64_t>() : nullptr;
+  const int64_t* kept_q = m > 0 ? kq.data_ptr<int64_t>() : nullptr;
+  int64_t* to_p = n > 0 && m > 0 ? from_p.data_ptr<int64_t>() : nullptr;
+  int64_t* to_q = n > 0 && m > 0 ? from_q.data_ptr<int64_t>() : nullptr;
+  int64_t both = 0;
+  for (int64_t i = 0, j = 0; i < n && j < m;) {
+    const int64_t left = kept_p[i], right = kept_q[j];
+    if (left == right) {
+      to_p[both] = i;
+      to_q[both++] = j;
+    }
+    i += left <= right;
+    j += right <= left;
+  }
+  from_p = from_p.narrow(0, 0, both);
+  from_q = from_q.narrow(0, 0, both);
+  const Tensor values =
+      at::mul(at::index_select(p.values, 0, from_p), at::index_select(q.values, 0, from_q));
+  return make_coo(at::index_select(p.indices, 1, from_p), values, a.sizes(), true);
+}
+Tensor mul_dense(const Tensor& sparse, const Tensor& dense) {
+  const SparseTensorImpl& s = coo(sparse, "mul");
+  if (is_number(dense)) return with_values(sparse, at::mul(s.values, dense));
+  const int64_t lead = sparse.dim() - dense.dim();
+  bool fits = lead >= 0;
+  for (int64_t d = 0; fits && d < dense.dim(); ++d)
+    fits = dense.size(d) == sparse.size(lead + d) || dense.size(d) == 1;
+  TORCH_CHECK(fits, "The size of tensor a ", sparse.sizes(), " must match the size of tensor b ",
+              dense.sizes(), " at every dimension of b that is not 1");
+  const Tensor there = masked_by(dense.expand(sparse.sizes()), sparse);
+  return with_values(sparse, at::mul(s.values, coo(there, "mul").values));
+}
+Tensor times(const Tensor& a, const Tensor& b) {
+  if (a.layout() == kStrided) return mul_dense(to_coo(b), a);
+  return b.layout() == kStrided ? mul_dense(a, b) : mul_sparse(a, to_coo(b));
+}
+void mul_handler(const OperatorEntry&, Stack& s) {
+  answer(s, times(s[0].toTensor(), s[1].toTensor()));
+}
+void mul_inplace_handler(const OperatorEntry&, Stack& s) {
+  Tensor self = s[0].toTensor();
+  const Tensor other = s[1].toTensor();
+  TORCH_CHECK(self.layout() != kStrided || other.layout() == kStrided,
+              "mul_: a strided tensor times a sparse one is sparse");
+  store(self, times(self, other));
+  answer(s, self);
+}
+Tensor quotient(const Stack& s) {
+  const Tensor self = s[0].toTensor(), other = s[1].toTensor();
+  TORCH_CHECK(is_number(other) && is_sparse_layout(self.layout()),
+              "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape ",
+              other.sizes(), " for divisor)");
+  return with_values(self, at::div(any_sparse(self, "div").values, other));
+}
+void div_handler(const OperatorEntry&, Stack& s) { answer(s, quotient(s)); }
+void div_inplace_handler(const OperatorEntry&, Stack& s) {
+  Tensor self = s[0].toTensor();
+  store(self, quotient(s));
+  answer(s, self);
+}
+
+// ---- copies
+Tensor copied(const Tensor& self) {
+  const SparseTensorImpl& s = any_sparse(self, "clone");
+  if (self.layout() == Layout::Sparse)
+    return make_coo(s.indices.clone(), s.values.clone(), self.sizes(), s.coalesced);
+  return make_compressed(self.layout(), s.indices.clone(), s.plain.clone(), s.values.clone(),
+                         self.sizes());
+}
+void clone_handler(const OperatorEntry&, Stack& s) { answer(s, copied(s[0].toTensor())); }
+void detach_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  c10::intrusive_ptr<TensorImpl> impl = self.unsafeGetTensorImpl()->shallow_copy();
+  if (!self.is_inference()) impl->share_version_of(*self.unsafeGetTensorImpl());
+  answer(s, Tensor(std::move(impl)));
+}
+void self_handler(const OperatorEntry&, Stack& s) { answer(s, s[0].toTensor()); }
+void to_copy_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
+                              "to(device): a tensor of layout ", self.layout(), " and dtype ",
+                              self.scalar_type(), " cannot be moved to another device");
+  const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
+  const Layout layout = s[2].isNone() ? self.layout() : s[2].toLayout();
+  const SparseTensorImpl& held = any_sparse(self, "to");
+  const Tensor values =
+      held.values.scalar_type() == type ? held.values.clone() : held.values.to(type);
+  const Tensor out = copied(with_values(self, values));
+  answer(s, layout == self.layout() ? out : to_layout(out, layout, std::nullopt, std::nullopt));
+}
+void copy_handler(const OperatorEntry&, Stack& s) {
+  Tensor self = s[0].toTensor();
+  const Tensor from = s[1].toTensor();
+  TORCH_CHECK(self.layout() == from.layout(),
+              "copy_() between dense and sparse Tensors is not implemented! Found self layout = ",
+              self.layout(), " and src layout = ", from.layout());
+  TORCH_CHECK(self.sizes() == from.sizes() || self.layout() == Layout::Sparse,
+              "copy_: only same size tensors are supported, got ", self.sizes(), " and ",
+              from.sizes());
+  if (!self.is_same(from)) {
+    const SparseTensorImpl& held = any_sparse(from, "copy_");
+    become(self, copied(with_values(from, as_type(held.values, self.scalar_type()))));
+  }
+  answer(s, self);
+}
+Tensor without_elements(const Tensor& self, ScalarType type, Layout layout) {
+  if (layout == kStrided) return at::zeros(self.sizes(), TensorOptions(type));
+  if (is_block(layout)) {
+    const SparseTensorImpl& held = any_sparse(self, "zeros_like");
+    TORCH_CHECK_NOT_IMPLEMENTED(self.layout() == layout, "zeros_like from layout ", self.layout(),
+                                " to ", layout, " is not implemented");
+    return make_compressed(layout, at::zeros(held.indices.sizes(), held.indices.options()),
+                           held.plain.narrow(-1, 0, 0).clone(),
+                           held.values.narrow(held.indices.dim() - 1, 0, 0).to(type), self.sizes());
+  }
+  if (is_compressed(layout)) return empty_compressed(self.sizes(), layout, type);
+  const int64_t dims =
+      self.layout() == Layout::Sparse ? any_sparse(self, "zeros_like").sparse_dim : self.dim();
+  return empty_coo(self.sizes(), dims, type);
+}
+// zeros_like and empty_like: nothing stored is zero everywhere.
+void zeros_like_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
+  TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
+                              "zeros_like of a sparse tensor is only implemented on cpu");
+  answer(s, without_elements(self, type, s[2].isNone() ? self.layout() : s[2].toLayout()));
+}
+// new_zeros and new_empty: of the same layout and another size.
+void new_zeros_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  const ScalarType type = s[2].isNone() ? self.scalar_type() : s[2].toScalarType();
+  const Layout layout = s[3].isNone() ? self.layout() : s[3].toLayout();
+  const std::vector<int64_t> size = s[1].toIntList();
+  TORCH_CHECK_NOT_IMPLEMENTED(s[4].isNone() || s[4].toDevice().is_cpu(),
+                              "new_zeros of a sparse tensor is only implemented on cpu");
+  if (layout == kStrided) return answer(s, at::zeros(size, TensorOptions(type)));
+  answer(s, is_compressed(layout) ? empty_compressed(size, layout, type)
+                                  : empty_coo(size, static_cast<int64_t>(size.size()), type));
+}
+void zero_handler(const OperatorEntry&, Stack& s) {
+  Tensor self = s[0].toTensor();
+  become(self, without_elements(self, self.scalar_type(), self.layout()));
+  answer(s, self);
+}
+void never_handler(const OperatorEntry&, Stack& s) {
+  s.clear();
+  s.emplace_back(false);
+}
+void same_size_handler(const OperatorEntry&, Stack& s) {
+  const bool same = s[0].toTensor().sizes() == s[1].toTensor().sizes();
+  s.clear();
+  s.emplace_back(same);
+}
+
+// ---- reductions over everything
+Tensor final_values(const Tensor& self) {
+  if (self.layout() != Layout::Sparse) return any_sparse(self, "reduction").values;
+  const Tensor one_each = coalesced(self);
+  return coo(one_each, "reduction").values;
+}
+// The elements that are not stored add nothing to a sum, a norm of positive order or an `any`.
+void sum_handler(const OperatorEntry& op, Stack& s) {
+  s[0] = any_sparse(s[0].toTensor(), "sum").values;
+  op.call_boxed(s);
+}
+void whole_handler(const OperatorEntry& op, Stack& s) {
+  s[0] = final_values(s[0].toTensor());
+  op.call_boxed(s);
+}
+void norm_handler(const OperatorEntry& op, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  const bool whole = s[2].isNone() || s[2].toIntList().empty() ||
+                     static_cast<int64_t>(s[2].toIntList().size()) == self.dim();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      whole && !s[3].toBool() && s[1].toScalar().toDouble() > 0,
+      "linalg_vector_norm over some dimensions, with keepdim or of an order "
+      "that is not positive is not implemented for layout ",
+      self.layout(), " and ", self.scalar_type());
+  s[0] = final_values(self);
+  s[2] = IValue();
+  op.call_boxed(s);
+}
+void item_handler(const OperatorEntry& op, Stack& s) {
+  s[0] = at::sum(any_sparse(s[0].toTensor(), "item").values);
+  op.call_boxed(s);
+}
+
+// ---- products of matrices
+Tensor product(const Tensor& a, const Tensor& b) {
+  const bool first = is_sparse_layout(a.layout()), second = is_sparse_layout(b.layout());
+  if (first && second) return times_sparse(a, b);
+  if (first) return times_dense(a, b);
+  TORCH_CHECK(a.dim() == 2 && b.dim() == 2, "mm: expected two matrices, got ", a.dim(), "-D and ",
+              b.dim(), "-D tensors");
+  return at::t(times_dense(at::t(b), at::t(a))).contiguous();
+}
+void mm_handler(const OperatorEntry&, Stack& s) {
+  answer(s, product(s[0].toTensor(), s[1].toTensor()));
+}
+void mv_handler(const OperatorEntry&, Stack& s) {
+  const Tensor matrix = s[0].toTensor(), vector = s[1].toTensor();
+  TORCH_CHECK(vector.dim() == 1 && matrix.dim() == 2 && vector.layout() == kStrided,
+              "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: ", matrix.dim(),
+              " Tensor Dim: ", vector.dim());
+  answer(s, product(matrix, vector.unsqueeze(1)).squeeze(1));
+}
+void linear_handler(const OperatorEntry&, Stack& s) {
+  const Tensor input = s[0].toTensor(), weight = s[1].toTensor();
+  TORCH_CHECK_NOT_IMPLEMENTED(input.dim() == 2 && weight.dim() == 2,
+                              "linear is only implemented for matrices where one is sparse, got ",
+                              input.dim(), "-D and ", weight.dim(), "-D tensors");
+  const Tensor out = product(input, at::t(weight));
+  answer(s, s[2].isNone() ? out : at::add(out, s[2].toTensor()));
+}
+void addmm_handler(const OperatorEntry&, Stack& s) {
+  const Tensor base = s[0].toTensor();
+  const Scalar beta = s[3].toScalar(), alpha = s[4].toScalar();
+  Tensor out = product(s[1].toTensor(), s[2].toTensor());
+  if (!alpha.equal(int64_t(1))) out = at::mul(out, alpha);
+  if (!beta.equal(int64_t(0))) {
+    const Tensor scaled = beta.equal(int64_t(1)) ? base : at::mul(base, beta);
+    const bool mixed = scaled.layout() != kStrided && out.layout() == kStrided;
+    out = mixed ? at::add(out, scaled) : at::add(scaled, out);
+  }
+  answer(s, out);
+}
+} // namespace
+
+void add_kernels(Handlers& coo, Handlers& csr) {
+  coo.insert({{"add.Tensor", add_handler},
+              {"add_.Tensor", add_inplace_handler},
+              {"sub.Tensor", sub_handler},
+              {"sub_.Tensor", sub_inplace_handler},
+              {"mul.Tensor", mul_handler},
+              {"mul_.Tensor", mul_inplace_handler},
+              {"copy_", copy_handler}});
+  for (Handlers* table : {&coo, &csr}) {
+    table->insert({{"div.Tensor", div_handler},
+                   {"div_.Tensor", div_inplace_handler},
+                   {"clone", clone_handler},
+                   {"detach", detach_handler},
+                   {"alias", detach_handler},
+                   {"detach_", self_handler},
+                   {"lift_fresh", self_handler},
+                   {"_to_copy", to_copy_handler},
+                   {"copy_", copy_handler},
+                   {"zeros_like", zeros_like_handler},
+                   {"empty_like", zeros_like_handler},
+                   {"new_zeros", new_zeros_handler},
+                   {"new_empty", new_zeros_handler},
+                   {"zero_", zero_handler},
+                   {"is_same_size", same_size_handler},
+                   {"sum", sum_handler},
+                   {"any", whole_handler},
+                   {"count_nonzero", whole_handler},
+                   {"linalg_vector_norm", norm_handler},
+                   {"_local_scalar_dense", item_handler},
+                   {"mm", mm_handler},
+                   {"mv", mv_handler},
+                   {"linear", linear_handler},
+                   {"is_pinned", never_handler},
+                   {"addmm", addmm_handler}});
+  }
+  csr.insert({{"add.Tensor", add_csr_handler}, {"sub.Tensor", sub_csr_handler}});
+  // A strided tensor plus a compressed one goes through COO like the rest, in place too.
+  csr.emplace("add_.Tensor", add_inplace_handler);
+  add_shape_kernels(coo, csr);
+}
+
+} // namespace at::sparse

@@ -1,0 +1,361 @@
+// Transposes, selections and concatenations of sparse tensors: index arithmetic, with the values
+// moved along. For the table of Fallback.cpp.
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/native/sparse/Kernels.h>
+#include <ATen/ops/_sparse_sum.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+
+namespace at::sparse {
+namespace {
+
+int64_t wrapped(int64_t dim, int64_t rank) {
+  TORCH_CHECK_INDEX(dim >= -std::max<int64_t>(rank, 1) && dim < std::max<int64_t>(rank, 1),
+                    "Dimension out of range (expected to be in range of [",
+                    -std::max<int64_t>(rank, 1), ", ", std::max<int64_t>(rank, 1) - 1,
+                    "], but got ", dim, ")");
+  return dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim;
+}
+
+// ---- order of dimensions
+Tensor permuted(const Tensor& self, IntArrayRef dims) {
+  const SparseTensorImpl& s = coo(self, "permute");
+  const int64_t rank = self.dim();
+  TORCH_CHECK(static_cast<int64_t>(dims.size()) == rank, "permute: number of dims (", dims.size(),
+              ") does not match the rank of the tensor (", rank, ")");
+  Tensor rows = detail::empty({s.sparse_dim}, kLong);
+  DimVector size, inner{0};
+  std::vector<bool> used(static_cast<size_t>(rank), false);
+  bool same = true;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t d = wrapped(dims[static_cast<size_t>(i)], rank);
+    TORCH_CHECK(!used[static_cast<size_t>(d)], "permute(): duplicate dims are not allowed.");
+    used[static_cast<size_t>(d)] = true;
+    TORCH_CHECK((i < s.sparse_dim) == (d < s.sparse_dim),
+                "permute(sparse): a transpose of sparse and dense dimensions is not supported");
+    size.push_back(self.size(d));
+    same &= i == d || i >= s.sparse_dim;
+    if (i < s.sparse_dim) {
+      rows.data_ptr<int64_t>()[i] = d;
+    } else {
+      inner.push_back(d - s.sparse_dim + 1);
+    }
+  }
+  return make_coo(at::index_select(s.indices, 0, rows), s.values.permute(inner), size,
+                  s.coalesced && same);
+}
+Tensor transposed(const Tensor& self, int64_t a, int64_t b) {
+  const int64_t rank = self.dim();
+  a = wrapped(a, rank);
+  b = wrapped(b, rank);
+  if (is_compressed(self.layout())) {
+    const SparseTensorImpl& s = compressed(self, "transpose");
+    TORCH_CHECK_NOT_IMPLEMENTED(rank == 2, "transpose of a tensor of ", rank,
+                                " dimensions is not implemented for layout ", self.layout());
+    if (a == b) return Tensor(s.shallow_copy());
+    const Layout flipped = self.layout() == Layout::SparseCsr   ? Layout::SparseCsc
+                           : self.layout() == Layout::SparseCsc ? Layout::SparseCsr
+                           : self.layout() == Layout::SparseBsr ? Layout::SparseBsc
+                                                                : Layout::SparseBsr;
+    const int64_t size[] = {self.size(1), self.size(0)};
+    return make_compressed(flipped, s.indices, s.plain,
+                           is_block(flipped) ? s.values.transpose(1, 2) : s.values, size);
+  }
+  if (rank == 0) return Tensor(self.unsafeGetTensorImpl()->shallow_copy());
+  DimVector dims(static_cast<size_t>(rank), 0);
+  std::iota(dims.begin(), dims.end(), 0);
+  std::swap(dims[static_cast<size_t>(a)], dims[static_cast<size_t>(b)]);
+  return permuted(self, dims);
+}
+void transpose_handler(const OperatorEntry&, Stack& s) {
+  answer(s, transposed(s[0].toTensor(), s[1].toInt(), s[2].toInt()));
+}
+void transpose_inplace_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  become(self, transposed(self, s[1].toInt(), s[2].toInt()));
+  answer(s, self);
+}
+Tensor t_of(const Tensor& self) {
+  TORCH_CHECK(self.dim() <= 2,
+              "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but "
+              "self is ",
+              self.dim(), "D");
+  return self.dim() < 2 ? Tensor(self.unsafeGetTensorImpl()->shallow_copy())
+                        : transposed(self, 0, 1);
+}
+void t_handler(const OperatorEntry&, Stack& s) { answer(s, t_of(s[0].toTensor())); }
+void t_inplace_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  become(self, t_of(self));
+  answer(s, self);
+}
+void permute_handler(const OperatorEntry&, Stack& s) {
+  answer(s, permuted(s[0].toTensor(), s[1].toIntList()));
+}
+
+// ---- rank
+void unsqueeze_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const SparseTensorImpl& s = coo(self, "unsqueeze");
+  const int64_t dim = wrapped(stack[1].toInt(), self.dim() + 1);
+  DimVector size(self.sizes());
+  size.insert(size.begin() + dim, 1);
+  if (dim > s.sparse_dim || (dim == s.sparse_dim && s.dense_dim > 0)) {
+    answer(stack,
+           make_coo(s.indices, s.values.unsqueeze(dim - s.sparse_dim + 1), size, s.coalesced));
+    return;
+  }
+  const Tensor parts[] = {s.indices.narrow(0, 0, dim),
+                          at::zeros({1, s.nnz()}, TensorOptions(kLong)),
+                          s.indices.narrow(0, dim, s.sparse_dim - dim)};
+  answer(stack, make_coo(at::cat(TensorList(parts, 3), 0), s.values, size, s.coalesced));
+}
+
+// ---- parts
+// The elements whose number in `dim` is wanted; `place(index)` is its new number or -1.
+template <class Place>
+Tensor picked(const Tensor& self, int64_t dim, bool drop, int64_t extent, const Place& place) {
+  const SparseTensorImpl& s = coo(self, "select");
+  const int64_t nnz = s.nnz();
+  const Tensor row = s.indices.select(0, dim).contiguous();
+  Tensor used = detail::empty({nnz}, kLong), number = detail::empty({nnz}, kLong);
+  int64_t n = 0;
+  for (int64_t i = 0; i < nnz; ++i) {
+    const int64_t to = place(row.data_ptr<int64_t>()[i]);
+    if (to < 0) continue;
+    used.data_ptr<int64_t>()[n] = i;
+    number.data_ptr<int64_t>()[n++] = to;
+  }
+  used = used.narrow(0, 0, n);
+  Tensor indices = at::index_select(s.indices, 1, used);
+  DimVector size(self.sizes());
+  if (drop) {
+    const Tensor parts[] = {indices.narrow(0, 0, dim),
+                            indices.narrow(0, dim + 1, s.sparse_dim - dim - 1)};
+    indices = at::cat(TensorList(parts, 2), 0);
+    size.erase(size.begin() + dim);
+  } else {
+    indices.select(0, dim).copy_(number.narrow(0, 0, n));
+    size[static_cast<size_t>(dim)] = extent;
+  }
+  return make_coo(indices, at::index_select(s.values, 0, used), size, s.coalesced);
+}
+
+void select_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const SparseTensorImpl& s = coo(self, "select");
+  TORCH_CHECK_INDEX(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
+  const int64_t dim = wrapped(stack[1].toInt(), self.dim()), given = stack[2].toInt();
+  TORCH_CHECK_INDEX(given >= -self.size(dim) && given < self.size(dim), "select(): index ", given,
+                    " out of range for tensor of size ", self.sizes(), " at dimension ", dim);
+  const int64_t index = given < 0 ? given + self.size(dim) : given;
+  if (dim >= s.sparse_dim) {
+    DimVector size(self.sizes());
+    size.erase(size.begin() + dim);
+    answer(stack,
+           make_coo(s.indices, s.values.select(dim - s.sparse_dim + 1, index), size, s.coalesced));
+    return;
+  }
+  const Tensor part = picked(self, dim, true, 0, [&](int64_t i) { return i == index ? 0 : -1; });
+  // The last sparse dimension selected leaves a strided tensor.
+  answer(stack, s.sparse_dim > 1 ? part : to_dense(part));
+}
+
+void slice_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const SparseTensorImpl& s = coo(self, "slice");
+  TORCH_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  const int64_t dim = wrapped(stack[1].toInt(), self.dim()), length = self.size(dim);
+  int64_t start = stack[2].isNone() ? 0 : stack[2].toInt();
+  int64_t end = stack[3].isNone() ? length : stack[3].toInt();
+  const int64_t step = stack[4].toInt();
+  TORCH_CHECK(step > 0, "slice step must be positive");
+  start = std::clamp<int64_t>(start < 0 ? start + length : start, 0, length);
+  end = std::clamp<int64_t>(end < 0 ? end + length : end, start, length);
+  if (dim >= s.sparse_dim) {
+    const Tensor values = s.values.slice(dim - s.sparse_dim + 1, start, end, step);
+    DimVector size(self.sizes());
+    size[static_cast<size_t>(dim)] = values.size(dim - s.sparse_dim + 1);
+    answer(stack, make_coo(s.indices, values, size, s.coalesced));
+    return;
+  }
+  const int64_t extent = (end - start) / step + ((end - start) % step != 0);
+  answer(stack, picked(self, dim, false, extent, [&](int64_t i) {
+           return i >= start && i < end && (i - start) % step == 0 ? (i - start) / step : -1;
+         }));
+}
+
+void index_select_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor(), index = stack[2].toTensor();
+  const SparseTensorImpl& s = coo(self, "index_select");
+  TORCH_CHECK_INDEX(self.dim() > 0, "index_select() cannot be applied to a 0-dim tensor.");
+  const int64_t dim = wrapped(stack[1].toInt(), self.dim());
+  TORCH_CHECK_INDEX(index.layout() == kStrided && index.dim() <= 1 &&
+                        (index.scalar_type() == kLong || index.scalar_type() == kInt),
+                    "index_select(): expected a vector of int32 or int64 indices");
+  const Tensor wanted = index.to(kLong).reshape({-1}).contiguous();
+  DimVector size(self.sizes());
+  size[static_cast<size_t>(dim)] = wanted.numel();
+  if (dim >= s.sparse_dim) {
+    answer(stack, make_coo(s.indices, at::index_select(s.values, dim - s.sparse_dim + 1, wanted),
+                           size, s.coalesced));
+    return;
+  }
+  std::unordered_map<int64_t, std::vector<int64_t>> places;
+  for (int64_t k = 0; k < wanted.numel(); ++k) {
+    const int64_t at = wanted.data_ptr<int64_t>()[k], extent = self.size(dim);
+    TORCH_CHECK_INDEX(at >= -extent && at < extent, "index_select(): index contains ", at,
+                      " that is out of range for tensor of size ", self.sizes(), " at dimension ",
+                      dim);
+    places[at < 0 ? at + extent : at].push_back(k);
+  }
+  // Every element goes to each place that names it; in the order of the places.
+  std::vector<std::pair<int64_t, int64_t>> hits;
+  const Tensor row = s.indices.select(0, dim).contiguous();
+  for (int64_t i = 0; i < row.numel(); ++i) {
+    const auto found = places.find(row.data_ptr<int64_t>()[i]);
+    if (found == places.end()) continue;
+    for (int64_t k : found->second) hits.emplace_back(k, i);
+  }
+  std::sort(hits.begin(), hits.end());
+  const int64_t n = static_cast<int64_t>(hits.size());
+  Tensor used = detail::empty({n}, kLong), number = detail::empty({n}, kLong);
+  for (int64_t i = 0; i < n; ++i) {
+    number.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].first;
+    used.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].second;
+  }
+  Tensor indices = at::index_select(s.indices, 1, used);
+  indices.select(0, dim).copy_(number);
+  const Tensor out = make_coo(indices, at::index_select(s.values, 0, used), size, false);
+  answer(stack, s.coalesced ? coalesced(out) : out);
+}
+
+// ---- several
+void cat_handler(const OperatorEntry&, Stack& stack) {
+  const std::vector<Tensor> tensors = stack[0].toTensorList();
+  TORCH_CHECK(!tensors.empty(), "expected a non-empty list of Tensors");
+  const SparseTensorImpl& first = coo(tensors[0], "cat");
+  const int64_t rank = tensors[0].dim(), dim = wrapped(stack[1].toInt(), rank);
+  DimVector size(tensors[0].sizes());
+  std::vector<Tensor> columns, values;
+  int64_t extent = 0;
+  ScalarType type = tensors[0].scalar_type();
+  for (const Tensor& t : tensors) type = c10::promoteTypes(type, t.scalar_type());
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const Tensor& t = tensors[k];
+    TORCH_CHECK(t.layout() == Layout::Sparse, "Concatenating sparse tensors, but a ", t.layout(),
+                " tensor was found at position ", k);
+    const SparseTensorImpl& s = coo(t, "cat");
+    TORCH_CHECK(t.dim() == rank && s.sparse_dim == first.sparse_dim,
+                "All tensors must have the same shape except in the concatenating dimension");
+    for (int64_t d = 0; d < rank; ++d)
+      TORCH_CHECK(d == dim || t.size(d) == tensors[0].size(d),
+                  "All tensors must have the same shape: ", tensors[0].sizes(),
+                  " (except in the concatenating dimension), but found shape: ", t.sizes());
+    Tensor indices = s.indices,
+           held = s.values.scalar_type() == type ? s.values : s.values.to(type);
+    if (dim < first.sparse_dim) {
+      indices = indices.contiguous().clone();
+      Tensor row = indices.select(0, dim);
+      int64_t* number = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
+      for (int64_t i = 0; i < row.numel(); ++i) number[i] += extent;
+    } else {
+      // Along a dense dimension every part has zeros where the others stand.
+      std::vector<Tensor> wide;
+      DimVector pad(held.sizes());
+      const size_t at = static_cast<size_t>(dim - first.sparse_dim + 1);
+      int64_t after = -extent - t.size(dim);
+      for (const Tensor& other : tensors) after += other.size(dim);
+      for (int64_t width : {extent, int64_t(-1), after}) {
+        pad[at] = width;
+        wide.push_back(width < 0 ? held : at::zeros(pad, held.options()));
+      }
+      held = at::cat(wide, static_cast<int64_t>(at));
+    }
+    columns.push_back(indices);
+    values.push_back(held);
+    extent += t.size(dim);
+  }
+  size[static_cast<size_t>(dim)] = extent;
+  answer(stack, make_coo(at::cat(columns, 1), at::cat(values, 0), size, false));
+}
+
+void stack_handler(const OperatorEntry& op, Stack& stack) {
+  std::vector<Tensor> tensors = stack[0].toTensorList();
+  TORCH_CHECK(!tensors.empty(), "stack expects a non-empty TensorList");
+  const int64_t dim = wrapped(stack[1].toInt(), tensors[0].dim() + 1);
+  const DimVector size(tensors[0].sizes());
+  for (Tensor& t : tensors) {
+    TORCH_CHECK(t.sizes() == IntArrayRef(size),
+                "stack expects each tensor to be equal size, but got ", IntArrayRef(size), " and ",
+                t.sizes());
+    t = t.unsqueeze(dim);
+  }
+  stack[0] = tensors;
+  stack[1] = dim;
+  cat_handler(op, stack);
+}
+
+void unbind_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as 0 but tensor has no dimensions");
+  const int64_t dim = wrapped(stack[1].toInt(), self.dim());
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < self.size(dim); ++i) parts.push_back(at::select(self, dim, i));
+  stack.clear();
+  stack.emplace_back(std::move(parts));
+}
+
+// sum over some dimensions: like torch.sparse.sum, with the reduced ones kept as 1 where asked.
+void sum_dim_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const bool keep = stack[2].toBool();
+  const bool widen = c10::isIntegralType(self.scalar_type(), true);
+  const ScalarType type = !stack[3].isNone() ? stack[3].toScalarType()
+                          : widen            ? kLong
+                                             : self.scalar_type();
+  const Tensor typed = self.scalar_type() == type ? self : self.to(type);
+  const std::vector<int64_t> dims =
+      stack[1].isNone() ? std::vector<int64_t>() : stack[1].toIntList();
+  Tensor out = at::_sparse_sum(typed, dims);
+  if (!keep) return answer(stack, out);
+  std::vector<bool> reduced(static_cast<size_t>(self.dim()), dims.empty());
+  for (int64_t d : dims) reduced[static_cast<size_t>(wrapped(d, self.dim()))] = true;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (reduced[static_cast<size_t>(d)]) out = out.unsqueeze(d);
+  answer(stack, out);
+}
+
+void no_reshape_handler(const OperatorEntry& op, Stack&) {
+  throw c10::Error(c10::str(op.name + 6, " is not implemented for sparse tensors"));
+}
+} // namespace
+
+void add_shape_kernels(Handlers& coo, Handlers& csr) {
+  for (Handlers* table : {&coo, &csr}) {
+    table->insert(
+        {{"transpose.int", transpose_handler}, {"t", t_handler}, {"reshape", no_reshape_handler}});
+  }
+  coo.insert({{"transpose_", transpose_inplace_handler},
+              {"t_", t_inplace_handler},
+              {"permute", permute_handler},
+              {"unsqueeze", unsqueeze_handler},
+              {"select.int", select_handler},
+              {"slice.Tensor", slice_handler},
+              {"index_select", index_select_handler},
+              {"cat", cat_handler},
+              {"stack", stack_handler},
+              {"unbind.int", unbind_handler},
+              {"sum.dim_IntList", sum_dim_handler}});
+}
+
+} // namespace at::sparse

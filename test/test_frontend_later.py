@@ -1,0 +1,221 @@
+"""What comes later exists as far as it is true: compiling runs as is and says so once, absent
+devices answer that they are absent, and starting what is missing raises NotImplementedError."""
+
+import copy
+import importlib
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import torch
+
+
+def test_compile_runs_as_is_and_says_so_once():
+    code = """
+import warnings, torch
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    f = torch.compile(lambda x: x + 1)
+    g = torch.compile(torch.nn.Linear(2, 2))
+    h = torch.jit.script(lambda x: x)
+    h = torch.jit.script(lambda x: x)
+print(f(1), [str(w.message).split()[0] for w in seen])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "2 ['torch.compile', 'torch.jit.script']"
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def test_compiled_module_keeps_pytorchs_keys():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
+    compiled = torch.compile(model)
+    assert next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
+    assert isinstance(compiled, torch._dynamo.OptimizedModule) and compiled._orig_mod is model
+    x = torch.ones(1, 2)
+    assert torch.equal(compiled(x), model(x))
+    compiled.eval()
+    assert not model.training and compiled[0] is model[0] and len(compiled) == 2
+    compiled.note = 3
+    assert model.note == 3
+    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert torch.equal(other(x), model(x)) and other._orig_mod is not model
+
+
+def test_compile_arguments():
+    @torch.compile(fullgraph=True, dynamic=False)
+    def double(x):
+        """Doc."""
+        return x * 2
+
+    assert double(3) == 6 and double.__doc__ == "Doc."
+    function = lambda x: x
+    assert torch.compile(function, disable=True) is function
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast"):
+        torch.compile(function, mode="fast")
+    with pytest.raises(RuntimeError, match="both can't be specified"):
+        torch.compile(function, mode="default", options={})
+    with pytest.raises(torch._dynamo.exc.InvalidBackend, match="nope"):
+        torch.compile(function, backend="nope")
+    with pytest.raises(AssertionError, match="callable"):
+        torch.compile(3)
+
+
+def test_compiler_marks():
+    def f(x):
+        return x
+
+    compiler, dynamo = torch.compiler, torch._dynamo
+    assert compiler.disable(f) is f and compiler.disable(recursive=False)(f) is f
+    assert compiler.allow_in_graph(f) is f and dynamo.allow_in_graph(f) is f
+    assert not compiler.is_compiling() and not dynamo.is_compiling()
+    assert not compiler.is_exporting()
+    with compiler.set_stance("force_eager"):
+        compiler.reset()
+    with pytest.raises(RuntimeError, match="stance"):
+        compiler.set_stance("whatever")
+    dynamo.config.cache_size_limit = 16
+    with dynamo.config.patch(cache_size_limit=2):
+        assert dynamo.config.cache_size_limit == 2
+    assert dynamo.config.cache_size_limit == 16
+    import torch._inductor.config as inductor
+
+    with inductor.patch({"triton.cudagraphs": True}):
+        assert inductor.triton.cudagraphs
+    assert not inductor.triton.cudagraphs
+
+
+def test_jit_runs_python():
+    class Model(torch.nn.Module):
+        @torch.jit.export
+        def other(self, x):
+            return x
+
+        @torch.jit.ignore(drop=True)
+        def ignored(self, x):
+            return x
+
+        @torch.jit.unused
+        def unused(self, x):
+            return x
+
+        def forward(self, x):
+            return x + 1
+
+    model = Model()
+    assert torch.jit.script(model) is model and torch.jit.trace(model, torch.ones(1)) is model
+    assert torch.jit.freeze(model.eval()) is model
+    assert model.other(1) == model.ignored(1) == model.unused(1) == 1
+    assert not torch.jit.is_scripting() and not torch.jit.is_tracing()
+    assert torch.jit.annotate(list[int], [1]) == [1]
+    assert torch.jit.isinstance({"a": [1]}, dict[str, list[int]])
+    assert not torch.jit.isinstance([1, "a"], list[int])
+    assert torch.jit.wait(torch.jit.fork(lambda x: x + 1, 2)) == 3
+    for start in (torch.jit.load, torch.jit.save):
+        with pytest.raises(NotImplementedError, match=r"torch\.jit"):
+            start(model, "file")
+
+
+def test_names_import_and_raise_when_used():
+    from torch.ao.quantization import QuantStub
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.graph_module import GraphModule
+
+    from torch.onnx.symbolic_helper import parse_args
+    from torch.quantization import quantize_dynamic
+
+    for start in (
+        make_fx, QuantStub, FullyShardedDataParallel, transformer_auto_wrap_policy, GraphModule,
+        quantize_dynamic, torch.fx.symbolic_trace, torch.export.export, torch.onnx.export,
+        torch.nested.nested_tensor, torch.package.PackageExporter,
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="not implemented"):
+            start(1)
+    assert not isinstance(torch.nn.Linear(1, 1), torch.fx.GraphModule)
+    assert torch.fx.wrap("len") == "len" and parse_args("v")(len) is len
+
+    class Tracer(torch.fx.Tracer):
+        pass
+
+    with pytest.raises(NotImplementedError):
+        Tracer()
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("torch.fx.nothing")
+
+
+def test_distributed_is_not_available():
+    import torch.distributed as dist
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    assert not dist.is_available() and not dist.is_initialized() and not dist.is_nccl_available()
+    assert dist.ReduceOp.SUM.name == "SUM" and dist.Backend("NCCL") == "nccl"
+    with pytest.raises(NotImplementedError):
+        dist.init_process_group("gloo")
+    for call in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(torch.ones(1))):
+        with pytest.raises(ValueError, match="process group has not been initialized"):
+            call()
+    assert record(len) is len
+    with pytest.raises(NotImplementedError):
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("name", ["xpu", "mtia", "mps"])
+def test_absent_devices(name):
+    module = getattr(torch, name)
+    assert not module.is_available() and module.device_count() == 0
+    module.manual_seed(1)
+    with pytest.raises((AssertionError, RuntimeError)):
+        module.synchronize()
+    if name != "mps":
+        module.empty_cache()
+        assert module.memory_allocated() == 0
+        with pytest.raises(AssertionError, match="not compiled"):
+            getattr(torch.ones(1), name)()
+
+
+def test_futures():
+    future = torch.futures.Future()
+    seen = []
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    chained = future.then(lambda f: f.wait() + 1)
+    assert not future.done()
+    with pytest.raises(RuntimeError):
+        future.value()
+    future.set_result(1)
+    assert future.wait() == 1 and chained.wait() == 2 and seen == [1]
+    assert torch.futures.wait_all([future, chained]) == [1, 2]
+    with pytest.raises(RuntimeError, match="once"):
+        future.set_result(2)
+    failed = torch.futures.Future()
+    failed.set_exception(KeyError("x"))
+    with pytest.raises(KeyError):
+        torch.futures.wait_all([future, failed])
+    assert torch.futures.collect_all([]).wait() == []
+
+
+def test_control_flow_operators():
+    assert torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x, (1,)) == 2
+    assert torch.cond(False, lambda x: x + 1, lambda x: x, (1,)) == 1
+    with pytest.raises(RuntimeError, match="pred"):
+        torch.cond("yes", len, len, ())
+    assert torch.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0)) == (4, 6)
+
+
+def test_gradcheck_stays_the_function():
+    code = """
+import torch.autograd.gradcheck, torch
+assert callable(torch.autograd.gradcheck), torch.autograd.gradcheck
+from torch.autograd.gradcheck import GradcheckError, gradcheck
+assert torch.autograd.gradcheck is gradcheck
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,201 @@
+"""torch.profiler: what is recorded, how it is summed and printed, schedules and trace files; and
+that nothing is left behind when it is off."""
+
+import gzip
+import json
+import os
+
+import pytest
+
+import torch
+from torch.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    tensorboard_trace_handler,
+)
+
+
+def names(prof):
+    return [event.name for event in prof.events()]
+
+
+def test_operators_and_ranges_nest():
+    a = torch.randn(8, 16, requires_grad=True)
+    b = torch.randn(16, 4)
+    with profile(record_shapes=True, profile_memory=True) as prof:
+        with record_function("block"):
+            c = torch.relu(a @ b)
+        c.sum().backward()
+    events = prof.events()
+    block = next(e for e in events if e.name == "block")
+    matmul = next(e for e in events if e.name == "aten::matmul")
+    mm = next(e for e in events if e.name == "aten::mm")
+    assert matmul.cpu_parent is block and mm.cpu_parent is matmul
+    assert mm.input_shapes == [[8, 16], [16, 4]] and mm.input_dtypes == ["Float", "Float"]
+    assert mm.cpu_memory_usage == matmul.cpu_memory_usage == 8 * 4 * 4
+    assert matmul.self_cpu_memory_usage == 0
+    assert block.is_user_annotation and not mm.is_user_annotation
+    assert names(prof).count("aten::mm") == 2
+    for event in events:
+        assert 0 <= event.self_cpu_time_total <= event.cpu_time_total
+        if event.cpu_parent is not None:
+            outer = event.cpu_parent.time_range
+            assert outer.start <= event.time_range.start <= event.time_range.end <= outer.end
+
+
+def test_averages_add_up():
+    a, b = torch.randn(4, 4), torch.randn(5, 5)
+    with profile(record_shapes=True) as prof:
+        for _ in range(3):
+            a + a
+        b + b
+    (add,) = [e for e in prof.key_averages() if e.key == "aten::add"]
+    assert add.count == 4
+    assert add.cpu_time_total == pytest.approx(sum(e.cpu_time_total for e in prof.events()))
+    by_shape = {e.input_shapes: e.count for e in prof.key_averages(group_by_input_shape=True)}
+    assert by_shape == {"[[4, 4], [4, 4], []]": 3, "[[5, 5], [5, 5], []]": 1}
+    total = prof.key_averages().total_average()
+    assert total.key == "Total" and total.count == 4
+
+
+def test_table():
+    a = torch.randn(64, 64)
+    with profile() as prof:
+        torch.relu(a @ a)
+    text = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=2)
+    lines = text.splitlines()
+    titles = [part.strip() for part in lines[1].split("  ") if part.strip()]
+    assert titles == [
+        "Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls",
+    ]  # fmt: skip
+    assert set(lines[0]) == {"-", " "} and lines[0] == lines[2] == lines[5]
+    assert lines[-1].startswith("Self CPU time total: ")
+    assert len(lines) == 7
+    with pytest.raises(AttributeError):
+        prof.key_averages().table(sort_by="nothing")
+    by_old_name = prof.key_averages().table(sort_by="cuda_time_total")
+    assert "aten::relu" in by_old_name
+
+
+def test_stacks_and_flops():
+    a = torch.randn(8, 16)
+
+    def here():
+        return torch.mm(a, a.t())
+
+    with profile(with_stack=True, with_flops=True) as prof:
+        here()
+    mm = next(e for e in prof.events() if e.name == "aten::mm")
+    assert "here" in mm.stack[0] and __file__ in mm.stack[0]
+    assert mm.flops == 2 * 8 * 16 * 8
+    assert "Source Location" in prof.key_averages(group_by_stack_n=2).table()
+
+
+def test_schedule_numbers():
+    act = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    expected = ["NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
+    expected += ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE", "NONE"]
+    assert [act(i).name for i in range(11)] == expected
+    for wrong in ({"wait": -1, "warmup": 0, "active": 1}, {"wait": 0, "warmup": 0, "active": 0}):
+        with pytest.raises(AssertionError, match="Invalid profiler schedule"):
+            schedule(**wrong)
+
+
+def test_steps_are_recorded_by_schedule():
+    seen = []
+    a = torch.ones(3)
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
+        on_trace_ready=lambda p: seen.append([e.name for e in p.events()]),
+    ) as prof:
+        for step in range(9):
+            a + 1 if step % 2 else a * 2
+            prof.step()
+    assert prof.step_num == 9
+    assert [len(events) for events in seen] == [4, 4]
+    assert seen[0] == ["ProfilerStep#2", "aten::mul", "ProfilerStep#3", "aten::add"]
+    assert prof.current_action is ProfilerAction.NONE
+
+
+def test_trace_files(tmp_path):
+    with profile(record_shapes=True) as prof, record_function("range"):
+        torch.ones(2) + 1
+    prof.add_metadata("who", "me")
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    prof.export_chrome_trace(str(tmp_path / "trace.json.gz"))
+    document = json.loads((tmp_path / "trace.json").read_text())
+    again = json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
+    assert document["traceEvents"] == again["traceEvents"] and document["who"] == "me"
+    rows = [row for row in document["traceEvents"] if row["ph"] == "X"]
+    assert {row["cat"] for row in rows} == {"cpu_op", "user_annotation"}
+    assert rows[0]["name"] == "range" and rows[0]["dur"] >= rows[-1]["dur"]
+    assert rows[-1]["args"]["Input Dims"][0] == [2]
+    tensorboard_trace_handler(str(tmp_path / "logs"), "worker")(prof)
+    (name,) = os.listdir(tmp_path / "logs")
+    assert name.startswith("worker.") and name.endswith(".pt.trace.json")
+
+
+def test_errors_end_the_recording():
+    with pytest.raises(RuntimeError, match="size"), profile() as prof:
+        torch.ones(2) + torch.ones(3)
+    assert names(prof)[-1] == "aten::add"
+    assert not torch._C._profiler_enabled()
+    with profile(), pytest.raises(RuntimeError, match="already enabled"):
+        profile().start()
+    with pytest.raises(AssertionError):
+        profile().events()
+    with pytest.raises(AssertionError, match="activities"):
+        profile(activities=[])
+
+
+def test_off_leaves_no_key():
+    with profile(activities=[ProfilerActivity.CPU]):
+        pass
+    assert torch._C._dispatch_tls_local_include_set().raw_repr() == 0
+    with record_function("nothing records"):
+        torch.ones(1) + 1
+
+
+def test_record_function_decorates():
+    @record_function("named")
+    def work(x):
+        return x + 1
+
+    with profile() as prof:
+        work(torch.ones(2))
+        work(torch.ones(2))
+    assert names(prof).count("named") == 2
+
+
+def test_autograd_profiler():
+    with torch.autograd.profiler.profile() as prof:
+        torch.ones(2) * 3
+    assert "aten::mul" in str(prof) and prof.self_cpu_time_total > 0
+    assert "aten::mul" in prof.key_averages().table()
+    with torch.autograd.profiler.profile(enabled=False) as off:
+        pass
+    assert off is None
+    with pytest.raises(NotImplementedError), torch.autograd.profiler.emit_nvtx():
+        pass
+
+
+def test_results_are_the_same_under_the_profiler():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    x = torch.randn(5, 4)
+
+    def run():
+        model.zero_grad()
+        model(x).square().mean().backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    plain = run()
+    with profile(record_shapes=True, profile_memory=True, with_stack=True):
+        recorded = run()
+    assert all(map(torch.equal, plain, recorded))
+    with profile():
+        out = torch.vmap(torch.func.grad(lambda v: v.sin().sum()))(x)
+    torch.testing.assert_close(out, x.cos())

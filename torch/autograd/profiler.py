@@ -1,0 +1,302 @@
+"""Recording what runs: `profile` turns the recorder of torch._C on and off around a block and makes
+events of what it saw; `record_function` names a range. torch.profiler adds schedules to it."""
+
+import functools
+import json
+import os
+import threading
+
+import torch
+from torch import _C
+from torch.autograd.profiler_util import EventList, FunctionEvent
+
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "emit_itt",
+    "emit_nvtx",
+    "kineto_available",
+    "profile",
+    "record_function",
+]
+
+
+def kineto_available():
+    """Whether operators can be recorded: always."""
+    return True
+
+
+def _is_profiler_enabled():
+    return _C._profiler_enabled()
+
+
+def _product(shape):
+    result = 1
+    for size in shape:
+        result *= size
+    return result
+
+
+def _flops(name, shapes):
+    """Floating-point operations of the operators where they are plain to count."""
+    try:
+        if name in ("aten::mm", "aten::matmul") and len(shapes[0]) == len(shapes[1]) == 2:
+            return 2 * _product(shapes[0]) * shapes[1][-1]
+        if name == "aten::addmm":
+            return 2 * _product(shapes[1]) * shapes[2][-1]
+        if name == "aten::bmm":
+            return 2 * _product(shapes[0]) * shapes[1][-1]
+        if name == "aten::baddbmm":
+            return 2 * _product(shapes[1]) * shapes[2][-1]
+        if name in ("aten::add", "aten::mul"):
+            return _product(shapes[0])
+    except (IndexError, TypeError):
+        return 0
+    return 0
+
+
+def make_events(records, *, base_ns=0, profile_memory=False, with_flops=False, with_stack=False):
+    """The recorder's tuples as an EventList with parents and children."""
+    thread = threading.get_native_id()
+    events = EventList(profile_memory=profile_memory, with_flops=with_flops, with_stack=with_stack)
+    made = []
+    for number, record in enumerate(records):
+        name, overload, start, end, parent, cpu, device, is_op, shapes, dtypes, stack = record
+        event = FunctionEvent(
+            number + 1,
+            name,
+            thread,
+            (start - base_ns) / 1000,
+            (end - base_ns) / 1000,
+            overload,
+            is_op,
+        )
+        event.input_shapes, event.input_dtypes, event.stack = shapes, dtypes, stack
+        event.cpu_memory_usage, event.device_memory_usage = cpu, device
+        event.flops = _flops(name, shapes) if with_flops else 0
+        if parent >= 0:
+            event.set_cpu_parent(made[parent])
+            made[parent].append_cpu_child(event)
+        made.append(event)
+    # A range holds what the operators inside hold.
+    for event in reversed(made):
+        if event.is_user_annotation:
+            event.cpu_memory_usage = sum(c.cpu_memory_usage for c in event.cpu_children)
+            event.device_memory_usage = sum(c.device_memory_usage for c in event.cpu_children)
+    events.extend(made)
+    return events
+
+
+def write_trace(path, events, metadata, **settings):
+    """Writes events for chrome://tracing or Perfetto; a name that ends in .gz is compressed."""
+    pid = os.getpid()
+    rows = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
+    for event in events:
+        arguments = {"External id": event.id}
+        if event.input_shapes:
+            arguments["Input Dims"] = event.input_shapes
+            arguments["Input type"] = event.input_dtypes
+        if event.stack:
+            arguments["Call stack"] = ";".join(event.stack)
+        if event.cpu_memory_usage or event.device_memory_usage:
+            arguments["Bytes"] = event.cpu_memory_usage
+            arguments["Device Bytes"] = event.device_memory_usage
+        rows.append(
+            {
+                "ph": "X",
+                "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+                "name": event.name,
+                "pid": pid,
+                "tid": event.thread,
+                "ts": event.time_range.start,
+                "dur": event.time_range.elapsed_us(),
+                "args": arguments,
+            }
+        )
+    document = {"schemaVersion": 1, "displayTimeUnit": "ms", **settings, **metadata}
+    document |= {"traceName": os.fspath(path), "traceEvents": rows}
+    if os.fspath(path).endswith(".gz"):
+        import gzip
+
+        with gzip.open(path, "wt") as file:
+            json.dump(document, file)
+        return
+    with open(path, "w") as file:
+        json.dump(document, file)
+
+
+class profile:
+    """Records the operators of this thread inside the block."""
+
+    def __init__(
+        self,
+        enabled=True,
+        *,
+        use_cuda=False,
+        use_device=None,
+        record_shapes=False,
+        with_flops=False,
+        profile_memory=False,
+        with_stack=False,
+        with_modules=False,
+        use_kineto=False,
+        use_cpu=True,
+        experimental_config=None,
+        acc_events=False,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+        activity_filters=None,
+    ):
+        self.enabled = enabled
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.function_events = None
+        self.entered = False
+        self._base = 0
+
+    def __enter__(self):
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._start()
+        return self
+
+    def _start(self):
+        self.entered = True
+        self._base = _C._profiler_clock()
+        _C._profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        if not self.enabled:
+            return None
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        self.function_events = make_events(
+            _C._profiler_stop(),
+            base_ns=self._base,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            with_stack=self.with_stack,
+        )
+        self.entered = False
+        return False
+
+    def _check_finish(self):
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+
+    def __repr__(self):
+        if self.function_events is None:
+            return "<unfinished torch.autograd.profile>"
+        return repr(self.function_events)
+
+    def __str__(self):
+        if self.function_events is None:
+            return "<unfinished torch.autograd.profile>"
+        return str(self.function_events)
+
+    def table(
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        max_shapes_column_width=80,
+        header=None,
+        top_level_events_only=False,
+        time_unit=None,
+    ):
+        """The events as text."""
+        self._check_finish()
+        return self.function_events.table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+            time_unit=time_unit,
+        )
+
+    def export_chrome_trace(self, path):
+        """Writes the events for chrome://tracing."""
+        self._check_finish()
+        self.function_events.export_chrome_trace(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Writes the places in the program and their times."""
+        self._check_finish()
+        if not self.with_stack:
+            raise RuntimeError("export_stacks() requires with_stack=True")
+        return self.function_events.export_stacks(path, metric)
+
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
+    ):
+        """One average per name."""
+        self._check_finish()
+        return self.function_events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
+
+    def total_average(self):
+        """One average over everything."""
+        self._check_finish()
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self):
+        """us spent in all events together."""
+        self._check_finish()
+        return self.function_events.self_cpu_time_total
+
+
+class record_function:
+    """Names what runs inside; a context manager and a decorator."""
+
+    def __init__(self, name, args=None):
+        self.name = name
+        self.args = args
+        self._handles = []
+
+    def __call__(self, func):
+        @functools.wraps(func)
+        def wrapped(*args, **kwargs):
+            with type(self)(self.name, self.args):
+                return func(*args, **kwargs)
+
+        return wrapped
+
+    def __enter__(self):
+        self._handles.append(_C._profiler_begin(self.name))
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _C._profiler_end(self._handles.pop())
+
+
+class _Emitter:
+    """Marks for another program's timeline."""
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled = enabled
+
+    def __enter__(self):
+        if self.enabled:
+            raise NotImplementedError(f"{type(self).__name__} is not implemented in this version")
+        return None
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return False
+
+
+class emit_nvtx(_Emitter):
+    """Would mark every operator as an NVTX range."""
+
+
+class emit_itt(_Emitter):
+    """Would mark every operator as an ITT range."""

@@ -1,0 +1,17 @@
+"""Whether nn.MultiheadAttention and the transformer layers may take their fast path in evaluation
+mode."""
+
+__all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
+
+_enabled = True
+
+
+def get_fastpath_enabled():
+    """Whether the fast path may be taken."""
+    return _enabled
+
+
+def set_fastpath_enabled(value):
+    """Lets the fast path be taken, or not."""
+    global _enabled
+    _enabled = bool(value)

@@ -1,0 +1,4 @@
+"""Which engine computes with quantized numbers: there is none yet."""
+
+engine = "none"
+supported_engines = []

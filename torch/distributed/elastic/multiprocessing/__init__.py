@@ -1,0 +1,5 @@
+"""Starting workers: not available yet."""
+
+from torch import _later
+
+globals().update(_later.names(__name__, "DefaultLogsSpecs Std start_processes"))

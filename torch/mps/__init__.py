@@ -1,0 +1,80 @@
+"""Apple GPUs: this build has no support for them."""
+
+__all__ = [
+    "current_allocated_memory",
+    "device_count",
+    "driver_allocated_memory",
+    "empty_cache",
+    "get_rng_state",
+    "is_available",
+    "manual_seed",
+    "recommended_max_memory",
+    "seed",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "synchronize",
+]
+
+
+def _refuse(what):
+    raise RuntimeError(f"Cannot execute {what}() without MPS backend.")
+
+
+def is_available():
+    """Whether there is such a device: no."""
+    return False
+
+
+def device_count():
+    """How many such devices there are: none."""
+    return 0
+
+
+def manual_seed(seed):
+    """Sets the seed, for devices to come."""
+    return None
+
+
+def seed():
+    """Sets a random seed."""
+    return None
+
+
+def synchronize():
+    """Waits for the device."""
+    _refuse("deviceSynchronize")
+
+
+def empty_cache():
+    """Gives cached memory back."""
+    _refuse("emptyCache")
+
+
+def current_allocated_memory():
+    """Bytes that tensors use."""
+    _refuse("getCurrentAllocatedMemory")
+
+
+def driver_allocated_memory():
+    """Bytes that the driver holds."""
+    _refuse("getDriverAllocatedMemory")
+
+
+def recommended_max_memory():
+    """Bytes that should not be exceeded."""
+    _refuse("getRecommendedMaxMemory")
+
+
+def set_per_process_memory_fraction(fraction):
+    """Limits the memory in use."""
+    _refuse("setMemoryFraction")
+
+
+def get_rng_state(device="mps"):
+    """The state of the generator."""
+    _refuse("getDefaultGenerator")
+
+
+def set_rng_state(new_state, device="mps"):
+    """Sets the state of the generator."""
+    _refuse("getDefaultGenerator")

@@ -1,0 +1,90 @@
+"""DataParallel: each device computes a part of the batch with a copy of the module. With one
+device, or none, it is the module itself."""
+
+import torch
+from torch.nn.modules.module import Module
+from torch.nn.parallel.parallel_apply import parallel_apply
+from torch.nn.parallel.replicate import replicate
+from torch.nn.parallel.scatter_gather import _device, gather, scatter_kwargs
+
+__all__ = ["DataParallel", "data_parallel"]
+
+
+def _all_devices():
+    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+
+
+def _number(device):
+    device = _device(device)
+    return device.index if device.type == "cuda" else device
+
+
+class DataParallel(Module):
+    """Cuts the batch along dim over device_ids (all GPUs by default), calls a copy of the module
+    on each and joins the results on output_device."""
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+        super().__init__()
+        device_ids = _all_devices() if device_ids is None else list(device_ids)
+        self.module = module
+        self.device_ids = [_number(device) for device in device_ids]
+        self.dim = dim
+        if not self.device_ids:
+            return
+        self.output_device = self.device_ids[0] if output_device is None else _number(output_device)
+        self.src_device_obj = _device(self.device_ids[0])
+        if len(self.device_ids) == 1:
+            self.module.to(self.src_device_obj)
+
+    def forward(self, *inputs, **kwargs):
+        """The module's output for the whole batch."""
+        if not self.device_ids:
+            return self.module(*inputs, **kwargs)
+        for tensor in [*self.module.parameters(), *self.module.buffers()]:
+            if tensor.device != self.src_device_obj:
+                raise RuntimeError(
+                    "module must have its parameters and buffers on device "
+                    f"{self.src_device_obj} (device_ids[0]) but found one of them on device: "
+                    f"{tensor.device}"
+                )
+        inputs, module_kwargs = self.scatter(inputs, kwargs, self.device_ids)
+        if not inputs and not module_kwargs:
+            inputs, module_kwargs = ((),), ({},)
+        if len(self.device_ids) == 1:
+            return self.module(*inputs[0], **module_kwargs[0])
+        replicas = self.replicate(self.module, self.device_ids[: len(inputs)])
+        outputs = self.parallel_apply(replicas, inputs, module_kwargs)
+        return self.gather(outputs, self.output_device)
+
+    def replicate(self, module, device_ids):
+        """Copies of the module; see torch.nn.parallel.replicate."""
+        return replicate(module, device_ids, not torch.is_grad_enabled())
+
+    def scatter(self, inputs, kwargs, device_ids):
+        """A part of the inputs per device."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def parallel_apply(self, replicas, inputs, kwargs):
+        """Calls all copies."""
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+
+    def gather(self, outputs, output_device):
+        """Joins the outputs."""
+        return gather(outputs, output_device, dim=self.dim)
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """DataParallel as a function."""
+    inputs = inputs if isinstance(inputs, tuple) else (() if inputs is None else (inputs,))
+    device_ids = _all_devices() if device_ids is None else list(device_ids)
+    if not device_ids:
+        return module(*inputs, **(module_kwargs or {}))
+    output_device = device_ids[0] if output_device is None else output_device
+    parts, named = scatter_kwargs(inputs, module_kwargs, device_ids, dim)
+    if not parts and not named:
+        parts, named = ((),), ({},)
+    if len(device_ids) == 1:
+        return module(*parts[0], **named[0])
+    used = device_ids[: len(parts)]
+    outputs = parallel_apply(replicate(module, used), parts, named, used)
+    return gather(outputs, output_device, dim)

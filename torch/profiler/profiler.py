@@ -1,0 +1,266 @@
+"""torch.profiler.profile: a recording that follows the steps of a training loop."""
+
+import enum
+import os
+import socket
+import time
+
+from torch.autograd import profiler as _recording
+from torch.autograd.profiler_util import EventList
+
+__all__ = [
+    "ExecutionTraceObserver",
+    "ProfilerAction",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+class ProfilerAction(enum.Enum):
+    """What to do in a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
+
+
+def supported_activities():
+    """What can be recorded."""
+    import torch
+    from torch.profiler import ProfilerActivity
+
+    kinds = {ProfilerActivity.CPU}
+    if torch.cuda.is_available():
+        kinds.add(ProfilerActivity.CUDA)
+    return kinds
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A function from the number of a step to what to do in it: after skip_first steps, cycles of
+    wait, warmup and active steps, `repeat` of them or without end. With skip_first_wait the first
+    cycle does not wait."""
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} "
+            f"(need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), "
+            f"skip_first={skip_first} (need >= 0)."
+        )
+
+    def action_of(step):
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:
+            step += wait
+        cycle = wait + warmup + active
+        if repeat > 0 and step // cycle >= repeat:
+            return ProfilerAction.NONE
+        place = step % cycle
+        if place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action_of
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+    """An on_trace_ready that writes each trace into a folder, under a name of its own."""
+
+    def write(prof):
+        os.makedirs(dir_name, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json"
+        prof.export_chrome_trace(os.path.join(dir_name, name + (".gz" if use_gzip else "")))
+
+    return write
+
+
+class profile:
+    """Records the operators that this thread runs inside the block. With a schedule, step() says
+    that a step ended, and on_trace_ready(self) is called after each cycle."""
+
+    def __init__(
+        self,
+        *,
+        activities=None,
+        schedule=None,
+        on_trace_ready=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        use_cuda=None,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+        activity_filters=None,
+    ):
+        self.activities = set(supported_activities() if activities is None else activities)
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.acc_events = acc_events
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.profiler = None
+        self._events = None
+        self._step_range = None
+        self._metadata = {}
+
+    # ---- the recording of one cycle
+
+    def _start_recording(self):
+        self.profiler = _recording.profile(
+            record_shapes=self.record_shapes,
+            with_flops=self.with_flops,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+        )
+        self.profiler._start()
+
+    def _stop_recording(self):
+        if self.profiler is None or not self.profiler.entered:
+            return
+        self.profiler.__exit__(None, None, None)
+        events = self.profiler.function_events
+        if self.acc_events and self._events:
+            joined = EventList([*self._events, *events], profile_memory=self.profile_memory)
+            joined._with_flops, joined._with_stack = self.with_flops, self.with_stack
+            events = joined
+        self._events = events
+
+    def _recording_now(self):
+        return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+    def start(self):
+        """Begins with step 0."""
+        if self._recording_now():
+            self._start_recording()
+        self._open_step()
+
+    def stop(self):
+        """Ends the recording, and hands it to on_trace_ready."""
+        self._close_step()
+        if self._recording_now():
+            self._finish_cycle()
+
+    def _finish_cycle(self):
+        self._stop_recording()
+        if self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    def _open_step(self):
+        if self.record_steps:
+            self._step_range = _recording.record_function(f"ProfilerStep#{self.step_num}")
+            self._step_range.__enter__()
+
+    def _close_step(self):
+        if self._step_range is not None:
+            self._step_range.__exit__(None, None, None)
+            self._step_range = None
+
+    def step(self):
+        """Says that the next step begins."""
+        self._close_step()
+        before, was_recording = self.current_action, self._recording_now()
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if was_recording and (
+            before is ProfilerAction.RECORD_AND_SAVE or not self._recording_now()
+        ):
+            self._finish_cycle()
+            was_recording = False
+        if self._recording_now() and not was_recording:
+            self._start_recording()
+        self._open_step()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.stop()
+
+    # ---- what was recorded
+
+    def _finished(self):
+        if self._events is None:
+            raise AssertionError("Profiler must be initialized and have recorded something first")
+        return self._events
+
+    def events(self):
+        """All events of the last cycle."""
+        return self._finished()
+
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
+    ):
+        """One average per name."""
+        return self._finished().key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
+
+    def export_chrome_trace(self, path):
+        """Writes the last cycle for chrome://tracing or Perfetto."""
+        _recording.write_trace(
+            path,
+            self._finished(),
+            self._metadata,
+            record_shapes=int(self.record_shapes),
+            profile_memory=int(self.profile_memory),
+            with_stack=int(self.with_stack),
+            host_name=socket.gethostname(),
+        )
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Writes the places in the program and their times, for flame graphs."""
+        self._finished().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Would write how memory was used over time."""
+        raise NotImplementedError("export_memory_timeline is not implemented in this version")
+
+    def add_metadata(self, key, value):
+        """Puts a text into the trace file."""
+        self._metadata[key] = str(value)
+
+    def add_metadata_json(self, key, value):
+        """Puts a JSON value, given as text, into the trace file."""
+        import json
+
+        self._metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Would record only some of the time."""
+        raise NotImplementedError("toggle_collection_dynamic is not implemented in this version")
+
+
+class ExecutionTraceObserver:
+    """Would write which operators ran with which tensors."""
+
+    def __init__(self):
+        self._path = None
+
+    def register_callback(self, output_file_path):
+        """Would write to this file."""
+        raise NotImplementedError("ExecutionTraceObserver is not implemented in this version")

@@ -1,0 +1,46 @@
+"""torch.sparse.FloatTensor and its like: old names that make a COO tensor of one dtype and test for
+it. They are classes only in appearance, as those of torch._legacy_types."""
+
+import torch
+
+
+class sparse_tensortype(type):
+    """The class of torch.sparse.FloatTensor, torch.sparse.LongTensor, ..."""
+
+    def __new__(mcs, name, dtype):
+        members = {
+            "__module__": "torch.sparse",
+            "dtype": dtype,
+            "layout": torch.sparse_coo,
+            "is_cuda": False,
+            "is_sparse": True,
+        }
+        return super().__new__(mcs, name, (), members)
+
+    def __init__(cls, name, dtype):
+        super().__init__(name, (), {})
+
+    def __call__(cls, *args, **kwargs):
+        if not args:
+            return torch.sparse_coo_tensor((0,), dtype=cls.dtype, **kwargs)
+        if isinstance(args[0], int):
+            return torch.sparse_coo_tensor(args, dtype=cls.dtype, **kwargs)
+        return torch.sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
+
+    def __instancecheck__(cls, instance):
+        return (
+            isinstance(instance, torch.Tensor)
+            and instance.dtype is cls.dtype
+            and instance.layout is torch.sparse_coo
+        )
+
+
+FloatTensor = sparse_tensortype("FloatTensor", torch.float32)
+DoubleTensor = sparse_tensortype("DoubleTensor", torch.float64)
+HalfTensor = sparse_tensortype("HalfTensor", torch.float16)
+BFloat16Tensor = sparse_tensortype("BFloat16Tensor", torch.bfloat16)
+ByteTensor = sparse_tensortype("ByteTensor", torch.uint8)
+CharTensor = sparse_tensortype("CharTensor", torch.int8)
+ShortTensor = sparse_tensortype("ShortTensor", torch.int16)
+IntTensor = sparse_tensortype("IntTensor", torch.int32)
+LongTensor = sparse_tensortype("LongTensor", torch.int64)

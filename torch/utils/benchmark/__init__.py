@@ -1,0 +1,28 @@
+"""Timing of small pieces of code: Timer, what it measured, and tables of several measurements."""
+
+from torch.utils.benchmark.utils.common import (
+    Measurement,
+    TaskSpec,
+    ordered_unique,
+    select_unit,
+    set_torch_threads,
+    trim_sigfig,
+    unit_to_english,
+)
+from torch.utils.benchmark.utils.compare import Colorize, Compare
+from torch.utils.benchmark.utils.timer import Language, Timer, timer
+
+__all__ = [
+    "Colorize",
+    "Compare",
+    "Language",
+    "Measurement",
+    "TaskSpec",
+    "Timer",
+    "ordered_unique",
+    "select_unit",
+    "set_torch_threads",
+    "timer",
+    "trim_sigfig",
+    "unit_to_english",
+]

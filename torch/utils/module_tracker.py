@@ -1,0 +1,70 @@
+"""Which modules are running: names of all modules whose forward or backward is under way."""
+
+import weakref
+
+import torch
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+
+__all__ = ["ModuleTracker"]
+
+
+class ModuleTracker:
+    """Inside the block, `parents` holds the full names of the modules that are running, and
+    "Global"; `is_bw` says whether a backward pass runs."""
+
+    def __init__(self):
+        self.parents = {"Global"}
+        self._known = weakref.WeakKeyDictionary()
+        self._seen_roots = weakref.WeakSet()
+        self._hooks = []
+
+    @property
+    def is_bw(self):
+        """Whether a backward pass runs."""
+        return torch._C._current_graph_task_id() != -1
+
+    def _name_of(self, module):
+        if module not in self._known:
+            root = type(module).__name__
+            for path, child in module.named_modules():
+                if child not in self._known:
+                    self._known[child] = f"{root}.{path}" if path else root
+        return self._known[module]
+
+    def _push(self, name):
+        self.parents.add(name)
+
+    def _pop(self, name):
+        self.parents.discard(name)
+
+    def _before_forward(self, module, inputs):
+        name = self._name_of(module)
+        self._push(name)
+        tensors = [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad]
+        if torch.is_grad_enabled() and tensors:
+            torch.autograd.graph.register_multi_grad_hook(tensors, lambda grads: self._pop(name))
+
+    def _after_forward(self, module, inputs, output):
+        name = self._name_of(module)
+        self._pop(name)
+        outputs = output if isinstance(output, (tuple, list)) else (output,)
+        tensors = [t for t in outputs if isinstance(t, torch.Tensor) and t.requires_grad]
+        if torch.is_grad_enabled() and tensors:
+            torch.autograd.graph.register_multi_grad_hook(
+                tensors, lambda grad: self._push(name), mode="any"
+            )
+
+    def __enter__(self):
+        self._hooks = [
+            register_module_forward_pre_hook(self._before_forward),
+            register_module_forward_hook(self._after_forward, always_call=True),
+        ]
+        return self
+
+    def __exit__(self, *exc):
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []

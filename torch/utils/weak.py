@@ -1,0 +1,135 @@
+"""Weak references and dictionaries by identity: tensors compare element by element, so they cannot
+be keys of ordinary ones."""
+
+import weakref
+from collections.abc import MutableMapping
+
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+
+
+class WeakIdRef(weakref.ref):
+    """A weak reference that is equal to another while both refer to the same object."""
+
+    __slots__ = ("_id",)
+
+    def __init__(self, key, callback=None):
+        self._id = id(key)
+        super().__init__(key, callback)
+
+    def __hash__(self):
+        return self._id
+
+    def __eq__(self, other):
+        mine, theirs = self(), other()
+        if mine is not None and theirs is not None:
+            return mine is theirs
+        return self is other
+
+
+class WeakIdKeyDictionary(MutableMapping):
+    """A mapping whose keys are told apart by identity and are not kept alive."""
+
+    def __init__(self, dict=None, ref_type=WeakIdRef):
+        self.data = {}
+        self.ref_type = ref_type
+        this = weakref.ref(self)
+
+        def forget(ref):
+            owner = this()
+            if owner is not None:
+                owner.data.pop(ref, None)
+
+        self._remove = forget
+        if dict is not None:
+            self.update(dict)
+
+    def __getitem__(self, key):
+        return self.data[self.ref_type(key)]
+
+    def __setitem__(self, key, value):
+        self.data[self.ref_type(key, self._remove)] = value
+
+    def __delitem__(self, key):
+        del self.data[self.ref_type(key)]
+
+    def __len__(self):
+        return len(self.data)
+
+    def __contains__(self, key):
+        try:
+            return self.ref_type(key) in self.data
+        except TypeError:
+            return False
+
+    def __iter__(self):
+        for ref in list(self.data):
+            key = ref()
+            if key is not None:
+                yield key
+
+    def items(self):
+        """Pairs of the keys that are alive."""
+        for ref, value in list(self.data.items()):
+            key = ref()
+            if key is not None:
+                yield key, value
+
+    keys = __iter__
+
+    def values(self):
+        """The values whose keys are alive."""
+        for _, value in self.items():
+            yield value
+
+    def keyrefs(self):
+        """The weak references; some may be dead by the time they are used."""
+        return list(self.data)
+
+    def copy(self):
+        """Another mapping of the same keys."""
+        new = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            new[key] = value
+        return new
+
+    __copy__ = copy
+
+    def popitem(self):
+        """Takes out any pair."""
+        while True:
+            ref, value = self.data.popitem()
+            key = ref()
+            if key is not None:
+                return key, value
+
+    def __or__(self, other):
+        new = self.copy()
+        new.update(other)
+        return new
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def __eq__(self, other):
+        if not isinstance(other, MutableMapping):
+            return NotImplemented
+        return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"<{type(self).__name__} at {id(self):#x}>"
+
+
+WeakTensorKeyDictionary = WeakIdKeyDictionary
+
+
+class TensorWeakRef:
+    """A weak reference to a tensor; calling it gives the tensor or None."""
+
+    def __init__(self, tensor):
+        self.ref = weakref.ref(tensor)
+
+    def __call__(self):
+        return self.ref()
