@@ -219,3 +219,24 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 assert torch.autograd.gradcheck is gradcheck
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_private_names_that_projects_import():
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    from torch._decomp import get_decompositions, register_decomposition
+    from torch._guards import detect_fake_mode
+    from torch._logging import getArtifactLogger
+    from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
+    from torch.utils._triton import has_triton
+
+    assert detect_fake_mode() is None and not has_triton()
+    assert not isinstance(torch.ones(1), FakeTensor)
+    assert getArtifactLogger("torch.x", "graph").name == "torch.x.__graph"
+    table = {}
+    register_decomposition("op", table)(len)
+    assert table == {"op": len} and get_decompositions(["op"]) == {}
+    a, b = torch.ones(1), torch.ones(1, dtype=torch.float64)
+    groups = _group_tensors_by_device_and_dtype([[a, b, a], [b, a, b]], with_indices=True)
+    lists, places = groups[a.device, torch.float32]
+    assert places == [0, 2] and lists[0][1] is a and lists[1][0] is b

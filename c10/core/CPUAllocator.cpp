@@ -79,6 +79,12 @@ Allocator* GetDefaultCPUAllocator() {
   return instance;
 }
 
+namespace {
+// Made while the library loads: a child forked in the middle of the first use would wait for ever
+// for the thread that was making it.
+[[maybe_unused]] Allocator* const kMadeEarly = GetDefaultCPUAllocator();
+} // namespace
+
 CPUAllocatorStats cpu_allocator_stats() {
   const detail::SmallTotals small = detail::small_totals();
   detail::AllocatorTotals& totals = detail::g_totals;

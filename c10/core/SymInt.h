@@ -90,7 +90,7 @@ class SymInt {
 static_assert(sizeof(SymInt) == 8 && std::is_trivially_copyable_v<SymInt>);
 
 using SymIntArrayRef = ArrayRef<SymInt>;
-using OptionalSymIntArrayRef = std::optional<SymIntArrayRef>;
+using OptionalSymIntArrayRef = OptionalArrayRef<SymInt>;
 
 // Registers a node and answers its handle; `release_symbolic_nodes` ends an environment.
 C10_API int64_t make_symbolic(uint32_t environment, SymNodeImpl* node);
@@ -110,8 +110,8 @@ inline IntArrayRef as_int_array(SymIntArrayRef list) {
     if (C10_UNLIKELY(s.is_symbolic())) throw_symbolic_list();
   return {reinterpret_cast<const int64_t*>(list.data()), list.size()};
 }
-inline std::optional<IntArrayRef> as_int_array(const OptionalSymIntArrayRef& list) {
-  return list ? std::optional<IntArrayRef>(as_int_array(*list)) : std::nullopt;
+inline OptionalIntArrayRef as_int_array(const OptionalSymIntArrayRef& list) {
+  return list ? OptionalIntArrayRef(as_int_array(*list)) : OptionalIntArrayRef();
 }
 inline int64_t as_int(SymInt s) { return s.guard_int(); }
 inline std::optional<int64_t> as_int(const std::optional<SymInt>& s) {

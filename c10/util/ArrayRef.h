@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <c10/util/Exception.h>
@@ -58,7 +59,24 @@ template <class T> class ArrayRef {
 };
 
 using IntArrayRef = ArrayRef<int64_t>;
-using OptionalIntArrayRef = std::optional<IntArrayRef>;
+
+// A list that may be absent, as a parameter: `f({0})` passes a list of one, which lives to the end
+// of the call. std::optional alone would view a temporary that dies inside its own constructor.
+template <class T> class OptionalArrayRef : public std::optional<ArrayRef<T>> {
+  using Base = std::optional<ArrayRef<T>>;
+  template <class C>
+  static constexpr bool is_list = std::is_convertible_v<const C&, ArrayRef<T>> &&
+                                  (!std::is_arithmetic_v<C> || std::is_same_v<C, T>);
+
+ public:
+  constexpr OptionalArrayRef() = default;
+  constexpr OptionalArrayRef(std::nullopt_t) {}
+  constexpr OptionalArrayRef(const Base& list) : Base(list) {}
+  constexpr OptionalArrayRef(std::initializer_list<T> list) : Base(ArrayRef<T>(list)) {}
+  template <class C, class = std::enable_if_t<is_list<C>>> constexpr OptionalArrayRef(const C& list)
+      : Base(ArrayRef<T>(list)) {}
+};
+using OptionalIntArrayRef = OptionalArrayRef<int64_t>;
 
 // "[2, 3]": how shapes appear in messages.
 template <class T> void append(std::string& out, ArrayRef<T> list) {

@@ -157,12 +157,12 @@ class ArgValues {
   }
 
   c10::IntArrayRef int_list(int i);
-  std::optional<c10::IntArrayRef> opt_int_list(int i) {
-    return present(i) ? std::optional<c10::IntArrayRef>(int_list(i)) : std::nullopt;
+  c10::OptionalIntArrayRef opt_int_list(int i) {
+    return present(i) ? c10::OptionalIntArrayRef(int_list(i)) : c10::OptionalIntArrayRef();
   }
   c10::SymIntArrayRef symint_list(int i);
-  std::optional<c10::SymIntArrayRef> opt_symint_list(int i) {
-    return present(i) ? std::optional<c10::SymIntArrayRef>(symint_list(i)) : std::nullopt;
+  c10::OptionalSymIntArrayRef opt_symint_list(int i) {
+    return present(i) ? c10::OptionalSymIntArrayRef(symint_list(i)) : c10::OptionalSymIntArrayRef();
   }
   c10::ArrayRef<double> float_list(int i);
   std::optional<c10::ArrayRef<double>> opt_float_list(int i) {

@@ -69,6 +69,9 @@ template <class T> struct Arg<std::optional<T>> {
   std::optional<T> get() { return inner ? std::optional<T>(inner->get()) : std::nullopt; }
   std::optional<Arg<T>> inner;
 };
+template <class T> struct Arg<c10::OptionalArrayRef<T>> : Arg<std::optional<ArrayRef<T>>> {
+  using Arg<std::optional<ArrayRef<T>>>::Arg;
+};
 template <class T> struct Arg<const std::optional<T>&> {
   explicit Arg(const IValue& v) {
     if (!v.isNone()) value.emplace(Arg<const T&>(v).get());

@@ -32,8 +32,8 @@ struct ScatterWalk {
   void add(int64_t size, int64_t self_stride, int64_t index_stride, int64_t other_stride,
            bool is_dim);
   // Runs the box in which dimension `cut` is restricted to [begin, end).
-  void run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
-               const void* context, bool check) const;
+  void run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop, const void* context,
+               bool check) const;
   void check_row(const int64_t* index, int64_t n, int64_t step) const;
   int64_t widest(bool may_be_dim) const;
 
