@@ -9,6 +9,7 @@ import pytest
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch.amp import GradScaler, autocast, custom_bwd, custom_fwd
 
 
@@ -208,6 +209,27 @@ def test_custom_function_with_cast_inputs(a):
     with autocast("cpu"):
         Product.apply(half, {"y": (half.detach(),)})
     assert seen == [torch.float32] * 3
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpoint_recomputes_under_the_autocast_of_its_first_run(use_reentrant, a):
+    seen = []
+
+    def part(x):
+        out = x @ x
+        seen.append(out.dtype)
+        return out
+
+    x = a.clone().requires_grad_()
+    with autocast("cpu"):
+        out = torch.utils.checkpoint.checkpoint(part, x, use_reentrant=use_reentrant)
+    out.float().sum().backward()
+    assert seen == [torch.bfloat16, torch.bfloat16]
+    seen.clear()
+    out = torch.utils.checkpoint.checkpoint(part, x, use_reentrant=use_reentrant)
+    with autocast("cpu"):
+        out.sum().backward()
+    assert seen == [torch.float32, torch.float32]
 
 
 # ---- GradScaler

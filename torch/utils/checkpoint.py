@@ -110,20 +110,31 @@ def set_device_states(devices, states, *, device_type=None):
         torch.cuda.set_rng_state(state, device)
 
 
-class _Random:
-    """The random state at the first run, in force again in the second."""
+class _Surroundings:
+    """What the first run found around it, in force again in the second: autocast and, where they
+    are kept, the random states.
+    """
 
-    def __init__(self, keep, args):
-        self.keep = keep
-        if keep:
+    def __init__(self, keep_random, args):
+        self.keep_random = keep_random
+        if keep_random:
             self.cpu = torch.get_rng_state()
             self.devices, self.states = get_device_states(*args)
+        self.autocast = _autocast_state()
 
     @contextlib.contextmanager
     def replay(self):
-        if not self.keep:
+        with contextlib.ExitStack() as regions:
+            for then, now in zip(self.autocast, _autocast_state(), strict=True):
+                if then != now:
+                    device_type, enabled, dtype = then
+                    regions.enter_context(torch.autocast(device_type, dtype, enabled))
+            if self.keep_random:
+                regions.enter_context(self._random_states())
             yield
-            return
+
+    @contextlib.contextmanager
+    def _random_states(self):
         now = torch.get_rng_state()
         devices = [torch.cuda.get_rng_state(i) for i in self.devices]
         torch.set_rng_state(self.cpu)
@@ -133,6 +144,13 @@ class _Random:
         finally:
             torch.set_rng_state(now)
             set_device_states(self.devices, devices)
+
+
+def _autocast_state():
+    return [
+        (device_type, torch.is_autocast_enabled(device_type), torch.get_autocast_dtype(device_type))
+        for device_type in ("cpu", "cuda")
+    ]
 
 
 def noop_context_fn():
@@ -171,7 +189,7 @@ class CheckpointFunction(torch.autograd.Function):
     def forward(ctx, run_function, preserve_rng_state, *args):
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.random = _Random(preserve_rng_state, args)
+        ctx.surroundings = _Surroundings(preserve_rng_state, args)
         ctx.inputs = [None if isinstance(a, torch.Tensor) else a for a in args]
         ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.tensor_indices))
@@ -184,7 +202,7 @@ class CheckpointFunction(torch.autograd.Function):
         for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=False):
             inputs[i] = tensor
         detached = detach_variable(tuple(inputs))
-        with ctx.random.replay(), torch.enable_grad():
+        with ctx.surroundings.replay(), torch.enable_grad():
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, torch.Tensor):
             outputs = (outputs,)
@@ -351,12 +369,12 @@ def _without_reentrant(
             f"determinism_check should be one of {list(_DETERMINISM)}, but got {determinism_check}"
         )
     forward_context, second_context = context_fn()
-    random = _Random(preserve_rng_state, args)
+    surroundings = _Surroundings(preserve_rng_state, args)
     names = tuple(kwargs)
 
     def second_run(*flat):
         plain, named = flat[: len(args)], dict(zip(names, flat[len(args) :], strict=False))
-        with random.replay(), second_context:
+        with surroundings.replay(), second_context:
             function(*plain, **named)
 
     part = _Part(
