@@ -9,6 +9,7 @@
 #   make lint         format, ruff, layers, budgets;  make format: rewrite files into the format
 #   make bench PEER=<python with PyTorch>
 #   make sanitize     C++ tests and fuzzed calls under the address and undefined sanitizers
+#   make test-ecosystem [PROJECTS=a,b] [PEER=<python>]   other projects' test suites on our torch
 #   make wheel docs clean
 #
 # Options, from the environment or the command line: DEBUG=1 USE_CUDA=0/1 BUILD_TEST=0/1 MAX_JOBS=n
@@ -22,7 +23,7 @@ PY := $(VENV)/bin/python
 export DEBUG USE_CUDA BUILD_TEST MAX_JOBS SANITIZE BUILD PYTHON
 
 .DEFAULT_GOAL := build
-.PHONY: build test test-quick train lint format bench sanitize wheel docs clean
+.PHONY: build test test-quick test-ecosystem train lint format bench sanitize wheel docs clean
 
 $(VENV)/.stamp-%: tools/build/requirements-%.txt tools/build/setup.sh
 	@tools/build/setup.sh $*
@@ -35,6 +36,10 @@ test: build $(VENV)/.stamp-test
 
 test-quick: build $(VENV)/.stamp-test
 	@tools/build/test.sh quick
+
+test-ecosystem: build
+	@$(PY) tools/ecosystem/run.py --projects "$(PROJECTS)" --peer "$(PEER)" \
+	  --work "$(BUILD)/ecosystem" --wheel "$(WHEEL)" --jobs "$(or $(JOBS),1)"
 
 train: build
 	@$(PY) examples/gpt/train.py
@@ -55,9 +60,9 @@ sanitize: $(VENV)/.stamp-build $(VENV)/.stamp-test
 wheel: $(VENV)/.stamp-build
 	@$(PY) -m pip wheel --no-deps --wheel-dir dist .
 
-docs: $(VENV)/.stamp-build $(VENV)/.stamp-docs
+docs: build $(VENV)/.stamp-docs $(VENV)/.stamp-test
 	@tools/build/docs.sh
 
 clean:
-	rm -rf build build-* dist $(VENV) torch/lib torch/_C*.so .pytest_cache .ruff_cache
+	rm -rf build build-* dist $(VENV) torch/lib torch/_C*.so torch-*.dist-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -137,7 +137,7 @@ def test_names_import_and_raise_when_used():
     for start in (
         make_fx, QuantStub, FullyShardedDataParallel, transformer_auto_wrap_policy, GraphModule,
         quantize_dynamic, torch.fx.symbolic_trace, torch.export.export, torch.onnx.export,
-        torch.nested.nested_tensor, torch.package.PackageExporter,
+        torch.package.PackageExporter,
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match="not implemented"):
             start(1)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy
 import pytest
 
 import torch
@@ -78,6 +79,28 @@ def test_share_memory_keeps_values_and_views():
 
 def round_trip(obj):
     return pickle.loads(multiprocessing.reduction.ForkingPickler.dumps(obj))
+
+
+def test_arrays_taken_before_sharing_keep_their_memory():
+    tensor = torch.arange(4.0)
+    arrays = [tensor.numpy(), numpy.from_dlpack(tensor)]
+    tensor.share_memory_().fill_(7)
+    more = [torch.rand(4) for _ in range(50)]
+    assert all(array.tolist() == [0, 1, 2, 3] for array in arrays)
+    grown = torch.arange(4.0)
+    array = grown.numpy()
+    grown.resize_(100_000).fill_(7)
+    assert array.tolist() == [0, 1, 2, 3] and len(more) == 50
+
+
+def test_shared_memory_does_not_move_in_silence():
+    tensor = torch.arange(4.0).share_memory_()
+    for grow in (lambda: tensor.resize_(100), lambda: tensor.untyped_storage().resize_(999)):
+        with pytest.raises(RuntimeError, match="not resizable: its memory is shared"):
+            grow()
+    assert tensor.resize_(2).is_shared()
+    assert tensor.resize_(4).tolist() == [0, 1, 2, 3]
+    assert tensor.is_shared()
 
 
 def test_pickling_keeps_everything_but_the_graph():

@@ -257,8 +257,10 @@ def test_state_dict_repr_and_pickle():
 
 def test_empty_and_meta():
     module = nn.GRU(3, 4)
-    out, hidden = module(torch.randn(0, 2, 3))
-    assert out.shape == (0, 2, 4) and hidden.equal(torch.zeros(1, 2, 4))
+    with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0 in RNN"):
+        module(torch.randn(0, 2, 3))
+    out, hidden = module(torch.randn(5, 0, 3))
+    assert out.shape == (5, 0, 4) and hidden.shape == (1, 0, 4)
     meta = nn.LSTM(3, 4, bidirectional=True, device="meta")
     out, (h, c) = meta(torch.empty(5, 2, 3, device="meta"))
     assert out.shape == (5, 2, 8) and h.shape == c.shape == (2, 2, 4)

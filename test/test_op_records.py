@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo import families, records
 from torch.testing._internal.opinfo.uncovered import UNCOVERED, reason
+from torch.testing._internal.opinfo.wrong_calls import WRONG_CALLS
 
 YAML = os.path.join(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
@@ -17,15 +18,26 @@ YAML = os.path.join(
 
 
 def operators():
-    """(family, name) of every entry."""
-    family, found = "", {}
+    """Name -> family of every entry; `each:` repeats the entry before it for its words."""
+    family, pattern, found = "", "", {}
     with open(YAML) as file:
         for line in file:
             if match := re.match(r"# ==== family: (\w+)", line):
                 family = match[1]
-            elif match := re.match(r"- func: (\w+)", line):
-                found.setdefault(match[1], family)
+            elif match := re.match(r"- func: ([\w{}]+)", line):
+                pattern = match[1]
+                if "{op}" not in pattern:
+                    found.setdefault(pattern, family)
+            elif match := re.match(r"  each: \[(.*)\]", line):
+                for word in match[1].split(", "):
+                    found.setdefault(pattern.replace("{op}", word), family)
     return found
+
+
+def test_families_of_entries_are_read():
+    known = operators()
+    assert known["_foreach_exp"] == known["_foreach_clamp_min"] == "foreach"
+    assert known["add"] == "pointwise" and not any("{" in name for name in known)
 
 
 def covered():
@@ -40,7 +52,7 @@ def test_every_operator_has_a_record_or_a_reason():
     missing = [
         f"{family}: {name}"
         for name, family in operators().items()
-        if name not in have and name.rstrip("_") not in have and not reason(name, family)
+        if name not in have and name.rstrip("_") not in have and not reason(name)
     ]
     assert not missing, (
         f"{len(missing)} operators without a record; add one (docs/testing.md) or a reason to "
@@ -69,14 +81,26 @@ def test_records_have_samples_reference_and_errors(family):
             assert why, f"{record.full_name}: skip {key!r} without a reason"
 
 
-# Operators with nothing to get wrong but the generic two (type of the argument, unknown keyword).
-def test_most_records_have_three_error_inputs():
+def test_every_record_has_three_error_inputs_or_a_reason():
     few = [
         r.full_name
         for r in records()
-        if len(r.error_inputs()) < 3 and not {"errors", "errors_count"} & set(r.skips)
+        if len(r.error_inputs()) < 3 and not r.skip_reason("errors_count")
     ]
-    assert len(few) <= 0.2 * len(records()), few
+    assert not few, f"fewer than three wrong calls and no reason: {few}"
+
+
+def test_reasons_for_few_errors_are_still_needed():
+    kept = [r.full_name for r in records() if r.skip_reason("errors_count")]
+    stale = [r.full_name for r in records() if r.full_name in kept and len(r.error_inputs()) >= 3]
+    unknown = set(WRONG_CALLS) - {r.full_name for r in records()}
+    assert not stale and not unknown, f"stale: {stale}, without a record: {unknown}"
+
+
+def test_error_inputs_say_what_they_expect():
+    for record in records():
+        for wrong in record.error_inputs():
+            assert wrong.error_type is not Exception, record.full_name
 
 
 def test_samples_do_not_depend_on_what_ran_before():

@@ -26,9 +26,6 @@ _TWICE = {
     "nn.functional.multilabel_margin_loss": _STEPS,
     "nn.functional.scaled_dot_product_attention": _STEPS,
     "segment_reduce": _STEPS,
-    "nn.functional.grid_sample": _STEPS,
-    "grid_sampler_2d": _STEPS,
-    "grid_sampler_3d": _STEPS,
 }
 _NEVER = {
     "igamma": _ORDER,
@@ -51,7 +48,14 @@ _NEVER = {
         )
     },
 }
+_SPARSE = "sparse tensors carry no tangents, nor gradients of gradients; raises NotImplementedError"
 EXCEPTIONS = {
+    **{
+        (r.full_name, order): _SPARSE
+        for r in RECORDS
+        if r.family == "sparse"
+        for order in ("forward", "second")
+    },
     **{
         (name, order): why
         for name, why in _NEVER.items()

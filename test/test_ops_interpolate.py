@@ -281,6 +281,31 @@ def test_grid_sample_gradients(dims, mode, padding):
         )
 
 
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(("dims", "mode"), [(2, "bilinear"), (2, "bicubic"), (2, "nearest"),
+                                            (3, "bilinear")])  # fmt: skip
+def test_grid_sample_second_derivatives(dims, mode, padding):
+    torch.manual_seed(1)
+    x = torch.randn(1, 2, *(4, 3, 3)[:dims], dtype=torch.float64, requires_grad=True)
+    grid = (
+        torch.rand(1, *(2, 2, 1)[:dims], dims, dtype=torch.float64) * 2.6 - 1.3
+    ).requires_grad_()
+    for align in (False, True):
+        torch.autograd.gradgradcheck(
+            lambda a, b, align=align: F.grid_sample(a, b, mode, padding, align), (x, grid)
+        )
+
+
+def test_grid_sample_gradient_of_a_strange_grid_can_be_differentiated():
+    grid = torch.tensor([float("nan"), float("inf"), 1e30, 0.5]).view(1, 2, 1, 2).requires_grad_()
+    x = torch.randn(1, 1, 3, 3, requires_grad=True)
+    for mode in ("bilinear", "bicubic"):
+        (first,) = torch.autograd.grad(
+            F.grid_sample(x, grid, mode, "border", False).sum(), x, create_graph=True
+        )
+        assert first.square().sum().backward() is None
+
+
 def test_grid_sample_of_no_number_does_not_crash():
     x = torch.randn(1, 2, 4, 4)
     grid = torch.tensor([float("nan"), float("inf"), -float("inf"), 1e30]).view(1, 2, 1, 2)

@@ -254,10 +254,12 @@ def test_allowed_class_with_slots():
     assert (found.left, found.right) == (1, [2])
 
 
-def test_names_that_would_be_refused_are_listed(tmp_path):
-    torch.save({"a": Point(1), "b": torch.ones(2)}, tmp_path / "x.pt")
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_names_that_would_be_refused_are_listed(protocol, tmp_path):
+    value = [Point(1), torch.ones(2), Slotted(), Point(2)]
+    torch.save(value, tmp_path / "x.pt", pickle_protocol=protocol)
     found = serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x.pt")
-    assert found == [f"{Point.__module__}.Point"]
+    assert sorted(found) == [f"{Point.__module__}.{name}" for name in ("Point", "Slotted")]
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -290,11 +292,12 @@ def test_layout_of_the_archive(tmp_path):
             assert (info.header_offset + 30 + header[-2] + header[-1]) % 64 == 0
 
 
-def test_saving_the_same_twice_gives_the_same_bytes():
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_saving_the_same_twice_gives_the_same_bytes(zipped):
     first, second = io.BytesIO(), io.BytesIO()
     value = {"a": torch.arange(5), "b": [1, 2]}
-    torch.save(value, first)
-    torch.save(copy.deepcopy(value), second)
+    torch.save(value, first, _use_new_zipfile_serialization=zipped)
+    torch.save(copy.deepcopy(value), second, _use_new_zipfile_serialization=zipped)
     assert first.getvalue() == second.getvalue()
 
 
@@ -308,6 +311,28 @@ def test_mapped_storages_are_private_and_keep_the_file_as_it_is(tmp_path):
     assert path.read_bytes() == before
     with pytest.raises(ValueError, match="file path"):
         torch.load(io.BytesIO(before), mmap=True)
+
+
+def test_file_replaced_between_reading_and_mapping_is_noticed(tmp_path, monkeypatch):
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(100.0), path)
+    original = torch.UntypedStorage.from_file
+
+    def late(*args):
+        torch.save(torch.ones(100), path)
+        return original(*args)
+
+    monkeypatch.setattr(torch.UntypedStorage, "from_file", late)
+    with pytest.raises(CheckpointError, match="was replaced while it was loaded"):
+        torch.load(path, mmap=True)
+
+
+def test_mapped_file_survives_its_replacement(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(100_000.0), path)
+    found = torch.load(path, mmap=True)
+    torch.save(torch.ones(3), path)
+    assert torch.equal(found, torch.arange(100_000.0))
 
 
 def test_map_location_in_its_forms(tmp_path):
@@ -357,6 +382,28 @@ def test_checksums_can_be_left_out():
     assert all(info.CRC == 0 for info in zipfile.ZipFile(buffer).infolist())
     buffer.seek(0)
     assert torch.load(buffer).tolist() == [0, 1, 2, 3]
+
+
+def test_settings_are_those_of_the_config_module(tmp_path):
+    from torch.utils.serialization import config
+
+    path = tmp_path / "x.pt"
+    with config.patch({"save.storage_alignment": 4096, "save.compute_crc32": False}):
+        assert not serialization.get_crc32_options()
+        torch.save({"a": torch.arange(5)}, path)
+    assert serialization.get_crc32_options()
+    with zipfile.ZipFile(path) as archive:
+        assert all(info.CRC == 0 for info in archive.infolist())
+    data = path.read_bytes()
+    assert data.find(struct.pack("<2q", 0, 1)) % 4096 == 0 and b"4096PK" in data
+    with config.patch("load.mmap", True):
+        assert torch.load(path)["a"].untyped_storage().filename == str(path)
+    assert torch.load(path)["a"].untyped_storage().filename is None
+    with pytest.raises(AttributeError, match=r"load\.bogus does not exist"):
+        config.load.bogus = 1
+    with config.patch("save.storage_alignment", 100), pytest.raises(ValueError, match="power"):
+        torch.save(1, tmp_path / "y.pt")
+    assert not (tmp_path / "y.pt").exists()
 
 
 def test_skipped_data_leaves_room_for_it():

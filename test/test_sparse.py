@@ -148,7 +148,7 @@ def test_compressed_like_scipy(name):
 )
 def test_csr_errors(crow, col, text):
     with pytest.raises(RuntimeError, match=text):
-        torch.sparse_csr_tensor(crow, col, [1.0, 2.0], (2, 2))
+        torch.sparse_csr_tensor(crow, col, [1.0, 2.0], (2, 2), check_invariants=True)
     with pytest.raises(RuntimeError, match=text):
         given = (torch.tensor(crow), torch.tensor(col), torch.ones(2))
         torch._validate_sparse_csr_tensor_args(*given, (2, 2))

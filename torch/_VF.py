@@ -7,7 +7,5 @@ from torch import _C
 def __getattr__(name):
     function = getattr(_C._VariableFunctions, name, None)
     if function is None:
-        if name.startswith("__"):
-            raise AttributeError(f"module 'torch._VF' has no attribute '{name}'")
-        raise NotImplementedError(f"torch.{name} is not implemented")
+        raise AttributeError(f"module 'torch._VF' has no attribute '{name}'")
     return function

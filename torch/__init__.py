@@ -24,6 +24,10 @@ _VariableFunctions = _C._VariableFunctions
 for _name in dir(_VariableFunctions):
     if not _name.startswith("__"):
         globals()[_name] = getattr(_VariableFunctions, _name)
+# Names of the first sparse products, which the general operators have long covered.
+dsmm = spmm = _VariableFunctions.mm
+hsmm = _VariableFunctions.hspmm
+saddmm = _VariableFunctions.sspaddmm
 del _name
 
 Size, device, dtype, layout = _C.Size, _C.device, _C.dtype, _C.layout
@@ -359,6 +363,7 @@ _LAZY = {
     "Future": "torch.futures",
     "ScriptModule": "torch.jit",
     "ScriptFunction": "torch.jit",
+    "PyTorchFileReader": "torch._serialization.file_reader",
     "from_dlpack": "torch.utils.dlpack",
     "to_dlpack": "torch.utils.dlpack",
 }

@@ -343,7 +343,12 @@ class _Ops(types.ModuleType):
         import ctypes
         import os
 
+        from torch import _supplied_ops
+
         path = os.path.realpath(path)
+        if _supplied_ops.stand_in(path):
+            self.loaded_libraries.add(path)
+            return
         with dl_open_guard():
             try:
                 ctypes.CDLL(path)

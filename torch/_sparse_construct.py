@@ -1,6 +1,7 @@
 """torch.sparse_coo_tensor and its like: what the operators of these names lack, which is to take
 lists and numbers for tensors. Every index is looked at, whatever `check_invariants` says: a sparse
-tensor with an index outside of its size must not come to be."""
+tensor with an index outside of its size must not come to be. What `check_invariants` adds is that
+indices ascend: where a computation relies on that it looks for itself, and sorts."""
 
 import torch
 
@@ -37,6 +38,13 @@ def _finished(tensor, requires_grad):
     if requires_grad:
         tensor = tensor.detach().requires_grad_()
     return tensor
+
+
+def _checks_order(check_invariants):
+    """Whether a tensor whose indices do not ascend as they should is an error."""
+    if check_invariants is None:
+        return torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    return check_invariants
 
 
 def _is_size(given):
@@ -80,6 +88,8 @@ def sparse_coo_tensor(
         made = op.indices(indices, values, is_coalesced=is_coalesced)
     else:
         made = op.indices_size(indices, values, list(size), is_coalesced=is_coalesced)
+    if is_coalesced and _checks_order(check_invariants):
+        torch.ops.aten._validate_sparse_coo_tensor_args(indices, values, list(made.shape), True)
     return _finished(made, requires_grad)
 
 
@@ -106,6 +116,8 @@ def sparse_compressed_tensor(
         made = op.comp_plain_value(*given, layout=layout)
     else:
         made = op.comp_plain_value_size(*given, list(size), layout=layout)
+    if _checks_order(check_invariants):
+        torch.ops.aten._validate_sparse_compressed_tensor_args(*given, list(made.shape), layout)
     return _finished(made, requires_grad)
 
 

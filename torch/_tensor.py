@@ -133,6 +133,8 @@ class Tensor(_C.TensorBase):
         """
         if self.layout is not torch.strided or self.is_meta:
             return self.detach().clone()
+        if self._is_wrapper():
+            return self.clone()
         storage = self.untyped_storage().__deepcopy__(memo)
         new = torch.empty([], dtype=self.dtype, device=self.device)
         new.set_(storage, self.storage_offset(), self.size(), self.stride())
@@ -142,7 +144,14 @@ class Tensor(_C.TensorBase):
             new = new.neg()
         return new
 
+    def _is_wrapper(self):
+        """Whether this is a subclass that holds other tensors and no memory of its own."""
+        overrides = type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__
+        return overrides and self.data_ptr() == 0
+
     def _deepcopy_subclass(self, new):
+        if type(new) is type(self):
+            return new
         if type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__:
             raise RuntimeError(
                 f"{type(self).__name__} overrides __torch_dispatch__ and has to define "
@@ -176,6 +185,10 @@ class Tensor(_C.TensorBase):
             first, second = (getattr(self, name)() for name in names)
             args = (self.layout, (first, second, self.values(), self.size()))
             return torch._utils._rebuild_sparse_tensor, args
+        if self._is_wrapper():
+            args = (type(self), self.dtype, tuple(self.size()), self.stride())
+            args = (*args, self.storage_offset(), self.layout, self.device, self.requires_grad)
+            return torch._utils._rebuild_wrapper_subclass, args
         if self.device.type == "meta":
             args = (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
             return torch._utils._rebuild_meta_tensor_no_storage, args

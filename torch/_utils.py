@@ -53,21 +53,64 @@ def _rebuild_tensor_v3(
 
 
 def _rebuild_sparse_tensor(layout, data):
+    from torch._serialization.deferred import when_filled
+
     if layout is torch.sparse_coo:
-        indices, values, size = data[:3]
-        coalesced = data[3] if len(data) > 3 else None
-        return torch.sparse_coo_tensor(
-            indices, values, size, check_invariants=True, is_coalesced=coalesced
+        parts, named = data[:3], {"is_coalesced": data[3] if len(data) > 3 else None}
+        make, unchecked = torch.sparse_coo_tensor, torch._sparse_coo_tensor_unsafe
+    else:
+        parts, named = data, {"layout": layout}
+        make, unchecked = torch.sparse_compressed_tensor, torch._sparse_compressed_tensor_unsafe
+    when_filled(lambda: make(*parts, **named, check_invariants=True))
+    return unchecked(*parts, **named)
+
+
+def _rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, requires_grad):
+    """A nested tensor of the jagged layout. Its offsets are looked at when they have been read."""
+    from torch._serialization.deferred import when_filled
+    from torch.nested._jagged import NestedTensor
+    from torch.nested._structure import Structure
+
+    structure = Structure.of(offsets, lengths)
+    if type(ragged_idx) is not int or not 1 <= ragged_idx <= values.dim():
+        raise RuntimeError(
+            f"a nested tensor of {values.dim()} dimensions of values has no "
+            f"ragged dimension {ragged_idx}"
         )
-    compressed, plain, values, size = data
-    return torch.sparse_compressed_tensor(
-        compressed, plain, values, size, layout=layout, check_invariants=True
-    )
+    when_filled(lambda: structure.check_inside(values.size(ragged_idx - 1)))
+    return NestedTensor(values, structure, ragged_idx).requires_grad_(requires_grad)
+
+
+def _rebuild_strided_nested_tensor(values, sizes, requires_grad):
+    """A nested tensor of the strided layout from its buffer and a row of sizes per component."""
+    from torch._serialization.deferred import when_filled
+    from torch.nested._strided import StridedNestedTensor
+
+    if values.dim() != 1 or sizes.dim() != 2 or sizes.dtype != torch.int64:
+        raise RuntimeError("a strided nested tensor needs a buffer and a matrix of sizes")
+    made = StridedNestedTensor(values, ((),) * sizes.size(0))
+    when_filled(lambda: made._set_sizes(sizes.tolist()))
+    return made.requires_grad_(requires_grad)
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return torch.empty_strided(
         size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
+    )
+
+
+def _rebuild_wrapper_subclass(
+    cls, dtype, size, stride, storage_offset, layout, device, requires_grad
+):
+    return torch.Tensor._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        dtype=dtype,
+        storage_offset=storage_offset,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
 
 

@@ -145,6 +145,8 @@ def unravel_index(indices, shape):
         raise TypeError(f"expected 'indices' to be a Tensor, but got {type(indices)}")
     if indices.is_complex() or indices.is_floating_point() or indices.dtype is torch.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if indices.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        indices = indices.to(torch.int64)
     if isinstance(shape, (int, torch.SymInt)):
         shape = (shape,)
     elif not isinstance(shape, (list, tuple)):

@@ -267,6 +267,50 @@ def _umask():
     return mask
 
 
+class _Faketqdm:
+    """What programs that take `tqdm` from here get where that package is not installed."""
+
+    def __init__(
+        self, total=None, disable=False, unit=None, unit_scale=None, unit_divisor=None, **kwargs
+    ):
+        self.total, self.disable, self.n = total, disable, 0
+
+    def update(self, n):
+        """Shows the progress on one line of stderr."""
+        if self.disable:
+            return
+        self.n += n
+        if self.total is None:
+            sys.stderr.write(f"\r{self.n:.1f} bytes")
+        else:
+            sys.stderr.write(f"\r{100 * self.n / self.total:.1f}%")
+        sys.stderr.flush()
+
+    def set_description(self, *args, **kwargs):
+        """Descriptions are not shown."""
+
+    def close(self):
+        """Ends the line."""
+        if not self.disable:
+            sys.stderr.write("\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def __getattr__(name):
+    if name != "tqdm":
+        raise AttributeError(f"module 'torch.hub' has no attribute {name!r}")
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _Faketqdm
+    return tqdm
+
+
 def _show(done, total):
     share = f" ({100 * done / int(total):.0f}%)" if total and int(total) else ""
     sys.stderr.write(f"\r{done / 2**20:.1f} MB{share}")

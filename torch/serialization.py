@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from enum import Enum
 
 import torch
@@ -36,13 +37,17 @@ from torch._serialization.locations import (
 )
 from torch._serialization.plain_pickle import StorageCollector, make_pickler, make_unpickler
 from torch._serialization.safe_table import SafeTable, get_layout, global_name, user_globals
-from torch._serialization.safe_unpickler import SafeUnpickler
+from torch._serialization.safe_unpickler import SafeUnpickler, room_for
 from torch._serialization.safetensors_file import load_safetensors, save_safetensors
+from torch._serialization.settings import MAP_PRIVATE, MAP_SHARED, settings
 from torch._serialization.sources import FileSource, ObjectSource, host_bytes
 from torch._serialization.storages import ZipStorages
 from torch._serialization.zip_reader import MAGIC, ZipArchive
-from torch._serialization.zip_writer import ALIGNMENT, ZipWriter
+from torch._serialization.zip_writer import ZipWriter, checked_alignment
 from torch.storage import UntypedStorage
+
+# What map_location may be, for annotations.
+MAP_LOCATION = Callable[[UntypedStorage, str], UntypedStorage] | torch.device | str | dict | None
 
 __all__ = [
     "CheckpointError",
@@ -56,6 +61,7 @@ __all__ = [
     "get_crc32_options",
     "get_default_load_endianness",
     "get_default_mmap_options",
+    "get_load_memory_limit",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
@@ -68,14 +74,16 @@ __all__ = [
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "set_load_memory_limit",
     "skip_data",
     "validate_cuda_device",
 ]
 
 DEFAULT_PROTOCOL = 2
 STORAGE_KEY_SEPARATOR = ","
-MAP_PRIVATE, MAP_SHARED = 2, 1
 _FORMAT_VERSIONS = range(1, 11)
+# Records that TorchScript's archives have, those for mobile devices among them.
+_PROGRAM = frozenset(("constants.pkl", "bytecode.pkl", "mobile_debug_handles.pkl"))
 
 
 class SourceChangeWarning(Warning):
@@ -102,24 +110,22 @@ get_layout.__module__, get_layout.__name__, get_layout.__qualname__ = (
 
 # ---- settings -----------------------------------------------------------------------------------
 
-_settings = {"endianness": None, "mmap": MAP_PRIVATE, "crc32": True, "skip": False}
-
 
 def get_default_load_endianness():
     """The byte order assumed for files that do not say theirs, or None."""
-    return _settings["endianness"]
+    return settings["load.endianness"]
 
 
 def set_default_load_endianness(endianness):
     """Sets the byte order assumed for files that do not say theirs."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _settings["endianness"] = endianness
+    settings["load.endianness"] = endianness
 
 
 def get_default_mmap_options():
     """How torch.load(mmap=True) maps files: MAP_PRIVATE or MAP_SHARED."""
-    return _settings["mmap"]
+    return settings["load.mmap_flags"]
 
 
 class set_default_mmap_options:
@@ -131,23 +137,37 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "
                 f"or mmap.MAP_SHARED, but got {flags}"
             )
-        self.prev, _settings["mmap"] = _settings["mmap"], flags
+        self.prev, settings["load.mmap_flags"] = settings["load.mmap_flags"], flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> None:
-        _settings["mmap"] = self.prev
+        settings["load.mmap_flags"] = self.prev
 
 
 def get_crc32_options() -> bool:
     """Whether torch.save computes the checksum of each record."""
-    return _settings["crc32"]
+    return settings["save.compute_crc32"]
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Sets whether torch.save computes the checksum of each record."""
-    _settings["crc32"] = bool(compute_crc32)
+    settings["save.compute_crc32"] = bool(compute_crc32)
+
+
+def get_load_memory_limit() -> int | None:
+    """The bytes that the safe loader may use for objects other than storages, or None."""
+    return settings["room"]
+
+
+def set_load_memory_limit(nbytes: int | None) -> None:
+    """Sets how many bytes the safe loader may use for objects other than storages. None, which is
+    the default, derives them from the size of the file: enough for what torch.save writes, too few
+    for a small file that swells in memory."""
+    if nbytes is not None and (type(nbytes) is not int or nbytes < 0):
+        raise ValueError(f"set_load_memory_limit: expected a number of bytes, got {nbytes!r}")
+    settings["room"] = nbytes
 
 
 class skip_data:
@@ -161,11 +181,11 @@ class skip_data:
         self._before = []
 
     def __enter__(self):
-        self._before.append(_settings["skip"])
-        _settings["skip"] = True
+        self._before.append(settings["skip"])
+        settings["skip"] = True
 
     def __exit__(self, type, value, tb):
-        _settings["skip"] = self._before.pop()
+        settings["skip"] = self._before.pop()
 
 
 # ---- what programs allow ------------------------------------------------------------------------
@@ -266,7 +286,8 @@ def save(
         root = _root_name(f)
 
         def write(file):
-            writer = ZipWriter(file, root, get_crc32_options())
+            alignment = checked_alignment(settings["save.storage_alignment"])
+            writer = ZipWriter(file, root, get_crc32_options(), alignment)
             _write_archive(writer, pickled.getbuffer(), storages, _disable_byteorder_record)
 
     if _is_path(f):
@@ -286,11 +307,11 @@ def _root_name(f) -> str:
 def _write_archive(writer, pickled, storages, without_byteorder):
     writer.add("data.pkl", pickled)
     writer.add(".format_version", b"1")
-    writer.add(".storage_alignment", b"%d" % ALIGNMENT)
+    writer.add(".storage_alignment", b"%d" % writer.alignment)
     if not without_byteorder:
         writer.add("byteorder", sys.byteorder.encode())
     for key, (untyped, _) in storages.by_key.items():
-        host = UntypedStorage(untyped.nbytes()).fill_(0) if _settings["skip"] else untyped.cpu()
+        host = UntypedStorage(untyped.nbytes()).fill_(0) if settings["skip"] else untyped.cpu()
         writer.add(f"data/{key}", host_bytes(host))
     writer.add("version", b"3\n")
     writer.add(".data/serialization_id", writer.serialization_id())
@@ -340,6 +361,8 @@ def load(
     else:
         pickle_module = pickle_module or pickle
         pickle_load_args.setdefault("encoding", "utf-8")
+    if mmap is None:
+        mmap = settings["load.mmap"]
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     source = _open_source(f)
@@ -353,7 +376,9 @@ def load(
             )
         _check_looks_like_legacy(source)
         restore = restore_function(map_location)
-        result, end = load_legacy(source, restore, pickle_module, pickle_load_args)
+        result, end = load_legacy(
+            source, restore, pickle_module, pickle_load_args, settings["room"]
+        )
         if source.path is None:
             source.leave_at(end)
         elif end != source.size:
@@ -407,7 +432,9 @@ def _check_looks_like_legacy(source):
 
 def _open_archive(source):
     archive = ZipArchive(source)
-    if "constants.pkl" in archive.records or any(n.startswith("code/") for n in archive.records):
+    if not _PROGRAM.isdisjoint(archive.records) or any(
+        n.startswith("code/") for n in archive.records
+    ):
         raise UnsupportedCheckpointError(
             "the file is a TorchScript archive: it holds a program, which torch.load does not run"
         )
@@ -426,15 +453,16 @@ def _needs_swap(archive) -> bool:
             raise container_error(f"its byte order is {order[:20]!r}")
         return order.decode() != sys.byteorder
     assumed = {LoadEndianness.BIG: "big", LoadEndianness.LITTLE: "little"}
-    return assumed.get(_settings["endianness"], sys.byteorder) != sys.byteorder
+    return assumed.get(settings["load.endianness"], sys.byteorder) != sys.byteorder
 
 
 def _load_zip(source, map_location, pickle_module, mapped, arguments):
     archive = _open_archive(source)
     mapping = None
     if mapped:
-        shared = _settings["mmap"] == MAP_SHARED
+        shared = settings["load.mmap_flags"] == MAP_SHARED
         mapping = UntypedStorage.from_file(os.fspath(source.path), shared, source.size)
+        source.check_place()
     target = str(map_location) if isinstance(map_location, (str, torch.device)) else None
     storages = ZipStorages(
         archive,
@@ -442,14 +470,16 @@ def _load_zip(source, map_location, pickle_module, mapped, arguments):
         swap=_needs_swap(archive),
         mapped=mapping,
         to_meta=target == "meta",
-        unread=_settings["skip"],
+        unread=settings["skip"],
     )
     pickled = archive.read("data.pkl")
     if pickle_module is not None:
         file = io.BytesIO(pickled)
         return make_unpickler(pickle_module, file, storages.load, **arguments).load()
     encoding = arguments.get("encoding", "utf-8")
-    unpickler = SafeUnpickler(pickled, SafeTable(), storages.load, 0, encoding)
+    room = settings["room"]
+    room = room_for(len(pickled), source.size) if room is None else room
+    unpickler = SafeUnpickler(pickled, SafeTable(), storages.load, 0, encoding, room)
     result = unpickler.load()
     if unpickler.end != len(pickled):
         raise CheckpointError(
@@ -461,10 +491,29 @@ def _load_zip(source, map_location, pickle_module, mapped, arguments):
 # ---- looking into files -------------------------------------------------------------------------
 
 
-def get_unsafe_globals_in_checkpoint(f):
-    """The full names in a file that the safe loader would refuse."""
+def _globals_in(pickled):
+    """(module, name) of each global that a pickle refers to, which is not executed for it: only
+    the texts on its stack and in its memo are followed."""
     import pickletools
 
+    before, last, memo = None, None, {}
+    for opcode, argument, _ in pickletools.genops(pickled):
+        kind = opcode.name
+        if kind in ("FRAME", "PROTO"):
+            continue
+        if kind == "MEMOIZE" or kind.endswith("PUT"):
+            memo[len(memo) if argument is None else argument] = last
+            continue
+        if kind == "GLOBAL":
+            yield argument.split(" ", 1)
+        elif kind == "STACK_GLOBAL" and type(before) is str and type(last) is str:
+            yield before, last
+        pushed = argument if "UNICODE" in kind or "STRING" in kind else None
+        before, last = last, memo.get(argument) if kind.endswith("GET") else pushed
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """The full names in a file that the safe loader would refuse."""
     source = _open_source(f)
     try:
         if source.size < 4 or source.read_at(0, 4) != MAGIC:
@@ -472,15 +521,10 @@ def get_unsafe_globals_in_checkpoint(f):
         pickled = _open_archive(source).read("data.pkl")
     finally:
         source.close()
-    table, missing, texts = SafeTable(), {}, []
+    table, missing = SafeTable(), {}
     try:
-        for opcode, argument, _ in pickletools.genops(pickled):
-            if "UNICODE" in opcode.name:
-                texts.append(argument)
-            elif opcode.name == "GLOBAL":
-                _note_unsafe(table, *argument.split(" ", 1), missing)
-            elif opcode.name == "STACK_GLOBAL" and len(texts) > 1:
-                _note_unsafe(table, texts[-2], texts[-1], missing)
+        for module, name in _globals_in(pickled):
+            _note_unsafe(table, module, name, missing)
     except ValueError as error:
         raise CheckpointError(f"the pickle in the file is damaged: {error}") from None
     return list(missing)

@@ -71,8 +71,8 @@ def _member(s: Saved) -> str:
     return f"SavedVariable {s.member};"
 
 
-def _local(s: Saved) -> str:
-    """Brings a member back under the name the formulas use."""
+def _local(s: Saved, last: bool) -> str:
+    """Brings a member back under the name the formulas use; `last`: no formula after this one does."""
     if s.kind == "property":
         if s.prop in ("sizes", "strides") and not (s.arg is not None and s.arg.type.is_list):
             return f"[[maybe_unused]] const at::IntArrayRef {s.name}({s.member});"
@@ -91,7 +91,8 @@ def _local(s: Saved) -> str:
         return f"const auto {s.name} = {unpack}({s.member}, this);"
     if s.arg is not None and s.arg.type.optional:
         return f"const auto {s.name} = unpack_optional({s.member}, this);"
-    return f"const Tensor {s.name} = {s.member}.unpack(this);"
+    unpacked = f"last_use({s.member})" if last else f"{s.member}.unpack(this)"
+    return f"const Tensor {s.name} = {unpacked};"
 
 
 def _is_shown(s: Saved) -> bool:
@@ -135,7 +136,8 @@ def _formula_block(d: Derivative, formula: Formula, layout: _Layout) -> str:
         f"    const InputMetadata& {name}_meta = edge_metadata({layout.at[name]});\n"
         for name in formula.metas
     ]
-    lines += [f"    {_local(d.saved[name])}\n" for name in formula.uses]
+    later = {name for f in d.formulas[d.formulas.index(formula) + 1 :] for name in f.uses}
+    lines += [f"    {_local(d.saved[name], name not in later)}\n" for name in formula.uses]
     if len(formula.inputs) == 1:
         arg = formula.inputs[0]
         place = layout.at[arg.name]

@@ -63,6 +63,8 @@ def _flags(p: PyParam) -> str:
         flags.append("kHasDefault")
     if p.role == "out":
         flags.append("kOut")
+    if p.type.is_list and p.type.base in ("int", "SymInt") and p.default in ("[]", "()"):
+        flags.append("kNoneIsEmpty")
     return " | ".join(flags) or "0"
 
 

@@ -132,6 +132,36 @@ def functions_header(bases: list[str]) -> str:
     return BANNER + "#pragma once\n" + "".join(f"#include <ATen/ops/{b}.h>\n" for b in bases)
 
 
+def _front_end_function(form: _Form) -> str:
+    """The same call in namespace torch, where the options' requires_grad counts."""
+    ret = cpp.return_type(form.op.schema)
+    call = f"at::_ops::{form.op.struct}::call({form.expressions()})"
+    if form.options and ret == "at::Tensor":
+        call = f"detail::as_wanted({call}, options)"
+    return f"inline {ret} {form.name}({', '.join(form.parameters())}) {{\n  return {call};\n}}\n"
+
+
+def front_end_factories(model: Model) -> str:
+    """torch:: forms of the functions that take options. A name declared in torch hides all of its
+    at:: overloads, so those without options come along."""
+    bases = {b: ops for b, ops in model.by_base().items() if any(op.options_args for op in ops)}
+    parts = [BANNER, "#pragma once\n"]
+    parts += [f"#include <ATen/ops/{base}.h>\n" for base in bases]
+    parts.append("#include <torch/csrc/autograd/variable.h>\n\nnamespace torch {\n")
+    parts.append(
+        "namespace detail {\n"
+        "inline at::Tensor as_wanted(at::Tensor made, const at::TensorOptions& options) {\n"
+        "  if (options.requires_grad()) autograd::set_requires_grad(made, true);\n"
+        "  return made;\n}\n}  // namespace detail\n\n"
+    )
+    for ops in bases.values():
+        for op in ops:
+            if "function" in op.variants and not op.schema.is_out:
+                parts += [_front_end_function(form) for form in _forms(op, methods=False)]
+    parts.append("}  // namespace torch\n")
+    return "".join(parts)
+
+
 # ---- methods -------------------------------------------------------------------------------------
 
 
@@ -233,6 +263,7 @@ def emit(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     by_base = model.by_base()
     files = {f"ATen/ops/{base}.h": ops_header(base, ops) for base, ops in by_base.items()}
     files["ATen/Functions.h"] = functions_header(list(by_base))
+    files["torch/csrc/autograd/generated/factories.h"] = front_end_factories(model)
     files["ATen/core/TensorMethods.inc"] = method_declarations(model, hand_written)
     files.update(method_files(model, hand_written))
     files["ATen/OpTable.cpp"] = op_table(model)

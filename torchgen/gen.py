@@ -19,6 +19,7 @@ from . import (
     emit_cuda,
     emit_docs,
     emit_kernels,
+    emit_limits,
     emit_ops,
     emit_pointwise,
     emit_pyi,
@@ -146,11 +147,13 @@ def main(argv: list[str] | None = None) -> int:
         if options.derivatives and os.path.exists(options.derivatives):
             formulas = derivatives.load(options.derivatives, model)
             model.derivatives = frozenset(formulas.by_op)
+        # The page describes the tree, whatever this build leaves out.
+        limits = emit_limits.emit(model, formulas)
         if options.without_cuda:
             drop_cuda(model)
         beside = os.path.join(os.path.dirname(options.yaml), "pointwise_tables.yaml")
         hand_written = emit_cuda.load_tables(beside) if os.path.exists(beside) else {}
-        files = generate(model, formulas, hand_written)
+        files = {**generate(model, formulas, hand_written), **limits}
     except GenError as error:
         print(error, file=sys.stderr)
         return 1

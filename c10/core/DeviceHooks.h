@@ -44,6 +44,10 @@ class C10_API DeviceHooks {
   virtual Generator new_generator(DeviceIndex device) = 0;
   // Seeds the default generators of all devices, also of those not used yet. Loads nothing.
   virtual void seed_all(uint64_t seed) = 0;
+
+  // ---- graphs
+  // Whether this thread records work into a graph instead of running it.
+  virtual bool is_recording() noexcept = 0;
 };
 
 C10_API void register_device_hooks(DeviceType type, DeviceHooks* hooks);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <c10/core/DeviceHooks.h>
+#include <c10/core/MemoryExport.h>
 #include <c10/core/SmallPool.h>
 
 namespace c10 {
@@ -33,6 +34,9 @@ void StorageImpl::resize(size_t nbytes) {
     nbytes_ = nbytes;
     return;
   }
+  TORCH_CHECK(nbytes == 0 || !is_immovable(data_),
+              "Trying to resize storage that is not "
+              "resizable: its memory is shared with other processes, which would not see it grow");
   const size_t reach = std::max(nbytes, widest_);
   DataPtr fresh =
       nbytes == 0 ? DataPtr(nullptr, device()) : allocate_on(allocator_, reach, device());
@@ -44,7 +48,7 @@ void StorageImpl::resize(size_t nbytes) {
     else
       allocator_->copy_data(fresh.get(), data_.get(), common);
   }
-  set_data(std::move(fresh), nbytes);
+  retire_memory(this, set_data(std::move(fresh), nbytes));
   widest_ = reach;
 }
 

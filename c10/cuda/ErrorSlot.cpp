@@ -15,6 +15,12 @@ void raise_device_error(DeviceIndex device) {
   DeviceError& slot = *error_slots[device];
   const DeviceError found = slot;
   slot = DeviceError{};
+  if (found.dim == kFaultZeroDivision)
+    throw Error(str("ZeroDivisionError\n  in a division of integers on cuda:", int{device}));
+  if (found.dim == kFaultNoProbability)
+    throw Error(str("all elements of input should be between 0 and 1\n  in binary_cross_entropy "
+                    "on cuda:",
+                    int{device}));
   const std::string where =
       str("\n  in ", found.op != nullptr ? found.op : "a kernel", " on cuda:", int{device});
   if (found.dim >= 0) {

@@ -1,8 +1,9 @@
-// Where kernels report bad indices. Each device has one slot in mapped host memory. A kernel that
-// meets an index out of range claims the slot (atomicCAS of `claimed` from 0 to 1), fills it in and
-// skips the element; later reports of the same batch are dropped. The next call that waits for the
-// device finds the slot filled, empties it and raises IndexError: the context lives on, which it
-// would not after a device-side assertion.
+// Where kernels report values they cannot use: bad indices, divisors of zero. Each device has one
+// slot in mapped host memory. A kernel that meets such a value claims the slot (atomicCAS of
+// `claimed` from 0 to 1), fills it in and skips the element; later reports of the same batch are
+// dropped. The next call that waits for the device finds the slot filled, empties it and raises the
+// error the CPU raises at once: the context lives on, which it would not after a device-side
+// assertion.
 #pragma once
 #include <c10/cuda/CUDADevice.h>
 
@@ -11,11 +12,15 @@ namespace c10::cuda {
 // Mirrored by the device sources: same members in the same order.
 struct DeviceError {
   unsigned claimed;
-  int dim;        // the indexed dimension; negative: none to name
+  int dim;        // the indexed dimension; -1: none to name; below: a fault, not an index
   int64_t value;  // the index found
   int64_t bound;  // valid ones are -bound .. bound-1, or 0 .. bound-1 where `op` says so
   const char* op; // a literal that the launcher passed, "index_select"
 };
+
+// What `dim` says of faults that are no indices.
+inline constexpr int kFaultZeroDivision = -2;
+inline constexpr int kFaultNoProbability = -3;
 
 // The slot as kernels see it, to be passed as an argument. Binds nothing.
 C10_API CUdeviceptr error_slot(DeviceIndex device);
@@ -25,7 +30,7 @@ extern C10_API DeviceError* error_slots[kMaxDevices]; // null until first asked 
 [[noreturn]] C10_API void raise_device_error(DeviceIndex device);
 } // namespace detail
 
-// To be called after waiting for the device: throws IndexError when the slot is filled.
+// To be called after waiting for the device: throws when the slot is filled.
 inline void check_device_error(DeviceIndex device) {
   const volatile DeviceError* slot = detail::error_slots[device];
   if (C10_UNLIKELY(slot != nullptr && slot->claimed != 0)) detail::raise_device_error(device);

@@ -87,6 +87,7 @@ struct State {
   std::map<uintptr_t, Region> regions; // allocated or mapped device memory by address
   std::map<uintptr_t, Region> reserved;
   std::map<uintptr_t, size_t> pinned;
+  std::set<uintptr_t> globals; // variables of programs that were asked for
   std::map<uint64_t, Region> physical;
   std::set<Stream*> streams;
   std::set<Event*> events;

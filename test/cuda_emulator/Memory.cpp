@@ -371,7 +371,7 @@ bool plausible(const void* p, size_t bytes, int device_side) {
   }
   const CUdeviceptr address = reinterpret_cast<uintptr_t>(p);
   return (device_side == 0 && !touches_device(p)) || valid_device_range(address, bytes) ||
-         state().pinned.count(address) != 0;
+         state().pinned.count(address) != 0 || state().globals.count(address) != 0;
 }
 CUresult copy(void* to, int to_side, const void* from, int from_side, size_t bytes,
               Stream* stream) {

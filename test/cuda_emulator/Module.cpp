@@ -166,6 +166,9 @@ EMULATOR_API CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, 
     return kInvalidHandle;
   }
   void* found = dlsym(module->handle, name);
+  if (found) {
+    state().globals.insert(reinterpret_cast<uintptr_t>(found));
+  }
   if (pointer) {
     *pointer = reinterpret_cast<uintptr_t>(found);
   }

@@ -23,4 +23,5 @@ fi
 
 start=$SECONDS
 ninja -C "$build" ${MAX_JOBS:+-j "$MAX_JOBS"} "$@"
+"$python" tools/build/metadata.py "$PWD"
 echo "build: done in $((SECONDS - start)) s"

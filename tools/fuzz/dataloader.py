@@ -1,7 +1,7 @@
 """Kills, hangs and crashes DataLoader workers, and kills their parents, and checks each time that
 the error names the worker and its end within two seconds and that no process, descriptor or shared
 memory stays. `tools/fuzz/dataloader.py --rounds 50` prints one line per kind and exits with 1 when
-a round failed."""
+a round failed or the process has grown."""
 
 import argparse
 import ctypes
@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
@@ -19,6 +20,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 LIMIT = 2.0
+GROWTH = 32 << 20
+METHODS = ("fork", "fork", "fork", "spawn", "forkserver")
 TIMEOUT = 0.5
 DEEDS = {
     "kill": "SIGKILL",
@@ -116,6 +119,12 @@ def held():
     }
 
 
+def resident():
+    """Bytes of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def consume(loader, deed, when):
     """Reads until the error; answers it and the pids of the workers."""
     iterator = iter(loader)
@@ -140,19 +149,23 @@ def one_round(chance, deed):
     data = Fatal(deed, chance.randrange(8), when)
     if chance.random() < 0.3:
         data = FatalStream(data)
+    timed = DEEDS[deed] == "timed out"
     before = held()
     loader = DataLoader(
         data,
         batch_size=chance.choice([1, 2, None]),
         num_workers=workers,
-        timeout=TIMEOUT if DEEDS[deed] == "timed out" else 0,
+        timeout=TIMEOUT if timed else 0,
         persistent_workers=chance.random() < 0.3,
         prefetch_factor=chance.choice([1, 2, 5]),
         in_order=chance.random() < 0.8,
+        pin_memory=chance.random() < 0.2,
+        # The short timeout would end while the other methods still start their workers.
+        multiprocessing_context="fork" if timed else chance.choice(METHODS),
     )
     message, pids = consume(loader, deed, when)
     seconds = time.monotonic() - when.item()
-    if DEEDS[deed] == "timed out":
+    if timed:
         seconds -= TIMEOUT
     del loader
     wrong = []
@@ -194,8 +207,12 @@ if __name__ == "__main__":
 def parent_round(chance):
     """Kills the process that has the loader."""
     number = chance.choice(["SIGKILL", "SIGTERM", "SIGSEGV"])
-    code = PARENT.format(path=sys.path, method="fork", signal=number)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    code = PARENT.format(path=sys.path, method=chance.choice(METHODS), signal=number)
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+        program.write(code)
+        program.flush()
+        command = [sys.executable, program.name]
+        out = subprocess.run(command, capture_output=True, text=True)
     start = time.monotonic()
     pids = [int(word) for word in out.stdout.split()]
     wrong = [] if len(pids) == 2 else [f"the program failed: {out.stderr}"]
@@ -215,17 +232,26 @@ def main():
     kinds = [*DEEDS, "parent killed"]
     slowest, failures = dict.fromkeys(kinds, 0.0), 0
     warnings.filterwarnings("ignore", message="This DataLoader will create")
+    warnings.filterwarnings("ignore", message=".*pin_memory.*")
+    for method in ("spawn", "forkserver"):
+        # The helpers of these methods stay for as long as the process does.
+        list(DataLoader(range(4), num_workers=1, multiprocessing_context=method))
+    memory = None
     for number in range(options.rounds):
         kind = kinds[number % len(kinds)]
         run = parent_round(chance) if kind == "parent killed" else one_round(chance, kind)
         wrong, seconds = run
         slowest[kind] = max(slowest[kind], seconds)
         failures += bool(wrong)
+        if number == min(10, options.rounds - 1):
+            memory = resident()
         for sentence in wrong:
             print(f"round {number} ({kind}, seed {options.seed}): {sentence}")
     for kind, seconds in slowest.items():
         print(f"{kind:22s} slowest {seconds:6.3f} s")
-    print(f"{options.rounds} rounds, {failures} failed")
+    grown = resident() - memory
+    print(f"{options.rounds} rounds, {failures} failed; memory grew by {grown / 2**20:.1f} MiB")
+    failures += grown > GROWTH
     return 1 if failures else 0
 
 

@@ -8,6 +8,7 @@ from builtins import bool as _bool
 from builtins import float as _float
 from builtins import int as _int
 from builtins import str as _str
+from builtins import type as _class
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar, overload
@@ -41,7 +42,10 @@ class device:
     def __init__(self, type: _str, index: _int = ...) -> None: ...
     def __enter__(self) -> device: ...
     def __exit__(
-        self, kind: type | None, value: BaseException | None, trace: TracebackType | None
+        self,
+        kind: _class[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
     ) -> None: ...
 
 class Size(tuple[_int, ...]):
@@ -57,7 +61,7 @@ class finfo:
     resolution: _float
     dtype: _str
     @overload
-    def __init__(self, dtype: dtype) -> None: ...
+    def __init__(self, dtype: torch.dtype) -> None: ...
     @overload
     def __init__(self) -> None: ...
 
@@ -66,16 +70,18 @@ class iinfo:
     max: _int
     min: _int
     dtype: _str
-    def __init__(self, dtype: dtype) -> None: ...
+    def __init__(self, dtype: torch.dtype) -> None: ...
 
 class Stream:
     stream_id: _int
     device_index: _int
     device_type: _int
-    device: device
+    device: torch.device
     native_handle: _int
     cuda_stream: _int
-    def __init__(self, device: device | _str | _int | None = None, priority: _int = 0) -> None: ...
+    def __init__(
+        self, device: torch.device | _str | _int | None = None, priority: _int = 0
+    ) -> None: ...
     def query(self) -> _bool: ...
     def synchronize(self) -> None: ...
     def is_capturing(self) -> _bool: ...
@@ -95,12 +101,12 @@ class Stream:
     ) -> None: ...
 
 class Event:
-    device: device | None
+    device: torch.device | None
     event_id: _int
     cuda_event: _int
     def __init__(
         self,
-        device: device | _str | _int | None = None,
+        device: torch.device | _str | _int | None = None,
         *,
         enable_timing: _bool = False,
         blocking: _bool = False,
@@ -113,8 +119,8 @@ class Event:
     def elapsed_time(self, later: Event, /) -> _float: ...
 
 class Generator:
-    device: device
-    def __init__(self, device: device | _str | _int | None = None) -> None: ...
+    device: torch.device
+    def __init__(self, device: torch.device | _str | _int | None = None) -> None: ...
     def __setstate__(self, state: tuple[_int, _int | None, Tensor], /) -> None: ...
     def get_state(self) -> Tensor: ...
     def set_state(self, new_state: Tensor, /) -> Generator: ...
@@ -233,7 +239,31 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
 
     # ---- elements
     def item(self) -> Number: ...
-    def tolist(self) -> list[Any] | Number: ...
+    is_xpu: _bool
+    is_xla: _bool
+    is_vulkan: _bool
+    is_mtia: _bool
+    is_mps: _bool
+    is_maia: _bool
+    is_ipu: _bool
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: _bool | None = None,
+        create_graph: _bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
+    ) -> None: ...
+    def new(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | _str | _int | None = None,
+        requires_grad: _bool = False,
+        pin_memory: _bool = False,
+    ) -> Tensor: ...
+    def tolist(self) -> Any: ...
     def numpy(self, *, force: _bool = False) -> Any: ...
     def apply_(self, callable: Callable[[Any], Any], /) -> Tensor: ...
     def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor: ...
@@ -357,21 +387,21 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
     def __invert__(self) -> Tensor: ...
 
     # ---- sizes and dimensions one by one
-    @overload
+    @overload  # type: ignore[override]
     def view(self, dtype: torch.dtype) -> Tensor: ...
     @overload
     def view(self, size: _size) -> Tensor: ...
     @overload
     def view(self, *size: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def expand(self, size: _size, *, implicit: _bool = False) -> Tensor: ...
     @overload
     def expand(self, *size: _int, implicit: _bool = False) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def reshape(self, shape: _size) -> Tensor: ...
     @overload
     def reshape(self, *shape: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def repeat(self, repeats: _size) -> Tensor: ...
     @overload
     def repeat(self, *repeats: _int) -> Tensor: ...
@@ -383,25 +413,25 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
     def flip(self, dims: _size) -> Tensor: ...
     @overload
     def flip(self, *dims: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def tile(self, dims: _size) -> Tensor: ...
     @overload
     def tile(self, *dims: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def broadcast_to(self, size: _size) -> Tensor: ...
     @overload
     def broadcast_to(self, *size: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def sum_to_size(self, size: _size) -> Tensor: ...
     @overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def resize_(
         self, size: _size, *, memory_format: torch.memory_format | None = None
     ) -> Tensor: ...
     @overload
     def resize_(self, *size: _int, memory_format: torch.memory_format | None = None) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def new_empty(
         self,
         size: _size,
@@ -422,7 +452,7 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def new_zeros(
         self,
         size: _size,
@@ -443,7 +473,7 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
         pin_memory: _bool = False,
         requires_grad: _bool = False,
     ) -> Tensor: ...
-    @overload
+    @overload  # type: ignore[override]
     def new_ones(
         self,
         size: _size,
@@ -500,6 +530,11 @@ class TensorBase(_TensorMethods, metaclass=_TensorMeta):
     def dsplit(self, *indices: _int) -> tuple[Tensor, ...]: ...
 
 _TensorBase = TensorBase
+
+class _ModuleBase:
+    __call__: Callable[..., Any]
+    def __getattr__(self, name: _str, /) -> Any: ...
+    def __setattr__(self, name: _str, value: Any, /) -> None: ...
 
 class StorageBase: ...
 class OutOfMemoryError(RuntimeError): ...

@@ -3,7 +3,7 @@ See torch.compiler."""
 
 from torch import _later
 from torch._dynamo import config, eval_frame, exc
-from torch._dynamo.eval_frame import OptimizedModule
+from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
 from torch.compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -140,8 +140,7 @@ _SUBMODULES = _later.install(
     backends.registry: register_backend
     backends.common: aot_autograd
     testing: CompileCounter CompileCounterWithBackend EagerAndRecordGraphs
-    utils: counters
     decorators: mark_static_address
     """,
 )
-__getattr__ = _later.submodules(__name__, _SUBMODULES)
+__getattr__ = _later.submodules(__name__, _SUBMODULES | {"utils"})

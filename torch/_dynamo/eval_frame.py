@@ -2,7 +2,12 @@
 
 import torch
 
-__all__ = ["OptimizedModule"]
+__all__ = ["OptimizedModule", "is_dynamo_supported"]
+
+
+def is_dynamo_supported():
+    """Whether functions can be traced: not yet."""
+    return False
 
 
 class OptimizedModule(torch.nn.Module):

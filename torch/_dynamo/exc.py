@@ -19,6 +19,18 @@ class InternalTorchDynamoError(TorchDynamoException):
     """A fault of the tracer."""
 
 
+class TorchRuntimeError(TorchDynamoException):
+    """An operator raised while it was traced."""
+
+
+class RestartAnalysis(TorchDynamoException):
+    """A trace has to begin again."""
+
+
+class TensorifyScalarRestartAnalysis(RestartAnalysis):
+    """A trace has to begin again with numbers as tensors."""
+
+
 class Unsupported(TorchDynamoException):
     """Code that cannot be traced."""
 

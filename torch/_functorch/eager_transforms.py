@@ -175,7 +175,7 @@ def vjp(func, *primals, has_aux=False):
         for leaf in flat_outputs:
             if not isinstance(leaf, torch.Tensor):
                 raise RuntimeError(
-                    "vjp(f, *primals): Expected f(*primals) to return only tensors, got "
+                    "vjp(f, *primals): expected f(*primals) to return only tensors, got "
                     f"unsupported type {type(leaf)}"
                 )
         if not flat_outputs:

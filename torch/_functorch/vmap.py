@@ -18,15 +18,19 @@ from torch.utils._pytree import (
 
 __all__ = ["in_dims_t", "out_dims_t", "vmap"]
 
+Tensor = torch.Tensor
+_add_batch_dim = _F._add_batch_dim
+_remove_batch_dim = _F._remove_batch_dim
+
 in_dims_t = int | tuple
 out_dims_t = int | tuple
 
 
-def _name(func):
+def _get_name(func):
     if hasattr(func, "__name__"):
         return func.__name__
     if isinstance(func, functools.partial):
-        return f"functools.partial({_name(func.func)}, ...)"
+        return f"functools.partial({_get_name(func.func)}, ...)"
     return repr(func)
 
 
@@ -45,7 +49,7 @@ def _check_arguments(randomness, chunk_size):
 
 def _flat_in_dims(func, in_dims, args, spec):
     """One batch dimension or None for each leaf of the arguments."""
-    call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    call = f"vmap({_get_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
             f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
@@ -53,7 +57,7 @@ def _flat_in_dims(func, in_dims, args, spec):
         )
     if not args:
         raise ValueError(
-            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
+            f"vmap({_get_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
             "are trying to vmap over a function with no inputs. The latter is unsupported."
         )
     dims = _broadcast_to_and_flatten(in_dims, spec, is_leaf=lambda d: d is None)
@@ -87,7 +91,9 @@ def _checked_dim(call, leaf, dim):
 
 
 def _process_batched_inputs(in_dims, args, func):
-    """(batch size, flat arguments, their batch dimensions, their structure)."""
+    """(batch size, the batch dimensions of the flat arguments, these, their structure). This and
+    the two below may be replaced by libraries whose containers have a batch dimension of their
+    own, so they are always called by their global names."""
     flat, spec = tree_flatten(args)
     dims, call = _flat_in_dims(func, in_dims, args, spec)
     dims = [_checked_dim(call, leaf, dim) for leaf, dim in zip(flat, dims, strict=True)]
@@ -99,10 +105,10 @@ def _process_batched_inputs(in_dims, args, func):
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    return sizes[0], flat, dims, spec
+    return sizes[0], dims, flat, spec
 
 
-def _create_batched_inputs(flat, dims, level, spec):
+def _create_batched_inputs(dims, flat, level, spec):
     wrapped = [
         leaf if dim is None else _F._add_batch_dim(leaf, dim, level)
         for leaf, dim in zip(flat, dims, strict=True)
@@ -114,7 +120,7 @@ def _create_batched_inputs(flat, dims, level, spec):
 
 
 def _flat_out_dims(func, out_dims, spec):
-    whole = f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>)"
+    whole = f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>)"
     if isinstance(out_dims, int) and not isinstance(out_dims, bool):
         return [out_dims] * spec.num_leaves
     if isinstance(out_dims, tuple) and len(out_dims) == 1 and spec.is_leaf():
@@ -128,32 +134,34 @@ def _flat_out_dims(func, out_dims, spec):
     return dims
 
 
-def _unwrap_output(func, output, level, size, dim):
+def _maybe_remove_batch_dim(name, output, level, size, dim):
     if isinstance(output, torch.Tensor):
         if dim is None:
             if _F.is_batchedtensor(output) and _F.maybe_get_level(output) == level:
                 raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a "
-                    "BatchedTensor when out_dim is None"
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
+                    "None"
                 )
             return output
         return _F._remove_batch_dim(output, level, size, dim)
     if dim is None:
         return output
     raise ValueError(
-        f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
-        f"{type(output)}. Did you mean to set out_dims= to None for output?"
+        f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(output)}. Did you "
+        "mean to set out_dims= to None for output?"
     )
 
 
-def _unwrap_batched(func, outputs, out_dims, level, size):
+def _unwrap_batched(outputs, out_dims, level, size, func):
     flat, spec = tree_flatten(outputs)
     for output in flat:
         if not isinstance(output, torch.Tensor) and out_dims == 0:
-            _unwrap_output(func, output, level, size, 0)
+            _maybe_remove_batch_dim(_get_name(func), output, level, size, 0)
     dims = _flat_out_dims(func, out_dims, spec)
+    name = _get_name(func)
+    pairs = zip(flat, dims, strict=True)
     return tree_unflatten(
-        [_unwrap_output(func, o, level, size, d) for o, d in zip(flat, dims, strict=True)], spec
+        [_maybe_remove_batch_dim(name, output, level, size, dim) for output, dim in pairs], spec
     )
 
 
@@ -172,8 +180,8 @@ def vmap_increment_nesting(batch_size, randomness):
 
 def _flat_vmap(func, size, flat, dims, spec, out_dims, randomness, kwargs):
     with vmap_increment_nesting(size, randomness) as level:
-        args = _create_batched_inputs(flat, dims, level, spec)
-        return _unwrap_batched(func, func(*args, **kwargs), out_dims, level, size)
+        args = _create_batched_inputs(dims, flat, level, spec)
+        return _unwrap_batched(func(*args, **kwargs), out_dims, level, size, func)
 
 
 def _chunks(size, flat, dims, chunk_size):
@@ -214,7 +222,7 @@ def _chunked_vmap(func, size, flat, dims, spec, out_dims, randomness, chunk_size
 
 def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
     """Applies `func` to the batch in `args`."""
-    size, flat, dims, spec = _process_batched_inputs(in_dims, args, func)
+    size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
     if chunk_size is not None and chunk_size < size:
         return _chunked_vmap(func, size, flat, dims, spec, out_dims, randomness, chunk_size, kwargs)
     # Keyword arguments have their batch in front where they are tensors.
@@ -230,13 +238,13 @@ def _with_batched_kwargs(
     func, size, flat, dims, spec, out_dims, randomness, flat_kwargs, kwargs_spec
 ):
     with vmap_increment_nesting(size, randomness) as level:
-        args = _create_batched_inputs(flat, dims, level, spec)
+        args = _create_batched_inputs(dims, flat, level, spec)
         batched = [
             _F._add_batch_dim(leaf, 0, level) if isinstance(leaf, torch.Tensor) else leaf
             for leaf in flat_kwargs
         ]
         kwargs = tree_unflatten(batched, kwargs_spec)
-        return _unwrap_batched(func, func(*args, **kwargs), out_dims, level, size)
+        return _unwrap_batched(func(*args, **kwargs), out_dims, level, size, func)
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):

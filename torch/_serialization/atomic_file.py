@@ -1,9 +1,11 @@
 """Replacing a file so that a crash, a full disk or a kill at any moment leaves either the old
 content or the new one, never a mixture: write a temporary file beside it, force it to the disk,
-rename it over the target, force the folder to the disk. All writes go through the functions
-below, which tests replace to make the k-th one fail."""
+rename it over the target, force the folder to the disk. Where the system can, the temporary file
+has no name until it is whole, so that a killed process leaves nothing behind. All writes go through
+the functions below, which tests replace to make the k-th one fail."""
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -12,6 +14,7 @@ __all__ = ["replacing"]
 
 fsync = os.fsync
 rename = os.replace
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EACCES, errno.EROFS)
 
 
 def open_for_writing(path, flags, mode):
@@ -28,15 +31,39 @@ def _mode_of(path):
     return stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else -1
 
 
-def _sync_folder(folder):
-    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+def give_name(descriptor, folder, path):
+    """Enters the file of a descriptor, which has no name as yet, into its folder."""
+    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fsync(descriptor)
-    except OSError:
-        # Some file systems cannot flush a folder; the rename itself has been done.
-        pass
+        # Only with a folder does os.link follow the link in /proc.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=place, follow_symlinks=True)
     finally:
-        os.close(descriptor)
+        os.close(place)
+
+
+def _sync_folder(folder):
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # Some file systems cannot flush a folder, and some folders cannot be opened.
+        if error.errno not in _NO_SYNC:
+            raise
+
+
+def _open_temporary(folder, path):
+    """A new file in the folder, and whether it has the name `path` already."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        try:
+            return open_for_writing(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), False
+        except OSError as error:
+            # What a file system or kernel answers that does not know files without a name.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+                raise
+    return open_for_writing(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
 
 
 @contextlib.contextmanager
@@ -58,7 +85,7 @@ def replacing(path):
     # The name of the temporary file must fit where the target's own does.
     name = f".{base.encode()[:180].decode(errors='ignore')}.{secrets.token_hex(6)}.tmp"
     temporary = os.path.join(folder, name)
-    file = open_for_writing(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    file, named = _open_temporary(folder, temporary)
     try:
         with file:
             yield file
@@ -66,6 +93,8 @@ def replacing(path):
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             fsync(file.fileno())
+            if not named:
+                give_name(file.fileno(), folder, temporary)
         rename(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):

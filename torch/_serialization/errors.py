@@ -4,7 +4,7 @@ existing `except` clause working while callers need to know one name only."""
 
 import pickle
 
-__all__ = ["CheckpointError", "UnsupportedCheckpointError", "container_error", "refused"]
+__all__ = ["CheckpointError", "UnsupportedCheckpointError", "brief", "container_error", "refused"]
 
 
 class CheckpointError(pickle.UnpicklingError, RuntimeError):
@@ -25,6 +25,19 @@ def container_error(reason: str) -> CheckpointError:
         f"PytorchStreamReader failed reading zip archive: {reason}. The file is damaged, cut "
         "short, or was not written by torch.save."
     )
+
+
+def brief(value) -> str:
+    """A value from a file as part of a message. Only plain values are shown: the text of a
+    container whose parts repeat can be longer than any memory."""
+    kind = type(value)
+    if kind is int and value.bit_length() > 128:
+        return "an integer of many digits"
+    if kind in (int, float, bool, type(None)):
+        return repr(value)
+    if kind in (str, bytes):
+        return repr(value[:40])
+    return f"an object of type {getattr(value, '__name__', kind.__name__)[:80]}"
 
 
 def refused(reason: str) -> CheckpointError:

@@ -7,7 +7,8 @@ import io
 import struct
 
 import torch
-from torch._serialization.errors import CheckpointError, refused
+from torch._serialization.deferred import deferring
+from torch._serialization.errors import CheckpointError, brief, refused
 from torch._serialization.plain_pickle import StorageCollector, make_pickler, make_unpickler
 from torch._serialization.safe_table import SafeTable
 from torch._serialization.safe_unpickler import SafeUnpickler
@@ -103,7 +104,7 @@ def _pickle_bytes(source):
     return source.read_at(0, min(source.size, _PICKLE_LIMIT))
 
 
-def load_legacy(source, restore, pickle_module, arguments):
+def load_legacy(source, restore, pickle_module, arguments, room=None):
     """The object in a legacy file and the offset behind it; without a pickle module, safely."""
     data = _pickle_bytes(source)
     storages = _Storages(restore, source.size)
@@ -111,7 +112,7 @@ def load_legacy(source, restore, pickle_module, arguments):
         encoding = arguments.get("encoding", "utf-8")
 
         def read(at, persistent_load):
-            unpickler = SafeUnpickler(data, SafeTable(), persistent_load, at, encoding)
+            unpickler = SafeUnpickler(data, SafeTable(), persistent_load, at, encoding, room)
             return unpickler.load(), unpickler.end
     else:
 
@@ -126,13 +127,21 @@ def load_legacy(source, restore, pickle_module, arguments):
         raise CheckpointError("Invalid magic number; corrupt file?")
     version, at = read(at, _Plain.load)
     if type(version) is not int or version != PROTOCOL_VERSION:
-        raise CheckpointError(f"Invalid protocol version: {str(version)[:40]}")
+        raise CheckpointError(f"Invalid protocol version: {brief(version)}")
     system, at = read(at, _Plain.load)
     if type(system) is not dict or type(system.get("little_endian")) is not bool:
         raise CheckpointError("the description of the writing machine is damaged")
-    result, at = read(at, storages.load)
+    with deferring() as check:
+        result, at = read(at, storages.load)
     keys, at = read(at, _Plain.load)
-    return result, storages.fill(keys, source, at, not system["little_endian"])
+    end = storages.fill(keys, source, at, not system["little_endian"])
+    try:
+        check()
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise refused(f"{type(error).__name__}: {error}") from error
+    return result, end
 
 
 def save_legacy(obj, file, pickle_module, protocol):

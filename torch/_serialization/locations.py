@@ -3,8 +3,11 @@ loading: the registered packages in order of priority, and the forms of `map_loc
 
 import os
 import re
+import sys
 
 import torch
+from torch import _C
+from torch._serialization.errors import CheckpointError
 from torch.storage import TypedStorage, UntypedStorage
 
 __all__ = [
@@ -32,23 +35,26 @@ def register_package(priority, tagger, deserializer):
 
 
 def cuda_available() -> bool:
-    """Whether this build has CUDA and finds a GPU."""
-    cuda = getattr(torch, "cuda", None)
-    return cuda is not None and cuda.is_available()
+    """Whether this build has CUDA and finds a GPU. Asked without torch.cuda where nothing has
+    imported it: a file must not be the cause of an import."""
+    cuda = sys.modules.get("torch.cuda")
+    if cuda is not None:
+        return cuda.is_available()
+    return _C._has_cuda and _C._cuda_getDeviceCount() > 0
 
 
 def validate_cuda_device(location):
     """The index of the GPU that `location` names; raises if there is none."""
     index = torch.device(location).index or 0
     if not cuda_available():
-        raise RuntimeError(
+        raise CheckpointError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
             "False. If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
     count = torch.cuda.device_count()
     if index >= count:
-        raise RuntimeError(
+        raise CheckpointError(
             f"Attempting to deserialize object on CUDA device {index} but "
             f"torch.cuda.device_count() is {count}. Please use torch.load with map_location to "
             "map your storages to an existing device."
@@ -108,7 +114,7 @@ def default_restore_location(storage, location):
         result = deserializer(storage, location)
         if result is not None:
             return result
-    raise RuntimeError(
+    raise CheckpointError(
         f"don't know how to restore data location of {torch.typename(storage)} "
         f"(tagged with {location})"
     )

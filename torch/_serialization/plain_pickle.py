@@ -42,7 +42,7 @@ class StorageCollector:
             )
         key = self._keys.get(untyped._cdata)
         if key is None:
-            key = str(untyped._cdata) if self._legacy else str(len(self._keys))
+            key = str(len(self._keys))
             self._keys[untyped._cdata] = key
             self.by_key[key] = (untyped, dtype)
         pid = ("storage", cls, key, location_tag(untyped), untyped.nbytes() // dtype.itemsize)

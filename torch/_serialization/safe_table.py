@@ -9,8 +9,9 @@ called as they are."""
 from collections import Counter, OrderedDict
 
 import torch
-from torch._serialization.errors import UnsupportedCheckpointError, refused
-from torch._serialization.safe_unpickler import check_key
+from torch._serialization.deferred import when_filled
+from torch._serialization.errors import UnsupportedCheckpointError, brief, refused
+from torch._serialization.safe_unpickler import KeyGuard
 from torch.nn.parameter import Parameter
 from torch.storage import _DTYPE_TO_STORAGE, TypedStorage, UntypedStorage
 
@@ -21,6 +22,9 @@ _INT64 = 1 << 63
 
 # Objects that programs allow by add_safe_globals, by full name.
 user_globals = {}
+
+# Several of these share a byte, and none means anything without a scale.
+_QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
 
 # The classes that a persistent id may name, with the dtype of their elements.
 STORAGE_DTYPES = {cls: dtype for dtype, cls in _DTYPE_TO_STORAGE.items()}
@@ -58,7 +62,7 @@ def _geometry(what, size, stride):
             _fail(what, f"{len(values)} dimensions, at most {_MAX_RANK} are possible")
         for value in values:
             if type(value) is not int or not 0 <= value < _INT64:
-                _fail(what, f"{name} {value!r} is not acceptable")
+                _fail(what, f"{name} {brief(value)} is not acceptable")
     if len(size) != len(stride):
         _fail(what, f"{len(size)} sizes and {len(stride)} strides")
 
@@ -82,7 +86,7 @@ def _with_metadata(what, tensor, metadata):
     _exact(f"{what}: metadata", metadata, dict)
     for key, value in metadata.items():
         if key not in ("conj", "neg") or type(value) is not bool:
-            _fail(what, f"unknown metadata {key!r}")
+            _fail(what, f"unknown metadata {brief(key)}")
     if metadata.get("conj"):
         if not tensor.dtype.is_complex:
             _fail(what, f"a conjugate bit on a tensor of {tensor.dtype}")
@@ -94,8 +98,10 @@ def _strided(what, storage, dtype, offset, size, stride):
     if type(storage) is not TypedStorage:
         _fail(what, f"expected a storage, got {type(storage).__name__}")
     if type(offset) is not int or not 0 <= offset < _INT64:
-        _fail(what, f"storage offset {offset!r} is not acceptable")
+        _fail(what, f"storage offset {brief(offset)} is not acceptable")
     _geometry(what, size, stride)
+    if dtype in _QUANTIZED:
+        _fail(what, f"elements of {dtype} without their scale")
     untyped = storage.untyped()
     last = (
         offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
@@ -162,7 +168,7 @@ def _attributes(what, target, state):
         _fail(what, f"a state of type {type(state).__name__}")
     for key in state:
         if type(key) is not str or not key.isidentifier() or hasattr(type(target), key):
-            _fail(what, f"an attribute named {key!r}")
+            _fail(what, f"an attribute named {brief(key)}")
     target.__dict__.update(state)
     return target
 
@@ -207,21 +213,47 @@ def _rebuild_sparse(args):
     for tensor in tensors:
         _exact(what, tensor, torch.Tensor)
     _geometry(what, size, (0,) * len(size) if type(size) in (tuple, torch.Size) else size)
-    maker = "sparse_coo_tensor" if coordinates else "sparse_compressed_tensor"
-    make = getattr(torch, maker, None)
-    if make is None:
-        raise UnsupportedCheckpointError(
-            f"torch.load: the file holds a tensor of layout {layout}; this build has no "
-            f"torch.{maker}"
-        )
-    if not coordinates:
-        return make(*tensors, tuple(size), layout=layout, check_invariants=True)
-    result = make(*tensors, tuple(size), check_invariants=True)
-    if len(data) == 4 and _exact(f"{what}: is_coalesced", data[3], bool):
-        if not _coo_is_ordered(tensors[0], size):
+    if coordinates:
+        make, unchecked = torch.sparse_coo_tensor, torch._sparse_coo_tensor_unsafe
+    else:
+        make, unchecked = torch.sparse_compressed_tensor, torch._sparse_compressed_tensor_unsafe
+    claim = coordinates and len(data) == 4 and _exact(f"{what}: is_coalesced", data[3], bool)
+    named = {"is_coalesced": claim or None} if coordinates else {"layout": layout}
+
+    def check():
+        make(*tensors, tuple(size), **named, check_invariants=True)
+        if claim and not _coo_is_ordered(tensors[0], size):
             _fail(what, "the indices are not those of a coalesced tensor")
-        result._coalesced_(True)
-    return result
+
+    when_filled(check)
+    return unchecked(*tensors, tuple(size), **named)
+
+
+def _rebuild_jagged(args):
+    what = "_rebuild_jagged_tensor"
+    _count(what, args, 5)
+    values, offsets, lengths, ragged_idx, requires_grad = args
+    for tensor in (values, offsets) if lengths is None else (values, offsets, lengths):
+        _exact(what, tensor, torch.Tensor)
+    _exact(f"{what}: ragged dimension", ragged_idx, int)
+    try:
+        made = torch._utils._rebuild_jagged_tensor(values, offsets, lengths, ragged_idx, False)
+    except RuntimeError as error:
+        _fail(what, str(error))
+    return _grad_flag(what, made, requires_grad)
+
+
+def _rebuild_strided_nested(args):
+    what = "_rebuild_strided_nested_tensor"
+    _count(what, args, 3)
+    values, sizes, requires_grad = args
+    for tensor in (values, sizes):
+        _exact(what, tensor, torch.Tensor)
+    try:
+        made = torch._utils._rebuild_strided_nested_tensor(values, sizes, False)
+    except RuntimeError as error:
+        _fail(what, str(error))
+    return _grad_flag(what, made, requires_grad)
 
 
 def _rebuild_quantized(args):
@@ -258,18 +290,18 @@ def _make_set(kind):
     def make(args):
         _count(kind.__name__, args, 0, 1)
         items = _exact(kind.__name__, args[0], list, tuple) if args else ()
-        return kind(check_key(item) for item in items)
+        return kind(map(KeyGuard().check, items))
 
     return make
 
 
 def _make_ordered_dict(args):
     _count("OrderedDict", args, 0, 1)
-    result = OrderedDict()
+    result, keys = OrderedDict(), KeyGuard()
     for pair in _exact("OrderedDict", args[0], list) if args else ():
         _exact("OrderedDict", pair, list, tuple)
         _count("OrderedDict", pair, 2)
-        result[check_key(pair[0])] = pair[1]
+        result[keys.check(pair[0])] = pair[1]
     return result
 
 
@@ -286,7 +318,7 @@ def _make_size(args):
     values = _exact("torch.Size", args[0], tuple, list)
     for value in values:
         if type(value) is not int or not -_INT64 <= value < _INT64:
-            _fail("torch.Size", f"element {value!r}")
+            _fail("torch.Size", f"element {brief(value)}")
     return torch.Size(values)
 
 
@@ -358,6 +390,8 @@ _CHECKED = {
     "_rebuild_parameter_with_state": _rebuild_parameter_with_state,
     "_rebuild_meta_tensor_no_storage": _rebuild_meta,
     "_rebuild_sparse_tensor": _rebuild_sparse,
+    "_rebuild_jagged_tensor": _rebuild_jagged,
+    "_rebuild_strided_nested_tensor": _rebuild_strided_nested,
 }
 _TABLE = _build_table()
 _CALLS = {
@@ -429,7 +463,7 @@ class SafeTable:
         tensor = call(inner)
         if kind is not torch.Tensor:
             if not self._allowed(kind) or not isinstance(kind, type):
-                _fail(what, f"{getattr(kind, '__name__', kind)} is not an allowed class")
+                _fail(what, f"{brief(kind)} is not an allowed class")
             if not issubclass(kind, torch.Tensor):
                 _fail(what, f"{kind.__name__} is not a class of tensors")
             tensor = tensor.as_subclass(kind)

@@ -1,8 +1,9 @@
 """The data-only unpickler of torch.load: a machine over the opcodes that data needs, written so
 that a pickle can build nothing but data. It imports nothing and looks up no attribute: a global is
 a key of a fixed table, calling one goes through a checked function of that table, and each opcode
-insists on the exact type of what it works on. It does not recurse on the input, and all reads are
-bounded by the bytes that are there."""
+insists on the exact type of what it works on. It does not recurse on the input, all reads are
+bounded by the bytes that are there, and so is the memory of what it builds: a byte can stand for an
+object of hundreds of bytes or for a copy of all that came before, so both are counted."""
 
 import struct
 from collections import Counter, OrderedDict
@@ -10,15 +11,22 @@ from collections import Counter, OrderedDict
 import torch
 from torch._serialization.errors import CheckpointError, refused
 
-__all__ = ["SafeUnpickler", "check_key", "check_depth"]
+__all__ = ["KeyGuard", "SafeUnpickler", "check_depth", "room_for"]
 
 _MAX_DEPTH = 1000
-_MAX_KEY_ITEMS = 1000
+_MAX_KEY_ITEMS = 100
+_MAX_SAME_HASH = 1000
+_ROOM = 48 << 20
+_CALL_COST = 300
 _KEY_LEAVES = frozenset((str, bytes, bool, float, complex, type(None)))
 _KEY_TORCH_TYPES = frozenset((torch.dtype, torch.device, torch.Size, torch.layout))
 _LEAVES = _KEY_LEAVES | {int, bytearray}
 _SEQUENCES = frozenset((list, tuple, set, frozenset))
 _MAPPINGS = frozenset((dict, OrderedDict, Counter))
+# The hash of these is arithmetic that a file can solve for keys that all share one.
+_SOLVABLE = frozenset((tuple, frozenset, complex, torch.Size))
+# Bytes per element that a call copies from an argument of the type, about.
+_WEIGHTS = {str: 1, bytes: 1, bytearray: 1, tuple: 8, list: 24, dict: 24, OrderedDict: 24}
 
 
 class _Mark:
@@ -30,27 +38,61 @@ class _Mark:
 _MARK = _Mark()
 
 
-def check_key(key):
-    """A key of a dict or a set: plain values and short tuples of them. Hashing recurses into
-    tuples, once for each way to reach an element, so the number of visits is limited."""
-    pending, visits = [key], 0
-    while pending:
-        item = pending.pop()
-        visits += 1
-        if visits > _MAX_KEY_ITEMS:
-            raise refused("a key with too many elements")
+class KeyGuard:
+    """Admits the keys of dicts and sets: plain values and short tuples of them, of which not too
+    many may share a hash, since that makes a dict quadratic."""
+
+    def __init__(self):
+        self._first, self._same = {}, {}
+
+    def check(self, key):
+        """The key, or an error."""
+        # Hashing recurses into tuples, once for each way to reach an element.
+        pending, visits = [key], 0
+        while pending:
+            item = pending.pop()
+            visits += 1
+            if visits > _MAX_KEY_ITEMS:
+                raise refused("a key with too many elements")
+            kind = type(item)
+            if kind in _KEY_LEAVES:
+                continue
+            if kind is int:
+                # Longer integers can be made to share one hash.
+                if not -(1 << 63) <= item < (1 << 64):
+                    raise refused("an integer of more than 64 bits as a key")
+            elif kind is tuple or kind is frozenset:
+                pending.extend(item)
+            elif kind not in _KEY_TORCH_TYPES:
+                raise refused(f"a key of type {kind.__name__} in a dict or set")
+        if type(key) in _SOLVABLE:
+            self._count(key)
+        return key
+
+    def _count(self, key):
+        code = hash(key)
+        if self._first.setdefault(code, key) != key:
+            self._same[code] = self._same.get(code, 0) + 1
+            if self._same[code] > _MAX_SAME_HASH:
+                raise refused("many different keys have the same hash")
+
+
+def room_for(pickled: int, file: int) -> int:
+    """Memory for the objects of a pickle of that many bytes in a file of that many."""
+    return _ROOM + 4 * pickled + file
+
+
+def _call_cost(args, depth=0):
+    """Bytes that a call may copy: what its arguments hold, and the tensors that make another."""
+    total = 0
+    for item in args[:16]:
         kind = type(item)
-        if kind in _KEY_LEAVES:
-            continue
-        if kind is int:
-            # Longer integers can be made to share one hash, which makes a dict quadratic.
-            if not -(1 << 63) <= item < (1 << 64):
-                raise refused("an integer of more than 64 bits as a key")
-        elif kind is tuple or kind is frozenset:
-            pending.extend(item)
-        elif kind not in _KEY_TORCH_TYPES:
-            raise refused(f"a key of type {kind.__name__} in a dict or set")
-    return key
+        total += len(item) * _WEIGHTS[kind] if kind in _WEIGHTS else 0
+        if kind is tuple and depth < 2:
+            total += _call_cost(item, depth + 1)
+        elif depth and kind is torch.Tensor:
+            total += item.numel() * item.itemsize
+    return total
 
 
 def _children(item):
@@ -98,10 +140,14 @@ class SafeUnpickler:
     """Executes one pickle in `data` from `start`; `end` is where it stopped.
 
     `table` has `find(module, name)`, `call(function, args)`, `new(cls, args)` and
-    `build(object, state)`; `persistent_load(id)` gives the storage of a persistent id.
+    `build(object, state)`; `persistent_load(id)` gives the storage of a persistent id. `room` is
+    the memory in bytes for containers and for what calls build; without it, one that suffices for
+    data which torch.save wrote.
     """
 
-    def __init__(self, data, table, persistent_load, start=0, encoding="utf-8"):
+    def __init__(self, data, table, persistent_load, start=0, encoding="utf-8", room=None):
+        self._room = room_for(len(data), 0) if room is None else room
+        self._keys = KeyGuard()
         self._data = data
         self._at = self._first = start
         self._table = table
@@ -173,6 +219,14 @@ class SafeUnpickler:
             raise refused("the pickle takes more from the stack than is there")
         return self._stack[-1]
 
+    def _spend(self, count):
+        self._room -= count
+        if self._room < 0:
+            raise refused(
+                "the objects in the pickle need much more memory than a file of this size should. "
+                "If you trust it, torch.serialization.set_load_memory_limit allows more"
+            )
+
     def _pop_to_mark(self):
         if not self._marks:
             raise refused("a mark is missing")
@@ -241,7 +295,7 @@ class SafeUnpickler:
         if type(target) not in _MAPPINGS:
             raise refused(f"can only set items of dicts, not of {type(target).__name__}")
         for i in range(0, len(items), 2):
-            target[check_key(items[i])] = items[i + 1]
+            target[self._keys.check(items[i])] = items[i + 1]
 
     def _setitem(self):
         value = self._pop()
@@ -257,10 +311,10 @@ class SafeUnpickler:
         if type(target) is not set:
             raise refused(f"can only add items to sets, not to {type(target).__name__}")
         for item in items:
-            target.add(check_key(item))
+            target.add(self._keys.check(item))
 
     def _frozenset(self):
-        self._stack.append(frozenset(check_key(item) for item in self._pop_to_mark()))
+        self._stack.append(frozenset(map(self._keys.check, self._pop_to_mark())))
 
     def _put(self, index):
         self._memo[index] = self._top()
@@ -288,14 +342,17 @@ class SafeUnpickler:
 
     def _reduce(self):
         args = self._args()
+        self._spend(_CALL_COST + _call_cost(args))
         self._stack.append(self._table.call(self._pop(), args))
 
     def _newobj(self):
         args = self._args()
+        self._spend(_CALL_COST + _call_cost(args))
         self._stack.append(self._table.new(self._pop(), args))
 
     def _build(self):
         state = self._pop()
+        self._spend(_call_cost((state,)))
         self._table.build(self._top(), state)
 
     def _binpersid(self):
@@ -307,7 +364,13 @@ def _constant(value):
 
 
 def _fresh(make):
-    return lambda vm: vm._stack.append(make())
+    cost = make().__sizeof__() + 16
+
+    def push(vm):
+        vm._spend(cost)
+        vm._stack.append(make())
+
+    return push
 
 
 def _scalar(form, count):

@@ -64,6 +64,9 @@ def _read_header(source):
     raw = source.read_at(8, length)
     if not raw.startswith(b"{"):
         raise _damaged("the header does not begin with '{'")
+    # Each bracket becomes an object of 60 bytes; a tensor has three and its name may have some.
+    if raw.count(b"[") + raw.count(b"{") > 6 * raw.count(b'"dtype"') + 1000:
+        raise _damaged("the header nests more than the tensors in it ask for")
     try:
         header = json.loads(
             raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant

@@ -41,6 +41,16 @@ class FileSource:
             os.close(self._fd)
             self._fd = -1
 
+    def check_place(self) -> None:
+        """Raises if the path leads to another file by now, as after a save by another process: what
+        has been opened by it since is not what was read here."""
+        try:
+            same = os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise CheckpointError(f"{self.path!r} was replaced while it was loaded; load it again")
+
     def read_at(self, offset: int, count: int) -> bytes:
         """Exactly `count` bytes from `offset`."""
         _check_range(offset, count, self.size)

@@ -3,7 +3,12 @@ and the memory they become, read or mapped. The length of a record must be exact
 persistent id says, and one key means one storage."""
 
 import torch
-from torch._serialization.errors import CheckpointError, UnsupportedCheckpointError, refused
+from torch._serialization.errors import (
+    CheckpointError,
+    UnsupportedCheckpointError,
+    brief,
+    refused,
+)
 from torch._serialization.locations import is_location, meta_storage
 from torch._serialization.safe_table import STORAGE_DTYPES
 from torch._serialization.sources import host_bytes
@@ -29,11 +34,11 @@ def check_persistent_id(pid, length):
         raise refused(f"a persistent id of unknown kind {type(kind).__name__}")
     dtype = STORAGE_DTYPES.get(cls) if isinstance(cls, type) else None
     if dtype is None:
-        raise refused(f"{getattr(cls, '__name__', type(cls).__name__)} is no class of storages")
+        raise refused(f"{brief(cls)} is no class of storages")
     if type(key) is not str or not (key.isascii() and key.isdecimal()) or len(key) > 20:
-        raise refused(f"the key of a storage is not a decimal number: {str(key)[:40]!r}")
+        raise refused(f"the key of a storage is not a decimal number: {brief(key)}")
     if not is_location(location):
-        raise refused(f"the device of storage {key} is {str(location)[:40]!r}")
+        raise refused(f"the device of storage {key} is {brief(location)}")
     if type(numel) is not int or not 0 <= numel * dtype.itemsize < _INT64:
         raise refused(f"the size of storage {key} is not acceptable")
     return dtype, key, location, numel * dtype.itemsize
@@ -83,6 +88,10 @@ class ZipStorages:
         if self._unread:
             return UntypedStorage(record.size).fill_(0)
         if self._mapped is not None:
+            if record.method:
+                raise UnsupportedCheckpointError(
+                    f"storage {key} is compressed, so it cannot be mapped: load without mmap"
+                )
             untyped = self._mapped[record.offset : record.offset + record.size]
         else:
             untyped = UntypedStorage(record.size)

@@ -1,5 +1,6 @@
 """A strict reader of the one kind of zip archive that torch.save writes: stored records, an
 optional data descriptor after each, padding in an 'FB' extra field, zip64 where sizes ask for it.
+Records that something has deflated since are read too, as long as they do not swell beyond bounds.
 
 The central directory is the authority and every local header and descriptor must agree with it.
 Records must follow each other without gap or overlap from the first byte of the file to the
@@ -23,15 +24,18 @@ _MAX_ENTRIES = 1 << 22
 _HAS_DESCRIPTOR, _UTF8 = 1 << 3, 1 << 11
 _ZIP64_FIELD, _PADDING_FIELD = 0x0001, 0x4246
 _CHUNK = 1 << 24
+_STORED, _DEFLATED = 0, 8
+_SWELL = 32 << 20
 
 
 class Record:
     """Where one record lies."""
 
-    __slots__ = ("crc", "flags", "header", "name", "offset", "size")
+    __slots__ = ("crc", "flags", "header", "method", "name", "offset", "packed", "size")
 
-    def __init__(self, name, header, size, crc, flags):
+    def __init__(self, name, header, size, crc, flags, method, packed):
         self.name, self.header, self.size, self.crc, self.flags = name, header, size, crc, flags
+        self.method, self.packed = method, packed
         self.offset = -1
 
 
@@ -73,6 +77,8 @@ class ZipArchive:
             )
         start, size, count = self._find_directory()
         entries = self._read_directory(start, size, count)
+        if sum(e.size for e in entries if e.method) > 2 * source.size + _SWELL:
+            raise container_error("its compressed records are far larger than the file")
         self._check_layout(entries, start)
         self.root = self._common_root(entries)
         self.records = {entry.name[len(self.root) + 1 :]: entry for entry in entries}
@@ -152,8 +158,8 @@ class ZipArchive:
         extra = _extra_fields(raw[at + name_len : at + name_len + extra_len], name)
         if flags & ~(_HAS_DESCRIPTOR | _UTF8):
             raise container_error(f"{name!r} is encrypted or has unknown flags {flags:#06x}")
-        if method != 0:
-            raise container_error(f"{name!r} is compressed (method {method}); only stored works")
+        if method not in (_STORED, _DEFLATED):
+            raise container_error(f"{name!r} is compressed in an unknown way (method {method})")
         wide, used = extra.get(_ZIP64_FIELD, b""), 0
         values = []
         for value in (size, packed, header):
@@ -164,9 +170,10 @@ class ZipArchive:
                 used += 8
             values.append(value)
         size, packed, header = values
-        if packed != size:
+        if packed != size and method == _STORED:
             raise container_error(f"the two sizes of {name!r} differ: {packed} and {size}")
-        return Record(name, header, size, crc, flags), at + name_len + extra_len
+        record = Record(name, header, size, crc, flags, method, packed)
+        return record, at + name_len + extra_len
 
     # ---- the records --------------------------------------------------------------------------
 
@@ -195,10 +202,11 @@ class ZipArchive:
         magic, _, flags, method, _, _, crc, packed, size, name_len, extra_len = local
         if magic != MAGIC:
             raise container_error(f"{entry.name!r} has no header at byte {entry.header}")
-        if flags != entry.flags or method != 0:
+        if flags != entry.flags or method != entry.method:
             raise disagree("flags or method")
         entry.offset = body + name_len + extra_len
-        if name_len != len(raw_name) or entry.offset + entry.size > directory:
+        end = entry.offset + entry.packed
+        if name_len != len(raw_name) or end > directory:
             raise container_error(f"{entry.name!r} lies outside of the file")
         rest = self._source.read_at(body, name_len + extra_len)
         if rest[:name_len] != raw_name:
@@ -208,7 +216,6 @@ class ZipArchive:
         if (crc or not later) and crc != entry.crc:
             raise disagree("CRC")
         self._check_local_sizes(entry, packed, size, extra, later, disagree)
-        end = entry.offset + entry.size
         return self._check_descriptor(entry, end, directory) if later else end
 
     @staticmethod
@@ -218,14 +225,14 @@ class ZipArchive:
         if len(wide) % 8 or len(wide) > 24:
             raise disagree("sizes")
         full = struct.unpack(f"<{len(wide) // 8}Q", wide)
-        if any(value not in (entry.size, entry.header, 0) for value in full):
+        if any(value not in (entry.size, entry.packed, entry.header, 0) for value in full):
             raise disagree("sizes")
         if len(full) >= 2:
             size = full[0] if size == _MAX32 else size
             packed = full[1] if packed == _MAX32 else packed
-        allowed = (entry.size, 0) if later else (entry.size,)
-        if size not in allowed or packed not in allowed:
-            raise disagree("sizes")
+        for found, told in ((size, entry.size), (packed, entry.packed)):
+            if found != told and not (later and found == 0):
+                raise disagree("sizes")
 
     def _check_descriptor(self, entry, at, directory):
         """The copy of checksum and sizes behind the data, in 32 or 64 bits."""
@@ -234,7 +241,7 @@ class ZipArchive:
             if at + length > directory:
                 continue
             found = struct.unpack(form, self._source.read_at(at, length))
-            if found == (b"PK\x07\x08", entry.crc, entry.size, entry.size):
+            if found == (b"PK\x07\x08", entry.crc, entry.packed, entry.size):
                 return at + length
         raise container_error(f"the descriptor behind {entry.name!r} and the directory differ")
 
@@ -260,6 +267,10 @@ class ZipArchive:
     def read(self, name: str) -> bytes:
         """The content of a record, its checksum verified."""
         record = self.record(name)
+        if record.method == _DEFLATED:
+            data = bytearray(record.size)
+            self.read_into(name, memoryview(data))
+            return bytes(data)
         data = self._source.read_at(record.offset, record.size)
         self._verify(record, zlib.crc32(data))
         return data
@@ -267,11 +278,36 @@ class ZipArchive:
     def read_into(self, name: str, target: memoryview) -> None:
         """The content of a record straight into memory, its checksum verified."""
         record = self.record(name)
+        if record.method == _DEFLATED:
+            self._inflate_into(record, target)
+            return
         crc = 0
         for done in range(0, record.size, _CHUNK):
             part = target[done : done + _CHUNK]
             self._source.read_into(record.offset + done, part)
             crc = zlib.crc32(part, crc)
+        self._verify(record, crc)
+
+    def _inflate_into(self, record, target):
+        machine, crc, done, at = zlib.decompressobj(-15), 0, 0, record.offset
+        end = record.offset + record.packed
+        while at < end and not machine.eof:
+            data = self._source.read_at(at, min(_CHUNK, end - at))
+            at += len(data)
+            while data:
+                try:
+                    # One byte more than there is room for shows a record that is too long.
+                    part = machine.decompress(data, min(_CHUNK, record.size - done + 1))
+                except zlib.error as error:
+                    raise container_error(f"{record.name!r} cannot be inflated: {error}") from None
+                if done + len(part) > record.size:
+                    raise container_error(f"{record.name!r} is longer than the directory says")
+                target[done : done + len(part)] = part
+                crc = zlib.crc32(part, crc)
+                done += len(part)
+                data = machine.unconsumed_tail
+        if done != record.size or not machine.eof or machine.unused_data or at != end:
+            raise container_error(f"{record.name!r} does not end where the directory says")
         self._verify(record, crc)
 
     def _verify(self, record, crc):

@@ -6,19 +6,30 @@ descriptor behind the data, and 64-bit end records always. It only appends, so a
 import struct
 import zlib
 
-__all__ = ["ZipWriter", "ALIGNMENT"]
+__all__ = ["ZipWriter", "checked_alignment"]
 
-ALIGNMENT = 64
+_MAX_ALIGNMENT = 1 << 15
 _FLAGS = (1 << 3) | (1 << 11)
 _MAX16, _MAX32 = 0xFFFF, 0xFFFFFFFF
 _CHUNK = 1 << 24
 
 
+def checked_alignment(value) -> int:
+    """An alignment that padding in a header of 16-bit length can reach."""
+    if type(value) is not int or not 1 <= value <= _MAX_ALIGNMENT or value & (value - 1):
+        raise ValueError(
+            f"the alignment of storages must be a power of two up to {_MAX_ALIGNMENT}, "
+            f"got {value!r}"
+        )
+    return value
+
+
 class ZipWriter:
     """Writes records into `file`, all of them in the folder `root`."""
 
-    def __init__(self, file, root: str, checksums: bool = True):
+    def __init__(self, file, root: str, checksums: bool = True, alignment: int = 64):
         self._file = file
+        self.alignment = alignment
         self._root = root
         self._checksums = checksums
         self._at = 0
@@ -36,7 +47,7 @@ class ZipWriter:
         full = f"{self._root}/{name}".encode()
         view = memoryview(data)
         header = self._at
-        padding = -(header + 30 + len(full) + 4) % ALIGNMENT
+        padding = -(header + 30 + len(full) + 4) % self.alignment
         extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
         self._write(
             struct.pack(

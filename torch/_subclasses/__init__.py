@@ -10,9 +10,10 @@ _NAMES = (
 globals().update(_later.names(__name__, _NAMES))
 _SUBMODULES = _later.install(
     __name__,
-    f"""
-    fake_tensor: {_NAMES} maybe_get_fake_mode unset_fake_temporarily
-    functional_tensor: FunctionalTensor FunctionalTensorMode
+    """
+    meta_utils: MetaConverter
     """,
 )
-__getattr__ = _later.submodules(__name__, _SUBMODULES)
+__getattr__ = _later.submodules(
+    __name__, _SUBMODULES | {"fake_tensor", "functional_tensor"}
+)

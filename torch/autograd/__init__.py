@@ -69,6 +69,16 @@ class _Package(types.ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
+def _profiler_enabled():
+    """Whether operators are being recorded in this thread."""
+    return _C._profiler_enabled()
+
+
+def _disable_profiler():
+    """Ends a recording that nobody else will end, and answers what was recorded."""
+    return _C._profiler_stop()
+
+
 def _is_checkpoint_valid():
     """Whether a re-entrant checkpoint may run now."""
     return _C._ImperativeEngine().is_checkpoint_valid()

@@ -132,6 +132,14 @@ def backward(
     if inputs is None:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     tensors = _as_tuple(tensors)
+    if any(type(t) is not torch.Tensor and getattr(t, "is_nested", False) for t in tensors):
+        from torch.nested._base import backward_arguments
+
+        tensors, grad_tensors = backward_arguments(tensors, _match(grad_tensors, len(tensors)))
+    if any(type(t) is not torch.Tensor and getattr(t, "is_nested", False) for t in inputs):
+        from torch.nested._base import in_graph
+
+        inputs = in_graph(inputs)
     grads = _make_grads(tensors, _match(grad_tensors, len(tensors)), False)
     keep = create_graph if retain_graph is None else retain_graph
     _engine.run_backward(tensors, grads, keep, create_graph, inputs, True, True)

@@ -284,7 +284,7 @@ def _unflatten(structure, tensors):
 
 class NestedIOFunction(Function):
     """A Function whose inputs and outputs may be nested tuples and lists of tensors. Subclasses
-    define forward_extended and backward_extended."""
+    define forward_extended and backward_extended, which are called with the context first."""
 
     @classmethod
     def apply(cls, *args):
@@ -295,28 +295,39 @@ class NestedIOFunction(Function):
         class Flat(Function):
             @staticmethod
             def forward(ctx, *flat):
-                result = cls.forward_extended(ctx, *_unflatten(structure, flat))
-                outputs = []
-                box.append(_flatten(result, outputs))
-                return tuple(outputs)
+                ctx._nested_input, ctx._nested_class = structure, cls
+                outputs = cls.forward(ctx, *flat)
+                box.append(ctx._nested_output)
+                return outputs
 
             @staticmethod
             def backward(ctx, *grads):
-                result = cls.backward_extended(ctx, *_as_arguments(_unflatten(box[0], grads)))
-                flat = []
-                _flatten(result, flat)
-                return tuple(flat)
+                return cls.backward(ctx, *grads)
 
+        Flat.__name__ = cls.__name__
         outputs = Flat.apply(*tensors)
         return _unflatten(box[0], outputs)
 
-    @staticmethod
-    def forward_extended(ctx, *inputs):
+    def forward(self, *args):
+        """forward_extended on flat tensors in the nesting of the inputs; flat outputs."""
+        nested = _unflatten(self._nested_input, args)
+        result = self._nested_class.forward_extended(self, *nested)
+        outputs = []
+        self._nested_output = _flatten(result, outputs)
+        return tuple(outputs)
+
+    def backward(self, *gradients):
+        """backward_extended on the gradients in the nesting of the outputs; flat gradients."""
+        nested = _as_arguments(_unflatten(self._nested_output, gradients))
+        flat = []
+        _flatten(self._nested_class.backward_extended(self, *nested), flat)
+        return tuple(flat)
+
+    def forward_extended(self, *input):
         """The operation on nested inputs."""
         raise NotImplementedError
 
-    @staticmethod
-    def backward_extended(ctx, *grad_outputs):
+    def backward_extended(self, *grad_output):
         """Gradients in the nesting of the inputs."""
         raise NotImplementedError
 

@@ -3,7 +3,10 @@
 Entering and leaving are in C++ (torch/csrc/python/autograd_modes.cpp); decorating is here.
 """
 
+from __future__ import annotations
+
 import functools
+import typing
 
 from torch import _C
 
@@ -15,6 +18,8 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
+_F = typing.TypeVar("_F", bound="typing.Callable[..., typing.Any]")
+
 
 class _Decorator:
     """Lets a context manager decorate functions and generator functions."""
@@ -23,7 +28,7 @@ class _Decorator:
         """A fresh context manager for one call of the decorated function."""
         return type(self)()
 
-    def __call__(self, orig_func):
+    def __call__(self, orig_func: _F) -> _F:
         if isinstance(orig_func, type):
             orig_func.__init__ = self(orig_func.__init__)
             return orig_func

@@ -77,8 +77,14 @@ def increment_version(tensor):
     _C._increment_version(tensor)
 
 
+_warn_on_stream_mismatch = True
+
+
 def set_warn_on_accumulate_grad_stream_mismatch(enabled):
-    """Accepted; gradients are accumulated on the leaf's stream, so that nothing can mismatch."""
+    """Whether to warn when a gradient reaches its leaf on another stream. Gradients are
+    accumulated on the leaf's stream, so that the case for a warning does not come up."""
+    global _warn_on_stream_mismatch
+    _warn_on_stream_mismatch = bool(enabled)
 
 
 # ---- saved tensors ----------------------------------------------------------------------

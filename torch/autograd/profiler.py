@@ -8,7 +8,7 @@ import threading
 
 import torch
 from torch import _C
-from torch.autograd.profiler_util import EventList, FunctionEvent
+from torch.autograd.profiler_util import MEMORY_EVENT_NAME, EventList, FunctionEvent
 
 __all__ = [
     "EventList",
@@ -55,8 +55,11 @@ def _flops(name, shapes):
     return 0
 
 
-def make_events(records, *, base_ns=0, profile_memory=False, with_flops=False, with_stack=False):
-    """The recorder's tuples as an EventList with parents and children."""
+def make_events(
+    records, allocations, *, base_ns=0, profile_memory=False, with_flops=False, with_stack=False
+):
+    """The recorder's tuples as an EventList with parents and children; with what was allocated and
+    released meanwhile as (microseconds, address, bytes, bytes held)."""
     thread = threading.get_native_id()
     events = EventList(profile_memory=profile_memory, with_flops=with_flops, with_stack=with_stack)
     made = []
@@ -84,6 +87,7 @@ def make_events(records, *, base_ns=0, profile_memory=False, with_flops=False, w
             event.cpu_memory_usage = sum(c.cpu_memory_usage for c in event.cpu_children)
             event.device_memory_usage = sum(c.device_memory_usage for c in event.cpu_children)
     events.extend(made)
+    events._allocations = [((when - base_ns) / 1000, *rest) for when, *rest in allocations]
     return events
 
 
@@ -113,6 +117,12 @@ def write_trace(path, events, metadata, **settings):
                 "args": arguments,
             }
         )
+    thread = threading.get_native_id()
+    for when, address, size, total in events._allocations:
+        change = {"Addr": address, "Bytes": size, "Total Allocated": total}
+        row = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": MEMORY_EVENT_NAME}
+        row |= {"pid": pid, "tid": thread, "ts": when}
+        rows.append(row | {"args": {**change, "Device Type": 0, "Device Id": -1}})
     document = {"schemaVersion": 1, "displayTimeUnit": "ms", **settings, **metadata}
     document |= {"traceName": os.fspath(path), "traceEvents": rows}
     if os.fspath(path).endswith(".gz"):
@@ -175,7 +185,7 @@ class profile:
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
         self.function_events = make_events(
-            _C._profiler_stop(),
+            *_C._profiler_stop(),
             base_ns=self._base,
             profile_memory=self.profile_memory,
             with_flops=self.with_flops,

@@ -227,6 +227,7 @@ class EventList(list):
         self._profile_memory = profile_memory
         self._with_flops = with_flops
         self._with_stack = with_stack
+        self._allocations = []
 
     def __str__(self):
         return self.table()

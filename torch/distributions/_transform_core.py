@@ -2,6 +2,8 @@
 independence, reshaping, concatenation and stacking. Public under torch.distributions.transforms.
 """
 
+from __future__ import annotations
+
 import operator
 import weakref
 from functools import reduce
@@ -33,7 +35,7 @@ class Transform:
 
     bijective = False
 
-    def __init__(self, cache_size=0):
+    def __init__(self, cache_size=0) -> None:
         self._cache_size = cache_size
         self._inv = None
         if cache_size == 1:
@@ -113,7 +115,7 @@ class Transform:
         """log |det dy/dx| for each event, of an x and its image y."""
         raise NotImplementedError
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__class__.__name__ + "()"
 
     def forward_shape(self, shape):
@@ -128,7 +130,7 @@ class Transform:
 class _InverseTransform(Transform):
     """The inverse of a transform. It holds the transform, which knows it by a weak reference."""
 
-    def __init__(self, transform):
+    def __init__(self, transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
@@ -161,7 +163,7 @@ class _InverseTransform(Transform):
     def __eq__(self, other):
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self._inv!r})"
 
     def __call__(self, x):
@@ -180,7 +182,7 @@ class _InverseTransform(Transform):
 class ComposeTransform(Transform):
     """Several transforms, applied in their order."""
 
-    def __init__(self, parts, cache_size=0):
+    def __init__(self, parts, cache_size=0) -> None:
         if cache_size:
             parts = [part.with_cache(cache_size) for part in parts]
         super().__init__(cache_size=cache_size)
@@ -264,7 +266,7 @@ class ComposeTransform(Transform):
             shape = part.inverse_shape(shape)
         return shape
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = ",\n    ".join(repr(p) for p in self.parts)
         return f"{self.__class__.__name__}(\n    {parts}\n)"
 
@@ -280,7 +282,7 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform whose events take in further dimensions: only the Jacobian's sum differs."""
 
-    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -320,7 +322,7 @@ class IndependentTransform(Transform):
         result = self.base_transform.log_abs_det_jacobian(x, y)
         return _sum_rightmost(result, self.reinterpreted_batch_ndims)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = self.__class__.__name__
         return f"{name}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
@@ -336,7 +338,7 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape, out_shape, cache_size=0):
+    def __init__(self, in_shape, out_shape, cache_size=0) -> None:
         self.in_shape = torch.Size(in_shape)
         self.out_shape = torch.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
@@ -383,7 +385,7 @@ def _replace_end(shape, old, new):
 class _Sequence(Transform):
     """What concatenation and stacking share: a list of transforms and a dimension."""
 
-    def __init__(self, tseq, dim, cache_size):
+    def __init__(self, tseq, dim, cache_size) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
         if cache_size:
@@ -408,7 +410,7 @@ class _Sequence(Transform):
 class CatTransform(_Sequence):
     """Each transform applied to a slice of its length along `dim`."""
 
-    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+    def __init__(self, tseq, dim: int = 0, lengths=None, cache_size=0) -> None:
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
@@ -468,7 +470,7 @@ class CatTransform(_Sequence):
 class StackTransform(_Sequence):
     """Each transform applied to one index of `dim`."""
 
-    def __init__(self, tseq, dim=0, cache_size=0):
+    def __init__(self, tseq, dim: int = 0, cache_size=0) -> None:
         super().__init__(tseq, dim, cache_size)
 
     def with_cache(self, cache_size=1):

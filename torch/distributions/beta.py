@@ -1,5 +1,7 @@
 """The beta distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.dirichlet import Dirichlet
@@ -22,7 +24,7 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(self, concentration1, concentration0, validate_args=None) -> None:
         if isinstance(concentration1, Number) and isinstance(concentration0, Number):
             pair = torch.tensor([float(concentration1), float(concentration0)])
         else:
@@ -49,16 +51,16 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape=()) -> torch.Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         heads_tails = torch.stack([value, 1.0 - value], -1)
         return self._dirichlet.log_prob(heads_tails)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self._dirichlet.entropy()
 
     @property

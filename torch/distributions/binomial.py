@@ -1,5 +1,7 @@
 """The binomial distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, require_one
@@ -19,7 +21,7 @@ class Binomial(BinaryParameters, Distribution):
     }
     has_enumerate_support = True
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None) -> None:
         require_one(probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
@@ -52,12 +54,12 @@ class Binomial(BinaryParameters, Distribution):
     def variance(self):
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -67,7 +69,7 @@ class Binomial(BinaryParameters, Distribution):
         choices = torch.lgamma(n + 1) - torch.lgamma(value + 1) - torch.lgamma(n - value + 1)
         return value * self.logits + choices - normalizer
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         self._common_count("entropy")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(torch.exp(log_prob) * log_prob).sum(0)
@@ -78,7 +80,7 @@ class Binomial(BinaryParameters, Distribution):
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{method}`.")
         return count
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
         count = self._common_count("enumerate_support")
         values = torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))

@@ -1,5 +1,7 @@
 """The categorical distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -18,7 +20,7 @@ class Categorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
         require_one(probs, logits)
         if probs is not None:
             if probs.dim() < 1:
@@ -80,14 +82,14 @@ class Categorical(Distribution):
     def variance(self):
         return self._undefined()
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         if not isinstance(sample_shape, torch.Size):
             sample_shape = torch.Size(sample_shape)
         probs_2d = self.probs.reshape(-1, self._num_events)
         samples_2d = torch.multinomial(probs_2d, sample_shape.numel(), True).T
         return samples_2d.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value = value.long().unsqueeze(-1)
@@ -95,12 +97,12 @@ class Categorical(Distribution):
         value = value[..., :1]
         return log_pmf.gather(-1, value).squeeze(-1)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         # A probability of zero adds nothing, but its logarithm is infinite.
         logits = torch.clamp(self.logits, min=torch.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
         values = torch.arange(self._num_events, dtype=torch.long, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values

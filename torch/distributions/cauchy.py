@@ -1,5 +1,7 @@
 """The Cauchy distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -18,7 +20,7 @@ class Cauchy(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
@@ -37,23 +39,23 @@ class Cauchy(Distribution):
     def variance(self):
         return torch.full_like(self.loc, inf)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         return self.loc + self.loc.new(shape).cauchy_() * self.scale
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return torch.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         return torch.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return math.log(4 * math.pi) + self.scale.log()

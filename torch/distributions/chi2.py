@@ -1,5 +1,7 @@
 """The chi-squared distribution."""
 
+from __future__ import annotations
+
 from torch.distributions import constraints
 from torch.distributions.gamma import Gamma
 
@@ -11,7 +13,7 @@ class Chi2(Gamma):
 
     arg_constraints = {"df": constraints.positive}
 
-    def __init__(self, df, validate_args=None):
+    def __init__(self, df, validate_args=None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):

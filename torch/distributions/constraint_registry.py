@@ -3,6 +3,8 @@ as Hamiltonian sampling and variational inference want; transform_to answers any
 for optimisation, overparametrised ones included. Both can be taught further constraints.
 """
 
+from __future__ import annotations
+
 from torch.distributions import constraints, transforms
 from torch.types import Number
 
@@ -12,7 +14,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A table from classes of constraints to functions that build a transform of one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry = {}
         super().__init__()
 

@@ -3,6 +3,8 @@ check(value) with one truth value per event, that is with its last `event_dim` d
 that distributions can tell which of a batch is at fault.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +59,7 @@ class Constraint:
         """For each event of `value`, whether it lies in the set."""
         raise NotImplementedError
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__class__.__name__[1:] + "()"
 
 
@@ -69,7 +71,7 @@ def _require_constraint(base):
 class _Dependent(Constraint):
     """A set that depends on other values, such as parameters, and is not known before them."""
 
-    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented) -> None:
         self._is_discrete = is_discrete
         self._event_dim = event_dim
         super().__init__()
@@ -118,7 +120,7 @@ class _DependentProperty(property, _Dependent):
         *,
         is_discrete=NotImplemented,
         event_dim=NotImplemented,
-    ):
+    ) -> None:
         property.__init__(self, fn)
         self._is_discrete = is_discrete
         self._event_dim = event_dim
@@ -130,7 +132,7 @@ class _DependentProperty(property, _Dependent):
 class _IndependentConstraint(Constraint):
     """The base constraint with further dimensions made part of the event."""
 
-    def __init__(self, base_constraint, reinterpreted_batch_ndims):
+    def __init__(self, base_constraint, reinterpreted_batch_ndims) -> None:
         _require_constraint(base_constraint)
         if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
             raise AssertionError(
@@ -157,7 +159,7 @@ class _IndependentConstraint(Constraint):
         kept = result.shape[: result.dim() - self.reinterpreted_batch_ndims]
         return result.reshape(kept + (-1,)).all(-1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = self.__class__.__name__[1:]
         return f"{name}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
@@ -167,7 +169,7 @@ class MixtureSameFamilyConstraint(Constraint):
     a dimension of their own before the event.
     """
 
-    def __init__(self, base_constraint):
+    def __init__(self, base_constraint) -> None:
         _require_constraint(base_constraint)
         self.base_constraint = base_constraint
         super().__init__()
@@ -188,7 +190,7 @@ class MixtureSameFamilyConstraint(Constraint):
         kept = value.shape[: value.dim() - self.event_dim]
         return result.reshape(kept + (-1,)).all(-1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.base_constraint!r})"
 
 
@@ -210,7 +212,7 @@ class _OneHot(Constraint):
 class _Bounded(Constraint):
     """Sets given by numbers or tensors, which their repr shows."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         bounds = ", ".join(
             f"{name}={getattr(self, name)}"
             for name in ("lower_bound", "upper_bound")
@@ -222,7 +224,7 @@ class _Bounded(Constraint):
 class _IntegerInterval(_Bounded):
     is_discrete = True
 
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound, upper_bound) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
@@ -234,7 +236,7 @@ class _IntegerInterval(_Bounded):
 class _IntegerLessThan(_Bounded):
     is_discrete = True
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
@@ -245,7 +247,7 @@ class _IntegerLessThan(_Bounded):
 class _IntegerGreaterThan(_Bounded):
     is_discrete = True
 
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
@@ -259,7 +261,7 @@ class _Real(Constraint):
 
 
 class _GreaterThan(_Bounded):
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
@@ -268,7 +270,7 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_Bounded):
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
@@ -277,7 +279,7 @@ class _GreaterThanEq(_Bounded):
 
 
 class _LessThan(_Bounded):
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
@@ -286,7 +288,7 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound, upper_bound) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
@@ -296,7 +298,7 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Bounded):
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound, upper_bound) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         super().__init__()
@@ -320,7 +322,7 @@ class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
 
     def check(self, x):
@@ -405,7 +407,7 @@ def _require_dim(dim, value):
 class _Cat(Constraint):
     """Constraints on consecutive slices of dimension `dim`, each of its length."""
 
-    def __init__(self, cseq, dim=0, lengths=None):
+    def __init__(self, cseq, dim: int = 0, lengths=None) -> None:
         _require_constraints(cseq)
         self.cseq = list(cseq)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
@@ -437,7 +439,7 @@ class _Cat(Constraint):
 class _Stack(Constraint):
     """One constraint for each index of dimension `dim`."""
 
-    def __init__(self, cseq, dim=0):
+    def __init__(self, cseq, dim: int = 0) -> None:
         _require_constraints(cseq)
         self.cseq = list(cseq)
         self.dim = dim

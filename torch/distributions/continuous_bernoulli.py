@@ -1,5 +1,7 @@
 """The continuous Bernoulli distribution (Loaiza-Ganem and Cunningham, 2019)."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -22,7 +24,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None) -> None:
         batch_shape = set_binary(self, probs, logits)
         if probs is not None:
             # The normalizer is not finite at 0 and 1.
@@ -80,22 +82,22 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
         return torch.where(self._outside_unstable_region(), variances, taylor)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         return self.icdf(torch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = torch.broadcast_tensors(self.logits, value)
         unnormalized = -binary_cross_entropy_with_logits(logits, value, reduction="none")
         return unnormalized + self._cont_bern_log_norm()
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         cut = self._cut_probs()
@@ -109,7 +111,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
             torch.where(torch.ge(value, 1.0), torch.ones_like(value), unbounded),
         )
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         cut = self._cut_probs()
         return torch.where(
             self._outside_unstable_region(),
@@ -118,7 +120,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
             value,
         )
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         log_probs0 = torch.log1p(-self.probs)
         log_probs1 = torch.log(self.probs)
         return self.mean * (log_probs0 - log_probs1) - self._cont_bern_log_norm() - log_probs0

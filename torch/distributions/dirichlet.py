@@ -1,5 +1,7 @@
 """The Dirichlet distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -36,7 +38,7 @@ class Dirichlet(ExponentialFamily):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, concentration, validate_args=None):
+    def __init__(self, concentration, validate_args=None) -> None:
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
@@ -49,11 +51,11 @@ class Dirichlet(ExponentialFamily):
         new.concentration = self.concentration.expand(batch_shape + self.event_shape)
         return self._finish_expand(Dirichlet, new, batch_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape=()) -> torch.Tensor:
         shape = self._extended_shape(sample_shape)
         return _Dirichlet.apply(self.concentration.expand(shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return (
@@ -82,7 +84,7 @@ class Dirichlet(ExponentialFamily):
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         k = self.concentration.size(-1)
         total = self.concentration.sum(-1)
         return (

@@ -2,6 +2,8 @@
 methods that a distribution may have.
 """
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -30,7 +32,12 @@ class Distribution:
             raise ValueError
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=torch.Size(), event_shape=torch.Size(), validate_args=None):  # noqa: B008
+    def __init__(
+        self,
+        batch_shape=torch.Size(),  # noqa: B008
+        event_shape=torch.Size(),  # noqa: B008
+        validate_args=None,
+    ) -> None:
         self._batch_shape = batch_shape
         self._event_shape = event_shape
         if validate_args is not None:
@@ -110,12 +117,12 @@ class Distribution:
         """The square root of the variance."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         """Draws that carry no gradient."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         """Draws through which gradients flow to the parameters."""
         raise NotImplementedError
 
@@ -128,29 +135,29 @@ class Distribution:
         )
         return self.sample(torch.Size((n,)))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         """The logarithm of the density or the probability of each value."""
         raise NotImplementedError
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         """The probability of a sample at most as large as each value."""
         raise NotImplementedError
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         """The quantile of each probability."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
         """All values of a discrete distribution along a new first dimension; with
         expand=False the batch dimensions keep size 1.
         """
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         """The entropy in nats, one for each distribution of the batch."""
         raise NotImplementedError
 
-    def perplexity(self):
+    def perplexity(self) -> torch.Tensor:
         """exp of the entropy."""
         return torch.exp(self.entropy())
 
@@ -224,7 +231,7 @@ class Distribution:
                 setattr(new, name, getattr(self, name).expand(batch_shape))
         return self._finish_expand(cls, new, batch_shape, event_shape)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
         arguments = ", ".join(
             f"{name}: {_plain(self.__dict__[name])}"

@@ -1,5 +1,7 @@
 """Distributions of the form exp(<natural parameters, statistics> - log normalizer + carrier)."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions.distribution import Distribution
 
@@ -28,14 +30,14 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self):
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         # A = log normalizer has the mean statistics as its gradient: H = A - <eta, grad A> - E[h].
-        result = -self._mean_carrier_measure
-        nparams = _recording(self._natural_params)
+        natural = _recording(self._natural_params)
         with torch.enable_grad():
-            lg_normal = self._log_normalizer(*nparams)
-            gradients = torch.autograd.grad(lg_normal.sum(), nparams, create_graph=True)
-        result = result + lg_normal
-        for np, g in zip(nparams, gradients, strict=True):
-            result = result - (np * g).reshape(self._batch_shape + (-1,)).sum(-1)
-        return result
+            normalizer = self._log_normalizer(*natural)
+            statistics = torch.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        entropy = normalizer - self._mean_carrier_measure
+        for parameter, statistic in zip(natural, statistics, strict=True):
+            products = (parameter * statistic).reshape(self._batch_shape + (-1,))
+            entropy = entropy - products.sum(-1)
+        return entropy

@@ -1,5 +1,7 @@
 """The F distribution of Fisher and Snedecor."""
 
+from __future__ import annotations
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -17,7 +19,7 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1, df2, validate_args=None):
+    def __init__(self, df1, df2, validate_args=None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
@@ -48,7 +50,7 @@ class FisherSnedecor(Distribution):
         numerator = 2 * df2.pow(2) * (self.df1 + df2 - 2)
         return numerator / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         sample_shape = torch.Size(sample_shape)
         x1 = self._gamma1.rsample(sample_shape)
         x2 = self._gamma2.rsample(sample_shape)
@@ -58,7 +60,7 @@ class FisherSnedecor(Distribution):
         y.clamp_(min=tiny)
         return y
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         half1, half2 = self.df1 * 0.5, self.df2 * 0.5

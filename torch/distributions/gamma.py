@@ -1,5 +1,7 @@
 """The gamma distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
@@ -35,7 +37,7 @@ class Gamma(ExponentialFamily):
     def variance(self):
         return self.concentration / self.rate.pow(2)
 
-    def __init__(self, concentration, rate, validate_args=None):
+    def __init__(self, concentration, rate, validate_args=None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
 
@@ -43,14 +45,14 @@ class Gamma(ExponentialFamily):
         names = ("concentration", "rate")
         return self._expand_parameters(Gamma, names, batch_shape, _instance)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         # Zero, by underflow, would have an infinite log density.
         value.detach().clamp_(min=torch.finfo(value.dtype).tiny)
         return value
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
@@ -61,7 +63,7 @@ class Gamma(ExponentialFamily):
             - torch.lgamma(self.concentration)
         )
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return (
             self.concentration
             - torch.log(self.rate)
@@ -76,7 +78,7 @@ class Gamma(ExponentialFamily):
     def _log_normalizer(self, x, y):
         return torch.lgamma(x + 1) + (x + 1) * torch.log(-y.reciprocal())
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return torch.special.gammainc(self.concentration, self.rate * value)

@@ -1,5 +1,7 @@
 """The generalized Pareto distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch import inf, nan
 from torch.distributions import constraints
@@ -21,7 +23,7 @@ class GeneralizedPareto(Distribution):
     }
     has_rsample = True
 
-    def __init__(self, loc, scale, concentration, validate_args=None):
+    def __init__(self, loc, scale, concentration, validate_args=None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
@@ -29,7 +31,7 @@ class GeneralizedPareto(Distribution):
         names = ("loc", "scale", "concentration")
         return self._expand_parameters(GeneralizedPareto, names, batch_shape, _instance)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         return self.icdf(torch.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
@@ -39,7 +41,7 @@ class GeneralizedPareto(Distribution):
     def _safe_concentration(self, exponential):
         return torch.where(exponential, torch.ones_like(self.concentration), self.concentration)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = self._z(value)
@@ -63,12 +65,12 @@ class GeneralizedPareto(Distribution):
             self._validate_sample(value)
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return torch.exp(self.log_cdf(value))
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         exponential = self._is_exponential()
         safe = self._safe_concentration(exponential)
         log_survival = torch.log1p(-value)
@@ -92,7 +94,7 @@ class GeneralizedPareto(Distribution):
         safe = torch.where(valid, c, 0.25)
         return torch.where(valid, self.scale**2 / ((1 - safe) ** 2 * (1 - 2 * safe)), nan)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return torch.log(self.scale) + self.concentration + 1
 
     @property

@@ -1,5 +1,7 @@
 """The geometric distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, set_binary
@@ -16,7 +18,7 @@ class Geometric(BinaryParameters, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
         batch_shape = set_binary(self, probs, logits)
         super().__init__(batch_shape, validate_args=validate_args)
         if self._validate_args and probs is not None:
@@ -45,14 +47,14 @@ class Geometric(BinaryParameters, Distribution):
     def variance(self):
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         tiny = torch.finfo(self.probs.dtype).tiny
         with torch.no_grad():
             u = self.probs.new(shape).uniform_(tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
@@ -61,6 +63,6 @@ class Geometric(BinaryParameters, Distribution):
         probs[(probs == 1) & (value == 0)] = 0
         return value * (-probs).log1p() + self.probs.log()
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         cross = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
         return cross / self.probs

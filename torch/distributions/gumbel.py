@@ -1,5 +1,7 @@
 """The Gumbel distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -19,7 +21,7 @@ class Gumbel(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         finfo = torch.finfo(self.loc.dtype)
         if isinstance(loc, Number) and isinstance(scale, Number):
@@ -44,7 +46,7 @@ class Gumbel(TransformedDistribution):
         new.scale = self.scale.expand(batch_shape)
         return super().expand(batch_shape, _instance=new)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
@@ -66,5 +68,5 @@ class Gumbel(TransformedDistribution):
     def variance(self):
         return self.stddev.pow(2)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self.scale.log() + (1 + euler_constant)

@@ -1,5 +1,7 @@
 """The half-Cauchy distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -19,7 +21,7 @@ class HalfCauchy(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
-    def __init__(self, scale, validate_args=None):
+    def __init__(self, scale, validate_args=None) -> None:
         base_dist = Cauchy(0, scale, validate_args=False)
         super().__init__(base_dist, AbsTransform(), validate_args=validate_args)
 
@@ -43,7 +45,7 @@ class HalfCauchy(TransformedDistribution):
     def variance(self):
         return torch.full_like(self.scale, inf)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value = torch.as_tensor(
@@ -52,13 +54,13 @@ class HalfCauchy(TransformedDistribution):
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return torch.where(value >= 0, log_prob, -inf)
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob):
+    def icdf(self, prob) -> torch.Tensor:
         return self.base_dist.icdf((prob + 1) / 2)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self.base_dist.entropy() - math.log(2)

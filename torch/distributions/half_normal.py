@@ -1,5 +1,7 @@
 """The half-normal distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -19,7 +21,7 @@ class HalfNormal(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
-    def __init__(self, scale, validate_args=None):
+    def __init__(self, scale, validate_args=None) -> None:
         base_dist = Normal(0, scale, validate_args=False)
         super().__init__(base_dist, AbsTransform(), validate_args=validate_args)
 
@@ -43,19 +45,19 @@ class HalfNormal(TransformedDistribution):
     def variance(self):
         return self.scale.pow(2) * (1 - 2 / math.pi)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return torch.where(value >= 0, log_prob, -inf)
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, prob):
+    def icdf(self, prob) -> torch.Tensor:
         return self.base_dist.icdf((prob + 1) / 2)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self.base_dist.entropy() - math.log(2)

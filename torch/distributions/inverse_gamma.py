@@ -1,5 +1,7 @@
 """The inverse gamma distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.gamma import Gamma
@@ -19,7 +21,7 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, concentration, rate, validate_args=None):
+    def __init__(self, concentration, rate, validate_args=None) -> None:
         base_dist = Gamma(concentration, rate, validate_args=validate_args)
         neg_one = -base_dist.rate.new_ones(())
         super().__init__(base_dist, PowerTransform(neg_one), validate_args=validate_args)
@@ -50,7 +52,7 @@ class InverseGamma(TransformedDistribution):
         result = self.rate.square() / ((self.concentration - 1).square() * (self.concentration - 2))
         return torch.where(self.concentration > 2, result, torch.inf)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return (
             self.concentration
             + self.rate.log()

@@ -26,11 +26,7 @@ from .gumbel import Gumbel
 from .half_normal import HalfNormal
 from .independent import Independent
 from .laplace import Laplace
-from .lowrank_multivariate_normal import (
-    LowRankMultivariateNormal,
-    _batch_lowrank_logdet,
-    _batch_lowrank_mahalanobis,
-)
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
@@ -143,6 +139,17 @@ def _gumbel_cross_entropy(mean, mean_exp, q):
     return q.scale.log() + (mean - q.loc) / q.scale + mean_exp
 
 
+def _dirichlet_divergence(a, b):
+    """Between Dirichlet distributions of concentrations a and b, in the last dimension: the
+    difference of the log normalizers and, for each part, of the powers times E[log x]."""
+
+    def log_normalizer(concentration):
+        return concentration.lgamma().sum(-1) - concentration.sum(-1).lgamma()
+
+    mean_log = a.digamma() - a.sum(-1, keepdim=True).digamma()
+    return log_normalizer(b) - log_normalizer(a) + ((a - b) * mean_log).sum(-1)
+
+
 def _uniform_mean_log(low, high):
     """E[log x] of x uniform between two non-negative bounds."""
     return (torch.xlogy(high, high) - torch.xlogy(low, low)) / (high - low) - 1
@@ -153,25 +160,24 @@ def _uniform_mean_log(low, high):
 
 @register_kl(Bernoulli, Bernoulli)
 def _kl_bernoulli_bernoulli(p, q):
-    t1 = p.probs * (F.softplus(-q.logits) - F.softplus(-p.logits))
-    t1 = _infinite_unless(q.probs != 0, t1)
-    t1 = torch.where(p.probs == 0, 0.0, t1)
-    t2 = (1 - p.probs) * (F.softplus(q.logits) - F.softplus(p.logits))
-    t2 = _infinite_unless(q.probs != 1, t2)
-    t2 = torch.where(p.probs == 1, 0.0, t2)
-    return t1 + t2
+    def surprise(chance, possible, certain, difference):
+        # chance * (log of p's probability of an outcome - log of q's), with its limits.
+        value = _infinite_unless(possible, chance * difference)
+        return torch.where(certain, 0.0, value)
+
+    one = F.softplus(-q.logits) - F.softplus(-p.logits)
+    zero = F.softplus(q.logits) - F.softplus(p.logits)
+    return surprise(p.probs, q.probs != 0, p.probs == 0, one) + surprise(
+        1 - p.probs, q.probs != 1, p.probs == 1, zero
+    )
 
 
 @register_kl(Beta, Beta)
 def _kl_beta_beta(p, q):
-    sum_p = p.concentration1 + p.concentration0
-    sum_q = q.concentration1 + q.concentration0
-    t1 = q.concentration1.lgamma() + q.concentration0.lgamma() + sum_p.lgamma()
-    t2 = p.concentration1.lgamma() + p.concentration0.lgamma() + sum_q.lgamma()
-    t3 = (p.concentration1 - q.concentration1) * torch.digamma(p.concentration1)
-    t4 = (p.concentration0 - q.concentration0) * torch.digamma(p.concentration0)
-    t5 = (sum_q - sum_p) * torch.digamma(sum_p)
-    return t1 - t2 + t3 + t4 + t5
+    return _dirichlet_divergence(
+        torch.stack([p.concentration1, p.concentration0], -1),
+        torch.stack([q.concentration1, q.concentration0], -1),
+    )
 
 
 @register_kl(Binomial, Binomial)
@@ -186,10 +192,8 @@ def _kl_binomial_binomial(p, q):
 
 @register_kl(Categorical, Categorical)
 def _kl_categorical_categorical(p, q):
-    t = p.probs * (p.logits - q.logits)
-    t = _infinite_unless(q.probs != 0, t)
-    t = torch.where(p.probs == 0, 0.0, t)
-    return t.sum(-1)
+    outcomes = _infinite_unless(q.probs != 0, p.probs * (p.logits - q.logits))
+    return torch.where(p.probs == 0, 0.0, outcomes).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
@@ -201,27 +205,20 @@ def _kl_onehotcategorical_onehotcategorical(p, q):
 def _kl_cauchy_cauchy(p, q):
     # Chyzak and Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
     # Cauchy distributions", 2019.
-    t1 = ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log()
-    return t1 - (4 * p.scale * q.scale).log()
+    apart = (p.scale + q.scale).square() + (p.loc - q.loc).square()
+    return (apart / (4 * p.scale * q.scale)).log()
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _kl_continuous_bernoulli_continuous_bernoulli(p, q):
-    t1 = p.mean * (p.logits - q.logits)
-    t2 = p._cont_bern_log_norm() + torch.log1p(-p.probs)
-    t3 = -q._cont_bern_log_norm() - torch.log1p(-q.probs)
-    return t1 + t2 + t3
+    return _continuous_bernoulli_cross_entropy(p.mean, q) - _continuous_bernoulli_cross_entropy(
+        p.mean, p
+    )
 
 
 @register_kl(Dirichlet, Dirichlet)
 def _kl_dirichlet_dirichlet(p, q):
-    sum_p = p.concentration.sum(-1)
-    sum_q = q.concentration.sum(-1)
-    t1 = sum_p.lgamma() - sum_q.lgamma()
-    t2 = (p.concentration.lgamma() - q.concentration.lgamma()).sum(-1)
-    t3 = p.concentration - q.concentration
-    t4 = p.concentration.digamma() - sum_p.digamma().unsqueeze(-1)
-    return t1 - t2 + (t3 * t4).sum(-1)
+    return _dirichlet_divergence(p.concentration, q.concentration)
 
 
 @register_kl(Exponential, Exponential)
@@ -238,25 +235,20 @@ def _kl_expfamily_expfamily(p, q):
             "The cross KL-divergence between different exponential families cannot "
             "be computed using Bregman divergences"
         )
-    p_nparams = _recording(p._natural_params)
-    q_nparams = q._natural_params
+    here, there = _recording(p._natural_params), q._natural_params
     with torch.enable_grad():
-        lg_normal = p._log_normalizer(*p_nparams)
-        gradients = torch.autograd.grad(lg_normal.sum(), p_nparams, create_graph=True)
-    result = q._log_normalizer(*q_nparams) - lg_normal
-    for pnp, qnp, g in zip(p_nparams, q_nparams, gradients, strict=True):
-        extra = pnp.dim() - lg_normal.dim()
-        result = result - _sum_rightmost((qnp - pnp) * g, extra)
-    return result
+        height = p._log_normalizer(*here)
+        slopes = torch.autograd.grad(height.sum(), here, create_graph=True)
+    divergence = q._log_normalizer(*there) - height
+    for start, end, slope in zip(here, there, slopes, strict=True):
+        divergence = divergence - _sum_rightmost((end - start) * slope, start.dim() - height.dim())
+    return divergence
 
 
 @register_kl(Gamma, Gamma)
 def _kl_gamma_gamma(p, q):
-    t1 = q.concentration * (p.rate / q.rate).log()
-    t2 = torch.lgamma(q.concentration) - torch.lgamma(p.concentration)
-    t3 = (p.concentration - q.concentration) * torch.digamma(p.concentration)
-    t4 = (q.rate - p.rate) * (p.concentration / p.rate)
-    return t1 + t2 + t3 + t4
+    mean_log = p.concentration.digamma() - p.rate.log()
+    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
 
 
 @register_kl(Gumbel, Gumbel)
@@ -277,24 +269,25 @@ def _kl_halfnormal_halfnormal(p, q):
 
 @register_kl(Laplace, Laplace)
 def _kl_laplace_laplace(p, q):
-    scale_ratio = p.scale / q.scale
-    distance = (p.loc - q.loc).abs()
-    t1 = -scale_ratio.log()
-    return t1 + distance / q.scale + scale_ratio * torch.exp(-distance / p.scale) - 1
+    # E|x - q.loc| for x of p; q is a constant minus that distance over its scale.
+    apart = (p.loc - q.loc).abs()
+    distance = apart + p.scale * torch.exp(-apart / p.scale)
+    return (2 * q.scale).log() + distance / q.scale - p.entropy()
 
 
 @register_kl(Normal, Normal)
 def _kl_normal_normal(p, q):
-    var_ratio = (p.scale / q.scale).pow(2)
-    t1 = ((p.loc - q.loc) / q.scale).pow(2)
-    return 0.5 * (var_ratio + t1 - 1 - var_ratio.log())
+    ratio = p.scale / q.scale
+    shift = (p.loc - q.loc) / q.scale
+    return (ratio.square() + shift.square() - 1) / 2 - ratio.log()
 
 
 @register_kl(Pareto, Pareto)
 def _kl_pareto_pareto(p, q):
-    alpha_ratio = q.alpha / p.alpha
-    result = q.alpha * (p.scale / q.scale).log() - alpha_ratio.log() + alpha_ratio - 1
-    return _infinite_unless(p.scale >= q.scale, result)
+    # log(x / q.scale) is exponential beyond where p begins.
+    rates = q.alpha / p.alpha
+    begin = q.alpha * (p.scale / q.scale).log()
+    return _infinite_unless(p.scale >= q.scale, begin + rates - rates.log() - 1)
 
 
 @register_kl(Poisson, Poisson)
@@ -545,9 +538,9 @@ def _kl_pareto_normal(p, q):
 def _kl_uniform_beta(p, q):
     c1, c0 = q.concentration1, q.concentration0
     log_beta = c1.lgamma() + c0.lgamma() - (c1 + c0).lgamma()
-    t1 = (c1 - 1) * _uniform_mean_log(p.low, p.high)
-    t0 = (c0 - 1) * _uniform_mean_log(1 - p.high, 1 - p.low)
-    return _infinite_unless((p.low >= 0) & (p.high <= 1), log_beta - t1 - t0 - p.entropy())
+    powers = (c1 - 1) * _uniform_mean_log(p.low, p.high)
+    powers = powers + (c0 - 1) * _uniform_mean_log(1 - p.high, 1 - p.low)
+    return _infinite_unless((p.low >= 0) & (p.high <= 1), log_beta - powers - p.entropy())
 
 
 @register_kl(Uniform, ContinuousBernoulli)

@@ -1,5 +1,7 @@
 """The Kumaraswamy distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -30,7 +32,7 @@ class Kumaraswamy(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(self, concentration1, concentration0, validate_args=None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base_dist = Uniform(
             torch.full_like(self.concentration0, 0),
@@ -67,7 +69,7 @@ class Kumaraswamy(TransformedDistribution):
         second = _moments(self.concentration1, self.concentration0, 2)
         return second - torch.pow(self.mean, 2)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         t1 = 1 - self.concentration1.reciprocal()
         t0 = 1 - self.concentration0.reciprocal()
         harmonic0 = torch.digamma(self.concentration0 + 1) + euler_constant

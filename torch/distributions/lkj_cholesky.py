@@ -2,6 +2,8 @@
 Joe, 2009).
 """
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -21,25 +23,27 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    def __init__(self, dim, concentration=1.0, validate_args=None) -> None:
         if dim < 2:
             raise ValueError(
                 f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
             )
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        batch_shape = self.concentration.size()
-        event_shape = torch.Size((dim, dim))
-        # The onion method: the squared length of row i left of the diagonal is beta distributed.
-        marginal_conc = self.concentration + 0.5 * (self.dim - 2)
-        offset = torch.arange(
-            self.dim - 1, dtype=self.concentration.dtype, device=self.concentration.device
-        )
-        offset = torch.cat([offset.new_zeros((1,)), offset])
-        beta_conc1 = offset + 0.5
-        beta_conc0 = marginal_conc.unsqueeze(-1) - 0.5 * offset
-        self._beta = Beta(beta_conc1, beta_conc0)
-        super().__init__(batch_shape, event_shape, validate_args)
+        self._beta = self._row_lengths()
+        shape = torch.Size((dim, dim))
+        super().__init__(self.concentration.shape, shape, validate_args)
+
+    def _row_lengths(self):
+        """The onion method: row i is grown from the rows above it by a direction and a squared
+        length, drawn from Beta(i - 1/2, concentration + (dim - 1 - i) / 2). The paper has i / 2
+        for the first number, which from the third row on is another one: programs that fix a seed
+        expect these. Row 0 has nothing left of its diagonal; it gets the numbers of row 1, so
+        that every row draws one.
+        """
+        place = self.concentration
+        row = torch.arange(self.dim, dtype=place.dtype, device=place.device).clamp(min=1)
+        return Beta(row - 0.5, place.unsqueeze(-1) + (self.dim - 1 - row) / 2)
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(LKJCholesky, _instance)
@@ -49,29 +53,26 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand(batch_shape + (self.dim,))
         return self._finish_expand(LKJCholesky, new, batch_shape)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
-        y = self._beta.sample(sample_shape).unsqueeze(-1)
-        u_normal = torch.randn(
-            self._extended_shape(sample_shape), dtype=y.dtype, device=y.device
-        ).tril(-1)
-        u_hypersphere = u_normal / u_normal.norm(dim=-1, keepdim=True)
-        u_hypersphere[..., 0, :].fill_(0.0)  # the first row has nothing left of its diagonal
-        w = torch.sqrt(y) * u_hypersphere
-        eps = torch.finfo(w.dtype).tiny
-        diag_elems = torch.clamp(1 - torch.sum(w**2, dim=-1), min=eps).sqrt()
-        return w + torch.diag_embed(diag_elems)
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
+        squared = self._beta.sample(sample_shape).unsqueeze(-1)
+        shape = self._extended_shape(sample_shape)
+        # A direction for each row among the places left of its diagonal, stretched to its length.
+        arrow = torch.randn(shape, dtype=squared.dtype, device=squared.device).tril(-1)
+        left = squared.sqrt() * (arrow / arrow.norm(dim=-1, keepdim=True))
+        left[..., 0, :] = 0
+        rest = (1 - left.square().sum(-1)).clamp(min=torch.finfo(left.dtype).tiny)
+        return left + rest.sqrt().diag_embed()
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        diag_elems = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
-        order = torch.arange(2, self.dim + 1, device=self.concentration.device)
-        order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order
-        unnormalized_log_pdf = torch.sum(order * diag_elems.log(), dim=-1)
-        # The normalizer as on page 1999 of the paper.
-        dm1 = self.dim - 1
-        alpha = self.concentration + 0.5 * dm1
-        denominator = torch.lgamma(alpha) * dm1
-        numerator = torch.mvlgamma(alpha - 0.5, dm1)
-        pi_constant = 0.5 * dm1 * math.log(math.pi)
-        return unnormalized_log_pdf - (pi_constant + numerator - denominator)
+        # The Jacobian from the matrix to its factor gives row i the power dim - 1 - i of its
+        # diagonal, the density the power 2 (concentration - 1); row 0 is 1.
+        row = torch.arange(1, self.dim, device=self.concentration.device)
+        power = (self.dim - 1 - row) + 2 * (self.concentration.unsqueeze(-1) - 1)
+        shape = (power * value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()).sum(-1)
+        # Lewandowski, Kurowicka and Joe, equation 16, in terms of the multivariate gamma function.
+        count = self.dim - 1
+        top = self.concentration + count / 2
+        volume = torch.mvlgamma(top - 0.5, count) - count * torch.lgamma(top)
+        return shape - volume - count * math.log(math.pi) / 2

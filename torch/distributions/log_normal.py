@@ -1,5 +1,8 @@
 """The log-normal distribution."""
 
+from __future__ import annotations
+
+import torch
 from torch.distributions import constraints
 from torch.distributions.normal import Normal
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -15,7 +18,7 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         base_dist = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
 
@@ -44,5 +47,5 @@ class LogNormal(TransformedDistribution):
         scale_sq = self.scale.pow(2)
         return scale_sq.expm1() * (2 * self.loc + scale_sq).exp()
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self.base_dist.entropy() + self.loc

@@ -1,5 +1,7 @@
 """The logistic-normal distribution on the simplex."""
 
+from __future__ import annotations
+
 from torch.distributions import constraints
 from torch.distributions.independent import Independent
 from torch.distributions.normal import Normal
@@ -16,7 +18,7 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         base_dist = Normal(loc, scale, validate_args=validate_args)
         if not base_dist.batch_shape:
             base_dist = base_dist.expand([1])

@@ -1,5 +1,7 @@
 """The multivariate normal distribution whose covariance is of low rank plus a diagonal."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -11,27 +13,42 @@ from torch.distributions.utils import _standard_normal, lazy_property
 __all__ = ["LowRankMultivariateNormal"]
 
 
-def _batch_capacitance_tril(W, D):
-    """The Cholesky factor of I + W^T D^-1 W, the small matrix of Woodbury's identity."""
-    m = W.size(-1)
-    Wt_Dinv = W.mT / D.unsqueeze(-2)
-    K = torch.matmul(Wt_Dinv, W).contiguous()
-    K.view(-1, m * m)[:, :: m + 1] += 1
-    return torch.linalg.cholesky(K)
+def _add_to_diagonal(square, amount):
+    """A copy of square matrices with a number added on the diagonal."""
+    return square + amount * torch.eye(square.shape[-1], dtype=square.dtype, device=square.device)
 
 
-def _batch_lowrank_logdet(W, D, capacitance_tril):
-    """log det(W W^T + D) by the matrix determinant lemma."""
-    half = capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    return 2 * half + D.log().sum(-1)
+class _Woodbury:
+    """F F^T + diag(d) without a matrix of its size: whitened = diag(d)^(-1/2) F has few columns,
+    and the Cholesky factor of I + whitened^T whitened, as many rows, stands for the inverse and
+    the determinant (Woodbury's identity and the matrix determinant lemma)."""
 
+    def __init__(self, factor, diagonal):
+        self.deviation = diagonal.sqrt()
+        self.whitened = factor / self.deviation.unsqueeze(-1)
+        self.small = torch.linalg.cholesky(_add_to_diagonal(self.whitened.mT @ self.whitened, 1))
 
-def _batch_lowrank_mahalanobis(W, D, x, capacitance_tril):
-    """x^T (W W^T + D)^-1 x by Woodbury's identity."""
-    Wt_Dinv = W.mT / D.unsqueeze(-2)
-    Wt_Dinv_x = _batch_mv(Wt_Dinv, x)
-    first = (x.pow(2) / D).sum(-1)
-    return first - _batch_mahalanobis(capacitance_tril, Wt_Dinv_x)
+    def log_det(self):
+        """log det(F F^T + diag(d))."""
+        outer = self.deviation.log().sum(-1)
+        return 2 * (outer + self.small.diagonal(dim1=-2, dim2=-1).log().sum(-1))
+
+    def squared_length(self, vector):
+        """v^T (F F^T + diag(d))^-1 v."""
+        scaled = vector / self.deviation
+        return scaled.square().sum(-1) - _batch_mahalanobis(
+            self.small, _batch_mv(self.whitened.mT, scaled)
+        )
+
+    def correction(self):
+        """The matrix A of (F F^T + diag(d))^-1 = diag(1 / d) - A^T A."""
+        narrow = (self.whitened / self.deviation.unsqueeze(-1)).mT
+        return torch.linalg.solve_triangular(self.small, narrow, upper=False)
+
+    def trace_with(self, matrix):
+        """trace of (F F^T + diag(d))^-1 M M^T."""
+        plain = (matrix / self.deviation.unsqueeze(-1)).square().sum((-2, -1))
+        return plain - (self.correction() @ matrix).square().sum((-2, -1))
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -47,7 +64,7 @@ class LowRankMultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = loc.shape[-1:]
@@ -63,22 +80,22 @@ class LowRankMultivariateNormal(Distribution):
         if cov_diag.shape[-1:] != event_shape:
             raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
 
-        loc_ = loc.unsqueeze(-1)
-        cov_diag_ = cov_diag.unsqueeze(-1)
         try:
-            loc_, self.cov_factor, cov_diag_ = torch.broadcast_tensors(loc_, cov_factor, cov_diag_)
-        except RuntimeError as e:
+            batch = torch.broadcast_shapes(
+                loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
+            )
+        except RuntimeError as error:
             raise ValueError(
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, "
                 f"cov_diag {cov_diag.shape}"
-            ) from e
-        self.loc = loc_[..., 0]
-        self.cov_diag = cov_diag_[..., 0]
-        batch_shape = self.loc.shape[:-1]
-        self._unbroadcasted_cov_factor = cov_factor
-        self._unbroadcasted_cov_diag = cov_diag
-        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
-        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+            ) from error
+        self.loc = loc.expand(batch + event_shape)
+        self.cov_diag = cov_diag.expand(batch + event_shape)
+        self.cov_factor = cov_factor.expand(batch + cov_factor.shape[-2:])
+        # As given: what does not depend on the batch is computed once.
+        self._factor, self._diagonal = cov_factor, cov_diag
+        self._inverse = _Woodbury(cov_factor, cov_diag)
+        super().__init__(batch, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
@@ -87,9 +104,7 @@ class LowRankMultivariateNormal(Distribution):
         new.loc = self.loc.expand(loc_shape)
         new.cov_diag = self.cov_diag.expand(loc_shape)
         new.cov_factor = self.cov_factor.expand(loc_shape + self.cov_factor.shape[-1:])
-        new._unbroadcasted_cov_factor = self._unbroadcasted_cov_factor
-        new._unbroadcasted_cov_diag = self._unbroadcasted_cov_diag
-        new._capacitance_tril = self._capacitance_tril
+        new._factor, new._diagonal, new._inverse = self._factor, self._diagonal, self._inverse
         return self._finish_expand(LowRankMultivariateNormal, new, batch_shape)
 
     @property
@@ -102,7 +117,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def variance(self):
-        diagonal = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
+        diagonal = self._factor.square().sum(-1) + self._diagonal
         return diagonal.expand(self._batch_shape + self._event_shape)
 
     def _expand_matrix(self, matrix):
@@ -110,55 +125,36 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self):
-        # D^(1/2) (I + D^-1/2 W W^T D^-1/2) D^(1/2) keeps the factored matrix well conditioned.
-        n = self._event_shape[0]
-        sqrt_diag = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
-        scaled = self._unbroadcasted_cov_factor / sqrt_diag
-        K = torch.matmul(scaled, scaled.mT).contiguous()
-        K.view(-1, n * n)[:, :: n + 1] += 1
-        return self._expand_matrix(sqrt_diag * torch.linalg.cholesky(K))
+        # The whitened matrix has eigenvalues from 1 on: its factor, and not that of the covariance.
+        whitened = self._inverse.whitened
+        core = torch.linalg.cholesky(_add_to_diagonal(whitened @ whitened.mT, 1))
+        return self._expand_matrix(self._inverse.deviation.unsqueeze(-1) * core)
 
     @lazy_property
     def covariance_matrix(self):
-        W = self._unbroadcasted_cov_factor
-        diagonal = torch.diag_embed(self._unbroadcasted_cov_diag)
-        return self._expand_matrix(torch.matmul(W, W.mT) + diagonal)
+        return self._expand_matrix(self._factor @ self._factor.mT + self._diagonal.diag_embed())
 
     @lazy_property
     def precision_matrix(self):
-        W, D = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
-        Wt_Dinv = W.mT / D.unsqueeze(-2)
-        A = torch.linalg.solve_triangular(self._capacitance_tril, Wt_Dinv, upper=False)
-        return self._expand_matrix(torch.diag_embed(D.reciprocal()) - torch.matmul(A.mT, A))
+        correction = self._inverse.correction()
+        inverse = self._diagonal.reciprocal().diag_embed() - correction.mT @ correction
+        return self._expand_matrix(inverse)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        W_shape = shape[:-1] + self.cov_factor.shape[-1:]
-        eps_W = _standard_normal(W_shape, dtype=self.loc.dtype, device=self.loc.device)
-        eps_D = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
-        return (
-            self.loc
-            + _batch_mv(self._unbroadcasted_cov_factor, eps_W)
-            + self._unbroadcasted_cov_diag.sqrt() * eps_D
-        )
+        options = {"dtype": self.loc.dtype, "device": self.loc.device}
+        common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
+        own = _standard_normal(shape, **options)
+        return self.loc + _batch_mv(self._factor, common) + self._inverse.deviation * own
 
-    def _log_det(self):
-        return _batch_lowrank_logdet(
-            self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
-        )
-
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        M = _batch_lowrank_mahalanobis(
-            self._unbroadcasted_cov_factor,
-            self._unbroadcasted_cov_diag,
-            value - self.loc,
-            self._capacitance_tril,
-        )
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + M)
+        length = self._inverse.squared_length(value - self.loc)
+        constant = self._event_shape[0] * math.log(2 * math.pi)
+        return -(constant + self._inverse.log_det() + length) / 2
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         constant = self._event_shape[0] * (1.0 + math.log(2 * math.pi))
-        H = 0.5 * (constant + self._log_det())
-        return H if len(self._batch_shape) == 0 else H.expand(self._batch_shape)
+        entropy = (constant + self._inverse.log_det()) / 2
+        return entropy.expand(self._batch_shape) if self._batch_shape else entropy

@@ -1,5 +1,7 @@
 """Mixtures of distributions of one family."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
@@ -17,7 +19,7 @@ class MixtureSameFamily(Distribution):
     arg_constraints = {}
     has_rsample = False
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(self, mixture_distribution, component_distribution, validate_args=None) -> None:
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         if not isinstance(mixture_distribution, Categorical):
@@ -92,19 +94,17 @@ class MixtureSameFamily(Distribution):
         deviation = self.component_distribution.mean - self._pad(self.mean)
         return within + torch.sum(probs * deviation.pow(2.0), dim=dim)
 
-    def cdf(self, x):
+    def cdf(self, x) -> torch.Tensor:
         x = self._pad(x)
         return torch.sum(self.component_distribution.cdf(x) * self.mixture_distribution.probs, -1)
 
-    def log_prob(self, x):
+    def log_prob(self, x) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(x)
-        x = self._pad(x)
-        log_prob_x = self.component_distribution.log_prob(x)
-        log_mix_prob = torch.log_softmax(self.mixture_distribution.logits, dim=-1)
-        return torch.logsumexp(log_prob_x + log_mix_prob, dim=-1)
+        shares = self.mixture_distribution.logits.log_softmax(-1)
+        return (self.component_distribution.log_prob(self._pad(x)) + shares).logsumexp(-1)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         with torch.no_grad():
             mixture = self.mixture_distribution
             if mixture.batch_shape != self.batch_shape:
@@ -125,6 +125,6 @@ class MixtureSameFamily(Distribution):
         probs = self.mixture_distribution.probs
         return probs.reshape(probs.shape + (1,) * self._event_ndims)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parts = f"{self.mixture_distribution},\n  {self.component_distribution}"
         return f"MixtureSameFamily(\n  {parts})"

@@ -1,5 +1,7 @@
 """The multinomial distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.binomial import Binomial
@@ -25,7 +27,7 @@ class Multinomial(Distribution):
     def variance(self):
         return self.total_count * self.probs * (1 - self.probs)
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
@@ -62,7 +64,7 @@ class Multinomial(Distribution):
     def param_shape(self):
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         sample_shape = torch.Size(sample_shape)
         draws = self._categorical.sample(torch.Size((self.total_count,)) + sample_shape)
         draws = draws.movedim(0, -1)
@@ -70,14 +72,14 @@ class Multinomial(Distribution):
         counts.scatter_add_(-1, draws, torch.ones_like(draws))
         return counts.type_as(self.probs)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         # log n! is a constant, log x! of each count is averaged over its binomial marginal.
         n = torch.tensor(self.total_count)
         support = self._binomial.enumerate_support(expand=False)[1:]
         weights = torch.exp(self._binomial.log_prob(support)) * torch.lgamma(support + 1)
         return n * self._categorical.entropy() - torch.lgamma(n + 1) + weights.sum([0, -1])
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

@@ -1,5 +1,7 @@
 """The multivariate normal distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -60,7 +62,7 @@ class MultivariateNormal(Distribution):
         precision_matrix=None,
         scale_tril=None,
         validate_args=None,
-    ):
+    ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         matrices = {
@@ -133,7 +135,7 @@ class MultivariateNormal(Distribution):
         squares = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return squares.expand(self._batch_shape + self._event_shape)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         eps = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
@@ -141,14 +143,14 @@ class MultivariateNormal(Distribution):
     def _half_log_det(self):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         M = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + M) - self._half_log_det()
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
         H = constant + self._half_log_det()
         return H if len(self._batch_shape) == 0 else H.expand(self._batch_shape)

@@ -1,5 +1,7 @@
 """The negative binomial distribution."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch.distributions import constraints
@@ -23,7 +25,7 @@ class NegativeBinomial(BinaryParameters, Distribution):
     }
     support = constraints.nonnegative_integer
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+    def __init__(self, total_count, probs=None, logits=None, validate_args=None) -> None:
         require_one(probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
@@ -59,20 +61,16 @@ class NegativeBinomial(BinaryParameters, Distribution):
             concentration=self.total_count, rate=torch.exp(-self.logits), validate_args=False
         )
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         with torch.no_grad():
             return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        unnormalized = self.total_count * F.logsigmoid(-self.logits)
-        unnormalized = unnormalized + value * F.logsigmoid(self.logits)
-        log_norm = (
-            -torch.lgamma(self.total_count + value)
-            + torch.lgamma(1.0 + value)
-            + torch.lgamma(self.total_count)
-        )
-        # Without failures to wait for, 0 successes are certain.
-        log_norm = log_norm.masked_fill(self.total_count + value == 0.0, 0.0)
-        return unnormalized - log_norm
+        count = self.total_count
+        # Without failures to wait for, 0 successes are certain: both gamma functions are infinite.
+        certain = count + value == 0.0
+        orders = torch.lgamma(count + value) - torch.lgamma(count) - torch.lgamma(value + 1.0)
+        orders = orders.masked_fill(certain, 0.0)
+        return orders + count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)

@@ -1,5 +1,7 @@
 """The normal distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -20,7 +22,7 @@ class Normal(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
@@ -43,32 +45,32 @@ class Normal(ExponentialFamily):
     def expand(self, batch_shape, _instance=None):
         return self._expand_parameters(Normal, ("loc", "scale"), batch_shape, _instance)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         eps = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + eps * self.scale
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         var = self.scale**2
         return -((value - self.loc) ** 2) / (2 * var) - self.scale.log() - _LOG_SQRT_2PI
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) * self.scale.reciprocal()
         return 0.5 * (1 + torch.erf(z / math.sqrt(2)))
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         return self.loc + self.scale * torch.erfinv(2 * value - 1) * math.sqrt(2)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + torch.log(self.scale)
 
     @property

@@ -1,5 +1,7 @@
 """Categorical distributions over one-hot vectors."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
@@ -15,7 +17,7 @@ class OneHotCategorical(Distribution):
     support = constraints.one_hot
     has_enumerate_support = True
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
         self._categorical = Categorical(probs, logits)
         batch_shape = self._categorical.batch_shape
         event_shape = self._categorical.param_shape[-1:]
@@ -60,21 +62,21 @@ class OneHotCategorical(Distribution):
     def param_shape(self):
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         probs = self._categorical.probs
         indices = self._categorical.sample(torch.Size(sample_shape))
         return torch.nn.functional.one_hot(indices, self._categorical._num_events).to(probs)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         indices = value.max(-1)[1]
         return self._categorical.log_prob(indices)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
         n = self.event_shape[0]
         values = torch.eye(n, dtype=self._param.dtype, device=self._param.device)
         values = values.view((n,) + (1,) * len(self.batch_shape) + (n,))
@@ -86,7 +88,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         samples = self.sample(sample_shape)
         probs = self._categorical.probs  # cached: the gradient reaches the caller's tensor
         return samples + (probs - probs.detach())

@@ -1,5 +1,8 @@
 """The Pareto distribution."""
 
+from __future__ import annotations
+
+import torch
 from torch.distributions import constraints
 from torch.distributions.exponential import Exponential
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -14,7 +17,7 @@ class Pareto(TransformedDistribution):
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
-    def __init__(self, scale, alpha, validate_args=None):
+    def __init__(self, scale, alpha, validate_args=None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base_dist = Exponential(self.alpha, validate_args=validate_args)
         transforms = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
@@ -44,5 +47,5 @@ class Pareto(TransformedDistribution):
     def support(self):
         return constraints.greater_than_eq(self.scale)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

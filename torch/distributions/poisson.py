@@ -1,5 +1,7 @@
 """The Poisson distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
@@ -27,7 +29,7 @@ class Poisson(ExponentialFamily):
     def variance(self):
         return self.rate
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate, validate_args=None) -> None:
         (self.rate,) = broadcast_all(rate)
         batch_shape = torch.Size() if isinstance(rate, Number) else self.rate.size()
         super().__init__(batch_shape, validate_args=validate_args)
@@ -35,12 +37,12 @@ class Poisson(ExponentialFamily):
     def expand(self, batch_shape, _instance=None):
         return self._expand_parameters(Poisson, ("rate",), batch_shape, _instance)
 
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.poisson(self.rate.expand(shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)

@@ -2,6 +2,8 @@
 2017), first in log odds and then on the unit interval.
 """
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, set_binary
@@ -21,7 +23,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         self.temperature = temperature
         batch_shape = set_binary(self, probs, logits)
         super().__init__(batch_shape, validate_args=validate_args)
@@ -35,7 +37,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
     def _new(self, *args, **kwargs):
         return self._param.new(*args, **kwargs)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         uniforms = clamp_probs(torch.rand(shape, dtype=probs.dtype, device=probs.device))
@@ -43,7 +45,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
             uniforms.log() - (-uniforms).log1p() + probs.log() - (-probs).log1p()
         ) / self.temperature
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
@@ -58,7 +60,7 @@ class RelaxedBernoulli(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         base_dist = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base_dist, SigmoidTransform(), validate_args=validate_args)
 

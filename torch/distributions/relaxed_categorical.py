@@ -2,6 +2,10 @@
 in log space and then on the simplex.
 """
 
+from __future__ import annotations
+
+import math
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
@@ -22,7 +26,7 @@ class ExpRelaxedCategorical(Distribution):
     support = constraints.real_vector  # the true one is a submanifold of this
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         batch_shape = self._categorical.batch_shape
@@ -51,25 +55,21 @@ class ExpRelaxedCategorical(Distribution):
     def probs(self):
         return self._categorical.probs
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        uniforms = clamp_probs(
-            torch.rand(shape, dtype=self.logits.dtype, device=self.logits.device)
-        )
-        gumbels = -((-(uniforms.log())).log())
-        scores = (self.logits + gumbels) / self.temperature
-        return scores - scores.logsumexp(dim=-1, keepdim=True)
+        noise = torch.rand(shape, dtype=self.logits.dtype, device=self.logits.device)
+        # Minus the logarithm of an exponential variable is a Gumbel variable.
+        exponential = clamp_probs(noise).log().neg()
+        return ((self.logits - exponential.log()) / self.temperature).log_softmax(-1)
 
-    def log_prob(self, value):
-        n = self._categorical._num_events
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         temperature = torch.as_tensor(self.temperature, dtype=value.dtype, device=value.device)
-        log_scale = torch.lgamma(temperature.new_tensor(float(n))) + temperature.log() * (n - 1)
-        score = logits - value.mul(temperature)
-        score = (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1)
-        return score + log_scale
+        count = self._categorical._num_events
+        shape = (logits - temperature * value).log_softmax(-1).sum(-1)
+        return shape + math.lgamma(count) + (count - 1) * temperature.log()
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
@@ -79,7 +79,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         base_dist = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
 

@@ -1,5 +1,7 @@
 """Student's t distribution."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -42,7 +44,7 @@ class StudentT(Distribution):
         variance[self.df <= 1] = nan
         return variance
 
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
@@ -52,27 +54,22 @@ class StudentT(Distribution):
         new._chi2 = self._chi2.expand(torch.Size(batch_shape))
         return self._expand_parameters(StudentT, ("df", "loc", "scale"), batch_shape, new)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
-        x = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
-        z = self._chi2.rsample(sample_shape)
-        y = x * torch.rsqrt(z / self.df)
-        return self.loc + self.scale * y
+        # A normal variable over the root of an independent chi-squared one's mean square.
+        normal = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
+        square = self._chi2.rsample(sample_shape) / self.df
+        return self.loc + self.scale * normal * square.rsqrt()
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        y = (value - self.loc) / self.scale
-        normalizer = (
-            self.scale.log()
-            + 0.5 * self.df.log()
-            + 0.5 * math.log(math.pi)
-            + torch.lgamma(0.5 * self.df)
-            - torch.lgamma(0.5 * (self.df + 1.0))
-        )
-        return -0.5 * (self.df + 1.0) * torch.log1p(y**2.0 / self.df) - normalizer
+        half = 0.5 * self.df
+        tail = torch.log1p(((value - self.loc) / self.scale).square() / self.df)
+        constant = torch.lgamma(half + 0.5) - torch.lgamma(half) - 0.5 * math.log(math.pi)
+        return constant - 0.5 * self.df.log() - self.scale.log() - (half + 0.5) * tail
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         log_beta = (
             torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(0.5 * (self.df + 1))
         )

@@ -3,6 +3,8 @@ transformed distributions are built. The general machinery (inverse, composition
 reshaping, concatenation) is in _transform_core; here are the maps themselves.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -94,7 +96,7 @@ class PowerTransform(Transform):
     codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent, cache_size=0):
+    def __init__(self, exponent, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -209,7 +211,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+    def __init__(self, loc, scale, event_dim=0, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc = loc
         self.scale = scale
@@ -422,7 +424,7 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = +1
 
-    def __init__(self, distribution, cache_size=0):
+    def __init__(self, distribution, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 

@@ -1,5 +1,7 @@
 """The uniform distribution on a half open interval."""
 
+from __future__ import annotations
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -21,7 +23,7 @@ class Uniform(Distribution):
             "high": constraints.greater_than(self.low),
         }
 
-    def __init__(self, low, high, validate_args=None):
+    def __init__(self, low, high, validate_args=None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
 
@@ -48,24 +50,24 @@ class Uniform(Distribution):
     def expand(self, batch_shape, _instance=None):
         return self._expand_parameters(Uniform, ("low", "high"), batch_shape, _instance)
 
-    def rsample(self, sample_shape=torch.Size()):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         shape = self._extended_shape(sample_shape)
         rand = torch.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + rand * (self.high - self.low)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         inside = self.low.le(value) & self.high.gt(value)
         return torch.log(inside.type_as(self.low)) - torch.log(self.high - self.low)
 
-    def cdf(self, value):
+    def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
-    def icdf(self, value):
+    def icdf(self, value) -> torch.Tensor:
         return value * (self.high - self.low) + self.low
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return torch.log(self.high - self.low)

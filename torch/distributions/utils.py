@@ -2,6 +2,8 @@
 probabilities and log odds, lower triangles as vectors, and properties computed once.
 """
 
+from __future__ import annotations
+
 from functools import update_wrapper
 from numbers import Number
 from typing import Final
@@ -65,7 +67,7 @@ def _sum_rightmost(value, dim):
     return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
-def logits_to_probs(logits, is_binary=False):
+def logits_to_probs(logits, is_binary: bool = False):
     """Probabilities of log odds (binary) or of unnormalised log probabilities in the last
     dimension.
     """
@@ -78,7 +80,7 @@ def clamp_probs(probs):
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def probs_to_logits(probs, is_binary=False):
+def probs_to_logits(probs, is_binary: bool = False):
     """Log odds (binary) or log probabilities; 0 and 1 are moved inside the interval first."""
     clamped = clamp_probs(probs)
     if is_binary:
@@ -92,24 +94,22 @@ class lazy_property:
     inside no_grad and whoever asks next may not.
     """
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped) -> None:
         self.wrapped = wrapped
         update_wrapper(self, wrapped)
 
-    def __get__(self, instance, obj_type=None):
+    def __get__(self, instance, owner=None):
         if instance is None:
-            return _lazy_property_and_property(self.wrapped)
+            return _Documented(self.wrapped, doc=self.wrapped.__doc__)
         with torch.enable_grad():
-            value = self.wrapped(instance)
-        setattr(instance, self.wrapped.__name__, value)
-        return value
+            found = self.wrapped(instance)
+        instance.__dict__[self.wrapped.__name__] = found
+        return found
 
 
-class _lazy_property_and_property(lazy_property, property):
-    """What the class attribute shows: documentation tools know a property by its type."""
-
-    def __init__(self, wrapped):
-        property.__init__(self, wrapped)
+class _Documented(property, lazy_property):
+    """What the class attribute of a lazy_property shows: a property, with its documentation, that
+    is still known as lazy."""
 
 
 def tril_matrix_to_vec(mat, diag=0):
@@ -124,17 +124,15 @@ def tril_matrix_to_vec(mat, diag=0):
 def vec_to_tril_matrix(vec, diag=0):
     """The square matrices whose lower triangle, up to diagonal `diag`, is the vector."""
     length = vec.shape[-1]
-    # n (n + 1) / 2 elements up to the main diagonal, n more or fewer for each further one.
-    n = (
-        -(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1)) ** 0.5
-    ) / 2
-    eps = torch.finfo(vec.dtype).eps
-    if abs(round(n) - n) > eps:
+    # An n x n triangle up to `diag` has sum over rows i of clamp(i + 1 + diag, 0, n) elements.
+    n = abs(diag)
+    while (count := sum(min(max(i + 1 + diag, 0), n) for i in range(n))) < length:
+        n += 1
+    if count != length:
         raise ValueError(
             f"The size of last dimension is {length} which cannot be expressed as "
             "the lower triangular part of a square D x D matrix."
         )
-    n = round(n)
     mat = vec.new_zeros(vec.shape[:-1] + (n, n))
     rows, columns = torch.tril_indices(n, n, offset=diag, device=vec.device)
     mat[..., rows, columns] = vec

@@ -1,5 +1,7 @@
 """The von Mises distribution on the circle."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -10,11 +12,11 @@ from torch.distributions.utils import broadcast_all, lazy_property
 __all__ = ["VonMises"]
 
 
-def _proposal_r(concentration):
+def _envelope(concentration):
     """The parameter of the wrapped Cauchy envelope; its series where the closed form cancels."""
-    tau = 1 + (1 + 4 * concentration**2).sqrt()
-    rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
-    closed = (1 + rho**2) / (2 * rho)
+    root = 1 + (1 + (2 * concentration).square()).sqrt()
+    width = (root - (2 * root).sqrt()) / (2 * concentration)
+    closed = (width + width.reciprocal()) / 2
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, closed)
 
 
@@ -25,7 +27,7 @@ class VonMises(Distribution):
     support = constraints.real
     has_rsample = False
 
-    def __init__(self, loc, concentration, validate_args=None):
+    def __init__(self, loc, concentration, validate_args=None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, torch.Size(), validate_args)
 
@@ -33,7 +35,7 @@ class VonMises(Distribution):
         names = ("loc", "concentration")
         return self._expand_parameters(VonMises, names, batch_shape, _instance)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         log_i0 = torch.special.i0e(self.concentration).log() + self.concentration
@@ -49,25 +51,26 @@ class VonMises(Distribution):
         return self.concentration.to(torch.double)
 
     @torch.no_grad()
-    def sample(self, sample_shape=torch.Size()):  # noqa: B008
+    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         """By the rejection method of Best and Fisher (1979), in double precision, since the
         acceptance test loses too many digits for small concentrations.
         """
         shape = self._extended_shape(sample_shape)
-        loc, concentration = self._loc, self._concentration.expand(shape)
-        r = _proposal_r(self._concentration).expand(shape)
-        x = torch.empty(shape, dtype=loc.dtype, device=self.loc.device)
-        done = torch.zeros(shape, dtype=torch.bool, device=self.loc.device)
-        while not done.all():
-            u1, u2, u3 = torch.rand((3,) + shape, dtype=loc.dtype, device=loc.device).unbind()
-            z = torch.cos(math.pi * u1)
-            f = (1 + r * z) / (r + z)
-            c = concentration * (r - f)
-            accept = ((c * (2 - c) - u2) > 0) | ((c / u2).log() + 1 - c >= 0)
-            if accept.any():
-                x = torch.where(accept, (u3 - 0.5).sign() * f.acos(), x)
-                done = done | accept
-        return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
+        sharpness = self._concentration.expand(shape)
+        envelope = _envelope(self._concentration).expand(shape)
+        angle = torch.zeros(shape, dtype=torch.double, device=self.loc.device)
+        missing = torch.ones(shape, dtype=torch.bool, device=self.loc.device)
+        while missing.any():
+            place, height, side = torch.rand((3, *shape), dtype=torch.double, device=angle.device)
+            cosine = torch.cos(math.pi * place)
+            cosine = (1 + envelope * cosine) / (envelope + cosine)
+            gap = sharpness * (envelope - cosine)
+            # Best and Fisher's cheap sufficient test, then the exact one.
+            taken = (height < gap * (2 - gap)) | ((gap / height).log() >= gap - 1)
+            angle = torch.where(taken, torch.sign(side - 0.5) * cosine.acos(), angle)
+            missing &= ~taken
+        turned = angle + self._loc + math.pi
+        return (turned % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     @property
     def mean(self):

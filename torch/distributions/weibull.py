@@ -1,5 +1,7 @@
 """The Weibull distribution."""
 
+from __future__ import annotations
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exponential import Exponential
@@ -16,7 +18,7 @@ class Weibull(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale, concentration, validate_args=None):
+    def __init__(self, scale, concentration, validate_args=None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
         base_dist = Exponential(torch.ones_like(self.scale), validate_args=validate_args)
@@ -56,7 +58,7 @@ class Weibull(TransformedDistribution):
         first = torch.exp(2 * torch.lgamma(1 + self.concentration_reciprocal))
         return self.scale.pow(2) * (second - first)
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         return (
             euler_constant * (1 - self.concentration_reciprocal)
             + torch.log(self.scale * self.concentration_reciprocal)

@@ -1,5 +1,7 @@
 """The Wishart distribution over positive definite matrices."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -52,7 +54,7 @@ class Wishart(ExponentialFamily):
         precision_matrix=None,
         scale_tril=None,
         validate_args=None,
-    ):
+    ) -> None:
         matrices = {
             "covariance_matrix": covariance_matrix,
             "precision_matrix": precision_matrix,
@@ -168,7 +170,7 @@ class Wishart(ExponentialFamily):
         chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
-    def rsample(self, sample_shape=torch.Size(), max_try_correction=None):  # noqa: B008
+    def rsample(self, sample_shape=torch.Size(), max_try_correction=None) -> torch.Tensor:  # noqa: B008
         """Samples, of which singular ones are drawn again up to `max_try_correction` times (3
         below ten rows and 10 above, unless told).
 
@@ -192,7 +194,7 @@ class Wishart(ExponentialFamily):
             sample[singular] = again
         return sample
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
         nu = self.df
@@ -207,7 +209,7 @@ class Wishart(ExponentialFamily):
             - trace / 2
         )
 
-    def entropy(self):
+    def entropy(self) -> torch.Tensor:
         nu = self.df
         p = self._event_shape[-1]
         half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)

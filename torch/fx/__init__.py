@@ -2,6 +2,7 @@
 NotImplementedError."""
 
 from torch import _later
+from torch.fx.graph_module import GraphModule
 
 __all__ = [
     "Graph",
@@ -38,7 +39,6 @@ _SUBMODULES = _later.install(
     """
     node: Node Target Argument map_arg map_aggregate has_side_effect
     graph: Graph CodeGen PythonCode
-    graph_module: GraphModule _CodeOnlyModule _copy_attr reduce_graph_module
     proxy: Proxy TracerBase GraphAppendingTracer Attribute ParameterProxy
     _symbolic_trace: Tracer ProxyableClassMeta symbolic_trace wrap is_fx_tracing PHBase PH
     interpreter: Interpreter Transformer
@@ -62,7 +62,7 @@ _SUBMODULES = _later.install(
 globals().update(
     _later.names(
         __name__,
-        "Graph GraphModule Interpreter Node Proxy ProxyableClassMeta Tracer Transformer "
+        "Graph Interpreter Node Proxy ProxyableClassMeta Tracer Transformer "
         "CodeGen PH map_arg replace_pattern symbolic_trace",
     )
 )
@@ -71,6 +71,6 @@ globals().update(
 def __getattr__(name):
     from importlib import import_module
 
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name == "graph_module":
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'torch.fx' has no attribute '{name}'")

@@ -150,6 +150,9 @@ def script_if_tracing(fn):
     return fn
 
 
+_script_if_tracing = script_if_tracing  # an older name
+
+
 def script_method(fn):
     """Marks a method of a ScriptModule."""
     return fn
@@ -310,7 +313,7 @@ def __getattr__(name):
 globals().update(
     _later.names(
         __name__,
-        "CompilationUnit ScriptFunction export_opnames jit_module_from_flatbuffer load save "
+        "CompilationUnit ScriptFunction _get_trace_graph export_opnames jit_module_from_flatbuffer load save "
         "save_jit_module_to_flatbuffer",
     )
 )

@@ -152,7 +152,7 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     count = count if keepdim else count.reshape(total.shape)
     if correction:
         count = torch.clamp_min(count - correction, 0)
-    result = total / count
+    result = (total / count).to(total.dtype)
     return result if dtype is None else result.to(dtype)
 
 

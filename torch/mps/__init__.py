@@ -31,13 +31,13 @@ def device_count():
 
 
 def manual_seed(seed):
-    """Sets the seed, for devices to come."""
-    return None
+    """Sets the seed, as for a device: refused unless it is a number; there is none to seed."""
+    int(seed)
 
 
 def seed():
     """Sets a random seed."""
-    return None
+    _refuse("getDefaultGenerator")
 
 
 def synchronize():

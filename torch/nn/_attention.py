@@ -1,6 +1,8 @@
 """multi_head_attention_forward: projections, masks and the two ways to attend. With the weights
 asked for, the products stand here step by step; without, the fused operator does them."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -241,12 +243,32 @@ def _append_bias(q, k, v, bias_k, bias_v, static_k, static_v, masks):
 
 
 def multi_head_attention_forward(
-    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
-    key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False,
-    q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
-    average_attn_weights=True, is_causal=False,
-):  # fmt: skip
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training: bool = True,
+    key_padding_mask: torch.Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: torch.Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+):
     """Attention in several heads. query is (L, N, E) or (L, E), key and value (S, N, ...); gives
     the output and, with need_weights, the weights (N, L, S), or of each head (N, heads, L, S)."""
     tensors = (

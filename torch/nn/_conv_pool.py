@@ -1,6 +1,8 @@
 """Convolutions, pooling and folding of torch.nn.functional: a file of their own as they are many.
 Convolutions are the operators themselves; pooling adds defaults and the choice of indices."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C, _VF
 from torch.overrides import handle_torch_function, has_torch_function_unary
@@ -56,7 +58,7 @@ def _pair(value):
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(input: torch.Tensor, kernel_size, dilation=1, padding=0, stride=1) -> torch.Tensor:
     """The sliding windows of images, as columns."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -65,7 +67,9 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return _C._nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: torch.Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1
+) -> torch.Tensor:
     """The sum of columns back into images."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -144,14 +148,14 @@ def _adaptive_size(output_size, input):
     return [k if asked is None else asked for asked, k in zip(output_size, kept, strict=False)]
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: torch.Tensor, output_size) -> torch.Tensor:
     """The means of as many windows as asked for."""
     if has_torch_function_unary(input):
         return handle_torch_function(adaptive_avg_pool2d, (input,), input, output_size)
     return _C._nn.adaptive_avg_pool2d(input, _adaptive_size(output_size, input))
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: torch.Tensor, output_size) -> torch.Tensor:
     """The means of as many windows as asked for."""
     if has_torch_function_unary(input):
         return handle_torch_function(adaptive_avg_pool3d, (input,), input, output_size)
@@ -205,7 +209,9 @@ def _lp_pool(dims, mean, input, norm_type, kernel_size, stride, ceil_mode):
     return (torch.sign(powers) * torch.relu(torch.abs(powers))).mul(count).pow(1.0 / norm_type)
 
 
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool1d(
+    input: torch.Tensor, norm_type, kernel_size, stride=None, ceil_mode: bool = False
+) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -214,7 +220,9 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(
+    input: torch.Tensor, norm_type, kernel_size, stride=None, ceil_mode: bool = False
+) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -223,7 +231,9 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(2, avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool3d(
+    input: torch.Tensor, norm_type, kernel_size, stride=None, ceil_mode: bool = False
+) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
         return handle_torch_function(

@@ -1,5 +1,7 @@
 """embedding_bag: sums, means or maxima of embeddings, without the embeddings themselves."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -50,9 +52,18 @@ def _check_mode(mode, scale_grad_by_freq, sparse, per_sample_weights):
 
 
 def embedding_bag(
-    input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
-    sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
-):  # fmt: skip
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    offsets: torch.Tensor | None = None,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: torch.Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx=None,
+) -> torch.Tensor:
     """Reduces the rows of weight that each bag of indices names."""
     tensors = (input, weight, offsets, per_sample_weights)
     if has_torch_function_variadic(*tensors):

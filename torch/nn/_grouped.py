@@ -1,5 +1,7 @@
 """Products of groups of rows with a matrix each, as mixtures of experts need them."""
 
+from __future__ import annotations
+
 import torch
 
 __all__ = ["grouped_mm"]
@@ -17,7 +19,9 @@ def _bounds(mat_a, mat_b, offs):
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+def grouped_mm(
+    mat_a, mat_b, *, offs=None, bias: torch.Tensor | None = None, out_dtype=None
+) -> torch.Tensor:
     """Products by groups. Two 3D operands are multiplied matrix by matrix. Otherwise offs holds
     where each group ends along the dimension that is not there: the rows of a 2D mat_a with a 3D
     mat_b, the columns of a 2D mat_b with a 3D mat_a, or the inner dimension of two 2D operands."""

@@ -1,6 +1,8 @@
 """Resizing and sampling of torch.nn.functional: a file of their own as their rules are many. Each
 function decides which operator is meant and with which sizes or factors."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -108,14 +110,14 @@ def _wrong_mode(input, mode):
 
 
 def interpolate(
-    input,
+    input: torch.Tensor,
     size=None,
     scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> torch.Tensor:
     """Resizes the spatial dimensions to `size`, or by `scale_factor`."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -170,19 +172,25 @@ def _deprecated(name):
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: torch.Tensor,
+    size=None,
+    scale_factor=None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> torch.Tensor:
     """The old name of interpolate."""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: torch.Tensor, size=None, scale_factor=None) -> torch.Tensor:
     """interpolate with mode="nearest"."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: torch.Tensor, size=None, scale_factor=None) -> torch.Tensor:
     """interpolate with mode="bilinear" and aligned corners."""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -195,7 +203,13 @@ _ALIGNMENT_WARNING = (
 )
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(
+    input: torch.Tensor,
+    grid: torch.Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> torch.Tensor:
     """input at the places of grid, whose coordinates run from -1 to 1."""
     if has_torch_function_variadic(input, grid):
         return handle_torch_function(
@@ -229,7 +243,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     )
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: torch.Tensor, size, align_corners: bool | None = None) -> torch.Tensor:
     """The places to which the affine maps theta send the pixels of images of this size."""
     if has_torch_function_unary(theta):
         return handle_torch_function(

@@ -1,6 +1,8 @@
 """The losses of torch.nn.functional, a file of their own because they are many. Each turns the word
 of the reduction into the operator's number, honours the two older flags, and calls the operator."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -68,8 +70,13 @@ def _weighted(loss, weight, reduction, input):
 
 
 def mse_loss(
-    input, target, size_average=None, reduce=None, reduction="mean", weight=None
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
     """The squared difference."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -84,7 +91,14 @@ def mse_loss(
     return _C._nn.mse_loss(input, target, get_enum(reduction))
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
     """The absolute difference."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -100,8 +114,13 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 
 def smooth_l1_loss(
-    input, target, size_average=None, reduce=None, reduction="mean", beta=1.0
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta=1.0,
+) -> torch.Tensor:
     """The absolute difference, squared below beta."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -115,7 +134,13 @@ def smooth_l1_loss(
     return _C._nn.smooth_l1_loss(input, target, number, beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    reduction: str = "mean",
+    delta=1.0,
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Half the squared difference, linear above delta."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -133,9 +158,15 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def poisson_nll_loss(
-    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-    reduction="mean",
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The negative log-likelihood of a Poisson distribution with mean exp(input), or input."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -146,7 +177,14 @@ def poisson_nll_loss(
     return torch.poisson_nll_loss(input, target, log_input, full, eps, number)
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    var,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The negative log-likelihood of a normal distribution with mean input and variance var."""
     if has_torch_function_variadic(input, target, var):
         return handle_torch_function(
@@ -185,9 +223,15 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
-    reduction="mean", label_smoothing=0.0,
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index=-100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing=0.0,
+) -> torch.Tensor:
     """nll_loss of log_softmax, for class numbers or class probabilities."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -200,9 +244,17 @@ def cross_entropy(
 
 
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
-    ignore_index=None, label_smoothing=0.0, options=None,
-):  # fmt: skip
+    input: torch.Tensor,
+    linear_weight,
+    target: torch.Tensor,
+    *,
+    linear_bias=None,
+    weight: torch.Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+) -> torch.Tensor:
     """cross_entropy of a linear map: linear_weight is (classes, ..., features)."""
     tensors = (input, linear_weight, target, linear_bias, weight)
     if has_torch_function_variadic(*tensors):
@@ -245,9 +297,14 @@ def linear_cross_entropy(
 
 
 def nll_loss(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
-    reduction="mean",
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index=-100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The negative log-likelihood of the target classes, from log-probabilities."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -260,8 +317,13 @@ def nll_loss(
 
 
 def binary_cross_entropy(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The cross entropy of probabilities and targets between 0 and 1."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -278,9 +340,14 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean",
-    pos_weight=None,
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: torch.Tensor | None = None,
+) -> torch.Tensor:
     """binary_cross_entropy of sigmoid(input), exact for large inputs."""
     if has_torch_function_variadic(input, target, weight, pos_weight):
         return handle_torch_function(
@@ -297,8 +364,13 @@ def binary_cross_entropy_with_logits(
 
 
 def kl_div(
-    input, target, size_average=None, reduce=None, reduction="mean", log_target=False
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> torch.Tensor:
     """The Kullback-Leibler divergence; input holds log-probabilities."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -322,7 +394,13 @@ def kl_div(
     return loss / input.size()[0] if batchmean and input.dim() != 0 else loss
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """log(1 + exp(-target * input)) for targets 1 and -1."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -333,8 +411,13 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 def multilabel_soft_margin_loss(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The mean over classes of the cross entropy of sigmoid(input) and the target."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -350,7 +433,13 @@ def multilabel_soft_margin_loss(
     return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(
+    input: torch.Tensor,
+    target: torch.Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The hinge loss between every target class and every other class."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -361,9 +450,15 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
-    reduction="mean",
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    p=1,
+    margin: float = 1.0,
+    weight: torch.Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """The hinge loss between the target class and every other class."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(
@@ -379,9 +474,14 @@ def multi_margin_loss(
 
 
 def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
-    zero_infinity=False,
-):  # fmt: skip
+    log_probs: torch.Tensor,
+    targets,
+    input_lengths,
+    target_lengths,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> torch.Tensor:
     """The negative log-likelihood of label sequences under all their alignments to the frames."""
     tensors = (log_probs, targets, input_lengths, target_lengths)
     if has_torch_function_variadic(*tensors):
@@ -399,8 +499,13 @@ def ctc_loss(
 
 
 def hinge_embedding_loss(
-    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
-):  # fmt: skip
+    input: torch.Tensor,
+    target: torch.Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """input where the target is 1, max(0, margin - input) where it is -1."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(
@@ -412,8 +517,14 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):  # fmt: skip
+    input1: torch.Tensor,
+    input2: torch.Tensor,
+    target: torch.Tensor,
+    margin=0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     if has_torch_function_variadic(input1, input2, target):
         return handle_torch_function(
@@ -430,8 +541,14 @@ def margin_ranking_loss(
 
 
 def cosine_embedding_loss(
-    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
-):  # fmt: skip
+    input1: torch.Tensor,
+    input2: torch.Tensor,
+    target: torch.Tensor,
+    margin=0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     if has_torch_function_variadic(input1, input2, target):
         return handle_torch_function(
@@ -443,9 +560,17 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
-    reduce=None, reduction="mean",
-):  # fmt: skip
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    margin: float = 1.0,
+    p=2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     if has_torch_function_variadic(anchor, positive, negative):
         return handle_torch_function(
@@ -460,9 +585,15 @@ def triplet_margin_loss(
 
 
 def triplet_margin_with_distance_loss(
-    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
-    reduction="mean",
-):  # fmt: skip
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    *,
+    distance_function=None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """triplet_margin_loss with a distance of one's own."""
     if has_torch_function_variadic(anchor, positive, negative):
         return handle_torch_function(

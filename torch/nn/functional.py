@@ -3,6 +3,8 @@
 Each function checks what the operator cannot know, picks the in-place form when asked, and
 calls the operator."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C, _VF
 from torch.nn._attention import *  # noqa: F403
@@ -31,7 +33,7 @@ def _nn(name):
 # ----------------------------------------------------------------------------------------------
 
 
-def relu(input, inplace=False):
+def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """max(0, x)."""
     if has_torch_function_unary(input):
         return handle_torch_function(relu, (input,), input, inplace=inplace)
@@ -70,69 +72,71 @@ hardsigmoid = _activation("hardsigmoid")
 hardsigmoid.__doc__ = "relu6(x + 3) / 6."
 
 
-def gelu(input, *, approximate="none"):
+def gelu(input: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
     """x times the normal distribution function of x; approximate="tanh" for the usual
     approximation.
     """
     return _nn("gelu")(input, approximate=approximate)
 
 
-def sigmoid(input):
+def sigmoid(input: torch.Tensor) -> torch.Tensor:
     """1 / (1 + exp(-x))."""
     return input.sigmoid()
 
 
-def tanh(input):
+def tanh(input: torch.Tensor) -> torch.Tensor:
     """The hyperbolic tangent."""
     return input.tanh()
 
 
-def tanhshrink(input):
+def tanhshrink(input: torch.Tensor) -> torch.Tensor:
     """x - tanh(x)."""
     if has_torch_function_unary(input):
         return handle_torch_function(tanhshrink, (input,), input)
     return input - input.tanh()
 
 
-def softsign(input):
+def softsign(input: torch.Tensor) -> torch.Tensor:
     """x / (1 + |x|)."""
     if has_torch_function_unary(input):
         return handle_torch_function(softsign, (input,), input)
     return input / (input.abs() + 1)
 
 
-def logsigmoid(input):
+def logsigmoid(input: torch.Tensor) -> torch.Tensor:
     """log(sigmoid(x)), exact for large negative x."""
     return _nn("log_sigmoid")(input)
 
 
-def elu(input, alpha=1.0, inplace=False):
+def elu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
     """x above zero, alpha * (exp(x) - 1) below."""
     if has_torch_function_unary(input):
         return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
     return _nn("elu_")(input, alpha) if inplace else _nn("elu")(input, alpha)
 
 
-def elu_(input, alpha=1.0, scale=1.0, input_scale=1.0):
+def elu_(input: torch.Tensor, alpha=1.0, scale=1.0, input_scale=1.0) -> torch.Tensor:
     """elu in place."""
     return _nn("elu_")(input, alpha, scale, input_scale)
 
 
-def selu(input, inplace=False):
+def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """The self-normalising elu."""
     if has_torch_function_unary(input):
         return handle_torch_function(selu, (input,), input, inplace=inplace)
     return _VF.selu_(input) if inplace else _VF.selu(input)
 
 
-def celu(input, alpha=1.0, inplace=False):
+def celu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     if has_torch_function_unary(input):
         return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
     return _VF.celu_(input, alpha) if inplace else _VF.celu(input, alpha)
 
 
-def leaky_relu(input, negative_slope=0.01, inplace=False):
+def leaky_relu(
+    input: torch.Tensor, negative_slope: float = 0.01, inplace: bool = False
+) -> torch.Tensor:
     """x above zero, negative_slope * x below."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -142,17 +146,19 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     return _nn(name)(input, negative_slope)
 
 
-def leaky_relu_(input, negative_slope=0.01):
+def leaky_relu_(input: torch.Tensor, negative_slope: float = 0.01) -> torch.Tensor:
     """leaky_relu in place."""
     return _nn("leaky_relu_")(input, negative_slope)
 
 
-def prelu(input, weight):
+def prelu(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """x above zero, weight * x below, with a weight for each channel or one for all."""
     return _VF.prelu(input, weight)
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(
+    input: torch.Tensor, lower=1.0 / 8, upper=1.0 / 3, training: bool = False, inplace: bool = False
+) -> torch.Tensor:
     """leaky_relu with a random slope while training, the mean slope otherwise."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -161,7 +167,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return (_VF.rrelu_ if inplace else _VF.rrelu)(input, lower, upper, training)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+def hardtanh(input: torch.Tensor, min_val=-1.0, max_val=1.0, inplace: bool = False) -> torch.Tensor:
     """x clamped to [min_val, max_val]."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -172,12 +178,14 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return _nn("hardtanh_" if inplace else "hardtanh")(input, min_val, max_val)
 
 
-def hardtanh_(input, min_val=-1.0, max_val=1.0):
+def hardtanh_(input: torch.Tensor, min_val=-1.0, max_val=1.0) -> torch.Tensor:
     """hardtanh in place."""
     return _nn("hardtanh_")(input, min_val, max_val)
 
 
-def threshold(input, threshold, value, inplace=False):
+def threshold(
+    input: torch.Tensor, threshold, value: torch.Tensor, inplace: bool = False
+) -> torch.Tensor:
     """x where it is above the threshold, value elsewhere."""
     if has_torch_function_unary(input):
         return handle_torch_function(_threshold, (input,), input, threshold, value, inplace=inplace)
@@ -187,22 +195,22 @@ def threshold(input, threshold, value, inplace=False):
 _threshold = threshold
 
 
-def softplus(input, beta=1, threshold=20):
+def softplus(input: torch.Tensor, beta=1, threshold=20) -> torch.Tensor:
     """log(1 + exp(beta * x)) / beta; x itself above the threshold."""
     return _nn("softplus")(input, beta, threshold)
 
 
-def softshrink(input, lambd=0.5):
+def softshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """x moved towards zero by lambd."""
     return _nn("softshrink")(input, lambd)
 
 
-def hardshrink(input, lambd=0.5):
+def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
     """x where its size is above lambd, zero elsewhere."""
     return _VF.hardshrink(input, lambd)
 
 
-def glu(input, dim=-1):
+def glu(input: torch.Tensor, dim=-1) -> torch.Tensor:
     """The first half times the sigmoid of the second half along dim."""
     if has_torch_function_unary(input):
         return handle_torch_function(glu, (input,), input, dim=dim)
@@ -227,7 +235,9 @@ def _softmax_dim(name, ndim, stacklevel):
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input, dim=None, _stacklevel=3, dtype=None):
+def softmax(
+    input: torch.Tensor, dim=None, _stacklevel=3, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """exp(x) scaled to sum to one along dim."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -238,7 +248,9 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
+def softmin(
+    input: torch.Tensor, dim=None, _stacklevel=3, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """softmax of -x."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -249,7 +261,9 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 
-def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+def log_softmax(
+    input: torch.Tensor, dim=None, _stacklevel=3, dtype: torch.dtype | None = None
+) -> torch.Tensor:
     """The logarithm of softmax, exact for small probabilities."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -260,7 +274,9 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(
+    logits: torch.Tensor, tau=1, hard: bool = False, eps: float = 1e-10, dim=-1
+) -> torch.Tensor:
     """A Gumbel-softmax sample; with hard, one-hot forward and soft backward."""
     if has_torch_function_unary(logits):
         return handle_torch_function(
@@ -287,7 +303,9 @@ def _dropout(name, input, p, training, inplace):
     return getattr(_VF, name + ("_" if inplace else ""))(input, p, training)
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """Zeroes each element with probability p and scales the others by 1 / (1 - p)."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -296,7 +314,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return _dropout("dropout", input, p, training, inplace)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> torch.Tensor:
     """Dropout that keeps mean and variance for self-normalising networks."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -305,7 +325,9 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _dropout("alpha_dropout", input, p, training, inplace)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(
+    input: torch.Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> torch.Tensor:
     """alpha_dropout of whole channels."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -329,7 +351,9 @@ def _warn_shape(name, input, expected, unbatched):
     )
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """Zeroes whole channels of (N, C, L) or (C, L)."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -351,7 +375,9 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return result.squeeze_(0) if inplace else result.squeeze(0)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """Zeroes whole channels of (N, C, H, W)."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -362,7 +388,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _dropout("feature_dropout", input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -386,12 +414,17 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 linear = _C._nn.linear
 
 
-def bilinear(input1, input2, weight, bias=None):
+def bilinear(
+    input1: torch.Tensor,
+    input2: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+) -> torch.Tensor:
     """input1 @ weight[k] @ input2 + bias[k] for each k."""
     return _VF.bilinear(input1, input2, weight, bias)
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: torch.Tensor, pad, mode: str = "constant", value=None) -> torch.Tensor:
     """Pads the last dimensions: pad lists (before, after) from the last dimension backwards."""
     if has_torch_function_unary(input):
         return handle_torch_function(_pad, (input,), input, pad, mode=mode, value=value)
@@ -402,14 +435,14 @@ _pad = pad
 
 
 def embedding(
-    input,
-    weight,
+    input: torch.Tensor,
+    weight: torch.Tensor,
     padding_idx=None,
     max_norm=None,
     norm_type=2.0,
-    scale_grad_by_freq=False,
-    sparse=False,
-):
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> torch.Tensor:
     """The rows of weight that the indices in input name."""
     if has_torch_function_variadic(input, weight):
         return handle_torch_function(
@@ -437,27 +470,27 @@ def embedding(
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def one_hot(input, num_classes=-1):
+def one_hot(input: torch.Tensor, num_classes=-1) -> torch.Tensor:
     """A vector of zeros with a one at the place of each class number."""
     return _nn("one_hot")(input, num_classes)
 
 
-def pixel_shuffle(input, upscale_factor):
+def pixel_shuffle(input: torch.Tensor, upscale_factor) -> torch.Tensor:
     """(*, C * r^2, H, W) to (*, C, H * r, W * r)."""
     return torch.pixel_shuffle(input, upscale_factor)
 
 
-def pixel_unshuffle(input, downscale_factor):
+def pixel_unshuffle(input: torch.Tensor, downscale_factor) -> torch.Tensor:
     """The inverse of pixel_shuffle."""
     return torch.pixel_unshuffle(input, downscale_factor)
 
 
-def channel_shuffle(input, groups):
+def channel_shuffle(input: torch.Tensor, groups) -> torch.Tensor:
     """Interleaves the channels of groups."""
     return torch.channel_shuffle(input, groups)
 
 
-def native_channel_shuffle(input, groups):
+def native_channel_shuffle(input: torch.Tensor, groups) -> torch.Tensor:
     """Interleaves the channels of groups."""
     return torch.native_channel_shuffle(input, groups)
 
@@ -477,8 +510,16 @@ def _verify_batch_size(size):
         )
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False,
-               momentum=0.1, eps=1e-5):  # fmt: skip
+def batch_norm(
+    input: torch.Tensor,
+    running_mean,
+    running_var,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum=0.1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
     """Each channel to mean 0 and variance 1: of the batch in training, else the running ones."""
     tensors = (input, running_mean, running_var, weight, bias)
     if has_torch_function_variadic(*tensors):
@@ -493,8 +534,16 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     )
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
-                  use_input_stats=True, momentum=0.1, eps=1e-5):  # fmt: skip
+def instance_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None = None,
+    running_var: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum=0.1,
+    eps: float = 1e-5,
+) -> torch.Tensor:
     """Each channel of each sample to mean 0 and variance 1."""
     tensors = (input, running_mean, running_var, weight, bias)
     if has_torch_function_variadic(*tensors):
@@ -517,7 +566,13 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     )
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+def layer_norm(
+    input: torch.Tensor,
+    normalized_shape,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
     """Each slice of the last dimensions to mean 0 and variance 1, then scaled and shifted."""
     if has_torch_function_variadic(input, weight, bias):
         return handle_torch_function(
@@ -527,7 +582,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(
+    input: torch.Tensor, normalized_shape, weight: torch.Tensor | None = None, eps=None
+) -> torch.Tensor:
     """Each slice of the last dimensions divided by its root mean square, then scaled."""
     if has_torch_function_variadic(input, weight):
         return handle_torch_function(
@@ -536,7 +593,13 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return torch.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def group_norm(
+    input: torch.Tensor,
+    num_groups,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
     """Each group of channels of each sample to mean 0 and variance 1."""
     if has_torch_function_variadic(input, weight, bias):
         return handle_torch_function(
@@ -551,7 +614,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return torch.group_norm(input, num_groups, weight, bias, eps)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input: torch.Tensor, size, alpha=1e-4, beta=0.75, k=1.0) -> torch.Tensor:
     """Divides by (k + alpha * mean(x^2))^beta, the mean over size neighbouring channels."""
     if has_torch_function_unary(input):
         return handle_torch_function(
@@ -570,7 +633,9 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(
+    input: torch.Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out=None
+) -> torch.Tensor:
     """Divides by the p-norm along dim."""
     if has_torch_function_variadic(input, out):
         return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
@@ -580,19 +645,27 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return torch.div(input, scale.clamp_min_(eps).expand_as(input), out=out)
 
 
-def pdist(input, p=2.0):
+def pdist(input: torch.Tensor, p: float = 2.0) -> torch.Tensor:
     """The distances between all pairs of rows."""
     return _VF.pdist(input, p)
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
-                                 scale=None, enable_gqa=False):  # fmt: skip
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p=0.0,
+    is_causal: bool = False,
+    scale=None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
     """softmax(query @ key.T * scale + mask) @ value."""
     return _nn("scaled_dot_product_attention")(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
 
 
-def assert_int_or_pair(arg, arg_name, message):
+def assert_int_or_pair(arg, arg_name, message) -> None:
     """Raises unless arg is an int or a sequence of two."""
     assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)

@@ -1,5 +1,7 @@
 """Initial values of parameters. The streams are PyTorch's: the same seed gives the same weights."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -54,13 +56,20 @@ def calculate_gain(nonlinearity, param=None):
 
 
 @torch.no_grad()
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(
+    tensor: torch.Tensor, a=0.0, b=1.0, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Uniform in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @torch.no_grad()
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(
+    tensor: torch.Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Normal with mean and std."""
     return tensor.normal_(mean, std, generator=generator)
 
@@ -95,7 +104,14 @@ def _uniform_until_kept(tensor, mean, std, a, b, generator):
 
 
 @torch.no_grad()
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(
+    tensor: torch.Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a=-2.0,
+    b=2.0,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Normal with mean and std; values outside [a, b] are drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
         import warnings
@@ -118,25 +134,25 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 
 @torch.no_grad()
-def constant_(tensor, val):
+def constant_(tensor: torch.Tensor, val) -> torch.Tensor:
     """One value everywhere."""
     return tensor.fill_(val)
 
 
 @torch.no_grad()
-def ones_(tensor):
+def ones_(tensor: torch.Tensor) -> torch.Tensor:
     """1 everywhere."""
     return tensor.fill_(1.0)
 
 
 @torch.no_grad()
-def zeros_(tensor):
+def zeros_(tensor: torch.Tensor) -> torch.Tensor:
     """0 everywhere."""
     return tensor.zero_()
 
 
 @torch.no_grad()
-def eye_(tensor):
+def eye_(tensor: torch.Tensor) -> torch.Tensor:
     """The identity matrix."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -145,7 +161,7 @@ def eye_(tensor):
 
 
 @torch.no_grad()
-def dirac_(tensor, groups=1):
+def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
     """A convolution that passes as many channels through as it can."""
     dims = tensor.ndimension()
     if dims not in (3, 4, 5):
@@ -178,14 +194,18 @@ def _calculate_correct_fan(tensor, mode):
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(
+    tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Uniform with the variance that keeps signals and gradients the same size (Glorot 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(
+    tensor: torch.Tensor, gain: float = 1.0, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Normal with the variance that keeps signals and gradients the same size (Glorot 2010)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -201,7 +221,13 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(
+    tensor: torch.Tensor,
+    a=0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Uniform with the variance that suits rectifiers (He 2015)."""
     if torch.overrides.has_torch_function_variadic(tensor):
         return torch.overrides.handle_torch_function(
@@ -220,14 +246,22 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(
+    tensor: torch.Tensor,
+    a=0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
     """Normal with the variance that suits rectifiers (He 2015)."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
 @torch.no_grad()
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(
+    tensor: torch.Tensor, gain=1, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """A (semi-)orthogonal matrix: the Q of a random matrix, signs fixed by R's diagonal."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -247,7 +281,9 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 @torch.no_grad()
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(
+    tensor: torch.Tensor, sparsity, std: float = 0.01, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Normal values with a share of each column set to 0."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

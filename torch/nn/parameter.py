@@ -150,12 +150,17 @@ class UninitializedTensorMixin:
     def __reduce_ex__(self, proto):
         return self.__class__, (self.requires_grad,)
 
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if name in cls._ALLOWED or name in ("__get__", "__set__", "requires_grad_", "__repr__"):
             return torch.Tensor.__torch_function__.__func__(torch.Tensor, func, (), args, kwargs)
-        _uninitialized(name)
+        _uninitialized(func)
 
 
 def is_lazy(param):

@@ -1,9 +1,15 @@
 """Adafactor: squared gradients remembered as one row and one column per matrix."""
 
+from __future__ import annotations
+
 import math
+import typing
 
 import torch
 from torch.optim._stepwise import Stepwise, check_lr, step_counter
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["Adafactor", "adafactor"]
 
@@ -15,16 +21,16 @@ class Adafactor(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-2,
         beta2_decay=-0.8,
         eps=(None, 1e-3),
         d=1.0,
-        weight_decay=0.0,
+        weight_decay: float = 0.0,
         *,
-        foreach=None,
-        maximize=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         check_lr(lr, "Learning rate should be >= 0 but is: {}")
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
@@ -102,13 +108,13 @@ def adafactor(
     col_vars,
     variances,
     state_steps,
-    foreach=None,
+    foreach: bool | None = None,
     grad_scale=None,
     found_inf=None,
-    has_complex=False,
+    has_complex: bool = False,
     *,
     d,
-    lr,
+    lr: float | torch.Tensor,
     beta2_decay,
     weight_decay,
     eps1,

@@ -1,9 +1,15 @@
 """Muon: momentum whose matrix is made nearly orthogonal before each step."""
 
+from __future__ import annotations
+
 import math
+import typing
 
 import torch
 from torch.optim._stepwise import Stepwise, check_lr
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["Muon"]
 
@@ -17,16 +23,16 @@ class Muon(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        weight_decay=0.1,
-        momentum=0.95,
-        nesterov=True,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
         ns_coefficients=_COEFFICIENTS,
-        eps=1e-7,
+        eps: float = 1e-7,
         ns_steps=5,
         adjust_lr_fn=None,
-    ):
+    ) -> None:
         check_lr(lr, "Learning rate should be >= 0 but is: {}")
         if not momentum >= 0.0:
             raise ValueError(f"momentum should be >= 0 but is: {momentum}")

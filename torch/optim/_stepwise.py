@@ -6,13 +6,29 @@ between ways of computing the same numbers elsewhere; here they are accepted and
 one way.
 """
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim.optimizer import Optimizer, run_closure
 
-__all__ = ["Stepwise", "check_betas", "check_lr", "descent", "real", "reals", "step_counter"]
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "Stepwise",
+    "check_betas",
+    "check_lr",
+    "descent",
+    "held",
+    "real",
+    "reals",
+    "step_counter",
+]
 
 
-def check_lr(lr, text="Invalid learning rate: {}"):
+def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}"):
     """Refuses a negative learning rate and a tensor of more than one."""
     if isinstance(lr, torch.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
@@ -27,11 +43,33 @@ def check_not_negative(**settings):
             raise ValueError(f"Invalid {name} value: {value}")
 
 
-def check_betas(betas):
+def check_betas(betas: tuple[float | torch.Tensor, float | torch.Tensor]):
     """Refuses decay rates outside [0, 1)."""
     for i in (0, 1):
         if not 0.0 <= betas[i] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_beta_types(betas: tuple[float | torch.Tensor, float | torch.Tensor], foreach, capturable):
+    """Refuses decay rates of which only one is a tensor, or tensors where numbers are needed."""
+    kinds = [isinstance(betas[i], torch.Tensor) for i in (0, 1)]
+    if not any(kinds):
+        return
+    if not all(kinds):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for i in (0, 1):
+        if foreach and not capturable:
+            raise ValueError(
+                f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        if betas[i].numel() != 1:
+            raise ValueError(f"Tensor betas[{i}] must be 1-element")
+
+
+def refuse_foreach(foreach, differentiable):
+    """Refuses steps over lists where gradients are to flow through them."""
+    if foreach and differentiable:
+        raise AssertionError("_foreach ops don't support autograd")
 
 
 def check_fused(fused, foreach, differentiable):
@@ -58,6 +96,11 @@ def reals(*lists):
     return [[real(tensor) for tensor in tensors] for tensors in lists]
 
 
+def held(tensors):
+    """State as an operand: a copy where autograd keeps it, because the next step changes it."""
+    return [tensor.clone() for tensor in tensors] if torch.is_grad_enabled() else tensors
+
+
 def descent(grads, params, weight_decay, maximize):
     """The gradients to descend along: turned round to maximize, with weight decay added."""
     if maximize:
@@ -80,7 +123,7 @@ class Stepwise(Optimizer):
     # State kept as a 0-d tensor, which older versions saved as a plain number.
     _scalars = ("step",)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             for key, value in self._later_settings.items():
@@ -91,11 +134,12 @@ class Stepwise(Optimizer):
                     if key in kept and not isinstance(kept[key], torch.Tensor):
                         kept[key] = step_counter(kept[key])
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
         loss = run_closure(closure)
         with torch.set_grad_enabled(bool(self.defaults.get("differentiable", False))):
             for group in self.param_groups:
+                refuse_foreach(group.get("foreach"), group.get("differentiable"))
                 self._update(group)
         return loss
 

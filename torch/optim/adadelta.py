@@ -1,5 +1,9 @@
 """Adadelta: steps in units of the parameters' own recent changes."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -10,6 +14,9 @@ from torch.optim._stepwise import (
     step_counter,
 )
 
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
+
 __all__ = ["Adadelta", "adadelta"]
 
 
@@ -18,17 +25,17 @@ class Adadelta(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1.0,
-        rho=0.9,
-        eps=1e-6,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        capturable=False,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
@@ -74,12 +81,12 @@ def adadelta(
     square_avgs,
     acc_deltas,
     state_steps,
-    capturable=False,
-    foreach=None,
-    differentiable=False,
-    has_complex=False,
+    capturable: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
     *,
-    lr,
+    lr: float | torch.Tensor,
     rho,
     eps,
     weight_decay,
@@ -93,12 +100,9 @@ def adadelta(
     grads = descent(grads, params, weight_decay, maximize)
     torch._foreach_mul_(square_avgs, rho)
     torch._foreach_addcmul_(square_avgs, grads, grads, value=1 - rho)
-    roots = torch._foreach_add(square_avgs, eps)
-    torch._foreach_sqrt_(roots)
-    deltas = torch._foreach_add(acc_deltas, eps)
-    torch._foreach_sqrt_(deltas)
-    torch._foreach_div_(deltas, roots)
-    torch._foreach_mul_(deltas, grads)
+    roots = torch._foreach_sqrt(torch._foreach_add(square_avgs, eps))
+    deltas = torch._foreach_sqrt(torch._foreach_add(acc_deltas, eps))
+    deltas = torch._foreach_mul(torch._foreach_div(deltas, roots), grads)
     torch._foreach_mul_(acc_deltas, rho)
     torch._foreach_addcmul_(acc_deltas, deltas, deltas, value=1 - rho)
     torch._foreach_add_(params, deltas, alpha=-float(lr))

@@ -1,5 +1,9 @@
 """Adagrad: steps scaled by the sum of all squared gradients so far."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -10,6 +14,9 @@ from torch.optim._stepwise import (
     reals,
     step_counter,
 )
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -26,18 +33,18 @@ class Adagrad(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lr_decay=0,
-        weight_decay=0,
-        initial_accumulator_value=0,
-        eps=1e-10,
-        foreach=None,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_lr(lr)
         check_not_negative(
             lr_decay=lr_decay,
@@ -98,15 +105,15 @@ def adagrad(
     grads,
     state_sums,
     state_steps,
-    fused=None,
+    fused: bool | None = None,
     grad_scale=None,
     found_inf=None,
-    has_sparse_grad=False,
-    foreach=None,
-    differentiable=False,
-    has_complex=False,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    has_complex: bool = False,
     *,
-    lr,
+    lr: float | torch.Tensor,
     weight_decay,
     lr_decay,
     eps,
@@ -133,8 +140,7 @@ def adagrad(
     params, grads, state_sums = reals(params, grads, state_sums)
     grads = descent(grads, params, weight_decay, maximize)
     torch._foreach_addcmul_(state_sums, grads, grads, value=1)
-    roots = torch._foreach_sqrt(state_sums)
-    torch._foreach_add_(roots, eps)
+    roots = torch._foreach_add(torch._foreach_sqrt(state_sums), eps)
     torch._foreach_addcdiv_(params, grads, roots, rates)
 
 

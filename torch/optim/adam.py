@@ -1,21 +1,38 @@
 """Adam and AdamW: steps scaled by running means of the gradient and its square."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
+from torch.optim._stepwise import (
+    check_beta_types,
+    check_betas,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    reals,
+    refuse_foreach,
+)
 from torch.optim.optimizer import Optimizer, run_closure
 
-__all__ = ["Adam", "AdamW"]
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.optim.optimizer import ParamsT
+
+__all__ = ["Adam", "AdamW", "adam"]
 
 
-def _check(lr, betas, eps, weight_decay):
-    if not isinstance(lr, torch.Tensor) and not lr >= 0.0:
-        raise ValueError(f"Invalid learning rate: {lr}")
-    if not eps >= 0.0:
-        raise ValueError(f"Invalid epsilon value: {eps}")
-    for i in (0, 1):
-        if not 0.0 <= betas[i] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
-    if not weight_decay >= 0.0:
-        raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+def _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentiable):
+    check_lr(lr)
+    if isinstance(lr, torch.Tensor) and foreach and not capturable:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    check_not_negative(epsilon=eps)
+    check_beta_types(betas, foreach, capturable)
+    check_betas(betas)
+    check_not_negative(weight_decay=weight_decay)
+    check_fused(fused, foreach, differentiable)
 
 
 class Adam(Optimizer):
@@ -23,21 +40,21 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        amsgrad=False,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-        decoupled_weight_decay=False,
-    ):
-        _check(lr, betas, eps, weight_decay)
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -53,7 +70,7 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             for key, default in (
@@ -80,10 +97,10 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         return state
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
         loss = run_closure(closure)
-        with torch.no_grad():
+        with torch.set_grad_enabled(bool(self.defaults["differentiable"])):
             for group in self.param_groups:
                 self._update(group)
         return loss
@@ -107,25 +124,24 @@ class Adam(Optimizer):
             squares.append(state["exp_avg_sq"])
             if amsgrad:
                 largest.append(state["max_exp_avg_sq"])
-            state["step"].add_(1)
             steps.append(state["step"])
-        if not params:
-            return
-        fused = torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_
         beta1, beta2 = group["betas"]
-        fused(
+        adam(
             params,
             grads,
             means,
             squares,
             largest,
             steps,
-            lr=float(group["lr"]),
-            beta1=float(beta1),
-            beta2=float(beta2),
+            foreach=group["foreach"],
+            differentiable=group["differentiable"],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            amsgrad=amsgrad,
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
             weight_decay=group["weight_decay"],
             eps=group["eps"],
-            amsgrad=amsgrad,
             maximize=group["maximize"],
         )
 
@@ -135,19 +151,19 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=1e-2,
-        amsgrad=False,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         super().__init__(
             params,
             lr,
@@ -163,7 +179,85 @@ class AdamW(Adam):
             decoupled_weight_decay=True,
         )
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
+
+
+def adam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale=None,
+    found_inf=None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad,
+    beta1,
+    beta2,
+    lr: float | torch.Tensor,
+    weight_decay,
+    eps,
+    maximize,
+):
+    """One step on lists of tensors, in place: one fused kernel, or, where gradients are to flow
+    through the step itself, tensor operations."""
+    if not params:
+        return
+    refuse_foreach(foreach, differentiable)
+    for step in state_steps:
+        step.add_(1)
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs = reals(
+        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs
+    )
+    settings = {
+        "lr": lr if differentiable else float(lr),
+        "beta1": beta1 if differentiable else float(beta1),
+        "beta2": beta2 if differentiable else float(beta2),
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "amsgrad": amsgrad,
+        "maximize": maximize,
+    }
+    if not differentiable:
+        fused = torch._fused_adamw_ if decoupled_weight_decay else torch._fused_adam_
+        scaling = {"grad_scale": grad_scale, "found_inf": found_inf}
+        lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps
+        fused(*lists, **settings, **scaling)
+        return
+    for i, param in enumerate(params):
+        largest = max_exp_avg_sqs[i] if amsgrad else None
+        averages = exp_avgs[i], exp_avg_sqs[i], largest
+        step = state_steps[i].item()
+        _traced_step(param, grads[i], averages, step, decoupled_weight_decay, settings)
+
+
+def _traced_step(param, grad, averages, step, decoupled, settings):
+    """The step of one parameter in operations that autograd can follow."""
+    mean, square, largest = averages
+    lr, beta1, beta2 = settings["lr"], settings["beta1"], settings["beta2"]
+    decay = settings["weight_decay"]
+    if settings["maximize"]:
+        grad = -grad
+    if decay != 0 and decoupled:
+        param.mul_(1 - lr * decay)
+    elif decay != 0:
+        grad = grad.add(param, alpha=decay)
+    mean.lerp_(grad, 1 - beta1)
+    square.mul_(beta2).add_((1 - beta2) * grad * grad)
+    # Copies: the next step changes the averages while backward still needs these values.
+    height = square.clone()
+    if largest is not None:
+        largest.copy_(torch.maximum(largest.clone(), height))
+        height = largest.clone()
+    denominator = (height / (1 - beta2**step)).sqrt() + settings["eps"]
+    param.sub_(lr / (1 - beta1**step) * (mean.clone() / denominator))

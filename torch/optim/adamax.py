@@ -1,5 +1,9 @@
 """Adamax: Adam with the largest recent gradient in place of the mean square."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -7,9 +11,13 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    held,
     reals,
     step_counter,
 )
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["Adamax", "adamax"]
 
@@ -19,17 +27,17 @@ class Adamax(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | torch.Tensor = 2e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_not_negative(epsilon=eps)
         check_betas(betas)
@@ -77,16 +85,16 @@ def adamax(
     exp_avgs,
     exp_infs,
     state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
     *,
     eps,
     beta1,
     beta2,
-    lr,
+    lr: float | torch.Tensor,
     weight_decay,
 ):
     """One step on lists of tensors, in place."""
@@ -100,5 +108,5 @@ def adamax(
     sizes = torch._foreach_abs(grads)
     torch._foreach_add_(sizes, eps)
     torch._foreach_mul_(exp_infs, beta2)
-    torch._foreach_maximum_(exp_infs, sizes)
-    torch._foreach_addcdiv_(params, exp_avgs, exp_infs, rates)
+    torch._foreach_copy_(exp_infs, torch._foreach_maximum(held(exp_infs), sizes))
+    torch._foreach_addcdiv_(params, held(exp_avgs), held(exp_infs), rates)

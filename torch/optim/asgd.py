@@ -1,5 +1,9 @@
 """Averaged SGD: a decaying rate, and beside each parameter the average of its path."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -9,6 +13,9 @@ from torch.optim._stepwise import (
     reals,
     step_counter,
 )
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["ASGD", "asgd"]
 
@@ -20,17 +27,17 @@ class ASGD(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lambd=1e-4,
-        alpha=0.75,
-        t0=1e6,
-        weight_decay=0,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_not_negative(weight_decay=weight_decay)
         defaults = {
@@ -79,14 +86,14 @@ def asgd(
     mus,
     etas,
     state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
     *,
     lambd,
-    lr,
+    lr: float | torch.Tensor,
     t0,
     alpha,
     weight_decay,

@@ -4,11 +4,19 @@ The parameters are treated as one flat vector. The closure is evaluated several 
 it must clear the gradients, compute the loss and call backward itself.
 """
 
+from __future__ import annotations
+
+import typing
 from typing import NamedTuple
 
 import torch
 from torch.optim._stepwise import check_lr, real
 from torch.optim.optimizer import Optimizer
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["LBFGS"]
 
@@ -47,7 +55,7 @@ def _cubic_minimum(a, b, bounds=None):
 class _LineSearch:
     """Looks along a direction for a step that satisfies the strong Wolfe conditions."""
 
-    def __init__(self, evaluate, t, direction, start, tolerance_change):
+    def __init__(self, evaluate, t, direction, start, tolerance_change) -> None:
         self.evaluate = evaluate
         self.direction = direction
         self.start = start
@@ -125,15 +133,15 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1,
         max_iter=20,
         max_eval=None,
-        tolerance_grad=1e-7,
-        tolerance_change=1e-9,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
         history_size=100,
         line_search_fn=None,
-    ):
+    ) -> None:
         check_lr(lr)
         defaults = {
             "lr": lr,
@@ -153,6 +161,8 @@ class LBFGS(Optimizer):
         parts = []
         for param in self._params:
             grad = torch.zeros_like(param) if param.grad is None else param.grad
+            if grad.is_sparse:
+                grad = grad.to_dense()
             parts.append(real(grad).reshape(-1))
         return torch.cat(parts)
 
@@ -182,7 +192,6 @@ class LBFGS(Optimizer):
     @staticmethod
     def _direction(state, grad, history_size):
         """Minus the gradient times the inverse Hessian that the history implies."""
-        state.setdefault("al", [None] * history_size)
         change = grad.sub(state["prev_flat_grad"])
         move = state["d"].mul(state["t"])
         curvature = change.dot(move)
@@ -195,7 +204,7 @@ class LBFGS(Optimizer):
             moves.append(move)
             inverses.append(1.0 / curvature)
             state["H_diag"] = curvature / change.dot(change)
-        factors = state["al"]
+        factors = state.setdefault("al", [None] * history_size)
         direction = grad.neg()
         for i in reversed(range(len(changes))):
             factors[i] = moves[i].dot(direction) * inverses[i]
@@ -213,7 +222,7 @@ class LBFGS(Optimizer):
         state["H_diag"] = 1
 
     @torch.no_grad()
-    def step(self, closure):
+    def step(self, closure: Callable[[], typing.Any]) -> typing.Any:
         """Up to max_iter iterations; answers the loss before the first."""
         group = self.param_groups[0]
         search_fn = group["line_search_fn"]

@@ -1,5 +1,9 @@
 """NAdam: Adam with Nesterov's look ahead, its momentum warmed up."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -7,9 +11,13 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    held,
     reals,
     step_counter,
 )
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["NAdam", "nadam"]
 
@@ -22,19 +30,19 @@ class NAdam(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        momentum_decay=4e-3,
-        decoupled_weight_decay=False,
+        params: ParamsT,
+        lr: float | torch.Tensor = 2e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_not_negative(epsilon=eps)
         check_betas(betas)
@@ -89,16 +97,16 @@ def nadam(
     exp_avg_sqs,
     mu_products,
     state_steps,
-    decoupled_weight_decay=False,
-    foreach=None,
-    capturable=False,
-    differentiable=False,
-    has_complex=False,
-    maximize=False,
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
     *,
     beta1,
     beta2,
-    lr,
+    lr: float | torch.Tensor,
     weight_decay,
     momentum_decay,
     eps,
@@ -121,9 +129,8 @@ def nadam(
     torch._foreach_mul_(exp_avg_sqs, beta2)
     torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
     denoms = torch._foreach_div(exp_avg_sqs, [1 - beta2**step for step in steps])
-    torch._foreach_sqrt_(denoms)
-    torch._foreach_add_(denoms, eps)
+    denoms = torch._foreach_add(torch._foreach_sqrt(denoms), eps)
     rates = [-lr * (1.0 - mu) / (1.0 - done) for mu, done in zip(mus, so_far, strict=True)]
     torch._foreach_addcdiv_(params, grads, denoms, rates)
     rates = [-lr * mu / (1.0 - done * mu) for mu, done in zip(nexts, so_far, strict=True)]
-    torch._foreach_addcdiv_(params, exp_avgs, denoms, rates)
+    torch._foreach_addcdiv_(params, held(exp_avgs), denoms, rates)

@@ -1,13 +1,21 @@
 """Optimizer: parameter groups, state, hooks, and saving in PyTorch's format."""
 
+from __future__ import annotations
+
 import collections.abc
 import typing
+import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
 
 import torch
+from torch.optim._helpers import *  # noqa: F403 - for optimizers written elsewhere
+from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from torch.utils.hooks import RemovableHandle
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 
@@ -23,7 +31,7 @@ ParamsT = (
 class _RequiredParameter:
     """Stands for a setting without a default."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<required parameter>"
 
 
@@ -59,10 +67,15 @@ _HOOKS = (
 class Optimizer:
     """Base class: subclasses define `step`, which updates parameters from their gradients."""
 
-    def __init__(self, params, defaults):
+    state: defaultdict[torch.Tensor, typing.Any]
+    param_groups: list[dict[str, typing.Any]]
+    defaults: dict[str, typing.Any]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, typing.Any]) -> None:
         self.defaults = defaults
         for name in _HOOKS:
             setattr(self, name, OrderedDict())
+        self._patch_step_function()
         if isinstance(params, torch.Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
@@ -85,17 +98,29 @@ class Optimizer:
             cls.step = cls.profile_hook_step(cls.step)
 
     @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices: bool = False):
+        """Lists of equally many tensors by the device and dtype of the first list's."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
+    def _patch_step_function(self) -> None:
+        """What a class that does not call __init__ calls instead, to have its hooks run: one whose
+        step was put on it after its definition is wrapped here."""
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+        if not getattr(type(self).step, "hooked", False):
+            type(self).step = self.profile_hook_step(type(self).step)
+
+    @staticmethod
     def profile_hook_step(func):
         """Wraps a step method so that hooks run around it."""
         if getattr(func, "hooked", False):
             return func
 
         def step(self, *args, **kwargs):
-            if not (
-                self._optimizer_step_pre_hooks
-                or self._optimizer_step_post_hooks
-                or _global_pre_hooks
-                or _global_post_hooks
+            own = self.__dict__.get("_optimizer_step_pre_hooks")
+            # A wrapper around another optimizer that never ran __init__ has no hooks: those of the
+            # optimizer inside run there.
+            if own is None or not (
+                own or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks
             ):
                 return func(self, *args, **kwargs)
             for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
@@ -127,18 +152,19 @@ class Optimizer:
             "param_groups": self.param_groups,
         }
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         self.__dict__.update(state)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
-    def __repr__(self):
-        lines = [type(self).__name__ + " ("]
+    def __repr__(self) -> str:
+        blocks = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join([*lines, ")"])
+            lines = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            blocks.append(f"Parameter Group {i}\n" + "".join(lines))
+        return f"{type(self).__name__} (\n" + "\n".join(blocks) + ")"
 
     # ---- hooks
     def _add_hook(self, store, hook, prepend=False):
@@ -157,19 +183,19 @@ class Optimizer:
         """hook(optimizer, args, kwargs) after step."""
         return self._add_hook("_optimizer_step_post_hooks", hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(self, hook, prepend: bool = False):
         """hook(optimizer) before state_dict."""
         return self._add_hook("_optimizer_state_dict_pre_hooks", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(self, hook, prepend: bool = False):
         """hook(optimizer, state_dict) after state_dict; may answer another."""
         return self._add_hook("_optimizer_state_dict_post_hooks", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(self, hook, prepend: bool = False):
         """hook(optimizer, state_dict) before loading; may answer another."""
         return self._add_hook("_optimizer_load_state_dict_pre_hooks", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(self, hook, prepend: bool = False):
         """hook(optimizer) after loading."""
         return self._add_hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
 
@@ -188,7 +214,12 @@ class Optimizer:
             )
         params = list(params)
         names = None
-        if params and isinstance(params[0], tuple):
+        named = sum(isinstance(param, tuple) for param in params)
+        if 0 < named < len(params):
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
+        if named:
             names = [name for name, _ in params]
             params = [param for _, param in params]
         param_group["params"] = params
@@ -212,13 +243,18 @@ class Optimizer:
                 )
             param_group.setdefault(name, default)
         if len(params) != len(set(params)):
-            raise ValueError("some parameters appear in more than one parameter group")
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=3,
+            )
         known = set(chain.from_iterable(group["params"] for group in self.param_groups))
         if not known.isdisjoint(params):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters."""
         for group in self.param_groups:
             for param in group["params"]:
@@ -231,12 +267,12 @@ class Optimizer:
                         param.grad.requires_grad_(False)
                     param.grad.zero_()
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """One update; subclasses define it."""
         raise NotImplementedError
 
     # ---- saving
-    def state_dict(self):
+    def state_dict(self) -> dict:
         """{'state': ..., 'param_groups': ...}, parameters named by their position."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
@@ -276,7 +312,7 @@ class Optimizer:
             return type(value)(Optimizer._cast(param, v, key, group) for v in value)
         return value
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Takes over settings and state of a saved optimizer of the same shape."""
         state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():

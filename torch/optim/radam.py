@@ -1,5 +1,9 @@
 """RAdam: Adam that steps without scaling until its mean square is worth trusting."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
@@ -11,6 +15,9 @@ from torch.optim._stepwise import (
     step_counter,
 )
 
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
+
 __all__ = ["RAdam", "radam"]
 
 
@@ -21,18 +28,18 @@ class RAdam(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        decoupled_weight_decay=False,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_not_negative(epsilon=eps)
         check_betas(betas)
@@ -92,16 +99,16 @@ def radam(
     exp_avgs,
     exp_avg_sqs,
     state_steps,
-    decoupled_weight_decay=False,
-    foreach=None,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
-    maximize=False,
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
     *,
     beta1,
     beta2,
-    lr,
+    lr: float | torch.Tensor,
     weight_decay,
     eps,
 ):
@@ -120,9 +127,10 @@ def radam(
     torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
     updates = torch._foreach_div(exp_avgs, [1 - beta1**step for step in steps])
     torch._foreach_mul_(updates, lr)
-    for update, exp_avg_sq, step in zip(updates, exp_avg_sqs, steps, strict=True):
+    rows = zip(params, updates, exp_avg_sqs, steps, strict=True)
+    for param, update, exp_avg_sq, step in rows:
         trust = _rectification(step, beta2)
         if trust is not None:
-            root = exp_avg_sq.sqrt().add_(eps)
-            update.mul_(root.reciprocal_().mul_((1 - beta2**step) ** 0.5)).mul_(trust)
-    torch._foreach_sub_(params, updates)
+            root = exp_avg_sq.sqrt() + eps
+            update = update * (root.reciprocal() * (1 - beta2**step) ** 0.5) * trust
+        param.sub_(update)

@@ -1,14 +1,22 @@
 """RMSprop: steps scaled by a running mean of squared gradients."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import (
     Stepwise,
     check_lr,
     check_not_negative,
     descent,
+    held,
     reals,
     step_counter,
 )
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -20,18 +28,18 @@ class RMSprop(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        alpha=0.99,
-        eps=1e-8,
-        weight_decay=0,
-        momentum=0,
-        centered=False,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         check_not_negative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         defaults = {
@@ -86,13 +94,13 @@ def rmsprop(
     grad_avgs,
     momentum_buffer_list,
     state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
     *,
-    lr,
+    lr: float | torch.Tensor,
     alpha,
     eps,
     weight_decay,
@@ -112,11 +120,11 @@ def rmsprop(
     torch._foreach_addcmul_(square_avgs, grads, grads, value=1 - alpha)
     if centered:
         torch._foreach_lerp_(grad_avgs, grads, 1 - alpha)
-        roots = torch._foreach_addcmul(square_avgs, grad_avgs, grad_avgs, value=-1)
-        torch._foreach_sqrt_(roots)
+        means = held(grad_avgs)
+        roots = torch._foreach_sqrt(torch._foreach_addcmul(square_avgs, means, means, value=-1))
     else:
         roots = torch._foreach_sqrt(square_avgs)
-    torch._foreach_add_(roots, eps)
+    roots = torch._foreach_add(roots, eps)
     if momentum > 0:
         torch._foreach_mul_(buffers, momentum)
         torch._foreach_addcdiv_(buffers, grads, roots)

@@ -1,7 +1,14 @@
 """Rprop: a step size per element, grown or shrunk as the gradient keeps or changes its sign."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
 from torch.optim._stepwise import Stepwise, check_lr, real, step_counter
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["Rprop", "rprop"]
 
@@ -11,16 +18,16 @@ class Rprop(Stepwise):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-2,
         etas=(0.5, 1.2),
         step_sizes=(1e-6, 50),
         *,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
@@ -69,11 +76,11 @@ def rprop(
     prevs,
     step_sizes,
     state_steps,
-    foreach=None,
-    capturable=False,
-    maximize=False,
-    differentiable=False,
-    has_complex=False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    maximize: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
     *,
     step_size_min,
     step_size_max,
@@ -86,11 +93,11 @@ def rprop(
         step += 1
         param, grad, prev, size = real(param), real(grad), real(prev), real(size)
         grad = -grad if maximize else grad
-        agreement = grad.mul(prev).sign_()
+        agreement = grad.mul(prev.clone()).sign_()
         factor = torch.ones_like(agreement)
         factor.masked_fill_(agreement > 0, etaplus).masked_fill_(agreement < 0, etaminus)
-        size.mul_(factor).clamp_(step_size_min, step_size_max)
+        size.copy_((size.clone() * factor).clamp_(step_size_min, step_size_max))
         # Where the sign turned, the element rests for this step.
         grad = grad.masked_fill(agreement < 0, 0)
-        param.addcmul_(grad.sign(), size, value=-1)
+        param.sub_(grad.sign() * size)
         prev.copy_(grad)

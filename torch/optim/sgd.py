@@ -1,9 +1,19 @@
 """Stochastic gradient descent, with momentum."""
 
+from __future__ import annotations
+
+import typing
+
 import torch
+from torch.optim._stepwise import check_fused, reals
 from torch.optim.optimizer import Optimizer, run_closure
 
-__all__ = ["SGD"]
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.optim.optimizer import ParamsT
+
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
@@ -11,19 +21,21 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
-        if not isinstance(lr, torch.Tensor) and lr < 0.0:
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if lr < 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
         if momentum < 0.0:
             raise ValueError(f"Invalid momentum value: {momentum}")
@@ -31,6 +43,7 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_fused(fused, foreach, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -44,7 +57,7 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("nesterov", False)
@@ -53,60 +66,107 @@ class SGD(Optimizer):
             group.setdefault("differentiable", False)
             group.setdefault("fused", None)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
         loss = run_closure(closure)
-        for group in self.param_groups:
-            self._update(group)
+        with torch.set_grad_enabled(bool(self.defaults["differentiable"])):
+            for group in self.param_groups:
+                self._update(group)
         return loss
 
-    @torch.no_grad()
-    def _sparse_step(self, param, grad, group):
-        """The step along a sparse gradient: the rows it does not name stay as they are."""
-        if group["weight_decay"] != 0:
-            raise RuntimeError("weight_decay is not compatible with sparse gradients")
-        grad = -grad if group["maximize"] else grad
-        if group["momentum"] != 0:
-            state = self.state[param]
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
-            else:
-                buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
-            grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
-        param.add_(grad, alpha=-float(group["lr"]))
-
     def _update(self, group):
-        momentum = group["momentum"]
-        fresh, running = ([], [], []), ([], [], [])
+        params, grads, buffers = [], [], []
+        states = self.state if group["momentum"] != 0 else None
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
-            if grad.layout is not torch.strided:
-                self._sparse_step(param, grad, group)
-                continue
-            buffer = None
-            lists = running
-            if momentum != 0:
-                state = self.state[param]
-                buffer = state.get("momentum_buffer")
-                if buffer is None:
-                    buffer = state["momentum_buffer"] = torch.empty_like(grad)
-                    lists = fresh
-            lists[0].append(param)
-            lists[1].append(grad)
-            if buffer is not None:
-                lists[2].append(buffer)
-        settings = {
-            "weight_decay": group["weight_decay"],
-            "momentum": momentum,
-            "lr": float(group["lr"]),
-            "dampening": group["dampening"],
-            "nesterov": group["nesterov"],
-            "maximize": group["maximize"],
-        }
-        with torch.no_grad():
-            for (params, grads, buffers), first in ((fresh, True), (running, False)):
-                if params:
-                    torch._fused_sgd_(params, grads, buffers, is_first_step=first, **settings)
+            params.append(param)
+            grads.append(grad)
+            buffers.append(None if states is None else states[param].get("momentum_buffer"))
+        sgd(
+            params,
+            grads,
+            buffers,
+            differentiable=group["differentiable"],
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+        )
+        if states is not None:
+            for param, buffer in zip(params, buffers, strict=True):
+                states[param]["momentum_buffer"] = buffer
+
+
+def sgd(
+    params,
+    d_p_list,
+    momentum_buffer_list,
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale=None,
+    found_inf=None,
+    *,
+    weight_decay,
+    momentum,
+    lr: float | torch.Tensor,
+    dampening,
+    nesterov,
+    maximize,
+    differentiable: bool = False,
+):
+    """One step on lists of tensors, in place; buffers that are None are made."""
+    settings = {
+        "weight_decay": weight_decay,
+        "momentum": momentum,
+        "lr": lr if differentiable else float(lr),
+        "dampening": dampening,
+        "nesterov": nesterov,
+        "maximize": maximize,
+    }
+    fresh, running = ([], [], []), ([], [], [])
+    for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
+        if differentiable or grad.layout is not torch.strided:
+            momentum_buffer_list[i] = _plain_step(param, grad, momentum_buffer_list[i], settings)
+            continue
+        lists = running
+        if momentum != 0:
+            buffer = momentum_buffer_list[i]
+            if buffer is None:
+                buffer = momentum_buffer_list[i] = torch.empty_like(grad)
+                lists = fresh
+            lists[2].append(buffer)
+        lists[0].append(param)
+        lists[1].append(grad)
+    scaling = {"grad_scale": grad_scale, "found_inf": found_inf}
+    for lists, first in ((fresh, True), (running, False)):
+        if lists[0]:
+            torch._fused_sgd_(*reals(*lists), is_first_step=first, **settings, **scaling)
+
+
+def _plain_step(param, grad, buffer, settings):
+    """The step of one parameter in tensor operations, for a sparse gradient, which leaves the rows
+    it does not name as they are, and for autograd to follow. Answers the momentum buffer."""
+    if settings["maximize"]:
+        grad = -grad
+    if settings["weight_decay"] != 0:
+        if grad.layout is not torch.strided:
+            raise RuntimeError("weight_decay is not compatible with sparse gradients")
+        grad = grad.add(param, alpha=settings["weight_decay"])
+    momentum = settings["momentum"]
+    if momentum != 0:
+        if buffer is None:
+            buffer = grad.detach().clone()
+        else:
+            buffer.mul_(momentum).add_(grad, alpha=1 - settings["dampening"])
+        grad = grad.add(buffer, alpha=momentum) if settings["nesterov"] else buffer.clone()
+    lr = settings["lr"]
+    if isinstance(lr, torch.Tensor):
+        param.sub_(grad * lr)
+    else:
+        param.add_(grad, alpha=-lr)
+    return buffer

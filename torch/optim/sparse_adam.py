@@ -1,9 +1,15 @@
 """SparseAdam: Adam for sparse gradients, whose averages move only where a gradient is given."""
 
+from __future__ import annotations
+
 import math
+import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_betas, check_lr
+from torch.optim._stepwise import Stepwise, check_betas
+
+if typing.TYPE_CHECKING:
+    from torch.optim.optimizer import ParamsT
 
 __all__ = ["SparseAdam"]
 
@@ -13,8 +19,18 @@ class SparseAdam(Stepwise):
 
     _later_settings = {"maximize": False}
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
-        check_lr(lr)
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        if isinstance(lr, torch.Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not lr > 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)

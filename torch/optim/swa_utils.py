@@ -1,5 +1,7 @@
 """Averages of a model's weights along its training: equal weights (SWA) or exponential (EMA)."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from copy import deepcopy
@@ -85,7 +87,9 @@ def get_swa_avg_fn():
 class AveragedModel(Module):
     """A copy of a model that holds the average of the weights it is shown."""
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(
+        self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers: bool = False
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -162,7 +166,9 @@ def update_bn(loader, model, device=None):
 class SWALR(LRScheduler):
     """Moves the rate to swa_lr in anneal_epochs epochs, then keeps it there."""
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(
+        self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy: str = "cos", last_epoch=-1
+    ) -> None:
         check_optimizer(optimizer)
         for rate, group in zip(
             per_group("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True

@@ -7,6 +7,7 @@ import time
 
 from torch.autograd import profiler as _recording
 from torch.autograd.profiler_util import EventList
+from torch.profiler._writers import write_execution_trace, write_memory_timeline
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -71,6 +72,11 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action_of
 
 
+def _default_schedule_fn(step):
+    """Without a schedule every step is recorded."""
+    return ProfilerAction.RECORD
+
+
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
     """An on_trace_ready that writes each trace into a folder, under a name of its own."""
 
@@ -109,7 +115,7 @@ class profile:
         self.activities = set(supported_activities() if activities is None else activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes = record_shapes
@@ -124,6 +130,8 @@ class profile:
         self._events = None
         self._step_range = None
         self._metadata = {}
+        self._interrupted = False
+        self.execution_trace_observer = execution_trace_observer
 
     # ---- the recording of one cycle
 
@@ -141,9 +149,12 @@ class profile:
             return
         self.profiler.__exit__(None, None, None)
         events = self.profiler.function_events
-        if self.acc_events and self._events:
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer._take(events)
+        if (self.acc_events or self._interrupted) and self._events:
             joined = EventList([*self._events, *events], profile_memory=self.profile_memory)
             joined._with_flops, joined._with_stack = self.with_flops, self.with_stack
+            joined._allocations = [*self._events._allocations, *events._allocations]
             events = joined
         self._events = events
 
@@ -164,6 +175,7 @@ class profile:
 
     def _finish_cycle(self):
         self._stop_recording()
+        self._interrupted = False
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
@@ -218,7 +230,7 @@ class profile:
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path, use_python_export=False):
         """Writes the last cycle for chrome://tracing or Perfetto."""
         _recording.write_trace(
             path,
@@ -235,8 +247,18 @@ class profile:
         self._finished().export_stacks(path, metric)
 
     def export_memory_timeline(self, path, device=None):
-        """Would write how memory was used over time."""
-        raise NotImplementedError("export_memory_timeline is not implemented in this version")
+        """Writes how memory was used over time: .html a picture, .raw.json.gz every change,
+        other names the curve as JSON."""
+        if not (self.record_shapes and self.profile_memory and self.with_stack):
+            raise ValueError(
+                "record_shapes=True, profile_memory=True, with_stack=True required for memory "
+                "profiling."
+            )
+        if device is None:
+            from torch.profiler import ProfilerActivity
+
+            device = "cuda:0" if ProfilerActivity.CUDA in self.activities else "cpu"
+        write_memory_timeline(path, self._finished(), device)
 
     def add_metadata(self, key, value):
         """Puts a text into the trace file."""
@@ -251,16 +273,63 @@ class profile:
     preset_metadata_json = add_metadata_json
 
     def toggle_collection_dynamic(self, enable, activities):
-        """Would record only some of the time."""
-        raise NotImplementedError("toggle_collection_dynamic is not implemented in this version")
+        """Stops or takes up again the recording of operators while the profiler is running."""
+        from torch.profiler import ProfilerActivity
+
+        if ProfilerActivity.CPU not in activities or self.profiler is None:
+            return
+        if enable and not self.profiler.entered and self._recording_now():
+            self._start_recording()
+        elif not enable and self.profiler.entered:
+            self._stop_recording()
+            self._interrupted = True
 
 
 class ExecutionTraceObserver:
-    """Would write which operators ran with which tensors."""
+    """Writes which operators ran with which shapes, and which called which, to a file. Recording
+    needs the recorder of this thread: give the observer to `profile` to use both at once."""
 
     def __init__(self):
         self._path = None
+        self._own = None
+        self._events = []
 
     def register_callback(self, output_file_path):
-        """Would write to this file."""
-        raise NotImplementedError("ExecutionTraceObserver is not implemented in this version")
+        """Names the file; recording begins with start."""
+        self._path = os.fspath(output_file_path)
+        self._events = []
+        return self
+
+    @property
+    def is_registered(self):
+        """Whether a file is named."""
+        return self._path is not None
+
+    def get_output_file_path(self):
+        """The file, or None."""
+        return self._path
+
+    def start(self):
+        """Begins recording."""
+        if self._path is not None and self._own is None and not _recording._is_profiler_enabled():
+            self._own = _recording.profile(record_shapes=True)
+            self._own._start()
+
+    def stop(self):
+        """Ends recording; the file is written."""
+        if self._own is not None:
+            self._own.__exit__(None, None, None)
+            events, self._own = self._own.function_events, None
+            self._take(events)
+
+    def _take(self, events):
+        self._events += events
+        if self._path is not None:
+            write_execution_trace(self._path, self._events)
+
+    def unregister_callback(self):
+        """Ends recording and forgets the file."""
+        self.stop()
+        self._path = None
+
+    cleanup = unregister_callback

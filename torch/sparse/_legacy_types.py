@@ -4,6 +4,22 @@ it. They are classes only in appearance, as those of torch._legacy_types."""
 import torch
 
 
+def sparse_new(dtype, *args, **kwargs):
+    """A COO tensor of sizes, or of indices, values and perhaps a size; values keep their dtype."""
+    if not args:
+        return torch.sparse_coo_tensor((0,), dtype=dtype, **kwargs)
+    if isinstance(args[0], torch.Size):
+        return torch.sparse_coo_tensor(args[0], dtype=dtype, **kwargs)
+    if isinstance(args[0], int):
+        return torch.sparse_coo_tensor(args, dtype=dtype, **kwargs)
+    if len(args) == 1:
+        raise TypeError(
+            "a sparse tensor is made of sizes or of indices and values; for other data use "
+            "torch.sparse_coo_tensor() or Tensor.to_sparse()"
+        )
+    return torch.sparse_coo_tensor(*args, **kwargs)
+
+
 class sparse_tensortype(type):
     """The class of torch.sparse.FloatTensor, torch.sparse.LongTensor, ..."""
 
@@ -21,11 +37,7 @@ class sparse_tensortype(type):
         super().__init__(name, (), {})
 
     def __call__(cls, *args, **kwargs):
-        if not args:
-            return torch.sparse_coo_tensor((0,), dtype=cls.dtype, **kwargs)
-        if isinstance(args[0], int):
-            return torch.sparse_coo_tensor(args, dtype=cls.dtype, **kwargs)
-        return torch.sparse_coo_tensor(*args, dtype=cls.dtype, **kwargs)
+        return sparse_new(cls.dtype, *args, **kwargs)
 
     def __instancecheck__(cls, instance):
         return (

@@ -21,9 +21,18 @@ from torch.utils._pytree_nodes import (
     NodeDef,
     SequenceKey,
     _deregister_pytree_node,
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _dict_unflatten,
     _get_node_type,
+    _list_flatten,
+    _list_flatten_with_keys,
+    _list_unflatten,
     _node_type,
     _register_pytree_node,
+    _tuple_flatten,
+    _tuple_flatten_with_keys,
+    _tuple_unflatten,
     is_constant_class,
     is_namedtuple,
     is_namedtuple_class,
@@ -37,6 +46,10 @@ from torch.utils._pytree_nodes import (
 )
 
 DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
+
+# Names for annotations: what a tree and what a container's context may be.
+PyTree = Any
+Context = Any
 
 # ---- specs ---------------------------------------------------------------------------------------
 # -------------

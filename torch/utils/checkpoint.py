@@ -238,6 +238,14 @@ def _metadata(tensor):
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
+class _Held:
+    """A nested tensor among the arguments: a custom function takes plain ones only, and what such a
+    tensor has in the graph is its values."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
 class _SaveInputs(torch.autograd.Function):
     """Keeps the arguments as saved tensors, so that checkpoints around this one do not keep them
     either."""
@@ -256,7 +264,7 @@ class _SaveInputs(torch.autograd.Function):
             values = list(ctx.others)
             for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=False):
                 values[i] = tensor
-            return values[1:]
+            return [v.tensor if isinstance(v, _Held) else v for v in values[1:]]
 
         ctx.read = read
 
@@ -385,7 +393,8 @@ def _without_reentrant(
     )
     flat = (*args, *kwargs.values())
     dummy = torch.empty((0,), requires_grad=True)
-    part.anchor = _SaveInputs.apply(dummy, *flat)
+    held = (_Held(a) if isinstance(a, torch.Tensor) and a.is_nested else a for a in flat)
+    part.anchor = _SaveInputs.apply(dummy, *held)
     # Without recording there is nothing to save.
     if part.anchor.grad_fn is None:
         part.anchor = None

@@ -90,13 +90,33 @@ def CppExtension(name, sources, *args, **kwargs):
 
 
 def CUDAExtension(name, sources, *args, **kwargs):
-    """Would be an extension with CUDA sources."""
-    raise NotImplementedError(
-        "CUDAExtension is not implemented in this version; CppExtension builds C++ sources"
-    )
+    """A setuptools.Extension that also sees the headers and libraries of the CUDA toolkit. Sources
+    that need its compiler are refused when they are built."""
+    if CUDA_HOME is None:
+        raise OSError(
+            "CUDA_HOME environment variable is not set. Please set it to your CUDA install root."
+        )
+    kwargs["include_dirs"] = [
+        *kwargs.get("include_dirs", []),
+        os.path.join(CUDA_HOME, "include"),
+    ]
+    kwargs["library_dirs"] = [*kwargs.get("library_dirs", []), os.path.join(CUDA_HOME, "lib64")]
+    kwargs["libraries"] = [*kwargs.get("libraries", []), "cudart"]
+    return CppExtension(name, sources, *args, **kwargs)
 
 
-SyclExtension = CUDAExtension
+def SyclExtension(name, sources, *args, **kwargs):
+    """A setuptools.Extension for Intel GPUs, where the SYCL toolkit is found."""
+    home = os.environ.get("SYCL_HOME") or os.environ.get("CMPLR_ROOT")
+    if home is None:
+        raise OSError(
+            "SYCL runtime is not detected: set SYCL_HOME to the folder of the toolkit. This build "
+            "of torch has no support for Intel GPUs; such an extension can only bring its own."
+        )
+    kwargs["include_dirs"] = [*kwargs.get("include_dirs", []), os.path.join(home, "include")]
+    kwargs["library_dirs"] = [*kwargs.get("library_dirs", []), os.path.join(home, "lib")]
+    kwargs["libraries"] = [*kwargs.get("libraries", []), "sycl"]
+    return CppExtension(name, sources, *args, **kwargs)
 
 
 class _LazyBuildExtension(type):
@@ -115,6 +135,16 @@ class BuildExtension(metaclass=_LazyBuildExtension):
         from setuptools.command.build_ext import build_ext
 
         class command(build_ext):
+            def build_extensions(self):
+                for extension in self.extensions:
+                    for source in extension.sources:
+                        if source.endswith((".cu", ".cuh", ".sycl")):
+                            raise NotImplementedError(
+                                f"compiling {source} needs a device compiler, which "
+                                "torch.utils.cpp_extension does not drive in this version"
+                            )
+                super().build_extensions()
+
             def get_ext_filename(self, ext_name):
                 name = super().get_ext_filename(ext_name)
                 if options.get("no_python_abi_suffix"):

@@ -26,8 +26,10 @@ depthwise_kernel = "auto"
 
 
 def version():
-    """The version of cuDNN, or None where it is not used."""
-    return None
+    """The version of cuDNN as one number, or None where it is not used."""
+    from torch import _C
+
+    return _C._cudnn_version() if is_available() else None
 
 
 def is_available():

@@ -1,9 +1,8 @@
 // The engine. A pass counts how often each reachable node is waited for, then runs nodes whose
 // gradients are complete, latest first, until none is left. See engine.h.
-#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/engine_pass.h>
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include <ATen/iter/TensorIterator.h>
@@ -11,100 +10,41 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sum.h>
 #include <ATen/parallel/Parallel.h>
-#include <torch/csrc/autograd/streams.h>
 
 namespace torch::autograd {
 namespace {
 
-// What the pass knows of one node.
-struct Slot {
-  Node* node = nullptr;
-  uint32_t waiting = 0;
-  bool needed = true;
-  bool wanted = false; // one of the pass's inputs
-  TensorVec grads;
-};
-
-// An open-addressing map from node to slot: a pass over three nodes must not pay for buckets.
-class SlotMap {
- public:
-  SlotMap() : index_(64, -1) {}
-  Slot* find(Node* node) {
-    for (size_t i = hash(node);; i = (i + 1) & (index_.size() - 1)) {
-      if (index_[i] < 0) return nullptr;
-      if (slots_[index_[i]].node == node) return &slots_[index_[i]];
-    }
-  }
-  // The reference is valid until the next insertion.
-  Slot& insert(Node* node, bool* fresh) {
-    if (slots_.size() * 2 >= index_.size()) grow();
-    size_t i = hash(node);
-    for (; index_[i] >= 0; i = (i + 1) & (index_.size() - 1)) {
-      if (slots_[index_[i]].node == node) {
-        *fresh = false;
-        return slots_[index_[i]];
-      }
-    }
-    index_[i] = static_cast<int64_t>(slots_.size());
-    slots_.emplace_back();
-    slots_.back().node = node;
-    *fresh = true;
-    return slots_.back();
-  }
-  std::vector<Slot>& all() { return slots_; }
-
- private:
-  size_t hash(Node* node) const {
-    return (reinterpret_cast<uintptr_t>(node) * 0x9E3779B97F4A7C15ull >> 20) & (index_.size() - 1);
-  }
-  void grow() {
-    index_.assign(index_.size() * 4, -1);
-    for (size_t k = 0; k < slots_.size(); ++k) {
-      size_t i = hash(slots_[k].node);
-      while (index_[i] >= 0) i = (i + 1) & (index_.size() - 1);
-      index_[i] = static_cast<int64_t>(k);
-    }
-  }
-  std::vector<int64_t> index_;
-  std::vector<Slot> slots_;
-};
-
 std::atomic<int64_t> next_pass_id{0};
-
-struct Pass {
-  int64_t id = next_pass_id.fetch_add(1, std::memory_order_relaxed);
-  SlotMap slots;
-  BackwardOptions options;
-  std::vector<std::function<void()>> callbacks;
-  // Gradients captured at `inputs`.
-  c10::ArrayRef<Edge> inputs;
-  TensorVec captured;
-  PassStreams* streams = nullptr; // of the thread that runs the pass
-};
-
 thread_local Pass* current_pass = nullptr;
 thread_local Node* running_node = nullptr;
 thread_local int depth = 0;
 
-// Restores the thread's state when a pass ends, however it ends.
-struct PassScope {
-  explicit PassScope(Pass* pass)
-      : before(current_pass), node(running_node), state(c10::tls_autograd_state) {
-    current_pass = pass;
-    ++depth;
-    c10::tls_autograd_state.grad_mode = pass->options.create_graph;
-  }
-  ~PassScope() {
-    current_pass = before;
-    running_node = node;
-    --depth;
-    c10::tls_autograd_state = state;
-  }
-  Pass* before;
-  Node* node;
-  c10::AutogradState state;
-};
+} // namespace
 
+ThreadPlace ThreadPlace::current() {
+  return {torch::autograd::depth, next_sequence(), c10::tls_autograd_state, c10::tls_dispatch_keys};
+}
+void ThreadPlace::restore() const {
+  torch::autograd::depth = depth;
+  raise_sequence(sequence);
+  c10::tls_autograd_state = state;
+  c10::tls_dispatch_keys = keys;
+}
+
+PassScope::PassScope(Pass* pass)
+    : before(current_pass), node(running_node), state(c10::tls_autograd_state) {
+  current_pass = pass;
+  ++depth;
+  c10::tls_autograd_state.grad_mode = pass->options.create_graph;
+}
+PassScope::~PassScope() {
+  current_pass = before;
+  running_node = node;
+  --depth;
+  c10::tls_autograd_state = state;
+}
+
+namespace {
 // ---- counting
 // -------------------------------------------------------------------------------------
 void count_dependencies(Pass& pass, c10::ArrayRef<Edge> roots) {
@@ -152,6 +92,8 @@ void mark_needed(Pass& pass) {
   }
 }
 
+} // namespace
+
 // ---- gradients
 // ------------------------------------------------------------------------------------
 void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
@@ -171,6 +113,7 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
   }
 }
 
+namespace {
 // A gradient must have the shape, dtype and device of what it is the gradient of; a broadcast one
 // is summed. This happens to each gradient before it is added to others, for which it must already
 // have its shape. `giver` gave it as its output `i`.
@@ -203,6 +146,8 @@ Tensor fit_slowly(const std::string& giver, size_t i, const InputMetadata& want,
               " but got ", grad.device());
   return grad;
 }
+} // namespace
+
 Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
   if (C10_UNLIKELY(edge.input_nr >= edge.function->num_inputs())) return grad;
   const InputMetadata& want = edge.function->input_metadata(edge.input_nr);
@@ -213,6 +158,7 @@ Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad) {
   return fit_slowly(node ? node->name() : std::string("backward"), i, want, std::move(grad));
 }
 
+namespace {
 void check_finite(const Node& node, const TensorVec& grads) {
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined() || !(grads[i].is_floating_point() || grads[i].is_complex())) continue;
@@ -250,12 +196,6 @@ TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
   return out;
 }
 
-struct LaterFirst {
-  bool operator()(const Node* a, const Node* b) const {
-    return a->sequence_nr() < b->sequence_nr();
-  }
-};
-
 // Captures what arrives at a wanted input. Answers whether the node must run besides: a leaf's
 // accumulator when gradients are accumulated, another node when it leads to other inputs.
 bool capture(Pass& pass, Node* node, const TensorVec& grads) {
@@ -271,32 +211,48 @@ bool capture(Pass& pass, Node* node, const TensorVec& grads) {
   return false;
 }
 
+} // namespace
+
+TensorVec run_slot(Pass& pass, Slot& slot, TensorVec grads) {
+  Node& node = *slot.node;
+  running_node = &node;
+  if (!slot.needed) return {};
+  while (grads.size() < node.num_inputs()) grads.push_back(Tensor());
+  node.run_tensor_hooks(grads);
+  if (slot.wanted && !capture(pass, &node, grads)) return {};
+  return run_node(pass, node, std::move(grads));
+}
+
+namespace {
+// Whether `place` is on another device than those before it, the CPU aside.
+bool is_second_device(at::Device& first, const StreamPlace& place) {
+  if (first.is_cpu()) first = place.device;
+  return first != place.device;
+}
+
 void execute(Pass& pass) {
   std::vector<Node*> ready;
   for (Slot& slot : pass.slots.all())
     if (slot.waiting == 0) ready.push_back(slot.node);
   std::make_heap(ready.begin(), ready.end(), LaterFirst());
-  const bool selective = !pass.inputs.empty();
   int64_t steps = 0;
+  at::Device first;
+  bool alone = false; // threads are not to be used
   while (!ready.empty()) {
+    Node* node = ready.front();
+    const StreamPlace place = place_of(*node);
+    if (C10_UNLIKELY(!place.on_cpu() && !alone && is_second_device(first, place))) {
+      if (may_use_threads()) return run_on_devices(pass, std::move(ready));
+      alone = true;
+    }
     std::pop_heap(ready.begin(), ready.end(), LaterFirst());
-    Node* node = ready.back();
     ready.pop_back();
     if ((++steps & 255) == 0) at::check_interrupt();
     Slot* slot = pass.slots.find(node);
     TensorVec grads = std::move(slot->grads);
     slot->grads.clear();
-    TensorVec out;
-    bool run = slot->needed;
-    running_node = node;
-    const StreamPlace place = place_of(*node);
     pass.streams->enter(place);
-    if (run) {
-      while (grads.size() < node->num_inputs()) grads.push_back(Tensor());
-      node->run_tensor_hooks(grads);
-      if (selective && slot->wanted) run = capture(pass, node, grads);
-    }
-    if (run) out = run_node(pass, *node, std::move(grads));
+    TensorVec out = run_slot(pass, *slot, std::move(grads));
     for (size_t i = 0; i < node->num_outputs(); ++i) {
       const Edge& edge = node->next_edge(i);
       if (!edge.function) continue;
@@ -346,6 +302,7 @@ ThreadHooks thread_hooks;
 TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef<Edge> inputs,
                        const BackwardOptions& options) {
   Pass pass;
+  pass.id = next_pass_id.fetch_add(1, std::memory_order_relaxed);
   pass.options = options;
   pass.inputs = inputs;
   for (size_t i = 0; i < inputs.size(); ++i) pass.captured.push_back(Tensor());
@@ -355,16 +312,12 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
   }
   std::exception_ptr error;
   void* carried = nullptr;
-  const int level = depth;
-  const c10::AutogradState state = c10::tls_autograd_state;
-  const c10::LocalDispatchKeySet keys = c10::tls_dispatch_keys;
+  const ThreadPlace here = ThreadPlace::current();
   {
-    at::BlockingRegion unlocked;
+    const Unlocked unlocked;
     std::thread deeper([&] {
       void* held = thread_hooks.enter ? thread_hooks.enter() : nullptr;
-      depth = level;
-      c10::tls_autograd_state = state;
-      c10::tls_dispatch_keys = keys;
+      here.restore();
       try {
         run_on_this_thread(pass, roots, std::move(grads));
       } catch (...) {
@@ -382,6 +335,7 @@ TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads, c10::ArrayRef
 void queue_callback(std::function<void()> callback) {
   TORCH_CHECK(current_pass != nullptr,
               "Final callbacks can only be installed during backward pass.");
+  const std::lock_guard<std::mutex> lock(current_pass->callbacks_mutex);
   current_pass->callbacks.push_back(std::move(callback));
 }
 Node* current_node() { return running_node; }
@@ -390,6 +344,9 @@ bool will_compute(const Edge& edge) {
   TORCH_CHECK(current_pass != nullptr, "will_compute can only be asked during a backward pass");
   const Slot* slot = current_pass->slots.find(edge.function.get());
   return slot != nullptr && slot->needed;
+}
+bool is_last_run(const Node* node) {
+  return running_node == node && current_pass != nullptr && !current_pass->options.keep_graph;
 }
 int backward_depth() { return depth; }
 
@@ -436,8 +393,8 @@ std::vector<Tensor> grad(at::TensorList outputs, at::TensorList inputs, at::Tens
   TensorVec found = run_backward(roots, root_gradients(outputs, grad_outputs), wanted,
                                  {retain_graph.value_or(create_graph), create_graph, false});
   for (size_t i = 0; i < found.size(); ++i)
-    TORCH_CHECK(allow_unused || found[i].defined(),
-                "One of the differentiated Tensors appears to not have been used in the graph. "
+    TORCH_CHECK(allow_unused || found[i].defined(), "The differentiated Tensor at index ", i,
+                " appears to not have been used in the graph. "
                 "Set allow_unused=True if this is the desired behavior.");
   return found.vec();
 }

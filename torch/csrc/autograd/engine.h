@@ -1,5 +1,6 @@
-// The backward pass. It runs on the calling thread, which queues work on all devices that take part
-// (Note [Streams of a backward pass] in streams.h).
+// The backward pass. It runs on the calling thread; where several CUDA devices take part each has a
+// thread besides (Note [Threads of a backward pass] in engine_devices.cpp, Note [Streams of a
+// backward pass] in streams.h).
 #pragma once
 #include <functional>
 
@@ -31,16 +32,24 @@ TORCH_API Node* current_node();
 TORCH_API int64_t current_pass_id();
 // Whether the pass in progress computes what arrives at `edge`. Error outside of a pass.
 TORCH_API bool will_compute(const Edge& edge);
+// Whether the pass in progress runs `node` for the last time: what it saved may go at its last use.
+TORCH_API bool is_last_run(const Node* node);
 // How deep backward passes are nested on this thread (a pass started inside a node's apply).
 TORCH_API int backward_depth();
 
 // What surrounds work on a thread that the engine starts; set by the Python layer, whose lock the
 // work needs. `leave` gets what `enter` gave and answers an error to carry over, or null; `resume`
-// raises it again on the thread that waited.
+// raises it again on the thread that waited, `drop` forgets it. `release` gives the lock away where
+// the thread has it, and `acquire` takes it back with what `release` gave. `plain` tells whether
+// the calling thread has no state of the Python layer that another one would miss.
 struct ThreadHooks {
   void* (*enter)() = nullptr;
   void* (*leave)(void* held) = nullptr;
   void (*resume)(void* carried) = nullptr;
+  void (*drop)(void* carried) = nullptr;
+  void* (*release)() = nullptr;
+  void (*acquire)(void* released) = nullptr;
+  bool (*plain)() = nullptr;
 };
 TORCH_API extern ThreadHooks thread_hooks;
 

@@ -187,6 +187,8 @@ class DualKernel final : public at::BoxedKernel {
 };
 } // namespace
 
+bool dual_level_is_open() { return level.number >= 0; }
+
 int64_t enter_dual_level() {
   TORCH_CHECK(level.number < 0, "Nested forward mode AD is not supported at the moment");
   static const uint64_t registered =

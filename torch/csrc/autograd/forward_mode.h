@@ -14,6 +14,7 @@ namespace torch::autograd {
 // Levels do not nest: one may be open at a time. Leaving it takes the tangents off all tensors.
 TORCH_API int64_t enter_dual_level();
 TORCH_API void exit_dual_level(int64_t level);
+bool dual_level_is_open();
 
 // A tensor that shares the data of `primal` and carries `tangent`.
 TORCH_API Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level);

@@ -94,16 +94,19 @@ Tensor product_of_others(const Tensor& x, int64_t dim) {
 }
 } // namespace
 
-Tensor prod_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  if (self.dim() == 0) return grad.clone();
-  if (self.numel() == 0) return at::zeros_like(self);
+// With a dtype argument the factors are those of that dtype.
+Tensor prod_grad(const Tensor& grad, const Tensor& input, const Tensor& result) {
+  if (input.dim() == 0) return grad.clone();
+  if (input.numel() == 0) return at::zeros_like(input);
+  const Tensor self = input.to(result.scalar_type());
   if (nonzero_everywhere(self)) return grad * cj(result / self);
   return grad * cj(product_of_others(self.reshape({-1}), 0)).reshape(self.sizes());
 }
-Tensor prod_dim_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim,
+Tensor prod_dim_grad(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                      bool keepdim) {
-  if (self.dim() == 0) return grad.clone();
-  if (self.numel() == 0) return at::zeros_like(self);
+  if (input.dim() == 0) return grad.clone();
+  if (input.numel() == 0) return at::zeros_like(input);
+  const Tensor self = input.to(result.scalar_type());
   const Tensor g = keepdim ? grad : grad.unsqueeze(dim);
   if (nonzero_everywhere(self)) return g * cj((keepdim ? result : result.unsqueeze(dim)) / self);
   return g * cj(product_of_others(self, dim));
@@ -187,13 +190,18 @@ Tensor logsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& resu
 Tensor logcumsumexp_grad(const Tensor& grad, const Tensor& self, const Tensor& result,
                          int64_t dim) {
   if (self.dim() == 0) return grad;
-  if (grad.is_complex())
-    return at::conj(at::exp(self)) * reversed_cumsum(grad * at::exp(-cj(result)), dim);
-  // Positive and negative gradients apart, each as the logarithm of a sum: nothing overflows.
-  // A zero has a very small logarithm, not -inf, whose differences would be NaN.
-  const double small = grad.scalar_type() == at::kDouble ? -1e300
-                       : grad.scalar_type() == at::kHalf ? -6e4
-                                                         : -1e37;
+  // Sums are taken as logarithms: nothing overflows. A zero has a very small logarithm, not -inf,
+  // whose differences would be NaN.
+  const at::ScalarType type = grad.scalar_type();
+  const double small = type == at::kDouble || type == at::kComplexDouble ? -1e300
+                       : type == at::kHalf                               ? -6e4
+                                                                         : -1e37;
+  if (grad.is_complex()) {
+    const Tensor mask = at::ne(grad, 0);
+    const Tensor terms = at::where(mask, at::log(at::where(mask, grad, 1)) - cj(result), small);
+    return at::exp(at::flip(at::logcumsumexp(at::flip(terms, {dim}), dim), {dim}) + cj(self));
+  }
+  // Positive and negative gradients apart: their logarithms are real.
   auto scan = [&](const Tensor& mask, const Tensor& size) {
     const Tensor terms = at::where(mask, at::log(at::where(mask, size, 1)) - result, small);
     return at::exp(at::flip(at::logcumsumexp(at::flip(terms, {dim}), dim), {dim}) + self);
@@ -244,9 +252,10 @@ Tensor reversed_cumsum(const Tensor& grad, int64_t dim) {
 
 // d y_j / d x_i is the product of x_0..x_j without x_i. Without zeros that is y_j / x_i; with zeros
 // each position i is worked out apart: x_i is replaced by one and the products taken again.
-Tensor cumprod_grad(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
-  if (self.dim() == 0) return grad.clone();
-  if (self.numel() == 0) return grad;
+Tensor cumprod_grad(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim) {
+  if (input.dim() == 0) return grad.clone();
+  if (input.numel() == 0) return grad;
+  const Tensor self = input.to(result.scalar_type());
   if (nonzero_everywhere(self)) return reversed_cumsum(grad * cj(result), dim) / cj(self);
   const int64_t n = self.size(dim);
   Tensors parts;

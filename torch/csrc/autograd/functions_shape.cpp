@@ -118,7 +118,7 @@ Tensors cat_grad(const Tensor& grad, const std::vector<c10::DimVector>& sizes, i
   Tensors out;
   int64_t start = 0;
   for (const c10::DimVector& size : sizes) {
-    if (size.size() == 1 && size[0] == 0 && grad.dim() != 1) {
+    if (size.size() == 1 && size[0] == 0 && (grad.dim() != 1 || at_ != 0)) {
       out.push_back(at::zeros({0}, grad.options()));
       continue;
     }

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/shared_kernels.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -13,6 +14,13 @@ struct TORCH_API GeneratedNode : Node {
   const InputMetadata& edge_metadata(size_t i) const {
     const Edge& edge = next_edges_[i];
     return edge.function->input_metadata(edge.input_nr);
+  }
+  // A saved tensor for the last formula that needs it: it is released before the results of the
+  // formulas that follow are allocated.
+  Tensor last_use(SavedVariable& saved) {
+    Tensor t = saved.unpack(this);
+    if (is_last_run(this)) saved.reset();
+    return t;
   }
   bool should_compute_any(size_t from, size_t count) const {
     for (size_t i = from; i < from + count; ++i)

@@ -1,7 +1,7 @@
 // See node.h.
 #include <torch/csrc/autograd/node.h>
 
-#include <torch/csrc/autograd/streams.h>
+#include <torch/csrc/autograd/engine_pass.h>
 
 #include <algorithm>
 
@@ -34,6 +34,9 @@ struct Trash {
 };
 thread_local Trash trash;
 } // namespace
+
+uint64_t next_sequence() { return next_sequence_nr; }
+void raise_sequence(uint64_t number) { next_sequence_nr = std::max(next_sequence_nr, number); }
 
 void release_node(c10::intrusive_ptr<Node> node) {
   if (!node || node.use_count() > 1) return;

@@ -73,6 +73,8 @@ Forward batch_norm_forward(const Tensor& running_mean, const Tensor& running_var
                            double eps);
 Forward cdist_forward(double p); // two batches of matrices
 Forward pdist_forward(double p); // one matrix
+// input, grid; the numbers of the operator's modes.
+Forward grid_sample_forward(int64_t mode, int64_t padding, bool align_corners);
 
 // Of _rnn_layer_backward, whose eleven differentiable arguments are `inputs`.
 std::array<Tensor, 11> rnn_second_order(const std::array<bool, 11>& mask, const TensorVec& grads,

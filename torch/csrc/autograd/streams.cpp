@@ -60,6 +60,10 @@ void PassStreams::receive(const StreamPlace& to, const Tensor& grad) {
   hand_over(callers(device), to, grad);
 }
 
+void PassStreams::adopt(const StreamPlace& place) {
+  if (!contains(entered_, place)) entered_.push_back(place);
+}
+
 void PassStreams::finish() {
   for (const StreamPlace& place : entered_) {
     const StreamPlace waiting = callers(place.device);

@@ -2,12 +2,12 @@
 //
 // Note [Streams of a backward pass]
 // A node runs on the stream on which its forward operator ran, so that a backward pass overlaps and
-// orders its work as the forward pass did. The one thread that runs the pass feeds all devices:
-// work is queued, not waited for. A gradient that goes from a node on one stream to a node on
-// another makes the second stream wait for the first, and its memory is kept until the second is
-// past it. Sums of gradients are made on the stream of the node that takes them. When the pass
-// ends, the streams that were current for the caller wait for all that were used: what follows the
-// call sees finished gradients, as if the pass had run on its stream.
+// orders its work as the forward pass did. Work is queued, not waited for. A gradient that goes
+// from a node on one stream to a node on another makes the second stream wait for the first, and
+// its memory is kept until the second is past it. Sums of gradients are made on the stream of the
+// node that takes them. When the pass ends, the streams that were current for the caller wait for
+// all that were used: what follows the call sees finished gradients, as if the pass had run on its
+// stream.
 #pragma once
 #include <torch/csrc/autograd/node.h>
 
@@ -55,6 +55,10 @@ class PassStreams {
   void receive(const StreamPlace& to, const Tensor& grad);
   // The caller's streams wait for those of the pass.
   void finish();
+
+  // The places that were entered, and one that another thread entered for this pass.
+  c10::ArrayRef<StreamPlace> entered() const { return entered_; }
+  void adopt(const StreamPlace& place);
 
  private:
   void enter_device(const StreamPlace& place);

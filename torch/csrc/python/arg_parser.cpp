@@ -105,7 +105,7 @@ bool Matcher::accepts_tensors(PyObject* o, bool none_too) {
 }
 
 bool Matcher::accepts(const Param& param, PyObject* o) {
-  if (C10_UNLIKELY(o == Py_None)) return (param.flags & (kOptional | kOut)) != 0;
+  if (C10_UNLIKELY(o == Py_None)) return (param.flags & (kOptional | kOut | kNoneIsEmpty)) != 0;
   switch (param.type) {
   case P::Tensor:
     return accepts_tensor(o);
@@ -187,6 +187,11 @@ int Matcher::find_param(const Signature& s, PyObject* keyword) const {
   return -1;
 }
 
+// out=None means that there is no out, dim=None in place of dim=[] that none is given.
+static bool none_is_absent(const Param& param, PyObject* value) {
+  return C10_UNLIKELY(value == Py_None) && (param.flags & (kOut | kNoneIsEmpty));
+}
+
 Mismatch Matcher::fit_keywords(const Signature& s) {
   for (Py_ssize_t k = 0, n = keyword_count(); k < n; ++k) {
     PyObject* keyword = PyTuple_GET_ITEM(kwnames_, k);
@@ -195,9 +200,7 @@ Mismatch Matcher::fit_keywords(const Signature& s) {
     if (values_.given(i)) return {Mismatch::Duplicate, i, nullptr, -1};
     PyObject* value = args_[nargs_ + k];
     if (!accepts(s.params[i], value)) return {Mismatch::Type, i, value, -1};
-    // out=None means that there is no out.
-    const bool absent = value == Py_None && (s.params[i].flags & kOut);
-    values_.values_[i] = absent ? nullptr : value;
+    values_.values_[i] = none_is_absent(s.params[i], value) ? nullptr : value;
   }
   return {};
 }
@@ -218,7 +221,7 @@ Mismatch Matcher::fit(const Signature& s, bool numbers) {
     if (nargs_ > s.positional - next) return {Mismatch::TooMany, -1, nullptr, -1};
     for (Py_ssize_t k = 0; k < nargs_; ++k, ++next) {
       if (!accepts(s.params[next], args_[k])) return {Mismatch::Type, next, args_[k], k};
-      values_.values_[next] = args_[k];
+      values_.values_[next] = none_is_absent(s.params[next], args_[k]) ? nullptr : args_[k];
     }
   }
   for (int i = next; i < s.count; ++i) values_.values_[i] = nullptr;

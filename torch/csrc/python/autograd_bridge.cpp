@@ -17,7 +17,8 @@ void check_grad(const at::Tensor& tensor, const at::Tensor& grad) {
               "attempting to assign a gradient with device type '", grad.device().type(),
               "' to a tensor with device type '", tensor.device().type(), "'");
   TORCH_CHECK(grad.sizes() == tensor.sizes(), "attempting to assign a gradient of size '",
-              grad.sizes(), "' to a tensor of size '", tensor.sizes(), "'");
+              grad.sizes(), "' to a tensor of size '", tensor.sizes(),
+              "'. Please ensure that the gradient and the tensor are the same size");
 }
 
 } // namespace

@@ -9,6 +9,8 @@
 #include <torch/csrc/python/arg_parser.h>
 #include <torch/csrc/python/autograd_node.h>
 #include <torch/csrc/python/keyword_args.h>
+#include <torch/csrc/python/profiler.h>
+#include <torch/csrc/python/torch_function.h>
 
 namespace torch::python {
 namespace {
@@ -148,9 +150,9 @@ void read_roots(PyObject* tensors, PyObject* gradients, EdgeList& roots, TensorV
 PyObject* gradients_found(const TensorVec& found, bool allow_unreachable) {
   PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
   for (size_t i = 0; i < found.size(); ++i) {
-    TORCH_CHECK(allow_unreachable || found[i].defined(),
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior.");
+    TORCH_CHECK(allow_unreachable || found[i].defined(), "The differentiated Tensor at index ", i,
+                " appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior.");
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), checked(wrap(found[i])).release());
   }
   return out.release();
@@ -256,6 +258,19 @@ void resume_error(void* carried) {
   PyErr_Restore(error->type, error->value, error->trace);
   delete error;
 }
+void drop_error(void* carried) {
+  auto* error = static_cast<CarriedError*>(carried);
+  WithGil gil;
+  Py_XDECREF(error->type);
+  Py_XDECREF(error->value);
+  Py_XDECREF(error->trace);
+  delete error;
+}
+void* release_lock() {
+  return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+}
+void acquire_lock(void* released) { PyEval_RestoreThread(static_cast<PyThreadState*>(released)); }
+bool thread_is_plain() { return active_function_modes == 0 && !is_profiling(); }
 
 } // namespace
 
@@ -274,7 +289,8 @@ bool init_autograd_engine(PyObject* module) {
   if (!add_type(module, &EngineType)) return false;
   auto* base = reinterpret_cast<PyObject*>(&EngineType);
   Py_INCREF(base);
-  autograd::thread_hooks = {enter_thread, leave_thread, resume_error};
+  autograd::thread_hooks = {enter_thread, leave_thread, resume_error,   drop_error,
+                            release_lock, acquire_lock, thread_is_plain};
   return add_object(module, "_EngineBase", base) &&
          PyModule_AddFunctions(module, module_functions) == 0;
 }

@@ -51,6 +51,12 @@ void read_inputs(Application& call) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(call.inputs.get(), i);
     const bool tensor = is_tensor(item);
+    // A nested tensor is in the graph by its values, which this call does not see.
+    TORCH_CHECK_NOT_IMPLEMENTED(!tensor || tensor_of(item).layout() != c10::Layout::Jagged,
+                                "torch.autograd.Function.apply is not implemented for nested "
+                                "tensors, got one of dtype ",
+                                tensor_of(item).scalar_type(), " on ", tensor_of(item).device(),
+                                " as input ", int64_t(i), "; give it the tensor's values()");
     const bool needed = tensor && tensor_of(item).requires_grad();
     call.context->is_tensor_input.push_back(tensor);
     PyTuple_SET_ITEM(needs.get(), i, new_bool(needed));

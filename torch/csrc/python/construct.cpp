@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include <torch/csrc/python/interop.h>
+#include <torch/csrc/python/storage.h>
 #include <torch/csrc/python/tensor.h>
+#include <torch/csrc/python/types.h>
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/to.h>
@@ -246,6 +248,7 @@ void fill_elements(const Tensor& out, const DimVector& sizes, PyObject* data) {
     return;
     CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_FILL)
     CRESSET_FORALL_FLOAT8_TYPES(CRESSET_FILL)
+    CRESSET_FILL(c10::Float8_e8m0fnu, Float8_e8m0fnu)
 #undef CRESSET_FILL
   default:
     throw c10::NotImplementedError(c10::str("torch.tensor: elements of dtype torch.",
@@ -275,6 +278,25 @@ at::Tensor converted(const Tensor& tensor, c10::Device device, ScalarType dtype,
                                    std::nullopt);
 }
 
+Tensor tensor_from_storage(PyObject* data, std::optional<ScalarType> dtype) {
+  // What comes here most is refused before attributes are looked up.
+  if (PyList_Check(data) || PyTuple_Check(data) || PyNumber_Check(data)) return {};
+  if (!is_storage(data)) return {};
+  const c10::Storage storage = storage_of(data);
+  ScalarType own = dtype.value_or(at::kLong);
+  if (!PyObject_TypeCheck(data, &StorageBaseType)) {
+    PyRef given = checked(PyObject_GetAttrString(data, "dtype"));
+    if (!dtype_from_object(given.get(), &own)) raise_type_error("storage: dtype is no torch.dtype");
+  }
+  const int64_t bytes = static_cast<int64_t>(storage->nbytes());
+  const int64_t size = c10::elementSize(own);
+  TORCH_CHECK_VALUE(bytes % size == 0, "a storage of ", bytes, " bytes does not hold a whole ",
+                    "number of elements of dtype torch.", c10::info(own).name, " (", size,
+                    " bytes each)");
+  const Tensor shared = at::detail::checked_tensor(storage, own, {bytes / size}, {1}, 0);
+  return converted(shared, shared.device(), dtype.value_or(own));
+}
+
 ScalarType infer_scalar_type(PyObject* data) { return infer(data, 0); }
 
 Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
@@ -288,6 +310,10 @@ Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
     const Tensor shared = tensor_from_numpy(data, !options.copy);
     return converted(shared, options.device.value_or(c10::Device(at::kCPU)),
                      options.dtype.value_or(shared.scalar_type()), options.copy);
+  }
+  if (const Tensor shared = tensor_from_storage(data, options.dtype); shared.defined()) {
+    return converted(shared, options.device.value_or(shared.device()), shared.scalar_type(),
+                     options.copy);
   }
   // The shape comes first: its complaints about a nest are the better ones.
   if (!options.dtype) nested_sizes(data);

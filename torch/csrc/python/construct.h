@@ -18,6 +18,10 @@ struct ConstructOptions {
 
 // A tensor with the values of a number, a nested sequence, a NumPy array or a tensor. Throws.
 at::Tensor tensor_from_data(PyObject* data, const ConstructOptions& options);
+// A one-dimensional tensor in the memory of a storage. The bytes of an UntypedStorage are read as
+// `dtype` (int64 when open); the elements of a TypedStorage have one, to which they are converted
+// from their own. Undefined when `data` is no storage. Throws.
+at::Tensor tensor_from_storage(PyObject* data, std::optional<c10::ScalarType> dtype);
 // The dtype that `data` has or that its Python numbers lead to. Throws when there is none.
 c10::ScalarType infer_scalar_type(PyObject* data);
 // A list used as an index: masks stay masks, everything else becomes int64.

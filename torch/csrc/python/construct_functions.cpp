@@ -87,11 +87,12 @@ PyObject* py_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
   });
 }
 
-// What asarray may share memory with: a tensor, an array, a DLPack exporter or a buffer. Undefined
-// for numbers and sequences.
+// What asarray may share memory with: a tensor, an array, a storage, a DLPack exporter or a buffer.
+// Undefined for numbers and sequences.
 Tensor shared_source(PyObject* o, std::optional<c10::ScalarType> dtype) {
   if (is_tensor(o)) return tensor_of(o);
   if (is_numpy_array(o)) return tensor_from_numpy(o, true);
+  if (Tensor shared = tensor_from_storage(o, dtype); shared.defined()) return shared;
   if (PyObject_HasAttrString(o, "__dlpack__")) {
     PyRef capsule = checked(PyObject_CallMethod(o, "__dlpack__", nullptr));
     return tensor_from_dlpack_capsule(capsule.get());
@@ -275,9 +276,25 @@ PyObject* py_legacy_tensor_new(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// x.new(...) of a COO tensor makes another: of sizes, or of indices, values and perhaps a size.
+PyObject* new_sparse(const Tensor& like, PyObject* args, PyObject* kwargs) {
+  static PyObject* maker = nullptr;
+  PyRef dtype(wrap(like.scalar_type()));
+  PyRef all = checked(PyTuple_New(1 + PyTuple_GET_SIZE(args)));
+  PyTuple_SET_ITEM(all.get(), 0, dtype.release());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(args, i);
+    Py_INCREF(item);
+    PyTuple_SET_ITEM(all.get(), i + 1, item);
+  }
+  PyObject* make = cached_attribute(maker, "torch.sparse._legacy_types", "sparse_new");
+  return make ? PyObject_Call(make, all.get(), kwargs) : nullptr;
+}
+
 PyObject* py_new(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     const Tensor& like = tensor_of(self);
+    if (like.is_sparse()) return new_sparse(like, args, kwargs);
     return wrap(legacy_tensor(like.scalar_type(), like.device(), args, kwargs));
   });
 }

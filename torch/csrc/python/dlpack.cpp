@@ -10,6 +10,7 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <c10/core/MemoryExport.h>
 
 namespace torch::python {
 namespace {
@@ -116,6 +117,7 @@ DLDevice device_code(c10::Device device) {
 template <class Managed> struct Exported {
   Managed managed{};
   Tensor tensor;
+  c10::MemoryExport memory;
   c10::DimVector sizes, strides;
 };
 
@@ -139,6 +141,7 @@ void check_exportable(const Tensor& tensor) {
 template <class Managed> Managed* export_tensor(const Tensor& tensor) {
   auto exported = std::make_unique<Exported<Managed>>();
   exported->tensor = tensor;
+  exported->memory = c10::MemoryExport(tensor.storage());
   exported->sizes = tensor.sizes();
   exported->strides = tensor.strides();
   // Consumers that compare strides expect 1 where a length of 1 or less makes the stride

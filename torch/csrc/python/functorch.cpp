@@ -16,7 +16,12 @@ using at::Tensor;
 
 const Tensor& tensor_argument(PyObject* o) {
   if (!is_tensor(o)) raise_type_error(std::string("expected a Tensor, not ") + type_name(o));
-  return tensor_of(o);
+  const Tensor& t = tensor_of(o);
+  TORCH_CHECK_NOT_IMPLEMENTED(t.layout() != c10::Layout::Jagged,
+                              "function transforms are not implemented for nested tensors, got one "
+                              "of dtype ",
+                              t.scalar_type(), " on ", t.device());
+  return t;
 }
 
 // ---- levels

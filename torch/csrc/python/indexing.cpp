@@ -66,7 +66,9 @@ int64_t slice_bound(PyObject* o) {
   return slice_bound(number.get());
 }
 
-Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key) {
+// `skip_whole`: a slice of everything gives the tensor itself. Inside a longer key such slices only
+// hold a place, and no operator is called for them.
+Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key, bool skip_whole = false) {
   auto* slice = reinterpret_cast<PySliceObject*>(key);
   const int64_t step = slice->step == Py_None ? 1 : slice_bound(slice->step);
   if (C10_UNLIKELY(step <= 0)) {
@@ -74,9 +76,12 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* key) {
           step == 0 ? "slice step cannot be zero" : "step must be greater than zero");
   }
   TORCH_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
-  std::optional<int64_t> start, stop;
-  if (slice->start != Py_None) start = slice_bound(slice->start);
-  if (slice->stop != Py_None) stop = slice_bound(slice->stop);
+  // Numbers in place of None, as those who listen to operators (__torch_dispatch__) expect.
+  const int64_t start = slice->start == Py_None ? 0 : slice_bound(slice->start);
+  const int64_t stop = slice->stop == Py_None ? INT64_MAX : slice_bound(slice->stop);
+  if (skip_whole && start == 0 && step == 1 && (stop == INT64_MAX || stop == self.size(dim))) {
+    return self;
+  }
   return self.slice(dim, start, stop, step);
 }
 
@@ -166,7 +171,7 @@ class KeyReader {
     if (PyLong_CheckExact(o)) {
       select(unpack_index(o));
     } else if (PySlice_Check(o)) {
-      result_ = apply_slice(result_, dim_++, o);
+      result_ = apply_slice(result_, dim_++, o, /*skip_whole=*/true);
       ++real_dim_;
     } else if (o == Py_Ellipsis) {
       const int64_t skipped = original_.dim() - specified;

@@ -15,6 +15,7 @@
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/resolve_neg.h>
+#include <c10/core/MemoryExport.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -179,6 +180,7 @@ DimVector element_strides(const Py_buffer& view, int64_t itemsize) {
 // Exports the memory of a tensor as bytes.
 struct PyTensorBuffer {
   PyObject_HEAD Tensor tensor;
+  c10::MemoryExport memory;
   Py_ssize_t bytes;
 };
 
@@ -195,7 +197,9 @@ int export_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 void free_exporter(PyObject* self) {
-  reinterpret_cast<PyTensorBuffer*>(self)->tensor.~Tensor();
+  auto* exporter = reinterpret_cast<PyTensorBuffer*>(self);
+  exporter->memory.~MemoryExport();
+  exporter->tensor.~Tensor();
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -224,6 +228,7 @@ PyRef make_exporter(const Tensor& tensor) {
   auto* exporter = PyObject_New(PyTensorBuffer, &TensorBufferType);
   if (!exporter) throw python_error();
   new (&exporter->tensor) Tensor(tensor);
+  new (&exporter->memory) c10::MemoryExport(tensor.storage());
   exporter->bytes = static_cast<Py_ssize_t>(span_bytes(tensor));
   return PyRef(reinterpret_cast<PyObject*>(exporter));
 }
@@ -239,8 +244,9 @@ void check_convertible(const Tensor& tensor) {
     raise_type_error(c10::str("can't convert ", at::sparse::spelled(tensor.layout()),
                               " layout tensor to numpy. Use Tensor.to_dense() first."));
   }
+  // Where no gradients are recorded, an array that shares the memory hides nothing from them.
   TORCH_CHECK(
-      !tensor.requires_grad(),
+      !tensor.requires_grad() || !c10::tls_autograd_state.grad_mode,
       "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   TORCH_CHECK(at::functorch::wrapper_of(tensor) == nullptr,
               "Cannot access data pointer of Tensor that doesn't have storage");

@@ -17,10 +17,8 @@ PyObject* compiled_name;
 PyObject* with_hooks; // call_with_hooks(module, args, kwargs)
 PyObject* global_hooks[4];
 
-// An attribute found the ordinary way, else what the module owns by that name, else AttributeError.
-PyObject* module_getattro(PyObject* self, PyObject* name) {
-  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
-  if (found || PyErr_Occurred()) return found;
+// What the module owns by that name: a new reference, or null without an error when nothing.
+PyObject* owned_by(PyObject* self, PyObject* name) {
   PyRef state(PyObject_GenericGetDict(self, nullptr));
   if (!state) return nullptr;
   for (PyObject* store : owned_names) {
@@ -31,16 +29,52 @@ PyObject* module_getattro(PyObject* self, PyObject* name) {
     }
     if (!PyDict_Check(owned)) continue;
     PyObject* value = PyDict_GetItemWithError(owned, name);
-    if (value) {
-      Py_INCREF(value);
-      return value;
-    }
-    if (PyErr_Occurred()) return nullptr;
+    if (value || PyErr_Occurred()) return Py_XNewRef(value);
   }
-  // A __getattr__ that a subclass defines is asked by the slot Python puts in front of this one.
-  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
-               Py_TYPE(self)->tp_name, name);
   return nullptr;
+}
+
+// Module.__getattr__(name), which a __getattr__ of a subclass calls: what the module owns by that
+// name, else AttributeError.
+PyObject* module_getattr(PyObject* self, PyObject* name) {
+  if (!PyUnicode_Check(name)) {
+    PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'",
+                 Py_TYPE(name)->tp_name);
+    return nullptr;
+  }
+  PyObject* value = owned_by(self, name);
+  // A __getattr__ that a subclass defines is asked by the slot Python puts in front of this one.
+  if (!value && !PyErr_Occurred())
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
+                 Py_TYPE(self)->tp_name, name);
+  return value;
+}
+
+// An attribute found the ordinary way, else as __getattr__ finds it.
+PyObject* module_getattro(PyObject* self, PyObject* name) {
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
+  return found || PyErr_Occurred() ? found : module_getattr(self, name);
+}
+
+// Because __getattr__ is there for subclasses to call, Python gives every subclass a slot that goes
+// through it by name. Where no class on the way has its own, the direct lookup is put back.
+// Assigning __getattr__ to a class later makes Python choose the slot anew.
+PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  const auto is_own = [type](const char* word) {
+    PyRef name(PyUnicode_InternFromString(word));
+    return name && _PyType_Lookup(type, name.get()) == _PyType_Lookup(&ModuleBaseType, name.get());
+  };
+  if (is_own("__getattr__") && is_own("__getattribute__")) {
+    type->tp_getattro = module_getattro;
+    PyType_Modified(type);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type),
+                                          reinterpret_cast<PyObject*>(&ModuleBaseType), cls,
+                                          nullptr));
+  PyRef method(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
+  return method ? PyObject_Call(method.get(), args, kwargs) : nullptr;
 }
 
 // 1 when a hook must run around the call, 0 when not, -1 on an error.
@@ -94,6 +128,13 @@ PyObject* set_module_hooks(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyMethodDef methods[] = {
+    {"__getattr__", module_getattr, METH_O, nullptr},
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(module_init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
 PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -117,6 +158,7 @@ bool init_module_base(PyObject* module) {
   ModuleBaseType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   ModuleBaseType.tp_getattro = module_getattro;
   ModuleBaseType.tp_call = module_call;
+  ModuleBaseType.tp_methods = methods;
   ModuleBaseType.tp_new = PyType_GenericNew;
   return add_type(module, &ModuleBaseType) && PyModule_AddFunctions(module, functions) == 0;
 }

@@ -16,6 +16,7 @@
 #include <ATen/core/IValue.h>
 #include <ATen/native/attention/SdpChoice.h>
 #include <c10/core/DispatchKeySet.h>
+#include <c10/core/MemoryRecord.h>
 #include <torch/csrc/python/types.h>
 
 namespace torch::python {
@@ -39,6 +40,7 @@ struct Event {
 
 struct Recording {
   bool shapes = false, stacks = false, memory = false;
+  bool keeps_record = false; // of allocations: the first thread that asks keeps it for all
   std::vector<Event> events;
   std::vector<int64_t> open; // indices of events that have not ended, outermost first
 };
@@ -186,6 +188,7 @@ PyObject* start(PyObject*, PyObject* args) {
     t_recording->shapes = shapes;
     t_recording->stacks = stacks;
     t_recording->memory = memory;
+    t_recording->keeps_record = memory && c10::start_memory_record();
     include_key(true);
     return new_none();
   });
@@ -232,8 +235,16 @@ PyRef describe(const Event& e, int64_t fallback_end) {
       dtypes.get(), stack.get()));
 }
 
+PyRef describe(const c10::MemoryChange& c) {
+  return checked(
+      Py_BuildValue("(LKLL)", static_cast<long long>(c.when),
+                    static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(c.address)),
+                    static_cast<long long>(c.bytes), static_cast<long long>(c.total)));
+}
+
 // _profiler_stop(): the events as tuples (name, overload, start_ns, end_ns, parent, cpu_bytes,
-// device_bytes, is_operator, shapes, dtypes, stack), in the order they began.
+// device_bytes, is_operator, shapes, dtypes, stack), in the order they began, and the allocations
+// as tuples (time_ns, address, bytes, total_bytes).
 PyObject* stop(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     TORCH_CHECK(t_recording, "Profiler is not enabled on this thread");
@@ -242,7 +253,11 @@ PyObject* stop(PyObject*, PyObject*) {
     const int64_t end = now();
     PyRef out = checked(PyList_New(0));
     for (const Event& e : r->events) check_status(PyList_Append(out.get(), describe(e, end).get()));
-    return out.release();
+    PyRef changes = checked(PyList_New(0));
+    if (r->keeps_record)
+      for (const c10::MemoryChange& c : c10::stop_memory_record())
+        check_status(PyList_Append(changes.get(), describe(c).get()));
+    return checked(PyTuple_Pack(2, out.get(), changes.get())).release();
   });
 }
 PyObject* enabled(PyObject*, PyObject*) { return new_bool(t_recording != nullptr); }
@@ -293,6 +308,8 @@ PyMethodDef functions[] = {{"_profiler_start", start, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
+
+bool is_profiling() noexcept { return t_recording != nullptr; }
 
 bool init_profiler(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 

@@ -5,5 +5,7 @@
 namespace torch::python {
 
 bool init_profiler(PyObject* module);
+// Whether the operators of this thread are being recorded.
+bool is_profiling() noexcept;
 
 } // namespace torch::python

@@ -8,6 +8,7 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/Dispatcher.h>
+#include <torch/csrc/autograd/vision.h>
 
 #include <string>
 
@@ -153,7 +154,15 @@ PyObject* py_remove_fallback(PyObject*, PyObject* key) {
   });
 }
 
+PyObject* py_register_vision(PyObject*, PyObject*) {
+  return guarded([&] {
+    torch::vision::register_operators();
+    return new_none();
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_register_vision_operators", py_register_vision, METH_NOARGS, nullptr},
     {"_library_define", py_define, METH_VARARGS, "_library_define(schema, tags=())"},
     {"_library_undefine", py_undefine, METH_VARARGS, "_library_undefine(name, overload='')"},
     {"_library_impl", py_impl, METH_VARARGS,

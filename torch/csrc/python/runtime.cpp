@@ -49,7 +49,7 @@ int as_count(PyObject* value, const char* function) {
     raise_type_error(c10::str(function, " expects an int, but got ", type_name(value)));
   }
   const int64_t n = to_int64(value);
-  TORCH_CHECK(n > 0 && n < 1 << 20, function, "(): expects a positive number of threads, got ", n);
+  TORCH_CHECK(n > 0 && n < 1 << 20, function, " expects a positive integer, got ", n);
   return static_cast<int>(n);
 }
 

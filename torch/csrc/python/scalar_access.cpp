@@ -10,14 +10,18 @@
 namespace torch::python {
 namespace {
 
-// Memory holds the values as they are, and no mode wants to see the read.
-bool readable(const at::Tensor& tensor) {
+// Memory holds the values as they are; `keys` are those that may object to reading it.
+bool readable_with(const at::Tensor& tensor, uint64_t keys) {
   constexpr c10::DispatchKeySet kBlocking{c10::DispatchKey::Python, c10::DispatchKey::Conjugate,
                                           c10::DispatchKey::Negative, c10::DispatchKey::Fake,
                                           c10::DispatchKey::FuncTorchBatched};
-  const uint64_t keys = tensor.key_set().raw() | c10::tls_dispatch_keys.included;
   return tensor.is_cpu() && tensor.layout() == c10::Layout::Strided && !(keys & kBlocking.raw()) &&
          tensor.unsafeGetTensorImpl()->data() != nullptr;
+}
+
+// No mode wants to see the read, either.
+bool readable(const at::Tensor& tensor) {
+  return readable_with(tensor, tensor.key_set().raw() | c10::tls_dispatch_keys.included);
 }
 
 template <class T> T load(const char* p) {
@@ -39,6 +43,9 @@ bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
     *out = c10::Scalar(static_cast<float>(load<T>(p)));                                            \
     return true;
     CRESSET_FORALL_FLOAT8_TYPES(CRESSET_CASE)
+    CRESSET_CASE(c10::Float8_e8m0fnu, Float8_e8m0fnu)
+    // Two numbers to the byte, which a list of elements cannot tell apart: the byte itself.
+    CRESSET_CASE(uint8_t, Float4_e2m1fn_x2)
 #undef CRESSET_CASE
   default:
     return false;
@@ -89,7 +96,10 @@ bool truth_of(const at::Tensor& tensor) {
 }
 
 PyObject* tensor_to_list(const at::Tensor& tensor) {
-  if (tensor.numel() == 0 || readable(tensor)) {
+  // A list is no operator: modes do not hear of it, and a subclass has to make its own.
+  TORCH_CHECK(!tensor.key_set().has(c10::DispatchKey::Python),
+              ".tolist() is not supported for tensor subclasses that define __torch_dispatch__");
+  if (tensor.numel() == 0 || readable_with(tensor, tensor.key_set().raw())) {
     return list_of(tensor, static_cast<const char*>(tensor.data_ptr()), 0);
   }
   const at::Tensor plain = converted(tensor, c10::Device(), tensor.scalar_type()).clone();

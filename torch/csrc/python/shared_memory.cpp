@@ -18,6 +18,8 @@
 #include <torch/csrc/python/keyword_args.h>
 #include <torch/csrc/python/storage.h>
 
+#include <c10/core/MemoryExport.h>
+
 namespace torch::python {
 
 namespace {
@@ -271,10 +273,13 @@ SharedBytes share_storage(const c10::Storage& storage) {
   const int file = new_memory_file(static_cast<int64_t>(bytes));
   c10::DataPtr shared = map_memory(file, bytes, true, "", file);
   if (bytes > 0) std::memcpy(shared.get(), storage->data(), bytes);
-  storage->set_data(std::move(shared), bytes);
+  c10::retire_memory(storage.get(), storage->set_data(std::move(shared), bytes));
   return {file, 0};
 }
 
-bool init_shared_memory(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool init_shared_memory(PyObject* module) {
+  c10::declare_immovable(unmap);
+  return PyModule_AddFunctions(module, functions) == 0;
+}
 
 } // namespace torch::python

@@ -2,6 +2,8 @@
 name, the functional it calls, and the attributes it passes on. Attention stands here too, because
 pickled modules name this place."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -110,14 +112,14 @@ _make(
 class Tanh(Module):
     """tanh(x)."""
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return torch.tanh(input)
 
 
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return torch.sigmoid(input)
 
 
@@ -126,7 +128,9 @@ class Hardtanh(Module):
 
     __constants__ = ["min_val", "max_val", "inplace"]
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+    def __init__(
+        self, min_val=-1.0, max_val=1.0, inplace: bool = False, min_value=None, max_value=None
+    ) -> None:
         super().__init__()
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             if (min_value if old == "min_value" else max_value) is not None:
@@ -144,10 +148,10 @@ class Hardtanh(Module):
                 f"min_val={self.min_val}"
             )
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         place = ", inplace=True" if self.inplace else ""
         return f"min_val={self.min_val}, max_val={self.max_val}{place}"
 
@@ -157,16 +161,16 @@ class RReLU(Module):
 
     __constants__ = ["lower", "upper", "inplace"]
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
         self.lower = lower
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         place = ", inplace=True" if self.inplace else ""
         return f"lower={self.lower}, upper={self.upper}{place}"
 
@@ -174,7 +178,7 @@ class RReLU(Module):
 class Softmax2d(Module):
     """Softmax over channels of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(
                 f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
@@ -187,21 +191,23 @@ class PReLU(Module):
 
     __constants__ = ["num_parameters"]
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(
+        self, num_parameters: int = 1, init=0.25, device=None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(torch.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """The initial slope everywhere."""
         torch.nn.init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
@@ -213,18 +219,18 @@ class MultiheadAttention(Module):
 
     def __init__(
         self,
-        embed_dim,
-        num_heads,
-        dropout=0.0,
-        bias=True,
-        add_bias_kv=False,
-        add_zero_attn=False,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim=None,
         vdim=None,
-        batch_first=False,
+        batch_first: bool = False,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
@@ -288,22 +294,35 @@ class MultiheadAttention(Module):
         if self.bias_v is not None:
             init.xavier_normal_(self.bias_v)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         # Modules pickled by old versions had one width only and did not say so.
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        key_padding_mask: torch.Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: torch.Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
     ):
+        if query.is_nested:
+            from torch.nested._multihead import multihead_attention
+
+            return multihead_attention(
+                self,
+                query,
+                key,
+                value,
+                key_padding_mask=key_padding_mask,
+                need_weights=need_weights,
+                attn_mask=attn_mask,
+                is_causal=is_causal,
+            )
         swap = self.batch_first and query.dim() == 3
         if swap:
             # The same tensor stays the same tensor, so that its projections are made in one go.

@@ -1,5 +1,7 @@
 """The adaptive softmax: frequent classes in one small softmax, rare ones in clusters behind it."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import torch
@@ -19,14 +21,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
+        in_features: int,
+        n_classes: int,
         cutoffs,
         div_value=4.0,
-        head_bias=False,
+        head_bias: bool = False,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
@@ -63,7 +65,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 )
             )
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new initial values."""
         self.head.reset_parameters()
         for first, second in self.tail:

@@ -1,6 +1,8 @@
 """Normalisation of each channel over the batch, with running statistics for evaluation. The base
 _NormBase is shared with instance normalisation."""
 
+from __future__ import annotations
+
 import torch
 from torch.nn import functional as F
 from torch.nn import init
@@ -22,6 +24,11 @@ __all__ = [
 class _NormBase(Module):
     """Scale, shift and running statistics of num_features channels."""
 
+    weight: torch.Tensor
+    bias: torch.Tensor
+    running_mean: torch.Tensor | None
+    running_var: torch.Tensor | None
+
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
     # The ranks of input a subclass takes.
@@ -29,16 +36,16 @@ class _NormBase(Module):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
+        num_features: int,
+        eps: float = 1e-5,
         momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device=None,
-        dtype=None,
+        dtype: torch.dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         self.num_features = num_features
@@ -71,7 +78,7 @@ class _NormBase(Module):
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Scale 1, shift 0, fresh running statistics."""
         self.reset_running_stats()
         if self.weight is not None:
@@ -86,7 +93,7 @@ class _NormBase(Module):
             listed = " or ".join(f"{rank}D" for rank in self._ranks)
             raise ValueError(f"expected {listed} input (got {input.dim()}D input)")
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
             f"affine={self.affine}, bias={self.bias is not None}, "
@@ -118,7 +125,7 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """Each channel to mean 0 and variance 1 over the batch, then scaled and shifted."""
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         average = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -144,15 +151,15 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
     def __init__(
         self,
-        eps=1e-5,
+        eps: float = 1e-5,
         momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device=None,
-        dtype=None,
+        dtype: torch.dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         options = {"device": device, "dtype": dtype}
         super().__init__(0, eps, momentum, False, False, **options)
         self.affine = affine
@@ -166,7 +173,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.running_var = UninitializedBuffer(**options)
             self.num_batches_tracked = torch.tensor(0, dtype=torch.long, device=device)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Initial values, once the shapes are known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
@@ -230,17 +237,17 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
+        num_features: int,
+        eps: float = 1e-5,
         momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        affine: bool = True,
+        track_running_stats: bool = True,
         process_group=None,
         device=None,
-        dtype=None,
+        dtype: torch.dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -250,7 +257,7 @@ class SyncBatchNorm(_BatchNorm):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         """The normalised input."""
         if self.process_group is not None and self.training:
             raise NotImplementedError(

@@ -1,5 +1,8 @@
 """Interleaving the channels of groups."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 
@@ -11,12 +14,12 @@ class ChannelShuffle(Module):
 
     __constants__ = ["groups"]
 
-    def __init__(self, groups):
+    def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"groups={self.groups}"

@@ -1,6 +1,8 @@
 """Modules that hold other modules or parameters: Sequential, ModuleList, ModuleDict,
 ParameterList and ParameterDict."""
 
+from __future__ import annotations
+
 import operator
 from collections import OrderedDict
 from collections.abc import Container as ContainerABC
@@ -17,7 +19,7 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 class Container(Module):
     """Modules by keyword; kept for old programs."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         super().__init__()
         for key, value in kwargs.items():
             self.add_module(key, value)
@@ -33,7 +35,7 @@ def _position(index, length):
 class Sequential(Module):
     """Modules applied one after the other."""
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for key, module in args[0].items():
@@ -53,7 +55,7 @@ class Sequential(Module):
     def __setitem__(self, idx, module):
         setattr(self, self._key(idx), module)
 
-    def __delitem__(self, idx):
+    def __delitem__(self, idx) -> None:
         keys = list(self._modules)
         for key in keys[idx] if isinstance(idx, slice) else [self._key(idx)]:
             delattr(self, key)
@@ -62,7 +64,7 @@ class Sequential(Module):
     def _renumber(self):
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
     def __iter__(self):
@@ -97,12 +99,12 @@ class Sequential(Module):
         self._check_times(times)
         return self.extend([module for _ in range(times - 1) for module in list(self)])
 
-    @staticmethod
-    def _check_times(times):
+    @classmethod
+    def _check_times(cls, times):
         if not isinstance(times, int):
             raise TypeError(f"unsupported operand type(s) for *: 'Sequential' and '{type(times)}'")
         if times <= 0:
-            raise ValueError(f"Non-positive multiplication factor {times} for Sequential")
+            raise ValueError(f"Non-positive multiplication factor {times} for {cls}")
 
     def append(self, module):
         """Adds a module at the end."""
@@ -132,7 +134,7 @@ class Sequential(Module):
         del self[key]
         return module
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         for module in self._modules.values():
             input = module(input)
         return input
@@ -141,7 +143,7 @@ class Sequential(Module):
 class ModuleList(Module):
     """A list of modules that are properly registered."""
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
@@ -157,13 +159,13 @@ class ModuleList(Module):
     def __setitem__(self, idx, module):
         setattr(self, self._key(idx), module)
 
-    def __delitem__(self, idx):
+    def __delitem__(self, idx) -> None:
         positions = range(len(self))[idx] if isinstance(idx, slice) else [self._key(idx)]
         for position in positions:
             delattr(self, str(position))
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
     def __iter__(self):
@@ -178,7 +180,7 @@ class ModuleList(Module):
     def __dir__(self):
         return [key for key in super().__dir__() if not key.isdigit()]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Equal neighbours are shown once, with their range."""
         texts = [repr(module) for module in self]
         if not texts:
@@ -231,7 +233,7 @@ class ModuleList(Module):
 class ModuleDict(Module):
     """A dictionary of modules that are properly registered."""
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -242,10 +244,10 @@ class ModuleDict(Module):
     def __setitem__(self, key, module):
         self.add_module(key, module)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key) -> None:
         del self._modules[key]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
     def __iter__(self):
@@ -302,7 +304,7 @@ class ModuleDict(Module):
 class ParameterList(Module):
     """A list of parameters (tensors become parameters) and other values."""
 
-    def __init__(self, values=None):
+    def __init__(self, values=None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -324,7 +326,7 @@ class ParameterList(Module):
             value = Parameter(value)
         setattr(self, self._key(idx), value)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._size
 
     def __iter__(self):
@@ -353,7 +355,7 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(
             f"  ({i}): {_describe(value, getattr(value, 'dtype', None))}"
             for i, value in enumerate(self)
@@ -376,26 +378,37 @@ def _describe(value, dtype):
 class ParameterDict(Module):
     """A dictionary of parameters (tensors become parameters) and other values."""
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters=None) -> None:
         super().__init__()
         self._keys = {}
         if parameters is not None:
             self.update(parameters)
 
+    @staticmethod
+    def _attribute(key):
+        if not isinstance(key, str):
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string "
+                f"(type is '{type(key).__name__}'). Open an issue on github if you need "
+                "non-string keys."
+            )
+        return key
+
     def __getitem__(self, key):
-        return getattr(self, str(key))
+        return getattr(self, self._attribute(key))
 
     def __setitem__(self, key, value):
+        attribute = self._attribute(key)
         self._keys[key] = None
         if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, str(key), value)
+        setattr(self, attribute, value)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key) -> None:
         del self._keys[key]
-        delattr(self, str(key))
+        delattr(self, self._attribute(key))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._keys)
 
     def __iter__(self):
@@ -469,7 +482,7 @@ class ParameterDict(Module):
         for key, value in pairs:
             self[key] = value
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(
             f"  ({key}): {_describe(value, torch.typename(getattr(value, 'data', value)))}"
             for key, value in self.items()

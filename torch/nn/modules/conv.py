@@ -1,5 +1,7 @@
 """Convolution layers, and the two that move between images and columns."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -27,15 +29,29 @@ def _tuple(value, dims):
 class _ConvNd(Module):
     """What all convolutions share: weight, bias, their first values and the printed form."""
 
+    weight: torch.Tensor
+
     __constants__ = [
         "stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
         "in_channels", "out_channels", "kernel_size",
     ]  # fmt: skip
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-        output_padding, groups, bias, padding_mode, device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups: int,
+        bias,
+        padding_mode,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -88,7 +104,7 @@ class _ConvNd(Module):
             both += [total // 2, total - total // 2]
         return both
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new initial values."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -97,7 +113,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
             f"stride={self.stride}"
@@ -117,7 +133,7 @@ class _ConvNd(Module):
             text += f", padding_mode={self.padding_mode}"
         return text
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("padding_mode", "zeros")
 
@@ -128,9 +144,19 @@ class _Conv(_ConvNd):
     _dims = 0
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-        bias=True, padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         n = self._dims
         super().__init__(
             in_channels, out_channels, _tuple(kernel_size, n), _tuple(stride, n),
@@ -148,7 +174,7 @@ class _Conv(_ConvNd):
         none = (0,) * self._dims
         return function(padded, weight, bias, self.stride, none, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -176,9 +202,20 @@ class _ConvTransposeNd(_ConvNd):
     _dims = 0
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-        groups=1, bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation=1,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(
                 f'Only "zeros" padding mode is supported for {self.__class__.__name__}'
@@ -219,7 +256,7 @@ class _ConvTransposeNd(_ConvNd):
             )
         return [s - low for s, low in zip(output_size, smallest, strict=True)]
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: torch.Tensor, output_size=None) -> torch.Tensor:
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]
         return function(
             input, self.weight, self.bias, self.stride, self.padding,
@@ -250,17 +287,17 @@ class Unfold(Module):
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, kernel_size, dilation=1, padding=0, stride=1) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
             f"stride={self.stride}"
@@ -272,7 +309,7 @@ class Fold(Module):
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1) -> None:
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size
@@ -280,12 +317,12 @@ class Fold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
             f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

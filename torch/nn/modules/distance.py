@@ -1,5 +1,8 @@
 """Distances and similarities of vectors as modules."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 
@@ -11,13 +14,13 @@ class PairwiseDistance(Module):
 
     __constants__ = ["norm", "eps", "keepdim"]
 
-    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm = p
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1, x2):
+    def forward(self, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -26,10 +29,10 @@ class CosineSimilarity(Module):
 
     __constants__ = ["dim", "eps"]
 
-    def __init__(self, dim=1, eps=1e-8):
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1, x2):
+    def forward(self, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -1,5 +1,7 @@
 """Dropout in its forms."""
 
+from __future__ import annotations
+
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 
@@ -16,14 +18,14 @@ __all__ = [
 class _DropoutNd(Module):
     __constants__ = ["p", "inplace"]
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if p < 0 or p > 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
 
 

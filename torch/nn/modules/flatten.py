@@ -1,5 +1,8 @@
 """Joining and splitting dimensions as modules."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn.modules.module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -10,15 +13,15 @@ class Flatten(Module):
 
     __constants__ = ["start_dim", "end_dim"]
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim=-1) -> None:
         super().__init__()
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -27,7 +30,7 @@ class Unflatten(Module):
 
     __constants__ = ["dim", "unflattened_size"]
 
-    def __init__(self, dim, unflattened_size):
+    def __init__(self, dim, unflattened_size) -> None:
         super().__init__()
         if isinstance(dim, int):
             self._require_ints(unflattened_size)
@@ -62,8 +65,8 @@ class Unflatten(Module):
                     f"{type(element).__name__} at pos {i}"
                 )
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,7 +1,10 @@
 """Normalisation of each channel of each sample over its positions."""
 
+from __future__ import annotations
+
 import warnings
 
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
@@ -20,16 +23,16 @@ class _InstanceNorm(_NormBase):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
+        num_features: int,
+        eps: float = 1e-5,
         momentum=0.1,
-        affine=False,
-        track_running_stats=False,
+        affine: bool = False,
+        track_running_stats: bool = False,
         device=None,
-        dtype=None,
+        dtype: torch.dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
@@ -49,7 +52,7 @@ class _InstanceNorm(_NormBase):
             self.eps,
         )
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         channels = input.dim() - self._get_no_batch_dim()
         if input.size(channels) != self.num_features:

@@ -2,6 +2,8 @@
 UninitializedParameter; the first forward gives them shapes, draws their initial values and turns
 the module into its ordinary class."""
 
+from __future__ import annotations
+
 import itertools
 import warnings
 
@@ -19,7 +21,7 @@ class LazyModuleMixin(Module):
 
     cls_to_become = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(

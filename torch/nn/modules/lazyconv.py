@@ -1,5 +1,8 @@
 """Convolutions that find in_channels at their first call."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -31,7 +34,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Initial values, once the shapes are known."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
@@ -65,9 +68,18 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 class _LazyConv(_LazyConvXdMixin):
     def __init__(
-        self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-        padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        out_channels: int,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(
             0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
         )
@@ -76,9 +88,19 @@ class _LazyConv(_LazyConvXdMixin):
 
 class _LazyConvTranspose(_LazyConvXdMixin):
     def __init__(
-        self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-        bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        out_channels: int,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation=1,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
             padding_mode, device, dtype,

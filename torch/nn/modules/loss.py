@@ -1,6 +1,9 @@
 """Losses as modules: each holds the options of the functional of the same meaning and calls it.
 Weights are buffers, so that they move with the module and are saved with it."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import _reduction
 from torch.nn import functional as F
 from torch.nn.modules.distance import PairwiseDistance
@@ -37,7 +40,9 @@ class _Loss(Module):
 
     __constants__ = ["reduction"]
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = _reduction.legacy_get_string(size_average, reduce)
@@ -47,7 +52,13 @@ class _Loss(Module):
 class _WeightedLoss(_Loss):
     """A loss with a weight for each class or element."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        weight=None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -58,25 +69,31 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """The mean absolute error."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
     """The mean squared error."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
     """Squared below beta, absolute above."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta=1.0,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -85,11 +102,11 @@ class HuberLoss(_Loss):
 
     __constants__ = ["reduction", "delta"]
 
-    def __init__(self, reduction="mean", delta=1.0):
+    def __init__(self, reduction: str = "mean", delta=1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -100,19 +117,19 @@ class PoissonNLLLoss(_Loss):
 
     def __init__(
         self,
-        log_input=True,
-        full=False,
-        size_average=None,
-        eps=1e-8,
-        reduce=None,
-        reduction="mean",
-    ):
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
         self.eps = eps
 
-    def forward(self, log_input, target):
+    def forward(self, log_input, target: torch.Tensor) -> torch.Tensor:
         return F.poisson_nll_loss(
             log_input,
             target,
@@ -128,12 +145,12 @@ class GaussianNLLLoss(_Loss):
 
     __constants__ = ["full", "eps", "reduction"]
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full = full
         self.eps = eps
 
-    def forward(self, input, target, var):
+    def forward(self, input: torch.Tensor, target: torch.Tensor, var) -> torch.Tensor:
         return F.gaussian_nll_loss(
             input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -142,11 +159,17 @@ class GaussianNLLLoss(_Loss):
 class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -159,12 +182,17 @@ class NLLLoss(_WeightedLoss):
     __constants__ = ["ignore_index", "reduction"]
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-    ):
+        self,
+        weight=None,
+        size_average: bool | None = None,
+        ignore_index=-100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.nll_loss(
             input,
             target,
@@ -178,8 +206,13 @@ class NLLLoss2d(NLLLoss):
     """The former name of NLLLoss for images."""
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-    ):
+        self,
+        weight=None,
+        size_average: bool | None = None,
+        ignore_index=-100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         import warnings
 
         warnings.warn(
@@ -199,17 +232,17 @@ class CrossEntropyLoss(_WeightedLoss):
     def __init__(
         self,
         weight=None,
-        size_average=None,
+        size_average: bool | None = None,
         ignore_index=-100,
-        reduce=None,
-        reduction="mean",
+        reduce: bool | None = None,
+        reduction: str = "mean",
         label_smoothing=0.0,
-    ):
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(
             input,
             target,
@@ -223,7 +256,7 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The cross entropy of probabilities and targets between 0 and 1."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -231,13 +264,18 @@ class BCEWithLogitsLoss(_Loss):
     """BCELoss of sigmoid(input), exact for large inputs."""
 
     def __init__(
-        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-    ):
+        self,
+        weight=None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight=None,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
         )
@@ -249,8 +287,14 @@ class MultiMarginLoss(_WeightedLoss):
     __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
-        self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-    ):
+        self,
+        p=1,
+        margin: float = 1.0,
+        weight=None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p != 1 and p != 2:
             raise ValueError("only p == 1 and p == 2 supported")
@@ -262,7 +306,7 @@ class MultiMarginLoss(_WeightedLoss):
         self.p = p
         self.margin = margin
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multi_margin_loss(
             input,
             target,
@@ -276,14 +320,14 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """The hinge loss between every target class and every other class."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over classes of the cross entropy of sigmoid(input) and the target."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.multilabel_soft_margin_loss(
             input, target, weight=self.weight, reduction=self.reduction
         )
@@ -292,7 +336,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)) for targets 1 and -1."""
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -304,7 +348,13 @@ class _MarginLoss(_Loss):
 
     __constants__ = ["margin", "reduction"]
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -312,17 +362,25 @@ class _MarginLoss(_Loss):
 class HingeEmbeddingLoss(_MarginLoss):
     """input where the target is 1, max(0, margin - input) where it is -1."""
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
-    def forward(self, input, target):
+    def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
 
-    def forward(self, input1, input2, target):
+    def forward(
+        self, input1: torch.Tensor, input2: torch.Tensor, target: torch.Tensor
+    ) -> torch.Tensor:
         return F.cosine_embedding_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -331,7 +389,9 @@ class CosineEmbeddingLoss(_MarginLoss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target * (input1 - input2) + margin)."""
 
-    def forward(self, input1, input2, target):
+    def forward(
+        self, input1: torch.Tensor, input2: torch.Tensor, target: torch.Tensor
+    ) -> torch.Tensor:
         return F.margin_ranking_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -344,14 +404,14 @@ class TripletMarginLoss(_Loss):
 
     def __init__(
         self,
-        margin=1.0,
-        p=2.0,
-        eps=1e-6,
-        swap=False,
-        size_average=None,
-        reduce=None,
-        reduction="mean",
-    ):
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(
@@ -362,7 +422,9 @@ class TripletMarginLoss(_Loss):
         self.eps = eps
         self.swap = swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(
+        self, anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor
+    ) -> torch.Tensor:
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -380,7 +442,14 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     __constants__ = ["margin", "swap", "reduction"]
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(
+        self,
+        *,
+        distance_function=None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
@@ -393,7 +462,9 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin = margin
         self.swap = swap
 
-    def forward(self, anchor, positive, negative):
+    def forward(
+        self, anchor: torch.Tensor, positive: torch.Tensor, negative: torch.Tensor
+    ) -> torch.Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -413,12 +484,16 @@ class CTCLoss(_Loss):
 
     __constants__ = ["blank", "reduction"]
 
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False):
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
         super().__init__(reduction=reduction)
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
+    def forward(
+        self, log_probs: torch.Tensor, targets, input_lengths, target_lengths
+    ) -> torch.Tensor:
         return F.ctc_loss(
             log_probs,
             targets,

@@ -2,6 +2,11 @@
 buffers, submodules) lives in dictionaries, found by attribute access; saving and loading stand in
 module_state.py, hooks in module_hooks.py."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
 import torch
 from torch import _C
 from torch.nn.modules import module_hooks
@@ -16,7 +21,20 @@ from torch.nn.modules.module_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from torch.nn.modules.module_state import StateMixin, _IncompatibleKeys
+from torch.nn.modules.module_hooks import (  # noqa: F401
+    global_buffer_hooks as _global_buffer_registration_hooks,
+)
+from torch.nn.modules.module_hooks import (  # noqa: F401
+    global_module_hooks as _global_module_registration_hooks,
+)
+from torch.nn.modules.module_hooks import (  # noqa: F401
+    global_parameter_hooks as _global_parameter_registration_hooks,
+)
+from torch.nn.modules.module_state import (  # noqa: F401
+    _EXTRA_STATE_KEY_SUFFIX,
+    StateMixin,
+    _IncompatibleKeys,
+)
 from torch.nn.parameter import Buffer, Parameter
 
 __all__ = [
@@ -55,6 +73,9 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, me
     return None if device is None else torch.device(device), dtype, non_blocking, memory_format
 
 
+_M = TypeVar("_M", bound="Module")
+
+
 def _forward_unimplemented(self, *input):
     raise NotImplementedError(
         f'Module [{type(self).__name__}] is missing the required "forward" function'
@@ -63,6 +84,20 @@ def _forward_unimplemented(self, *input):
 
 # Subclasses that override Module.to read its arguments by this name.
 _C._nn._parse_to = _parse_to
+
+
+class _CallSignature:
+    """What inspect.signature answers for a module: calling is C, which says nothing of itself. The
+    signature of a class is that of its __init__ and one with a __call__ in Python has that, so there
+    the attribute is not to be found."""
+
+    def __get__(self, instance, owner=None):
+        if instance is None or type(instance).__call__ is not _C._ModuleBase.__call__:
+            raise AttributeError("__signature__")
+        import inspect
+
+        kinds = {"args": inspect.Parameter.VAR_POSITIONAL, "kwargs": inspect.Parameter.VAR_KEYWORD}
+        return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds.items()])
 
 
 class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
@@ -74,8 +109,9 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     training: bool
     call_super_init = False
     _compiled_call_impl = None
+    __signature__ = _CallSignature()
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if not self.call_super_init and kwargs:
             raise TypeError(
                 f"{type(self).__name__}.__init__() got an unexpected keyword argument "
@@ -96,7 +132,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    forward = _forward_unimplemented
+    forward: Callable[..., Any] = _forward_unimplemented
 
     # ---- calling: Module.__call__ is C (torch/csrc/python/module_base.cpp) and runs
     # module_hooks.call_with_hooks when there are hooks, else forward alone.
@@ -114,13 +150,14 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {torch.typename(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain "."')
+            detail = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{detail}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if hasattr(self, name) and name not in present:
             raise KeyError(f"attribute '{name}' already exists")
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, reachable as an attribute of that name. None reserves the name."""
         self._check_name(name, "parameter", self.__dict__.get("_parameters", ()))
         if param is None:
@@ -143,7 +180,9 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 param = replaced
         self._parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(
+        self, name: str, tensor: torch.Tensor | None, persistent: bool = True
+    ) -> None:
         """Adds a tensor that is part of the module's state but no parameter. Buffers that are not
         persistent are left out of the state_dict."""
         self._check_name(name, "buffer", self.__dict__.get("_buffers", ()))
@@ -162,7 +201,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: Module | None) -> None:
         """Adds a submodule, reachable as an attribute of that name."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{torch.typename(module)} is not a Module subclass")
@@ -173,12 +212,12 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 module = replaced
         self._modules[name] = module
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: Module | None) -> None:
         """Another name of add_module."""
         self.add_module(name, module)
 
     # ---- lookup by path
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
         """The submodule at a dotted path; "" is the module itself."""
         module = self
         for name in target.split(".") if target else ():
@@ -189,7 +228,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target, module, strict: bool = False):
         """Replaces the submodule at a dotted path."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -213,13 +252,13 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             raise AttributeError(f"`{name}` is not {kind}")
         return value
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
         return self._get_by_path(
             target, "an nn.Parameter", lambda m, name, value: isinstance(value, Parameter)
         )
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> torch.Tensor:
         """The buffer at a dotted path."""
         return self._get_by_path(target, "a buffer", lambda m, name, value: name in m._buffers)
 
@@ -334,29 +373,33 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                     seen.add(value)
                 yield (path + "." if path else "") + name, value
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """(path, parameter) of this module and, by default, all below it."""
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of this module and, by default, of all below it."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, torch.Tensor]]:
         """(path, buffer) of this module and, by default, all below it."""
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
         """The buffers of this module and, by default, of all below it."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, module) of the direct submodules, each module once."""
         seen = set()
         for name, module in self._modules.items():
@@ -364,12 +407,14 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 seen.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The direct submodules."""
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """(path, module) of this module and all below it."""
         memo = set() if memo is None else memo
         if self in memo:
@@ -383,13 +428,13 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             path = prefix + ("." if prefix else "") + name
             yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     # ---- changing everything at once
-    def apply(self, fn):
+    def apply(self: _M, fn: Callable[[Module], None]) -> _M:
         """Calls fn on every submodule, children first, then on this module."""
         for module in self.children():
             module.apply(fn)
@@ -423,31 +468,31 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     def _cast_floating(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
+    def float(self: _M) -> _M:
         """Floating point parameters and buffers as float32."""
         return self._cast_floating(torch.float32)
 
-    def double(self):
+    def double(self: _M) -> _M:
         """Floating point parameters and buffers as float64."""
         return self._cast_floating(torch.float64)
 
-    def half(self):
+    def half(self: _M) -> _M:
         """Floating point parameters and buffers as float16."""
         return self._cast_floating(torch.float16)
 
-    def bfloat16(self):
+    def bfloat16(self: _M) -> _M:
         """Floating point parameters and buffers as bfloat16."""
         return self._cast_floating(torch.bfloat16)
 
-    def type(self, dst_type):
+    def type(self: _M, dst_type: Any) -> _M:
         """All parameters and buffers as dst_type."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def cpu(self):
+    def cpu(self: _M) -> _M:
         """Moves parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self: _M, device: Any = None) -> _M:
         """Moves parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
@@ -463,11 +508,11 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         """Moves parameters and buffers to an MTIA device."""
         return self._apply(lambda t: t.mtia(device))
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self: _M, *, device: Any, recurse: bool = True) -> _M:
         """Moves to a device without copying the values."""
         return self._apply(lambda t: torch.empty_like(t, device=device), recurse=recurse)
 
-    def to(self, *args, **kwargs):
+    def to(self: _M, *args: Any, **kwargs: Any) -> _M:
         """Moves or casts parameters and buffers in place: to(device), to(dtype), to(tensor),
         to(memory_format=...). A dtype applies to floating point and complex values only."""
         device, dtype, non_blocking, format = _parse_to(*args, **kwargs)
@@ -485,11 +530,11 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
         return self._apply(convert)
 
-    def share_memory(self):
+    def share_memory(self: _M) -> _M:
         """Moves parameters and buffers to shared memory."""
         return self._apply(lambda t: t.share_memory_())
 
-    def train(self, mode=True):
+    def train(self: _M, mode: bool = True) -> _M:
         """Switches this module and all below it to training (or evaluation) mode."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -498,17 +543,17 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self: _M) -> _M:
         """Switches to evaluation mode."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self: _M, requires_grad: bool = True) -> _M:
         """Sets requires_grad of all parameters."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters."""
         for param in self.parameters():
             if param.grad is None:
@@ -526,11 +571,11 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What a subclass shows of itself between the brackets of its repr."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         children = [
@@ -543,7 +588,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
             return f"{self._get_name()}({lines[0]})"
         return self._get_name() + "(\n  " + "\n  ".join(body) + "\n)"
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         self.__dict__.update(state)
         self._fill_missing_hooks()
 

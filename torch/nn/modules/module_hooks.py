@@ -1,5 +1,7 @@
 """Hooks of modules, and the call that runs them. A module without hooks never comes here."""
 
+from __future__ import annotations
+
 import weakref
 from collections import OrderedDict
 
@@ -28,7 +30,7 @@ def register_module_forward_pre_hook(hook):
     return _register(global_forward_pre_hooks, hook)
 
 
-def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+def register_module_forward_hook(hook, *, with_kwargs: bool = False, always_call: bool = False):
     """A hook after every module's forward."""
     handle = _register(global_forward_hooks, hook)
     if with_kwargs:
@@ -105,7 +107,7 @@ class HooksMixin:
             hooks.move_to_end(handle.id, last=False)
         return handle
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False):
         """hook(module, args) before forward; may answer other arguments."""
         handle = self._add_hook(
             "_forward_pre_hooks", hook, prepend, ("_forward_pre_hooks_with_kwargs",)
@@ -114,7 +116,9 @@ class HooksMixin:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
         return handle
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(
+        self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ):
         """hook(module, args, output) after forward; may answer another output."""
         handle = self._add_hook(
             "_forward_hooks",
@@ -128,11 +132,11 @@ class HooksMixin:
             self._forward_hooks_always_called[handle.id] = True
         return handle
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(self, hook, prepend: bool = False):
         """hook(module, grad_output) when gradients reach the module's outputs."""
         return self._add_hook("_backward_pre_hooks", hook, prepend)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(self, hook, prepend: bool = False):
         """hook(module, grad_input, grad_output) when the module's input gradients are there."""
         if self._is_full_backward_hook is False:
             raise RuntimeError(
@@ -178,7 +182,7 @@ class HooksMixin:
 
 
 class _WithModule:
-    def __init__(self, hook, module):
+    def __init__(self, hook, module) -> None:
         self.hook = hook
         self.module = None if module is None else weakref.ref(module)
 
@@ -190,7 +194,7 @@ class _WithModule:
     def __getstate__(self):
         return {"hook": self.hook, "module": None if self.module is None else self.module()}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         self.hook = state["hook"]
         self.module = None if state["module"] is None else weakref.ref(state["module"])
 

@@ -1,48 +1,29 @@
 """Saving and loading of modules: state_dict, load_state_dict, and a report of mismatches that
 groups keys and proposes renames."""
 
-import difflib
+from __future__ import annotations
+
+import warnings
 from collections import OrderedDict, namedtuple
+from collections.abc import Mapping
+from typing import Any
 
 import torch
+from torch.nn.modules._state_report import grouped, proposals
 from torch.nn.parameter import Parameter, is_lazy
 
-_EXTRA_STATE = "_extra_state"
+_EXTRA_STATE = _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return super().__repr__()
 
     __str__ = __repr__
-
-
-def _quoted(keys):
-    return ", ".join(f'"{key}"' for key in keys)
-
-
-def _rename_hint(missing, unexpected):
-    """A sentence about the rename that would resolve most mismatches, or nothing."""
-    for prefix in ("module.", "_orig_mod.", "model."):
-        stripped = {key[len(prefix) :] for key in unexpected if key.startswith(prefix)}
-        if stripped and stripped & set(missing):
-            return (
-                f"Every matching key of the file starts with '{prefix}': remove that prefix, "
-                f"e.g. {{k.removeprefix('{prefix}'): v for k, v in state_dict.items()}}."
-            )
-        added = {prefix + key for key in unexpected}
-        if added & set(missing):
-            return f"Every matching key of the model starts with '{prefix}': add that prefix."
-    pairs = []
-    for key in list(unexpected)[:200]:
-        close = difflib.get_close_matches(key, missing, n=1, cutoff=0.85)
-        if close:
-            pairs.append(f"{key} -> {close[0]}")
-    return "Close names: " + "; ".join(pairs[:5]) + "." if pairs else ""
 
 
 class StateMixin:
@@ -58,7 +39,9 @@ class StateMixin:
         if type(self).get_extra_state is not _base().get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
         """Everything the module would need to continue elsewhere: parameters and persistent
         buffers by path. Tensors are detached, not copied, unless keep_vars."""
         if args:
@@ -104,6 +87,14 @@ class StateMixin:
                 f"checkpoint, the shape in current model is {target.shape}."
             )
             return
+        if not lazy and target.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding "
+                "key in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
         try:
             with torch.no_grad():
                 if not assign:
@@ -174,7 +165,9 @@ class StateMixin:
             if (rest and head not in self._modules) or (not rest and head not in local):
                 unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
         """Copies (or, with assign, takes over) the tensors of a state_dict. With strict, missing
         and unexpected keys raise; the message groups them and proposes renames."""
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
@@ -205,13 +198,13 @@ class StateMixin:
 
         load(self, state_dict, "")
         if strict:
-            hint = _rename_hint(missing, unexpected) if missing and unexpected else ""
+            hint = proposals(missing, unexpected) if missing and unexpected else ""
             if hint:
                 errors.insert(0, hint + " ")
             if unexpected:
-                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
+                errors.insert(0, f"Unexpected key(s) in state_dict: {grouped(unexpected)}. ")
             if missing:
-                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
+                errors.insert(0, f"Missing key(s) in state_dict: {grouped(missing)}. ")
         if errors:
             listed = "\n\t".join(errors)
             raise RuntimeError(

@@ -1,6 +1,8 @@
 """Normalisation over the last dimensions, over groups of channels and over neighbouring
 channels."""
 
+from __future__ import annotations
+
 import numbers
 
 import torch
@@ -19,17 +21,20 @@ def _shape_tuple(shape):
 class LayerNorm(Module):
     """Normalises each sample over its last dimensions, then scales and shifts."""
 
+    weight: torch.Tensor
+    bias: torch.Tensor
+
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
         self,
         normalized_shape,
-        eps=1e-5,
-        elementwise_affine=True,
-        bias=True,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape_tuple(normalized_shape)
         self.eps = eps
@@ -45,17 +50,17 @@ class LayerNorm(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Scale 1, shift 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -68,8 +73,13 @@ class RMSNorm(Module):
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
-        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
-    ):
+        self,
+        normalized_shape,
+        eps=None,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape_tuple(normalized_shape)
         self.eps = eps
@@ -80,15 +90,15 @@ class RMSNorm(Module):
             self.register_parameter("weight", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Scale 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, x):
+    def forward(self, x) -> torch.Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
@@ -97,19 +107,21 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Normalises each group of channels of each sample, then scales and shifts each channel."""
 
+    weight: torch.Tensor
+
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
         self,
-        num_groups,
-        num_channels,
-        eps=1e-5,
-        affine=True,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
         device=None,
-        dtype=None,
+        dtype: torch.dtype | None = None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(
@@ -130,17 +142,17 @@ class GroupNorm(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Scale 1, shift 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -152,40 +164,63 @@ class LocalResponseNorm(Module):
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class _CrossMapLRN2dFunction(torch.autograd.Function):
+    """Its gradient is the one that programs were trained with, and no derivative of its value:
+    the value's window has the channel in its middle and never loses the first channel, the
+    gradient's window is shifted and has exactly `size` channels."""
+
+    @staticmethod
+    def forward(ctx, input: torch.Tensor, size, alpha, beta, k) -> torch.Tensor:
+        half = (size - 1) // 2
+        square = input.square()
+        total = F.pad(square, (0, 0, 0, 0, half, half)).unfold(1, 2 * half + 1, 1).sum(-1)
+        total[:, half + 1 :] += square[:, :1]
+        scale = total.mul_(alpha / size).add_(k)
+        output = input / scale.pow(beta)
+        ctx.save_for_backward(input, output, scale)
+        ctx.numbers = size, alpha, beta
+        return output
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        input, output, scale = ctx.saved_tensors
+        size, alpha, beta = ctx.numbers
+        before = min((size + 1) // 2, size - 1)
+        ratio = F.pad(grad * output / scale, (0, 0, 0, 0, before, size - 1 - before))
+        reached = ratio.unfold(1, size, 1).sum(-1)
+        own = grad / scale.pow(beta)
+        return own - (2 * alpha * beta / size) * input * reached, None, None, None, None
 
 
 class CrossMapLRN2d(Module):
     """LocalResponseNorm of old: a window with a channel in its middle, and the first channel."""
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha
         self.beta = beta
         self.k = k
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        half = (self.size - 1) // 2
-        square = input.square()
-        total = F.pad(square, (0, 0, 0, 0, half, half)).unfold(1, 2 * half + 1, 1).sum(-1)
-        # The first channel never leaves the window: programs that use this layer count on it.
-        late = total[:, half + 1 :] + square[:, :1]
-        total = torch.cat([total[:, : half + 1], late], 1)
-        return input / total.mul(self.alpha / self.size).add(self.k).pow(self.beta)
+        return _CrossMapLRN2dFunction.apply(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

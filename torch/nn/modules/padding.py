@@ -1,6 +1,9 @@
 """Padding as modules. All are made from one table: the kind of padding, its mode of F.pad, and the
 number of dimensions it pads."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 from torch.nn.modules.utils import _ntuple
@@ -15,14 +18,14 @@ class _PadNd(Module):
     _mode = "constant"
     _dims = 1
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self._dims)(padding)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
@@ -44,7 +47,7 @@ class _CircularPadNd(_PadNd):
         if input.dim() not in (low, high):
             raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         return F.pad(input, self.padding, self._mode)
 
@@ -52,22 +55,22 @@ class _CircularPadNd(_PadNd):
 class _ConstantPadNd(_PadNd):
     __constants__ = ["padding", "value"]
 
-    def __init__(self, padding, value):
+    def __init__(self, padding, value) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 

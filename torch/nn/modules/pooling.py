@@ -1,5 +1,8 @@
 """Pooling layers."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 
@@ -40,9 +43,14 @@ class _MaxPoolNd(Module):
     ceil_mode: bool
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False,
-        ceil_mode=False,
-    ):  # fmt: skip
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -51,14 +59,14 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[self._dims - 1]
         return function(
             input, self.kernel_size, self.stride, self.padding, self.dilation,
             ceil_mode=self.ceil_mode, return_indices=self.return_indices,
         )  # fmt: skip
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
@@ -70,7 +78,7 @@ class _AvgPoolNd(Module):
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -78,8 +86,13 @@ class AvgPool1d(_AvgPoolNd):
     """The mean of each window over one dimension."""
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):  # fmt: skip
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
         single = lambda value: (value,) if isinstance(value, int) else tuple(value)
         self.kernel_size = single(kernel_size)
@@ -88,7 +101,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         return F.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad,
@@ -101,9 +114,14 @@ class _AvgPoolPlanes(_AvgPoolNd):
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override=None,
-    ):  # fmt: skip
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -112,7 +130,7 @@ class _AvgPoolPlanes(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         function = F.avg_pool2d if self._dims == 2 else F.avg_pool3d
         return function(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
@@ -125,15 +143,15 @@ class _AdaptiveAvgPoolNd(Module):
 
     __constants__ = ["output_size"]
 
-    def __init__(self, output_size):
+    def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         functions = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
         return functions[self._dims - 1](input, self.output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
@@ -142,18 +160,18 @@ class _AdaptiveMaxPoolNd(Module):
 
     __constants__ = ["output_size", "return_indices"]
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         functions = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
         return functions[self._dims - 1](
             input, self.output_size, return_indices=self.return_indices
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
@@ -162,18 +180,18 @@ class _LPPoolNd(Module):
 
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         function = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self._dims - 1]
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"ceil_mode={self.ceil_mode}"
@@ -186,9 +204,13 @@ class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
 
     def __init__(
-        self, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        self,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices: bool = False,
         _random_samples=None,
-    ):  # fmt: skip
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         spread = lambda v: (v,) * self._dims if isinstance(v, int | float) else v
@@ -206,7 +228,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor):
         function = F.fractional_max_pool2d if self._dims == 2 else F.fractional_max_pool3d
         return function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
@@ -217,18 +239,18 @@ class _FractionalMaxPoolNd(Module):
 class _MaxUnpoolNd(Module):
     """Puts values back to the places their maxima came from."""
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
         spread = lambda v: (v,) * self._dims if isinstance(v, int) else tuple(v)
         self.kernel_size = spread(kernel_size)
         self.stride = spread(stride if stride is not None else kernel_size)
         self.padding = spread(padding)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: torch.Tensor, indices, output_size=None):
         function = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self._dims - 1]
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 

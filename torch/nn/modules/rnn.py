@@ -4,6 +4,8 @@ Parameters are named as checkpoints expect them: weight_ih_l{layer}{_reverse} an
 stacked along the first dimension. The networks are single operators (torch.lstm, torch.gru, ...).
 """
 
+from __future__ import annotations
+
 import math
 import numbers
 import warnings
@@ -12,7 +14,7 @@ import torch
 from torch import _VF
 from torch.nn import init
 from torch.nn.modules.module import Module
-from torch.nn.parameter import Parameter
+from torch.nn.parameter import Parameter, is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -54,9 +56,20 @@ class RNNBase(Module):
                      "dropout", "bidirectional", "proj_size"]  # fmt: skip
     __jit_unused_properties__ = ["all_weights"]
 
-    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False,
-                 dropout=0.0, bidirectional=False, proj_size=0, device=None,
-                 dtype=None):  # fmt: skip
+    def __init__(
+        self,
+        mode,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if mode not in _GATES:
             raise ValueError("Unrecognized RNN mode: " + mode)
@@ -106,9 +119,13 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self):
-        """Nothing: the CPU operators need no special layout of the parameters."""
+        """Makes every weight dense in memory, so that no call has to copy it first."""
+        for weight in self._flat_weights:
+            if isinstance(weight, torch.Tensor) and not is_lazy(weight):
+                if not weight.is_contiguous():
+                    weight.data = weight.data.contiguous()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Fills all parameters uniformly within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
@@ -168,9 +185,12 @@ class RNNBase(Module):
             return data, sizes, None if hx is None else self._permuted(hx, order), False
         if input.dim() not in (2, 3):
             raise ValueError(
-                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead"
+                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor "
+                "instead"
             )
         lone = input.dim() == 2
+        if input.size(1 if self.batch_first and not lone else 0) == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         if hx is not None:
             hx = self._batched_state(hx, lone)
         return input.unsqueeze(0 if self.batch_first else 1) if lone else input, None, hx, lone
@@ -200,7 +220,7 @@ class RNNBase(Module):
             return PackedSequence(output, *source[1:])
         return output.squeeze(0 if self.batch_first else 1) if lone else output
 
-    def forward(self, input, hx=None):
+    def forward(self, input: torch.Tensor, hx=None):
         """The outputs of the last layer for every step, and the last state of every layer."""
         data, sizes, hx, lone = self._prepared(input, hx)
         if hx is None:
@@ -212,7 +232,7 @@ class RNNBase(Module):
             hidden = self.permute_hidden(hidden, input.unsorted_indices)
         return self._finished(output, input, lone), hidden.squeeze(1) if lone else hidden
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
         defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False,
                     "dropout": 0, "bidirectional": False}  # fmt: skip
@@ -221,7 +241,7 @@ class RNNBase(Module):
                 parts.append(f"{name}={getattr(self, name)}")
         return ", ".join(parts)
 
-    def __setstate__(self, d):
+    def __setstate__(self, d) -> None:
         # Objects saved by other versions carry lists of the weights, which are properties here.
         d = {k: v for k, v in d.items() if not k.startswith("_flat_weight")}
         d.setdefault("proj_size", 0)
@@ -231,7 +251,7 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """Layers of h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or with relu."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
@@ -249,7 +269,7 @@ class RNN(RNNBase):
 class GRU(RNNBase):
     """Layers of gated recurrent units."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -258,7 +278,7 @@ class GRU(RNNBase):
 class LSTM(RNNBase):
     """Layers of long short-term memory cells; proj_size projects the hidden state."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input, batch_sizes):
@@ -289,7 +309,7 @@ class LSTM(RNNBase):
             )
         return (hx[0].unsqueeze(1), hx[1].unsqueeze(1)) if lone else hx
 
-    def forward(self, input, hx=None):
+    def forward(self, input: torch.Tensor, hx=None):
         """The outputs of the last layer for every step, and the last states of every layer."""
         data, sizes, hx, lone = self._prepared(input, hx)
         if hx is None:
@@ -311,7 +331,15 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias,
+        num_chunks,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         self.input_size = input_size
@@ -325,13 +353,13 @@ class RNNCellBase(Module):
             self.register_parameter(name, value)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Fills all parameters uniformly within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             text += f", bias={self.bias}"
@@ -388,12 +416,19 @@ class RNNCell(RNNCellBase):
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None,
-                 dtype=None):  # fmt: skip
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: torch.Tensor, hx=None):
         """The next state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -404,10 +439,17 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of gated recurrent units."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: torch.Tensor, hx=None):
         """The next state."""
         return self._one_state(_VF.gru_cell, input, hx)
 
@@ -415,10 +457,17 @@ class GRUCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of long short-term memory cells."""
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: torch.Tensor, hx=None):
         """The next hidden and cell states."""
         states = [] if hx is None else [("hx[0]", hx[0]), ("hx[1]", hx[1])]
         self._check(input, states)

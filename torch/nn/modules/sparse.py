@@ -1,6 +1,8 @@
 """Tables looked up by index. The name of this module is PyTorch's, because pickled modules hold
 it."""
 
+from __future__ import annotations
+
 import torch
 from torch.nn import functional as F
 from torch.nn import init
@@ -12,6 +14,8 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 class Embedding(Module):
     """A table of vectors looked up by index."""
+
+    weight: torch.Tensor
 
     __constants__ = [
         "num_embeddings",
@@ -25,18 +29,18 @@ class Embedding(Module):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
+        num_embeddings: int,
+        embedding_dim: int,
         padding_idx=None,
         max_norm=None,
         norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         _weight=None,
-        _freeze=False,
+        _freeze: bool = False,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -60,7 +64,7 @@ class Embedding(Module):
                 )
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new initial values; the padding row stays 0."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
@@ -70,7 +74,7 @@ class Embedding(Module):
             with torch.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -81,7 +85,7 @@ class Embedding(Module):
             self.sparse,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2}
         parts += [
@@ -96,12 +100,12 @@ class Embedding(Module):
     def from_pretrained(
         cls,
         embeddings,
-        freeze=True,
+        freeze: bool = True,
         padding_idx=None,
         max_norm=None,
         norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ):
         """An embedding with given vectors."""
         if embeddings.dim() != 2:
@@ -123,6 +127,8 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     """Sums, means or maxima of embeddings, without the embeddings themselves."""
 
+    weight: torch.Tensor
+
     __constants__ = [
         "num_embeddings",
         "embedding_dim",
@@ -137,19 +143,19 @@ class EmbeddingBag(Module):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
+        num_embeddings: int,
+        embedding_dim: int,
         max_norm=None,
         norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
         _weight=None,
-        include_last_offset=False,
+        include_last_offset: bool = False,
         padding_idx=None,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -178,7 +184,12 @@ class EmbeddingBag(Module):
     reset_parameters = Embedding.reset_parameters
     _fill_padding_idx_with_zero = Embedding._fill_padding_idx_with_zero
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self,
+        input: torch.Tensor,
+        offsets: torch.Tensor | None = None,
+        per_sample_weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         return F.embedding_bag(
             input,
             self.weight,
@@ -193,7 +204,7 @@ class EmbeddingBag(Module):
             self.padding_idx,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.max_norm is not None:
             parts.append(f"max_norm={self.max_norm}")
@@ -210,13 +221,13 @@ class EmbeddingBag(Module):
     def from_pretrained(
         cls,
         embeddings,
-        freeze=True,
+        freeze: bool = True,
         max_norm=None,
         norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        include_last_offset=False,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
         padding_idx=None,
     ):
         """An embedding bag with given vectors."""

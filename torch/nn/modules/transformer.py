@@ -1,6 +1,8 @@
 """The Transformer of "Attention Is All You Need": layers, stacks of them, and both together.
 Layers are computed step by step always; there is no separate path for evaluation."""
 
+from __future__ import annotations
+
 import copy
 
 import torch
@@ -41,6 +43,8 @@ def _get_activation_fn(activation):
 
 
 def _get_seq_len(src, batch_first):
+    if src.is_nested:
+        return None
     if src.dim() == 2:
         return src.size(0)
     return src.size(1 if batch_first else 0)
@@ -68,7 +72,7 @@ class _Layer(Module):
     def _ff_block_of(self, x, dropout):
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if not hasattr(self, "activation"):
             self.activation = F.relu
@@ -79,18 +83,18 @@ class TransformerEncoderLayer(_Layer):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
         activation=F.relu,
         layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         options = {"device": device, "dtype": dtype}
         super().__init__()
         self.self_attn = MultiheadAttention(
@@ -106,7 +110,13 @@ class TransformerEncoderLayer(_Layer):
         self.dropout2 = Dropout(dropout)
         self._set_activation(activation)
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(
+        self,
+        src: torch.Tensor,
+        src_mask: torch.Tensor | None = None,
+        src_key_padding_mask: torch.Tensor | None = None,
+        is_causal: bool = False,
+    ) -> torch.Tensor:
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
@@ -135,18 +145,18 @@ class TransformerDecoderLayer(_Layer):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
         activation=F.relu,
         layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         options = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **options}
         super().__init__()
@@ -166,15 +176,15 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+        tgt: torch.Tensor,
+        memory: torch.Tensor,
+        tgt_mask: torch.Tensor | None = None,
+        memory_mask: torch.Tensor | None = None,
+        tgt_key_padding_mask: torch.Tensor | None = None,
+        memory_key_padding_mask: torch.Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> torch.Tensor:
         x = tgt
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
@@ -220,29 +230,56 @@ class TransformerEncoder(Module):
     __constants__ = ["norm"]
 
     def __init__(
-        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
-    ):
+        self,
+        encoder_layer,
+        num_layers: int,
+        norm=None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        # Padding is always computed, never packed away.
-        self.use_nested_tensor = False
+        attention = getattr(encoder_layer, "self_attn", None)
+        self.use_nested_tensor = enable_nested_tensor and getattr(attention, "batch_first", False)
         self.mask_check = mask_check
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def _packed(self, src, mask, padding_mask):
+        """The input without its padding as a nested tensor, in evaluation without gradients; None
+        where padding has to be computed."""
+        if not self.use_nested_tensor or self.training or torch.is_grad_enabled():
+            return None
+        if padding_mask is None or mask is not None or src.is_nested:
+            return None
+        if src.dim() != 3 or padding_mask.dtype != torch.bool or src.device.type == "meta":
+            return None
+        from torch.nested._multihead import pack
+
+        return pack(src, padding_mask)
+
+    def forward(
+        self,
+        src: torch.Tensor,
+        mask=None,
+        src_key_padding_mask: torch.Tensor | None = None,
+        is_causal=None,
+    ) -> torch.Tensor:
         first = self.layers[0] if len(self.layers) else None
         batch_first = first is not None and first.self_attn.batch_first
         is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
-        output = src
+        packed = self._packed(src, mask, src_key_padding_mask)
+        output = src if packed is None else packed
         for layer in self.layers:
             output = layer(
                 output,
                 src_mask=mask,
                 is_causal=is_causal,
-                src_key_padding_mask=src_key_padding_mask,
+                src_key_padding_mask=src_key_padding_mask if packed is None else None,
             )
+        if packed is not None:
+            output = output.to_padded_tensor(0.0, src.shape)
         return output if self.norm is None else self.norm(output)
 
 
@@ -251,7 +288,7 @@ class TransformerDecoder(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer, num_layers: int, norm=None) -> None:
         super().__init__()
         self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
@@ -259,15 +296,15 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
+        tgt: torch.Tensor,
+        memory: torch.Tensor,
+        tgt_mask: torch.Tensor | None = None,
+        memory_mask: torch.Tensor | None = None,
+        tgt_key_padding_mask: torch.Tensor | None = None,
+        memory_key_padding_mask: torch.Tensor | None = None,
         tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        memory_is_causal: bool = False,
+    ) -> torch.Tensor:
         first = self.layers[0] if len(self.layers) else None
         batch_first = first is not None and first.self_attn.batch_first
         tgt_is_causal = _detect_is_causal_mask(
@@ -293,22 +330,22 @@ class Transformer(Module):
 
     def __init__(
         self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
         activation=F.relu,
         custom_encoder=None,
         custom_decoder=None,
         layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
         device=None,
-        dtype=None,
-    ):
+        dtype: torch.dtype | None = None,
+    ) -> None:
         options = {"device": device, "dtype": dtype}
         layer = (
             d_model,
@@ -341,18 +378,18 @@ class Transformer(Module):
 
     def forward(
         self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
+        src: torch.Tensor,
+        tgt: torch.Tensor,
+        src_mask: torch.Tensor | None = None,
+        tgt_mask: torch.Tensor | None = None,
+        memory_mask: torch.Tensor | None = None,
+        src_key_padding_mask: torch.Tensor | None = None,
+        tgt_key_padding_mask: torch.Tensor | None = None,
+        memory_key_padding_mask: torch.Tensor | None = None,
         src_is_causal=None,
         tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        memory_is_causal: bool = False,
+    ) -> torch.Tensor:
         if src.dim() == 3:
             batch = 0 if self.batch_first else 1
             if src.dim() == tgt.dim() and src.size(batch) != tgt.size(batch):
@@ -377,7 +414,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(sz, device=None, dtype: torch.dtype | None = None):
         """0 on and below the diagonal, -inf above: no position sees a later one."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 

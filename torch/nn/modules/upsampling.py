@@ -1,5 +1,8 @@
 """Resizing of images and volumes."""
 
+from __future__ import annotations
+
+import torch
 from torch.nn import functional as F
 from torch.nn.modules.module import Module
 
@@ -22,10 +25,10 @@ class Upsample(Module):
         self,
         size=None,
         scale_factor=None,
-        mode="nearest",
-        align_corners=None,
-        recompute_scale_factor=None,
-    ):
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -37,7 +40,7 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.interpolate(
             input,
             self.size,
@@ -47,11 +50,11 @@ class Upsample(Module):
             recompute_scale_factor=self.recompute_scale_factor,
         )
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         if self.scale_factor is not None:
             what = f"scale_factor={self.scale_factor!r}"
         else:
@@ -62,12 +65,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Upsample with mode="nearest"."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Upsample with mode="bilinear" and aligned corners."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -17,6 +17,8 @@ from torch.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 # Public name -> submodule it comes from; a submodule names itself.
 _LAZY = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
     "fuse_conv_bn_eval": "fusion",
     "fuse_conv_bn_weights": "fusion",
     "fuse_linear_bn_eval": "fusion",

@@ -1,5 +1,7 @@
 """Limits on gradients: by their norm taken together, or element by element."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -64,19 +66,27 @@ def _fuses(grads, norm_type):
 
 
 @torch.no_grad()
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(
+    tensors, norm_type=2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+):
     """The norm of all tensors taken as one vector."""
     return _total_norm(_as_list(tensors), norm_type, error_if_nonfinite)
 
 
 @torch.no_grad()
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach: bool | None = None):
     """Scales gradients, whose norm together is total_norm, down to max_norm."""
     _scale_to_norm(_gradients(parameters), max_norm, total_norm)
 
 
 @torch.no_grad()
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters,
+    max_norm,
+    norm_type=2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+):
     """Scales gradients so that their norm together is at most max_norm; answers what it was."""
     grads = _gradients(parameters)
     if not error_if_nonfinite and _fuses(grads, float(norm_type)):
@@ -86,7 +96,13 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(
+    parameters,
+    max_norm,
+    norm_type=2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+):
     """The old name of clip_grad_norm_."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
@@ -98,7 +114,7 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 @torch.no_grad()
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters, clip_value, foreach: bool | None = None):
     """Limits each element of each gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
     for grad in _gradients(parameters):

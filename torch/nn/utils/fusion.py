@@ -1,5 +1,7 @@
 """Batch norms with fixed statistics folded into the layer before them."""
 
+from __future__ import annotations
+
 from copy import deepcopy
 
 import torch
@@ -27,7 +29,7 @@ def _fold(weight, bias, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape):
     )
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose: bool = False):
     """Folds a batch norm into the weight and bias of a convolution."""
     rest = [1] * (conv_w.dim() - 2)
     shape = [1, -1, *rest] if transpose else [-1, 1, *rest]
@@ -39,7 +41,7 @@ def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     return _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
-def fuse_conv_bn_eval(conv, bn, transpose=False):
+def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
     """A convolution that does what conv and bn, both in eval mode, do one after the other."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")

@@ -1,5 +1,7 @@
-"""Ready parametrizations: a weight split into length and direction, or with largest singular
-value one."""
+"""Ready parametrizations: a weight split into length and direction, with largest singular value
+one, or with orthonormal columns."""
+
+from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +20,7 @@ def _tensor_of(module, name):
 
 
 class _WeightNorm(Module):
-    def __init__(self, dim=0):
+    def __init__(self, dim: int = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
@@ -29,7 +31,7 @@ class _WeightNorm(Module):
         return torch.norm_except_dim(weight, 2, self.dim), weight
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module, name: str = "weight", dim: int | None = 0):
     """The weight as a length (original0) times a direction (original1), per slice along dim."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -45,7 +47,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 class _SpectralNorm(Module):
-    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(self, weight, n_power_iterations=1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
@@ -97,7 +99,7 @@ class _SpectralNorm(Module):
         return value
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module, name: str = "weight", n_power_iterations=1, eps: float = 1e-12, dim=None):
     """The weight divided by its largest singular value, found by power iteration."""
     weight = _tensor_of(module, name)
     if dim is None:
@@ -106,19 +108,132 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return parametrize.register_parametrization(module, name, function)
 
 
-def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """A weight with orthonormal rows or columns."""
+def _positive_q(matrix):
+    """The orthonormal factor of matrix = QR for the R with a positive diagonal."""
+    q, r = torch.linalg.qr(matrix)
+    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+def _has_orthonormal_columns(tall):
+    columns = tall.shape[-1]
+    tolerance = 10 * columns * torch.finfo(tall.dtype).eps
+    unit = torch.eye(columns, dtype=tall.dtype, device=tall.device)
+    return torch.allclose(tall.mH @ tall, unit.expand(*tall.shape[:-2], -1, -1), atol=tolerance)
+
+
+def _completed(q):
+    """Orthonormal columns, filled up with random ones to a square matrix."""
+    rows, columns = q.shape[-2:]
+    if rows == columns:
+        return q.clone()
+    more = q.new_empty(*q.shape[:-2], rows, rows - columns).normal_()
+    return torch.cat([q, _positive_q(more - q @ (q.mH @ more))], dim=-1)
+
+
+def _skew(tall):
+    """The square skew-Hermitian matrix made of the lower triangle of a tall one."""
+    lower = F.pad(tall.tril(), (0, tall.shape[-2] - tall.shape[-1]))
+    return lower - lower.mH
+
+
+def _exponential_map(tall):
+    return torch.linalg.matrix_exp(_skew(tall))[..., : tall.shape[-1]]
+
+
+def _cayley_map(tall):
+    half = _skew(tall) / 2
+    unit = torch.eye(half.shape[-1], dtype=half.dtype, device=half.device)
+    return torch.linalg.solve(unit - half, unit + half)[..., : tall.shape[-1]]
+
+
+def _householder_map(tall):
+    """Reflectors from below the diagonal; the diagonal holds the sign of each column."""
+    below = tall.tril(-1)
+    reach = 2 / (1 + below.square().sum(-2))
+    signs = tall.detach().diagonal(dim1=-2, dim2=-1).trunc()
+    return torch.linalg.householder_product(below, reach) * signs.unsqueeze(-2)
+
+
+def _householder_source(tall):
+    """What _householder_map takes to the orthonormal factor of a matrix."""
+    packed, reach = torch.geqrf(tall)
+    diagonal = packed.diagonal(dim1=-2, dim2=-1)
+    # A column that needs no reflection has reach 0; the map knows reflections only, and turns the
+    # column round a second time by its sign.
+    signs = torch.where(reach == 0, -diagonal.sgn(), diagonal.sgn())
+    diagonal.copy_(signs)
+    return packed
+
+
+_ORTHOGONAL_MAPS = {
+    "matrix_exp": _exponential_map,
+    "cayley": _cayley_map,
+    "householder": _householder_map,
+}
+
+
+class _Orthogonal(Module):
+    """Wide matrices are handled as their transposes. With `base`, the map only describes the way
+    from base to the weight, so that it is always used near the identity, where it is best."""
+
+    def __init__(self, weight, orthogonal_map, use_trivialization) -> None:
+        super().__init__()
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        if orthogonal_map == "householder" and weight.is_complex():
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        side = max(weight.shape[-2:])
+        # Filled by right_inverse, which registration calls with the weight.
+        base = weight.new_zeros(*weight.shape[:-2], side, side) if use_trivialization else None
+        self.register_buffer("base", base)
+
+    def _tall(self, matrix):
+        return matrix.mT if self.shape[-2] < self.shape[-1] else matrix
+
+    def forward(self, original):
+        q = _ORTHOGONAL_MAPS[self.orthogonal_map](self._tall(original))
+        return self._tall(q if self.base is None else self.base @ q)
+
+    @torch.no_grad()
+    def right_inverse(self, weight):
+        if weight.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. "
+                f"Got a tensor of shape {weight.shape}."
+            )
+        tall = self._tall(weight)
+        if self.base is not None:
+            q = tall if _has_orthonormal_columns(tall) else _positive_q(tall)
+            self.base.copy_(_completed(q))
+            # The point every map takes to the identity; -1 is the sign _householder_map undoes.
+            start = torch.zeros_like(tall)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1)
+            return self._tall(start)
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley "
+                "parametrizations when use_trivialization=False."
+            )
+        return self._tall(_householder_source(tall))
+
+
+def orthogonal(
+    module, name: str = "weight", orthogonal_map=None, *, use_trivialization: bool = True
+):
+    """A weight with orthonormal columns, or rows where it is wider than high."""
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
         raise ValueError(
             f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
         )
-    if orthogonal_map not in (None, "matrix_exp", "cayley", "householder"):
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        complex_weight = weight.is_complex()
+        orthogonal_map = "matrix_exp" if square or complex_weight else "householder"
+    if orthogonal_map not in _ORTHOGONAL_MAPS:
         raise ValueError(
             'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
             f"Got: {orthogonal_map}"
         )
-    raise NotImplementedError(
-        "parametrizations.orthogonal: matrix_exp, linalg.solve and householder_product are not "
-        "implemented"
-    )
+    function = _Orthogonal(weight.detach(), orthogonal_map, use_trivialization)
+    return parametrize.register_parametrization(module, name, function, unsafe=True)

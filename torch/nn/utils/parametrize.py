@@ -5,6 +5,8 @@ from moves to `module.parametrizations.<name>`. The class is made anew whenever 
 changes, so that copies of a module, which share its class, are not disturbed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -60,7 +62,7 @@ def _check_same(old, new, shapes):
 class ParametrizationList(ModuleList):
     """The functions a tensor goes through, and the tensor or tensors they start from."""
 
-    def __init__(self, modules, original, unsafe=False):
+    def __init__(self, modules, original, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -226,7 +228,7 @@ def type_before_parametrizations(module):
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(module, tensor_name, parametrization, *, unsafe: bool = False):
     """Makes a parameter or buffer the output of a module applied to it."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -267,7 +269,7 @@ def _append(module, tensor_name, parametrization, unsafe):
     functions.unsafe |= unsafe
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(module, tensor_name, leave_parametrized: bool = True):
     """Makes the tensor a plain one again, with its computed value or with its original one."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")

@@ -4,6 +4,8 @@ A pruned parameter moves to `<name>_orig`, its mask is the buffer `<name>_mask`,
 their product. Pruning again narrows the mask: earlier methods and the new one share a container.
 """
 
+from __future__ import annotations
+
 import numbers
 from abc import ABC, abstractmethod
 
@@ -124,7 +126,7 @@ class BasePruningMethod(ABC):
 class PruningContainer(BasePruningMethod):
     """Several methods, each applied to what the earlier ones left."""
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         self._pruning_methods = ()
         for method in args:
             self.add_pruning_method(method)
@@ -143,14 +145,14 @@ class PruningContainer(BasePruningMethod):
             )
         self._pruning_methods += (method,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pruning_methods)
 
     def __iter__(self):
         return iter(self._pruning_methods)
 
-    def __getitem__(self, index):
-        return self._pruning_methods[index]
+    def __getitem__(self, idx):
+        return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
         """The old mask narrowed by the last method, which sees only what is still there."""
@@ -185,7 +187,7 @@ class Identity(BasePruningMethod):
 class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount):
+    def __init__(self, amount) -> None:
         _check_amount(amount)
         self.amount = amount
 
@@ -234,7 +236,7 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes whole channels at random."""
 
-    def __init__(self, amount, dim=-1):
+    def __init__(self, amount, dim=-1) -> None:
         _check_amount(amount)
         self.amount = amount
         self.dim = dim
@@ -246,7 +248,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the channels of smallest n-norm."""
 
-    def __init__(self, amount, n, dim=-1):
+    def __init__(self, amount, n, dim=-1) -> None:
         _check_amount(amount)
         self.amount = amount
         self.n = n
@@ -263,7 +265,7 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask):
+    def __init__(self, mask) -> None:
         self.mask = mask
 
     def compute_mask(self, t, default_mask):

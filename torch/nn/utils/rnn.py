@@ -4,6 +4,8 @@ Packed data holds the first elements of all sequences, then the second ones, and
 sequence first; `batch_sizes` says how many sequences still run at each place.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import torch
@@ -92,6 +94,18 @@ class PackedSequence(_Fields):
         """The same sequences in int32."""
         return self.to(dtype=torch.int)
 
+    def short(self):
+        """The same sequences in int16."""
+        return self.to(dtype=torch.short)
+
+    def char(self):
+        """The same sequences in int8."""
+        return self.to(dtype=torch.int8)
+
+    def byte(self):
+        """The same sequences in uint8."""
+        return self.to(dtype=torch.uint8)
+
     def pin_memory(self):
         """The same sequences in page-locked memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
@@ -106,7 +120,7 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sorted: bool = True):
     """Packs a padded batch of sequences with the given lengths."""
     lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
     order = None
@@ -118,7 +132,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(data, sizes, order, None)
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(sequence, batch_first: bool = False, padding_value=0.0, total_length=None):
     """The padded batch and the lengths of a packed one."""
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -137,7 +151,9 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded, lengths
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(
+    sequences, batch_first: bool = False, padding_value=0.0, padding_side: str = "right"
+):
     """Sequences stacked into one tensor, the shorter ones filled up."""
     if padding_side not in ("left", "right"):
         raise RuntimeError(
@@ -165,14 +181,14 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return torch.stack(rows, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(padded_sequences, lengths, batch_first: bool = False):
     """The sequences of a padded batch."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:length] for row, length in zip(padded_sequences, lengths.tolist(), strict=False)]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences, enforce_sorted: bool = True):
     """Packs a list of sequences."""
     lengths = [sequence.size(0) for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

@@ -1,5 +1,7 @@
 """The older spectral_norm, by a hook before forward; parametrizations.spectral_norm replaces it."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch.nn.parameter import Parameter
@@ -13,7 +15,9 @@ class SpectralNorm:
     # Version 1 saves both vectors of the power iteration.
     _version = 1
 
-    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(
+        self, name: str = "weight", n_power_iterations=1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
         if n_power_iterations <= 0:
             raise ValueError(
                 "Expected n_power_iterations to be positive, but got "
@@ -88,7 +92,7 @@ class SpectralNorm:
 class SpectralNormStateDictHook:
     """Marks a saved state with the version of this hook."""
 
-    def __init__(self, fn):
+    def __init__(self, fn) -> None:
         self.fn = fn
 
     def __call__(self, module, state_dict, prefix, local_metadata):
@@ -96,7 +100,7 @@ class SpectralNormStateDictHook:
         versions[self.fn.name + ".version"] = self.fn._version
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module, name: str = "weight", n_power_iterations=1, eps: float = 1e-12, dim=None):
     """Keeps the largest singular value of a module's weight at one."""
     if dim is None:
         # Looked up late: torch.nn.modules itself may import this package.
@@ -107,7 +111,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
-def remove_spectral_norm(module, name="weight"):
+def remove_spectral_norm(module, name: str = "weight"):
     """Undoes spectral_norm; the weight keeps its present value."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

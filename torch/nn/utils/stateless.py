@@ -1,6 +1,10 @@
 """A module called with other parameters and buffers than its own, which it keeps."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+
+import torch
 
 __all__ = ["functional_call"]
 
@@ -32,7 +36,11 @@ def _with_tied(module, given):
         if name in named:
             known = by_tensor.setdefault(id(named[name]), value)
             if known is not value:
-                raise ValueError(f"functional_call got multiple values for a tied weight: {name}.")
+                tied = [other for other in given if named.get(other) is named[name]]
+                raise ValueError(
+                    f"functional_call got multiple values for keys {sorted(tied)}, which are "
+                    "tied. Consider using tie_weights=False"
+                )
     out = dict(given)
     for name, tensor in named.items():
         if id(tensor) in by_tensor:
@@ -44,7 +52,7 @@ def _check_strict(module, given):
     names = {name for name, _ in _all_slots(module)}
     missing, unexpected = sorted(names - set(given)), sorted(set(given) - names)
     if missing or unexpected:
-        text = "Error(s) in loading state_dict for " + type(module).__name__ + ":"
+        text = "Error(s) in reparametrizing for " + type(module).__name__ + ":"
         if unexpected:
             text += "\n\tUnexpected key(s): " + ", ".join(unexpected) + "."
         if missing:
@@ -54,6 +62,9 @@ def _check_strict(module, given):
 
 @contextmanager
 def _swapped(module, tensors):
+    for value in tensors.values():
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
     slots = [(*_slot(module, path), value) for path, value in tensors.items()]
     kept = [(owner, name, owner[name]) for owner, name, _ in slots]
     try:
@@ -66,7 +77,13 @@ def _swapped(module, tensors):
 
 
 def functional_call(
-    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
+    module,
+    parameters_and_buffers,
+    args=None,
+    kwargs=None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
 ):
     """module(*args, **kwargs) with the given tensors, by dotted name, in place of its own."""
     tensors = dict(parameters_and_buffers)

@@ -1,5 +1,7 @@
 """The older weight_norm, by a hook before forward; parametrizations.weight_norm replaces it."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -11,7 +13,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 class WeightNorm:
     """The hook: computes the weight from its length `<name>_g` and direction `<name>_v`."""
 
-    def __init__(self, name, dim):
+    def __init__(self, name, dim) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
@@ -50,7 +52,7 @@ class WeightNorm:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module, name: str = "weight", dim: int | None = 0):
     """Splits a module's weight into length and direction."""
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of "
@@ -62,7 +64,7 @@ def weight_norm(module, name="weight", dim=0):
     return module
 
 
-def remove_weight_norm(module, name="weight"):
+def remove_weight_norm(module, name: str = "weight"):
     """Undoes weight_norm; the weight keeps its present value."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:

@@ -5,6 +5,8 @@ the new rate from the present one, so that several schedules on one optimizer mu
 follows from the epoch alone, `_get_closed_form_lr` gives it for `step(epoch)`.
 """
 
+from __future__ import annotations
+
 import functools
 import types
 import warnings
@@ -89,7 +91,7 @@ class LRScheduler:
     _get_lr_called_within_step = False
     _is_initial = False
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer, last_epoch=-1) -> None:
         self.optimizer = check_optimizer(optimizer)
         if last_epoch == -1:
             for group in optimizer.param_groups:
@@ -118,15 +120,15 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         """Everything but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Takes over a state that `state_dict` gave."""
         self.__dict__.update(state_dict)
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list:
         """The rates that the last step set."""
         return self._last_lr
 

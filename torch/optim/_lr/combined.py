@@ -1,5 +1,7 @@
 """Schedules made of schedules: one after another (SequentialLR) and all at once."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 
 from torch.optim._lr.base import LRScheduler, set_value
@@ -30,14 +32,14 @@ def _refuse_unfit(owner, schedulers, optimizer):
 class _Composite(LRScheduler):
     """Saving and loading of a schedule that holds others in `_schedulers`."""
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         """The state of this schedule and, in `_schedulers`, of its parts."""
         hidden = ("optimizer", "_schedulers")
         state = {key: value for key, value in self.__dict__.items() if key not in hidden}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Takes over the state of this schedule and of its parts."""
         rest = {key: value for key, value in state_dict.items() if key != "_schedulers"}
         self.__dict__.update(rest)
@@ -48,7 +50,7 @@ class _Composite(LRScheduler):
 class SequentialLR(_Composite):
     """Follows one schedule until a milestone, then the next from its beginning."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1) -> None:
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         _refuse_unfit("SequentialLR", schedulers, optimizer)
@@ -93,7 +95,7 @@ class SequentialLR(_Composite):
 class ChainedScheduler(_Composite):
     """Steps several schedules, whose factors multiply."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers, optimizer=None) -> None:
         if len(schedulers) < 1:
             raise ValueError(
                 "ChainedScheduler expects at least one scheduler to be chained, but got no "

@@ -1,5 +1,7 @@
 """Schedules that go round: triangles (CyclicLR), one hill (OneCycleLR), cosines that restart."""
 
+from __future__ import annotations
+
 import math
 import types
 
@@ -52,15 +54,15 @@ class CyclicLR(_CyclesMomentum):
         max_lr,
         step_size_up=2000,
         step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
+        mode: str = "triangular",
+        gamma: float = 1.0,
         scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
         last_epoch=-1,
-    ):
+    ) -> None:
         self.optimizer = check_optimizer(optimizer)
         base_lrs = per_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
@@ -120,7 +122,7 @@ class CyclicLR(_CyclesMomentum):
             for base, most in zip(self.base_lrs, self.max_lrs, strict=True)
         ]
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         """Everything but the optimizer; of scale_fn, only the attributes of a callable object."""
         state = super().state_dict()
         custom = state.pop("_scale_fn_custom")
@@ -128,7 +130,7 @@ class CyclicLR(_CyclesMomentum):
         state["_scale_fn_custom"] = None if plain else dict(custom.__dict__)
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Takes over a saved state; scale_fn stays the one this schedule was made with."""
         state = dict(state_dict)
         kept = state.pop("_scale_fn_custom", None)
@@ -140,7 +142,7 @@ class CyclicLR(_CyclesMomentum):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """A cosine from the initial rate to eta_min in T_0 epochs, then anew, T_mult times as long."""
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min: float = 0.0, last_epoch=-1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -169,7 +171,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             if epoch < 0:
@@ -232,16 +234,16 @@ class OneCycleLR(_CyclesMomentum):
         total_steps=None,
         epochs=None,
         steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
         last_epoch=-1,
-    ):
+    ) -> None:
         self.optimizer = check_optimizer(optimizer)
         self.total_steps = _count_steps(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):

@@ -1,5 +1,7 @@
 """ReduceLROnPlateau: a smaller rate when a measured value stops improving."""
 
+from __future__ import annotations
+
 import warnings
 
 from torch.optim._lr.base import (
@@ -19,15 +21,15 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(
         self,
         optimizer,
-        mode="min",
-        factor=0.1,
+        mode: str = "min",
+        factor: float = 0.1,
         patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
         cooldown=0,
         min_lr=0,
-        eps=1e-8,
-    ):
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor

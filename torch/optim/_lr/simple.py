@@ -1,5 +1,7 @@
 """Schedules whose rate is the present one times a factor that the epoch gives."""
 
+from __future__ import annotations
+
 import math
 from bisect import bisect_right
 from collections import Counter
@@ -22,7 +24,7 @@ __all__ = [
 class _FunctionLR(LRScheduler):
     """A schedule from one function of the epoch per group."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1) -> None:
         self.optimizer = optimizer
         groups = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):
@@ -33,7 +35,7 @@ class _FunctionLR(LRScheduler):
             self.lr_lambdas = [lr_lambda] * groups
         super().__init__(optimizer, last_epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         """Everything but the optimizer; of the functions, only the attributes of callable objects.
 
         Functions themselves are not saved: make the schedule anew with them, then load.
@@ -43,7 +45,7 @@ class _FunctionLR(LRScheduler):
         state["lr_lambdas"] = [callable_state(function) for function in self.lr_lambdas]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Takes over a saved state; functions stay the ones this schedule was made with."""
         rest = {key: value for key, value in state_dict.items() if key != "lr_lambdas"}
         self.__dict__.update(rest)
@@ -79,7 +81,7 @@ class MultiplicativeLR(_FunctionLR):
 class StepLR(LRScheduler):
     """Times gamma every step_size epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, step_size, gamma: float = 0.1, last_epoch=-1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -98,7 +100,7 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times gamma at each milestone; a milestone named twice counts twice."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch=-1) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -117,7 +119,7 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Times factor for the first total_iters epochs."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
@@ -139,8 +141,8 @@ class LinearLR(LRScheduler):
     """Times a factor that moves linearly from start_factor to end_factor in total_iters epochs."""
 
     def __init__(
-        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
-    ):
+        self, optimizer, start_factor=1.0 / 3, end_factor: float = 1.0, total_iters=5, last_epoch=-1
+    ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
                 "Starting multiplicative factor expected to be greater than 0 and less or equal "
@@ -172,7 +174,7 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times gamma every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma, last_epoch=-1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -187,7 +189,7 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """Falls to zero in total_iters epochs as (1 - epoch / total_iters) ** power."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer, total_iters=5, power: float = 1.0, last_epoch=-1) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -208,7 +210,7 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Swings between the initial rate and eta_min along a cosine of half period T_max."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max, eta_min: float = 0.0, last_epoch=-1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

@@ -1,6 +1,7 @@
 """What test files of this system and of projects built on it import: TestCase with comparisons that
 know tensors, parametrisation, skips, seeds, temporary files, random matrices."""
 
+import argparse
 import contextlib
 import enum
 import functools
@@ -87,6 +88,7 @@ def _found(name):
 
 
 SEED = 1234
+REPEAT_COUNT = 1
 IS_LINUX = sys.platform == "linux"
 IS_WINDOWS = sys.platform == "win32"
 IS_MACOS = sys.platform == "darwin"
@@ -758,8 +760,14 @@ def run_tests(argv=None):
 
 
 def parse_cmd_line_args():
-    """The command line is unittest's own; nothing is set up from it."""
-    return None
+    """Takes --seed and --repeat off the command line; the rest of it is unittest's own."""
+    global SEED, REPEAT_COUNT
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--repeat", type=int, default=REPEAT_COUNT)
+    known, rest = parser.parse_known_args()
+    SEED, REPEAT_COUNT = known.seed, known.repeat
+    return [sys.argv[0], *rest]
 
 
 def load_tests(loader, tests, pattern):

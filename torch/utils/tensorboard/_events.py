@@ -127,6 +127,11 @@ class EventFile:
         with self._lock:
             self._file.write(record + struct.pack("<I", masked_crc(message)))
 
+    def add_graph(self, message, walltime=None):
+        """Appends the graph of a model."""
+        moment = time.time() if walltime is None else walltime
+        self._write(double(1, moment) + chunk(4, message))
+
     def add(self, values, step=None, walltime=None):
         """Appends values made by the functions above."""
         message = double(1, time.time() if walltime is None else walltime)

@@ -81,6 +81,17 @@ class FileWriter:
         if self._waiting >= self._max_queue or late:
             self.flush()
 
+    def add_summary(self, summary, global_step=None, walltime=None):
+        """Appends a summary made by torch.utils.tensorboard.summary, or a message of the package
+        tensorboard."""
+        if hasattr(summary, "SerializeToString"):
+            summary = summary.SerializeToString()
+        self.add_values(summary, global_step, walltime)
+
+    def add_graph(self, message, walltime=None):
+        """Appends a graph, given as the bytes of its message."""
+        self._file.add_graph(message, walltime)
+
     def flush(self):
         """Writes what is waiting."""
         self._file.flush()
@@ -197,12 +208,16 @@ class SummaryWriter:
     def add_hparams(
         self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
     ):
-        """Settings of a run, as text, and what came out, as numbers."""
-        lines = ["|name|value|", "|---|---|"]
-        lines += [f"|{name}|{value}|" for name, value in hparam_dict.items()]
-        self.add_text("hparams", "\n".join(lines), global_step)
-        for name, value in metric_dict.items():
-            self.add_scalar(name, value, global_step)
+        """Settings of a run and what came out, as numbers, in a folder of their own."""
+        from torch.utils.tensorboard.summary import hparams
+
+        summaries = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+        folder = os.path.join(str(self.log_dir), run_name or str(time.time()))
+        with SummaryWriter(log_dir=folder) as writer:
+            for summary in summaries:
+                writer._get_file_writer().add_summary(summary, global_step)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
         """A Matplotlib figure, as an image."""
@@ -218,8 +233,14 @@ class SummaryWriter:
             plt.close(figure)
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """Would show the graph of a model."""
-        raise NotImplementedError("add_graph needs tracing, which this version does not have")
+        """The modules of a model and what flows between them, seen while it runs once."""
+        from torch.utils.tensorboard._graph import graph_of
+
+        message, nodes = graph_of(model, input_to_model)
+        if verbose:
+            for name, kind, sources, shapes in nodes:
+                print(f"{name}: {kind} {shapes} <- {', '.join(sources)}")
+        self._get_file_writer().add_graph(message)
 
     def flush(self):
         """Writes what is waiting."""

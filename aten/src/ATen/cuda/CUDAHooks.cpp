@@ -59,6 +59,8 @@ class CUDAHooks final : public c10::DeviceHooks {
     c10::cuda::wait_stream(stream_of(waiting_device, waiting), stream_of(device, producing));
   }
 
+  bool is_recording() noexcept override { return c10::cuda::detail::tls_state.graph_pool != 0; }
+
   c10::Generator default_generator(DeviceIndex device) override {
     return cuda::default_generator(device);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <ATen/iter/Number.h>
 #include <c10/cuda/CUDAGuard.h>
 
 namespace at::cuda {
@@ -112,14 +113,6 @@ void Number::set(const Scalar& value, ScalarType dtype) {
   switch (dtype) {
 #define CASE(T, Name)                                                                              \
   case ScalarType::Name: {                                                                         \
-    const T converted = value.to<T>();                                                             \
-    std::memcpy(bytes, &converted, sizeof(T));                                                     \
-    return;                                                                                        \
-  }
-    CRESSET_FORALL_ARITHMETIC_TYPES(CASE)
-#undef CASE
-#define CASE(T, Name)                                                                              \
-  case ScalarType::Name: {                                                                         \
     const T converted(static_cast<float>(value.toDouble()));                                       \
     std::memcpy(bytes, &converted, sizeof(T));                                                     \
     return;                                                                                        \
@@ -127,7 +120,7 @@ void Number::set(const Scalar& value, ScalarType dtype) {
     CRESSET_FORALL_FLOAT8_TYPES(CASE)
 #undef CASE
   default:
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "scalars of type ", dtype, " are not implemented on cuda");
+    iter::store_number(value, dtype, iter::NumberRule::Wrap, bytes);
   }
 }
 

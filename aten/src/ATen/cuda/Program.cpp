@@ -16,6 +16,8 @@
 #include <string_view>
 
 #include <ATen/cuda/Nvrtc.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/cuda/ErrorSlot.h>
 
 namespace at::cuda {
 namespace {
@@ -192,6 +194,25 @@ bool jit_forced() {
   return forced;
 }
 
+// Lets the functors of a program report (device/Fault.cuh). The copy has a stream to itself, so
+// that a graph which is being recorded does not take it in.
+void connect_faults(int device, CUmodule module) {
+  const DriverApi& api = driver();
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  if (api.cuModuleGetGlobal(&variable, &bytes, module, "cresset_fault_slot") != CUDA_SUCCESS)
+    return;
+  const auto index = static_cast<c10::DeviceIndex>(device);
+  const CUdeviceptr slot = error_slot(index);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool recording = detail::tls_state.graph_pool != 0;
+  if (recording) check(api.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeCaptureMode");
+  const CUstream stream = getStreamFromPool(0, index);
+  check(api.cuMemcpyHtoDAsync(variable, &slot, sizeof(slot), stream), "cuMemcpyHtoDAsync");
+  check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  if (recording) check(api.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeCaptureMode");
+}
+
 // Null when there is no such machine code or the device does not accept it.
 CUmodule image_module(int device, const char* program) {
   Modules& all = modules();
@@ -208,6 +229,7 @@ CUmodule image_module(int device, const char* program) {
     all.refuses_images[device] = true;
     return nullptr;
   }
+  connect_faults(device, module);
   all.loaded.emplace(key, module);
   return module;
 }
@@ -221,6 +243,7 @@ template <class MakeSource> CUmodule source_module(int device, const std::string
   const std::string image = compile_cached(device, make_source(), name, options);
   CUmodule module = nullptr;
   check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
+  connect_faults(device, module);
   all.loaded.emplace(full, module);
   return module;
 }

@@ -104,20 +104,21 @@ void loop(char* const* data, const int64_t* strides, int64_t n, const void*) {
   }
 }
 
-template <class To> void fill_row(CastTable& table) {
+template <class To> void fill_row(CastTable& table, c10::ScalarType to) {
 #define CELL(From, Name)                                                                           \
-  table.loop[static_cast<int>(c10::scalar_type_of<To>)][static_cast<int>(c10::ScalarType::Name)] = \
-      &loop<To, From>;
+  table.loop[static_cast<int>(to)][static_cast<int>(c10::ScalarType::Name)] = &loop<To, From>;
   CRESSET_FORALL_ARITHMETIC_TYPES(CELL)
   CRESSET_FORALL_FLOAT8_TYPES(CELL)
+  CELL(c10::Float8_e8m0fnu, Float8_e8m0fnu)
 #undef CELL
 }
 } // namespace
 
 void fill(CastTable& table) {
-#define ROW(To, Name) fill_row<To>(table);
+#define ROW(To, Name) fill_row<To>(table, c10::ScalarType::Name);
   CRESSET_FORALL_ARITHMETIC_TYPES(ROW)
   CRESSET_FORALL_FLOAT8_TYPES(ROW)
+  ROW(c10::Float8_e8m0fnu, Float8_e8m0fnu)
 #undef ROW
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/cuda/Pointwise.h>
 #endif
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/Number.h>
 #include <ATen/iter/PointwiseJob.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
@@ -27,24 +28,10 @@ struct ParamBuffer {
     const int64_t size = c10::elementSize(type);
     char* p = bytes;
     for (const Scalar* s : params) {
-      store(*s, type, p);
+      store_number(*s, type, NumberRule::Checked, p);
       p += size;
     }
     return bytes;
-  }
-  static void store(const Scalar& value, ScalarType type, void* where) {
-    switch (type) {
-#define CASE(T, Name)                                                                              \
-  case ScalarType::Name: {                                                                         \
-    const T converted = value.to<T>();                                                             \
-    std::memcpy(where, &converted, sizeof(T));                                                     \
-    return;                                                                                        \
-  }
-      CRESSET_FORALL_ARITHMETIC_TYPES(CASE)
-#undef CASE
-    default:
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "scalars of type ", type, " are not implemented");
-    }
   }
 };
 
@@ -82,6 +69,11 @@ const Tensor* plain_operand(Operands operands) {
   return first;
 }
 
+// Whether a number that is no element of the dtype is simply rounded to one.
+bool rounds(const PointwiseSpec& spec, ScalarType compute) {
+  return c10::isReducedFloatingType(compute) && number_rule(spec.name) == NumberRule::Wrap;
+}
+
 bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
               Params params) {
   PointwiseJob job;
@@ -114,6 +106,8 @@ ScalarType compute_dtype(const PointwiseSpec& spec, Operands operands) {
   }
   if (spec.promote == Promote::Float && c10::isIntegralType(common, true))
     return c10::get_default_dtype();
+  // float32 holds every float8 exactly, so that comparisons need no loops of their own.
+  if (spec.out == OutKind::Bool && c10::isFloat8Type(common)) return kFloat;
   return common;
 }
 
@@ -155,8 +149,29 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
     if (op.tensor) assert_no_partial_overlap(target, *op.tensor);
 }
 
+// The dtype of the loop, where numbers ask for a wider one than the operands have: float32 for the
+// number in a bfloat16 product, int64 for a comparison with a number out of range.
+ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
+  const bool reduced = c10::isReducedFloatingType(compute);
+  const bool compared = spec.out == OutKind::Bool && c10::isIntegralType(compute, false);
+  if (!(compared && compute != ScalarType::UInt64) &&
+      !(reduced && number_rule(spec.name) == NumberRule::Wide)) {
+    return compute;
+  }
+  for (const Operand& op : operands) {
+    const bool wide = op.tensor ? reduced && op.tensor->dim() == 0 &&
+                                      op.tensor->scalar_type() != compute &&
+                                      c10::isFloatingType(op.tensor->scalar_type())
+                                : !number_fits(*op.scalar, compute);
+    if (wide) return reduced ? kFloat : kLong;
+  }
+  return compute;
+}
+
 void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
-             IntArrayRef shape, ScalarType compute) {
+             IntArrayRef shape, ScalarType result) {
+  const ScalarType compute = loop_dtype(spec, operands, result);
+  const NumberRule rule = number_rule(spec.name);
   const native::Loop1d loop = loop_for(spec, compute);
   ParamBuffer buffer;
   const void* loop_params = buffer.fill(params, compute);
@@ -168,7 +183,7 @@ void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands,
     if (op.tensor) {
       iter.add_input(*op.tensor, compute);
     } else {
-      ParamBuffer::store(*op.scalar, compute, numbers[index]);
+      store_number(*op.scalar, compute, rule, numbers[index]);
       iter.add_constant(numbers[index]);
     }
     ++index;
@@ -209,6 +224,7 @@ bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   if (first == nullptr) return false;
   const ScalarType compute = first->scalar_type();
   if (spec.promote == Promote::Float && c10::isIntegralType(compute, true)) return false;
+  if (c10::isFloat8Type(compute)) return false;
   if (inplace && (inplace != operands.begin()->tensor || output_dtype(spec, compute) != compute))
     return false;
 
@@ -231,7 +247,8 @@ bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
                         (c10::isFloatingType(compute) && !s.isComplex()) ||
                         (c10::isIntegralType(compute, false) && s.isIntegral(true));
       if (!fits) return false;
-      ParamBuffer::store(s, compute, job.numbers[count - 1]);
+      if (!number_fits(s, compute) && !rounds(spec, compute)) return false;
+      store_number(s, compute, NumberRule::Wrap, job.numbers[count - 1]);
       job.data[count] = job.numbers[count - 1];
       job.strides[count] = 0;
     }

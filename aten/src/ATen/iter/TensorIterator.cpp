@@ -230,8 +230,9 @@ void TensorIterator::run(native::Loop1d loop, const void* params, int64_t grain)
 DimVector broadcast_shapes(IntArrayRef a, IntArrayRef b) {
   const size_t n = std::max(a.size(), b.size());
   DimVector out(n);
-  for (size_t i = 0; i < n; ++i) {
-    const size_t back = n - i;
+  // From the last dimension on, where a mistake is most often made: that one is reported.
+  for (size_t back = 1; back <= n; ++back) {
+    const size_t i = n - back;
     const int64_t x = back <= a.size() ? a[a.size() - back] : 1;
     const int64_t y = back <= b.size() ? b[b.size() - back] : 1;
     TORCH_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x,

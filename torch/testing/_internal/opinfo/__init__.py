@@ -8,12 +8,13 @@ import importlib
 import pkgutil
 
 from .core import ErrorInput, Maker, OpInfo, SampleInput
+from .wrong_calls import WRONG_CALLS
 
 __all__ = ["ErrorInput", "Maker", "OpInfo", "SampleInput", "families", "records"]
 
 # Families whose operators take every integer dtype, the wide unsigned ones included.
 _UNSIGNED = ("pointwise", "reduce", "index", "shape", "sort", "cumulative")
-_HELPERS = ("core", "refs", "uncovered")
+_HELPERS = ("core", "refs", "uncovered", "wrong_calls")
 
 
 @functools.cache
@@ -27,6 +28,7 @@ def families():
         records = importlib.import_module(f"{__name__}.{module.name}").RECORDS
         for record in records:
             record.family = family
+            record.wrong_calls = WRONG_CALLS.get(record.full_name)
             if family in _UNSIGNED:
                 record.add_unsigned()
         found.setdefault(family, []).extend(records)

@@ -198,7 +198,7 @@ RECORDS = [
         tolerances=HALF,
         inplace=None,
         grad_samples=lambda t: [call(t(2, 3), 0)],
-        skips={"errors": "called through torch.ops"},
+        generic_errors=False,
     ),
     OpInfo(
         "_softmax_backward_data",
@@ -208,7 +208,7 @@ RECORDS = [
         op=torch.ops.aten._softmax_backward_data,
         tolerances=HALF,
         inplace=None,
-        skips={"errors": "called through torch.ops"},
+        generic_errors=False,
     ),
     OpInfo(
         "nn.functional.glu",

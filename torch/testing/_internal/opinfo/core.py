@@ -235,6 +235,11 @@ class Maker:
 
 
 _UNEXPECTED = "unexpected keyword|invalid combination|no_such_keyword|missing|xpected Tensor"
+_ANY_NUMBER_OF_TENSORS = {
+    *("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "meshgrid"),
+    *("cartesian_prod", "chain_matmul"),
+}
+_MISSING = "missing|required|needs an argument|invalid combination|at least|expected"
 _NOT_A_TENSOR = "must be Tensor|xpected Tensor|invalid combination|not str|'str'|must be str"
 
 # ---- records --------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ class OpInfo:
     out_dtype: the dtype of the result by that of the inputs: same, float, real, bool, int64,
     acc (integers become int64), or None where the reference says nothing about it.
     errors(t): calls that must fail. big(t): the call of the thread test, where scaling the
-    first sample gives none. covers: further operators of native_functions.yaml that these calls
+    first sample gives none; large_elements: how large it is else. covers: further operators of native_functions.yaml that these calls
     reach. grad_op, grad_outputs, grad_samples: what derivatives are checked of, where that is not
     the operator, all its results, the samples. skips: name of a test (or test:dtype) -> reason.
     """
@@ -276,8 +281,10 @@ class OpInfo:
     bounds: tuple | None = None
     tolerances: Mapping = dataclasses.field(default_factory=dict)
     errors: Callable[[Maker], list] | None = None
+    wrong_calls: Callable[[Maker], list] | None = None
     generic_errors: bool = True
     big: Callable[[Maker], Any] | None = None
+    large_elements: int = 260_000
     aliases: tuple = ()
     covers: tuple = ()
     supports_out: bool = False
@@ -375,9 +382,10 @@ class OpInfo:
                 found.append(sample)
         return found
 
-    def large_inputs(self, device, dtype, elements=260_000):
-        """Samples whose largest tensor has about that many elements: the one with the largest
+    def large_inputs(self, device, dtype):
+        """Samples whose largest tensor has about large_elements elements: the one with the largest
         tensor and the one with most dimensions. Empty when there is nothing to enlarge."""
+        elements = self.large_elements
         if self.big is not None:
             return [self.big(self.maker(device, dtype))]
         largest = {}
@@ -401,7 +409,8 @@ class OpInfo:
     def error_inputs(self, device="cpu", **kwargs):
         """Calls that must fail: the record's own and those every operator of its kind refuses."""
         dtype = torch.float32 if torch.float32 in self.dtypes else self.dtypes[0]
-        own = self.errors(self.maker(device, dtype)) if self.errors else []
+        tables = [table for table in (self.errors, self.wrong_calls) if table]
+        own = [wrong for table in tables for wrong in table(self.maker(device, dtype))]
         return [*own, *(self._generic_errors(device, dtype) if self.generic_errors else ())]
 
     def _generic_errors(self, device, dtype):
@@ -413,6 +422,8 @@ class OpInfo:
             first.input, args=first.args, kwargs={**first.kwargs, "no_such_keyword": 1}
         )
         yield ErrorInput(extra, TypeError, _UNEXPECTED)
+        if self.name not in _ANY_NUMBER_OF_TENSORS:
+            yield ErrorInput(SampleInput(None), TypeError, _MISSING)
         yield from KIND_ERRORS.get(self.kind, _no_errors)(self.maker(device, dtype))
 
     def result_dtype(self, dtype):

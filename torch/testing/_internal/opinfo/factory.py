@@ -37,7 +37,6 @@ def _shape_only(sample, result):
 
 _NEGATIVE = [error(RuntimeError, "negative dimension|negative", (-1,)), error(TypeError, "", "x")]
 _SIZES = _typed(((2, 3),), ((),), ((0, 3),), (2, 3))
-_NEW = {"errors_count": "a method: the rest is covered by the function of the same name"}
 
 
 def _simple(name, value, codes="fibc", **options):
@@ -279,7 +278,6 @@ RECORDS = [
         lambda t: [call(t(2), (2, 3)), call(t(2), (0,))],
         lambda x, s: np.zeros(s),
         out_dtype="same",
-        skips=_NEW,
         big=lambda t: call(t(2), (600, 500)),
     ),
     _op(
@@ -287,7 +285,6 @@ RECORDS = [
         lambda t: [call(t(2), (2, 3)), call(t(2), (0,))],
         lambda x, s: np.ones(s),
         out_dtype="same",
-        skips=_NEW,
         big=lambda t: call(t(2), (600, 500)),
     ),
     _op(
@@ -295,7 +292,6 @@ RECORDS = [
         lambda t: [call(t(2), (2, 3), 1)],
         lambda x, s, v: np.full(s, v),
         out_dtype="same",
-        skips=_NEW,
         big=lambda t: call(t(2), (600, 500), 1),
     ),
     _op(
@@ -303,14 +299,14 @@ RECORDS = [
         lambda t: [call(t(2), (2, 3))],
         None,
         check=lambda s, r: None,
-        skips={**_NEW, "layouts": _EMPTY, "threads": _EMPTY},
+        skips={"layouts": _EMPTY, "threads": _EMPTY},
     ),
     _op(
         "new_empty_strided",
         lambda t: [call(t(2), (2, 3), (1, 2))],
         None,
         check=lambda s, r: None,
-        skips={**_NEW, "layouts": _EMPTY, "threads": _EMPTY},
+        skips={"layouts": _EMPTY, "threads": _EMPTY},
     ),
     _op(
         "fill",
@@ -334,7 +330,6 @@ RECORDS = [
         covers=("zero",),
         out_dtype="same",
         generic_errors=False,
-        skips={"errors_count": "no arguments"},
     ),
     *_windows(),
 ]

@@ -11,7 +11,6 @@ from .core import OpInfo, call, error
 
 TOL = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (9e-2, 6e-2), torch.float32: (1e-4, 1e-5)}
 _SHAPES = ((2, 3), (4,), ())
-_SLOW = "one tensor after another: the threads are those of the operator on one tensor"
 
 
 def _lists(t, **interval):
@@ -35,7 +34,7 @@ def _record(name, samples, ref, base, **options):
         tolerances={**TOL, **base.tolerances},
         inplace=None,
         grad_codes=base.grad_codes,
-        skips={"threads": _SLOW, **options.pop("skips", {})},
+        skips=options.pop("skips", {}),
         errors=lambda t: [
             error(TypeError, "", 1),
             error((RuntimeError, TypeError), "", [1, 2]),
@@ -94,6 +93,56 @@ def _ternary(name, function):
     )
 
 
+def _list_errors(t):
+    return [error(TypeError, "", 1), error((RuntimeError, TypeError), "", [1, 2])]
+
+
+def _more(name, samples, ref, codes="f", **options):
+    return OpInfo(
+        name,
+        samples,
+        ref,
+        codes,
+        op=options.pop("op", None) or getattr(torch, name),
+        aten_name=name,
+        tolerances=TOL,
+        inplace=None,
+        errors=options.pop("errors", _list_errors),
+        skips=options.pop("skips", {}),
+        **options,
+    )
+
+
+def _matrices(t):
+    return [t(2, 3), t(4, 1)], [t(3, 2), t(1, 5)]
+
+
+def _copied(xs, sources, **options):
+    xs = [x.clone() for x in xs]
+    torch._foreach_copy_(xs, sources, **options)
+    return xs
+
+
+def _zeroed(xs):
+    xs = [x.clone() for x in xs]
+    torch._foreach_zero_(xs)
+    return xs
+
+
+def _limit(name, function):
+    return _more(
+        f"_foreach_clamp_{name}",
+        lambda t: [call(_lists(t), _lists(t)), call(_lists(t), 1)],
+        lambda xs, ys: [
+            function(x, y)
+            for x, y in zip(xs, ys if isinstance(ys, list) else [ys] * len(xs), strict=True)
+        ],
+        "fi",
+    )
+
+
+_LISTS_ONLY = {"expanded": "writes into its first list"}
+
 RECORDS = [
     *[_unary(_SINGLE[name]) for name in _UNARY],
     *[_binary(_SINGLE[name]) for name in _BINARY],
@@ -112,7 +161,58 @@ RECORDS = [
         "f",
         op=torch._foreach_norm,
         tolerances=TOL,
-        skips={"threads": _SLOW},
         errors=lambda t: [error(TypeError, "", 1)],
+    ),
+    _more("_foreach_round", lambda t: [call(_lists(t))], lambda xs: [np.round(x) for x in xs]),
+    _limit("min", np.maximum),
+    _limit("max", np.minimum),
+    _more(
+        "_foreach_powsum",
+        lambda t: [call(_lists(t)), call(_lists(t), 3)],
+        lambda xs, ord=2: [np.sum(np.abs(x) ** ord) for x in xs],
+        "d",
+        bounds=(0.1, 2.0),
+    ),
+    _more("_foreach_max", lambda t: [call(_lists(t))], lambda xs: [np.max(x) for x in xs], "fi"),
+    _more("_foreach_clone", lambda t: [call(_lists(t))], lambda xs: list(xs), "fibc"),
+    _more(
+        "_foreach_mm",
+        lambda t: [call(*_matrices(t))],
+        lambda xs, ys: [x @ y for x, y in zip(xs, ys, strict=True)],
+        "d",
+        errors=lambda t: [
+            error(RuntimeError, "cannot be multiplied|mat1 and mat2", [t(2, 3)], [t(2, 3)]),
+            error((RuntimeError, TypeError), "", [t(2, 3)], []),
+        ],
+    ),
+    _more(
+        "_foreach_copy",
+        lambda t: [call(_lists(t), _lists(t))],
+        lambda xs, ys: list(ys),
+        "fi",
+        op=_copied,
+        skips=_LISTS_ONLY,
+        grad_codes="",
+        generic_errors=False,
+        errors=lambda t: [
+            error((RuntimeError, TypeError), "", [t(2)], [t(2), t(2)]),
+            error((RuntimeError, TypeError), "", [t(2)], 3),
+            error(RuntimeError, "must match|size", [t(2)], [t(3)]),
+        ],
+    ),
+    _more(
+        "_foreach_zero",
+        lambda t: [call(_lists(t))],
+        lambda xs: [np.zeros_like(x) for x in xs],
+        "fibc",
+        op=_zeroed,
+        skips=_LISTS_ONLY,
+        grad_codes="",
+        generic_errors=False,
+        errors=lambda t: [
+            error((TypeError, AttributeError), "", 1),
+            error((TypeError, AttributeError), "", [1, 2]),
+            error((TypeError, AttributeError), "", "text"),
+        ],
     ),
 ]

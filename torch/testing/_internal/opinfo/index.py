@@ -621,7 +621,7 @@ RECORDS = [
         lambda x, m, i, f: np.where(m, x[tuple(i)], f),
         "fi",
         op=torch.ops.aten._unsafe_masked_index,
-        skips={"errors": "called through torch.ops", "errors_count": "internal"},
+        generic_errors=False,
     ),
     OpInfo(
         "_unsafe_masked_index_put_accumulate",
@@ -629,7 +629,7 @@ RECORDS = [
         lambda x, m, i, v: _index_put(x, i, np.where(m, v, 0), True),
         "fi",
         op=torch.ops.aten._unsafe_masked_index_put_accumulate,
-        skips={"errors": "called through torch.ops", "errors_count": "internal"},
+        generic_errors=False,
     ),
 ]
 

@@ -16,16 +16,20 @@ _SQUARE = "must be batches of square matrices|square"
 
 def general(t, *shape, grad=True):
     """Matrices far from singular: random ones with a heavy diagonal."""
-    x = t(*shape, grad=False) + 3 * torch.eye(
-        shape[-2] if t.scale == 1 else t.n(shape[-2]), t.n(shape[-1]), dtype=t.dtype
-    )
+    x = t(*shape, grad=False)
+    x = x + 3 * torch.eye(*x.shape[-2:], dtype=t.dtype)
     return x.requires_grad_(t.requires_grad and grad)
+
+
+def _unscaled(t, *shape):
+    t.scale = 1
+    return general(t, *shape)
 
 
 def hermitian(t, *shape):
     """Positive definite Hermitian matrices with distinct eigenvalues."""
     x = t(*shape, grad=False)
-    n = t.n(shape[-1])
+    n = x.shape[-1]
     steps = torch.arange(1, n + 1, dtype=t.real())
     x = x @ x.mH / n + torch.diag_embed(steps).to(t.dtype)
     return x.requires_grad_(t.requires_grad)
@@ -57,14 +61,8 @@ def _rectangles(t):
 def _op(name, samples, ref, **options):
     options.setdefault("tolerances", TOL)
     options.setdefault("inplace", None)
-    options.setdefault("skips", {})
-    options["skips"] = (
-        {"threads": _WIDE, **options["skips"]} if "big" not in options else options["skips"]
-    )
+    options.setdefault("large_elements", 20_000)  # the work is the cube of a side
     return OpInfo(name, samples, ref, options.pop("codes", DTYPES), **options)
-
-
-_WIDE = "runs on LAPACK on one thread; the products inside are checked by the matmul family"
 
 
 def _close(a, b):
@@ -655,6 +653,7 @@ RECORDS = [
         lambda t: [call(general(t, 6, 6).reshape(2, 3, 6), 2)],
         lambda x, ind: np.linalg.tensorinv(x, ind),
         skips=_SINGULAR_MOVED,
+        big=lambda t: call(_unscaled(t, 120, 120).reshape(10, 12, 120), 2),
         errors=lambda t: [error(RuntimeError, "", t(2, 3), 1)],
         grad_samples=lambda t: [
             call(general(t, 4, 4).detach().reshape(2, 2, 4).requires_grad_(), 2)
@@ -669,12 +668,14 @@ RECORDS = [
         ],
         lambda a, b: np.linalg.tensorsolve(a, b),
         skips=_SINGULAR_MOVED,
+        big=lambda t: call(_unscaled(t, 120, 120).reshape(10, 12, 120), t(10, 12)),
     ),
     _op(
         "linalg.vander",
         lambda t: [call(t(4)), call(t(2, 3), N=5)],
         lambda x, N=None: x[..., None] ** np.arange(N or x.shape[-1]),
         codes="dic",
+        large_elements=600,
         errors=lambda t: [error(RuntimeError, "at least one|N must be|dimension", t(2), N=1)],
     ),
     _op(
@@ -682,6 +683,7 @@ RECORDS = [
         lambda t: [call(t(4)), call(t(4), 3, True)],
         lambda x, N=None, increasing=False: np.vander(x, N, increasing),
         codes="dic",
+        large_elements=600,
     ),
     _op(
         "linalg.diagonal",

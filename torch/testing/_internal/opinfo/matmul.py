@@ -119,8 +119,6 @@ RECORDS = [
         tolerances=TOL,
         inplace=None,
         generic_errors=False,
-        errors=_mismatch((2, 3), (2, 3)),
-        skips={"errors_count": "an operator of Python"},
     ),
     _op(
         "addmm",

@@ -291,7 +291,7 @@ def _cast(name, dtype):
         inplace=None,
         grad_codes=kept.get(name, ""),
         tolerances=rounding,
-        skips={"errors": "a method: its first argument is the object it belongs to"},
+        generic_errors=False,
     )
 
 
@@ -305,8 +305,6 @@ def _reflected(name, ref, codes, **options):
         aten_name=options.pop("aten_name"),
         inplace=None,
         generic_errors=False,
-        errors=lambda t: [error(RuntimeError, "must match the size", t(2), t(3))],
-        skips={"errors_count": "an operator of Python: it has one argument"},
         **options,
     )
 

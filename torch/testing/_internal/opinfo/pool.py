@@ -170,9 +170,11 @@ def _adaptive_pair(n):
         )
 
 
-def _unpool_samples(n):
+def _unpool_samples(n, shapes=None):
+    shapes = shapes or {1: (2, 3, 4), 2: (1, 2, 2, 3), 3: (1, 2, 2, 2, 2)}
+
     def samples(t):
-        shape = {1: (2, 3, 4), 2: (1, 2, 2, 3), 3: (1, 2, 2, 2, 2)}[n]
+        shape = shapes[n]
         pooled = t(*shape)
         base = torch.arange(pooled[0, 0].numel(), device=t.device).reshape(shape[2:])
         return [call(pooled, (2**n * base).expand(shape).contiguous(), 2)]
@@ -199,10 +201,10 @@ def _max_unpool(n):
         out_dtype="same",
         tolerances=TOL,
         aten_name=f"max_unpool{n}d" if n > 1 else "max_unpool2d",
-        skips={
-            "threads": "its indices are written out for one size",
-            "expanded": "expanded indices repeat",
-        },
+        skips={"expanded": "expanded indices repeat"},
+        big=lambda t: _unpool_samples(n, {1: (8, 16, 512), 2: (4, 8, 64, 64), 3: (2, 4, 16, 16, 16)})(
+            _plain(t)
+        )[0],
         errors=lambda t: [
             error(
                 (RuntimeError, ValueError),
@@ -215,11 +217,12 @@ def _max_unpool(n):
     )
 
 
-def _fractional_samples(n):
+def _fractional_samples(n, shape=None, size=None):
+    shape = shape or {2: (1, 2, 6, 6), 3: (1, 1, 4, 4, 4)}[n]
+    size = size or {2: 3, 3: 2}[n]
+
     def samples(t):
-        shape = {2: (1, 2, 6, 6), 3: (1, 1, 4, 4, 4)}[n]
-        points = torch.full((1, shape[1], n), 0.4, dtype=t.dtype, device=t.device)
-        size = {2: 3, 3: 2}[n]
+        points = torch.full((*shape[:2], n), 0.4, dtype=t.dtype, device=t.device)
         return [call(t(*shape), 2, (size,) * n, _random_samples=points)]
 
     return samples
@@ -273,7 +276,7 @@ RECORDS = [
             "f",
             out_dtype="same",
             tolerances=TOL,
-            skips={"threads": "its random points are written out for one size"},
+            big=lambda t, n=n: _fractional_samples(n, BIG[n], 7)(_plain(t))[0],
             errors=lambda t, n=n: [error((RuntimeError, ValueError), "", t(*SIZES[n]), 2)],
         )
         for n in (2, 3)

@@ -145,8 +145,7 @@ RECORDS = [
         ],
         _finite,
         "f",
-        skips={"errors": "its first argument may be a number"},
-        errors=lambda t: [error(RuntimeError, "std >= 0|negative", t(2), -1.0)],
+        generic_errors=False,
     ),
     _op(
         "multinomial",

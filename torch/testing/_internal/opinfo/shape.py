@@ -176,7 +176,7 @@ _VIEWS = {
         lambda t: [call(t(2, 3)), call(t())],
         lambda x: x,
         None,
-        {"op_aten": True, "skips": {"errors": "called through torch.ops, without a binding"}},
+        {"op_aten": True, "generic_errors": False},
     ),
 }
 _MORE_VIEWS = {

@@ -113,8 +113,7 @@ def _polygamma_record(name):
         tolerances=TOL,
         inplace=None,
         supports_out=True,
-        errors=lambda t: [error(RuntimeError, "negative|non-negative", -1, t(2))],
-        skips={"errors_count": "its first argument is a number"},
+        generic_errors=False,
     )
 
 

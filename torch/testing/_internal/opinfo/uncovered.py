@@ -6,8 +6,6 @@ _BACKWARD = "a gradient: called and checked through the gradient of its forward 
 _QUESTION = "answers a question about a tensor's properties; test/test_tensor_type.py"
 _MEMORY = "changes the memory of a tensor, not its values; test/test_ops_shape.py, test_runtime.py"
 _PART = "a part of another operator, called by it"
-_FOREACH = "a list form or a fused optimizer step; test/test_ops_foreach.py, test/test_optim.py"
-_OPTIMIZER = "an optimizer step; test/test_optim.py compares it with the plain one"
 _VIEW = "a form of a recorded view that only the compiler and the function transforms call"
 _DTYPES = "works on dtypes; test/test_tensor_type.py"
 _LINALG_PART = "a part of the public linear algebra function, called by it"
@@ -27,6 +25,11 @@ _PARTS = """
     _upsample_lanczos2d_aa
 """
 _MEMORIES = "resize_ resize_as_ set_ is_pinned pin_memory _pin_memory"
+_NESTED = "takes nested tensors, or makes their padded form; test/test_nested.py"
+_NESTEDS = """
+    to_padded_tensor nested_to_padded_tensor _jagged_to_padded_dense_forward
+    _padded_dense_to_jagged_forward
+"""
 _DENSE = "helpers of data-parallel training; test/test_ops_shape.py"
 
 UNCOVERED = {
@@ -35,27 +38,19 @@ UNCOVERED = {
     **dict.fromkeys(_VIEWS.split(), _VIEW),
     **dict.fromkeys("flatten_dense_tensors unflatten_dense_tensors".split(), _DENSE),
     **dict.fromkeys(_QUESTIONS.split(), _QUESTION),
+    **dict.fromkeys(_NESTEDS.split(), _NESTED),
     **dict.fromkeys(_PARTS.split(), _PART),
+    "_fused_clip_grad_norm": "runs on CUDA only; test/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
     "_standard_gamma_grad": _BACKWARD,
     "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
 }
 
-# Families whose operators take lists or act on whole training steps.
-FAMILIES = {
-    "foreach": _FOREACH,
-    "sparse": "takes sparse layouts, which samples here do not make; tests of its own",
-    "quantized": _OPTIMIZER,
-}
-
-
-def reason(name, family):
+def reason(name):
     """Why no record calls the operator, or None."""
     if name in UNCOVERED:
         return UNCOVERED[name]
-    if family in FAMILIES:
-        return FAMILIES[family]
     if name.endswith(("_backward", "_backward_data")):
         return _BACKWARD
     if name.startswith("_linalg"):

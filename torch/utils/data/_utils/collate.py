@@ -7,7 +7,7 @@ import re
 
 import torch
 
-_np_str_obj_array_pattern = re.compile(r"[SaUO]")
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
@@ -53,7 +53,7 @@ def default_convert(data):
     if isinstance(data, torch.Tensor):
         return data
     if _is_numpy(data):
-        if _is_array(data) and _np_str_obj_array_pattern.search(data.dtype.str) is not None:
+        if _is_array(data) and np_str_obj_array_pattern.search(data.dtype.str) is not None:
             return data
         return torch.as_tensor(data)
     if isinstance(data, collections.abc.Mapping):
@@ -75,7 +75,7 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     """Stacks arrays of numbers."""
     first = batch[0]
-    if _np_str_obj_array_pattern.search(first.dtype.str) is not None:
+    if np_str_obj_array_pattern.search(first.dtype.str) is not None:
         raise TypeError(default_collate_err_msg_format.format(first.dtype))
     return collate([torch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 

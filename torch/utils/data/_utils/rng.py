@@ -60,6 +60,12 @@ def _legacy(numpy_random, state):
     return (name, numpy.array(keys, dtype=numpy.uint32), *rest)
 
 
+def numpy_words(numpy_random, base_seed, worker_id):
+    """The four words that NumPy's generator of a worker starts from."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return numpy_random.SeedSequence(words).generate_state(4)
+
+
 def seed_all(base_seed, worker_id):
     """Seeds for a worker: base_seed + worker_id for Python and torch; NumPy's from both numbers,
     because its generator takes four words."""
@@ -67,8 +73,7 @@ def seed_all(base_seed, worker_id):
     torch.manual_seed(base_seed + worker_id)
 
     def seed_numpy(numpy_random):
-        words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-        numpy_random.seed(numpy_random.SeedSequence(words).generate_state(4))
+        numpy_random.seed(numpy_words(numpy_random, base_seed, worker_id))
 
     _with_numpy(seed_numpy)
 

@@ -27,6 +27,15 @@ class WorkerInfo:
         return f"{type(self).__name__}({items})"
 
 
+def _generate_state(base_seed, worker_id):
+    """The words with which a worker seeds NumPy, for loaders that start workers of their own."""
+    import numpy
+
+    from torch.utils.data._utils import rng
+
+    return rng.numpy_words(numpy.random, base_seed, worker_id).tolist()
+
+
 def get_worker_info():
     """The worker this process is, or None in the main process."""
     return _worker_info

@@ -1,4 +1,4 @@
-// Reports of bad indices from kernels: the first one claims the device's slot in mapped host memory
+// Reports of bad values from kernels: the first one claims the device's slot in mapped host memory
 // (c10/cuda/ErrorSlot.h), the element is skipped and the kernel goes on.
 #pragma once
 

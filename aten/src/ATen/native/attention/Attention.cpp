@@ -6,6 +6,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/functorch/Level.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/attention/AttentionBlocks.h>
 #include <ATen/native/attention/FusedAttentionUse.h>
 #include <ATen/native/attention/Native.h>
@@ -44,8 +45,8 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                      const std::optional<Tensor>& mask, bool is_causal) {
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
               "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-              q.scalar_type(), " key.dtype: ", k.scalar_type(),
-              " and value.dtype: ", v.scalar_type(), " instead.");
+              c_type_name(q.scalar_type()), " key.dtype: ", c_type_name(k.scalar_type()),
+              " and value.dtype: ", c_type_name(v.scalar_type()), " instead.");
   TORCH_CHECK(q.device() == k.device() && q.device() == v.device(),
               "Expected query, key, and value to have the same device type, but got query.device: ",
               q.device(), " key.device: ", k.device(), " and value.device: ", v.device(),

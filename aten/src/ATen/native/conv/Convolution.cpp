@@ -2,6 +2,7 @@
 // convolution to the plain one it is the gradient of.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/conv/ConvKernels.h>
 #include <ATen/native/conv/Native.h>
 #include <ATen/ops/add.h>
@@ -26,29 +27,6 @@ Tensor dense_planes(const Tensor& t) {
   return t.contiguous();
 }
 
-const char* c_name(ScalarType dtype) {
-  switch (dtype) {
-  case kFloat:
-    return "float";
-  case kDouble:
-    return "double";
-  case kHalf:
-    return "c10::Half";
-  case kBFloat16:
-    return "c10::BFloat16";
-  case kComplexFloat:
-    return "c10::complex<float>";
-  case kComplexDouble:
-    return "c10::complex<double>";
-  case kInt:
-    return "int";
-  case kLong:
-    return "long int";
-  default:
-    return c10::toString(dtype);
-  }
-}
-
 const char* kernel_name(int64_t rank, bool transposed) {
   if (transposed)
     return rank == 5 ? "slow_conv_transpose3d_out_cpu" : "slow_conv_transpose2d_out_cpu";
@@ -58,8 +36,8 @@ const char* kernel_name(int64_t rank, bool transposed) {
 void check_types(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   if (bias && bias->defined()) {
     TORCH_CHECK(bias->scalar_type() == input.scalar_type(), "Input type (",
-                c_name(input.scalar_type()), ") and bias type (", c_name(bias->scalar_type()),
-                ") should be the same");
+                c_type_name(input.scalar_type()), ") and bias type (",
+                c_type_name(bias->scalar_type()), ") should be the same");
   }
   TORCH_CHECK(weight.scalar_type() == input.scalar_type(), "expected scalar type ",
               input.scalar_type(), " but found ", weight.scalar_type());

@@ -202,6 +202,9 @@ Scalar item(const Tensor& self) {
 Scalar local_scalar_dense_cpu(const Tensor& self) {
   TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(),
               " elements cannot be converted to Scalar");
+  if (self.scalar_type() == ScalarType::Float8_e8m0fnu) {
+    return Scalar(static_cast<float>(*static_cast<const c10::Float8_e8m0fnu*>(self.data_ptr())));
+  }
   Scalar out;
   dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "_local_scalar_dense_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

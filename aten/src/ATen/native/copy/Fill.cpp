@@ -22,10 +22,20 @@ template <class T> void fill_dense(T* data, int64_t n, T value) {
 
 // The bits of the value in the tensor's dtype.
 void encode(const Tensor& self, const Scalar& value, void* bits) {
+  if (self.scalar_type() == ScalarType::Float8_e8m0fnu) {
+    // A tensor of zeros has zero bits, which this type, without a zero, reads as its least number.
+    const c10::Float8_e8m0fnu converted(value.to<float>());
+    std::memcpy(bits, &converted, sizeof converted);
+    return;
+  }
   dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "fill_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) == 1 && !std::is_integral_v<T>) {
       const T converted = T(value.to<float>());
+      std::memcpy(bits, &converted, sizeof(T));
+    } else if constexpr (std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>) {
+      // Beyond the range is infinity here, unlike for float32, where it is an error.
+      const T converted = T(static_cast<float>(value.to<double>()));
       std::memcpy(bits, &converted, sizeof(T));
     } else {
       const T converted = value.to<T>();
@@ -52,13 +62,25 @@ void fill_bits(const Tensor& self, const void* bits) {
     });
   });
 }
+
+// The tensor without the repetitions of a stride of 0: every element is written once.
+Tensor written_once(const Tensor& self) {
+  DimVector sizes(self.sizes().begin(), self.sizes().end());
+  bool repeats = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] <= 1 || self.strides()[d] != 0) continue;
+    sizes[d] = 1;
+    repeats = true;
+  }
+  return repeats ? detail::view_of(self, sizes, self.strides(), self.storage_offset()) : self;
+}
 } // namespace
 
 Tensor& fill_cpu_(Tensor& self, const Scalar& value) {
   alignas(16) char bits[16] = {};
   encode(self, value, bits);
-  assert_no_internal_overlap(self);
-  if (self.numel() > 0) fill_bits(self, bits);
+  const Tensor once = written_once(self);
+  if (self.numel() > 0) fill_bits(once, bits);
   self.unsafeGetTensorImpl()->bump_version();
   return self;
 }
@@ -81,7 +103,7 @@ Tensor fill_tensor(const Tensor& self, const Tensor& value) {
 }
 
 Tensor& zero_cpu_(Tensor& self) {
-  assert_no_internal_overlap(self);
+  const Tensor once = written_once(self);
   if (self.numel() > 0) {
     if (self.is_non_overlapping_and_dense()) {
       char* data = static_cast<char*>(self.data_ptr());
@@ -89,7 +111,7 @@ Tensor& zero_cpu_(Tensor& self) {
                    [&](int64_t begin, int64_t end) { std::memset(data + begin, 0, end - begin); });
     } else {
       const char bits[16] = {};
-      fill_bits(self, bits);
+      fill_bits(once, bits);
     }
   }
   self.unsafeGetTensorImpl()->bump_version();

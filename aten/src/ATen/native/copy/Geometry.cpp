@@ -48,8 +48,9 @@ Tensor& resize_as_(Tensor& self, const Tensor& the_template,
 namespace {
 void rebind(const Tensor& self, const Storage& source, int64_t offset, IntArrayRef size,
             IntArrayRef stride) {
-  TORCH_CHECK(!self.requires_grad(),
-              "set_(): a leaf Variable that requires grad cannot change its storage");
+  TORCH_CHECK(!self.requires_grad() || !c10::tls_autograd_state.grad_mode,
+              "a leaf Variable that requires grad is being used in an in-place operation: set_() "
+              "changes its storage, which only torch.no_grad() allows");
   TORCH_CHECK(source->device() == self.device(),
               "Attempted to set the storage of a tensor on device \"", self.device(),
               "\" to a storage on different device \"", source->device(),

@@ -27,6 +27,7 @@
 #include <ATen/ops/squeeze.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros_like.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
@@ -67,15 +68,16 @@ Tensor degrees_of_freedom(const Tensor& total, const Tensor& weights, const Tens
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const ScalarType dtype = at::result_type(x1, x2);
-  TORCH_CHECK(c10::isFloatingType(dtype) || c10::isComplexType(dtype),
-              "expected common dtype to be floating point, yet common dtype is ", dtype);
+  TORCH_CHECK(c10::isFloatingType(dtype), "expected common dtype to be floating point, yet common dtype is ", dtype);
   const DimVector shape = broadcast_shapes(x1.sizes(), x2.sizes());
   const Tensor a = x1.to(dtype).expand(shape), b = x2.to(dtype).expand(shape);
   const int64_t dims[1] = {dim};
   // Each vector is divided by its own length, so that the product of two lengths cannot overflow.
+  // What lifts a length to eps counts as a constant: gradients are those of the length.
   const auto unit = [&](const Tensor& x) {
     const Tensor length = at::linalg_vector_norm(x, 2, IntArrayRef(dims), true);
-    return at::div(x, at::clamp_min(length, eps));
+    const Tensor value = length.detach();
+    return at::div(x, at::add(length, at::sub(at::clamp_min(value, eps), value)));
   };
   return at::sum(at::mul(unit(a), unit(b)), IntArrayRef(dims));
 }
@@ -108,7 +110,7 @@ Tensor cov(const Tensor& self, int64_t correction, const std::optional<Tensor>& 
   if (!unseen && divisor.item<double>() <= 0) {
     TORCH_WARN("cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
                "number of observations.");
-    divisor = at::mul(divisor, 0);
+    divisor = at::zeros_like(divisor);
   }
   const Tensor centred = at::sub(in, mean);
   const Tensor weighted = w.defined() ? at::mul(centred, w) : centred;

@@ -31,13 +31,17 @@ void check_index_type(const Tensor& indices, const char* name) {
 
 } // namespace
 
+void check_embedding(const Tensor& weight, const Tensor& indices) {
+  TORCH_CHECK(weight.dim() == 2, "'weight' must be 2-D");
+  check_index_type(indices, "embedding");
+}
+
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx,
                  bool scale_grad_by_freq, bool sparse) {
   static_cast<void>(padding_idx);
   static_cast<void>(scale_grad_by_freq);
   static_cast<void>(sparse);
-  TORCH_CHECK(weight.dim() == 2, "'weight' must be 2-D");
-  check_index_type(indices, "embedding");
+  check_embedding(weight, indices);
   if (indices.dim() == 1) return at::index_select(weight, 0, indices);
   DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));

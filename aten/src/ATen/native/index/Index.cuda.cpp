@@ -127,12 +127,19 @@ Tensor flat(const Tensor& t) { return t.reshape({t.numel()}); }
 } // namespace
 
 // ---- one index vector along a dimension
-void index_select_cuda(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+namespace {
+void select(const char* op, const Tensor& self, int64_t dim, const Tensor& index,
+            const Tensor& out) {
   if (out.numel() == 0) return;
   const int64_t d = dim_of(self, dim);
-  if (d == 0 && self.dim() > 0 && select_rows("index_select", self, index, out, false)) return;
+  if (d == 0 && self.dim() > 0 && select_rows(op, self, index, out, false)) return;
   const Tensor source = as_vector_if_scalar(self), target = as_vector_if_scalar(out);
-  read(plan_along("index_select", source, target, d, index, false), source, target);
+  read(plan_along(op, source, target, d, index, false), source, target);
+}
+} // namespace
+
+void index_select_cuda(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  select("index_select", self, dim, index, out);
 }
 
 void index_copy_cuda(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
@@ -281,6 +288,17 @@ Tensor& index_put_cuda_(Tensor& self, OptionalTensorList indices, const Tensor& 
 }
 
 // ---- embedding
+Tensor embedding_cuda(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/,
+                      bool /*scale_grad_by_freq*/, bool /*sparse*/) {
+  check_embedding(weight, indices);
+  cuda::check_same_device({&weight, &indices});
+  DimVector sizes(indices.sizes());
+  sizes.push_back(weight.size(1));
+  const Tensor out = detail::empty(sizes, weight.scalar_type(), weight.device());
+  select("embedding", weight, 0, flat(indices), out.view({indices.numel(), weight.size(1)}));
+  return out;
+}
+
 Tensor embedding_dense_backward_cuda(const Tensor& grad_output, const Tensor& indices,
                                      int64_t num_weights, int64_t padding_idx,
                                      bool scale_grad_by_freq) {

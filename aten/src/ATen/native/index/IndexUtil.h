@@ -40,6 +40,9 @@ Tensor as_vector_if_scalar(const Tensor& t);
 // The index as contiguous int64, without a copy where it is so already.
 Tensor long_contiguous(const Tensor& index);
 
+// Throws unless these are a table and positions that embedding takes.
+void check_embedding(const Tensor& weight, const Tensor& indices);
+
 // Elements share no memory as far as strides tell.
 bool surely_disjoint(const Tensor& t);
 

@@ -2,6 +2,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/index/IndexUtil.h>
@@ -43,7 +44,7 @@ void check_fill_mask(const Tensor& self, const Tensor& mask) {
   check_same_device(self, mask);
   TORCH_CHECK(mask.scalar_type() == kBool,
               "masked_fill_ only supports boolean masks, but got mask with dtype ",
-              mask.scalar_type());
+              c_type_name(mask.scalar_type()));
 }
 
 void check_fill_value(const Tensor& value) {

@@ -3,6 +3,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/index/Native.h>
 
 namespace at::native {
@@ -42,7 +43,7 @@ Tensor masked_fill_scalar_cuda(const Tensor& self, const Tensor& mask, const Sca
               " and self on ", self.device());
   TORCH_CHECK(mask.scalar_type() == kBool,
               "masked_fill_ only supports boolean masks, but got mask with dtype ",
-              mask.scalar_type());
+              c_type_name(mask.scalar_type()));
   Tensor out = detail::empty(shape, self.scalar_type(), self.device());
   at::cuda::PairLaunch choice(kernels[row_of(self.itemsize())], 3, out);
   choice.set(0, mask, kBool);

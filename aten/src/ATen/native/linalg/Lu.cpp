@@ -351,13 +351,13 @@ void unpack_pivots_into(const Tensor& pivots, const Tensor& P) {
                 "Did you properly pass the result of lu_factor?");
   P.zero_();
   std::vector<int64_t> order(static_cast<size_t>(m));
-  switch_types(P, "lu_unpack_cpu", [&](auto tag) {
+  dtype_switch<AllTypesAndBool>(P.scalar_type(), "lu_unpack_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* out = data_of<T>(P);
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t i = 0; i < m; ++i) order[i] = i;
       for (int64_t i = 0; i < k; ++i) std::swap(order[i], order[p[b * k + i] - 1]);
-      for (int64_t i = 0; i < m; ++i) out[b * m * m + order[i] * m + i] = T(1);
+      for (int64_t i = 0; i < m; ++i) out[b * m * m + order[i] * m + i] = T(1.0f);
     }
   });
 }
@@ -366,20 +366,21 @@ void unpack_factors_into(const Tensor& LU, const Tensor& L, const Tensor& U) {
   const int64_t m = LU.size(-2), n = LU.size(-1), k = std::min(m, n);
   const int64_t batch = count_of(batch_sizes(LU));
   const Tensor packed = contiguous_matrices(LU, batch_sizes(LU));
-  switch_types(LU, "lu_unpack_cpu", [&](auto tag) {
+  dtype_switch<AllTypesAndBool>(LU.scalar_type(), "lu_unpack_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* lu = data_of<T>(packed);
     T* l = data_of<T>(L);
     T* u = data_of<T>(U);
+    const T one(1.0f), zero(0.0f);
     for_batch(batch, static_cast<double>(m) * n, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         const T* from = lu + b * m * n;
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < k; ++j)
-            l[b * m * k + i * k + j] = i == j ? T(1) : i > j ? from[i + j * m] : T(0);
+            l[b * m * k + i * k + j] = i == j ? one : i > j ? from[i + j * m] : zero;
         for (int64_t i = 0; i < k; ++i)
           for (int64_t j = 0; j < n; ++j)
-            u[b * k * n + i * n + j] = i <= j ? from[i + j * m] : T(0);
+            u[b * k * n + i * n + j] = i <= j ? from[i + j * m] : zero;
       }
     });
   });

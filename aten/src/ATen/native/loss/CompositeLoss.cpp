@@ -39,6 +39,9 @@ Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
 
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   TORCH_CHECK(!self.is_complex() && !target.is_complex(), "kl_div: Complex inputs not supported.");
+  TORCH_CHECK(!c10::isIntegralType(self.scalar_type(), true) &&
+                  !c10::isIntegralType(target.scalar_type(), true),
+              "kl_div: Integral inputs not supported.");
   const Tensor loss = log_target ? at::mul(at::exp(target), at::sub(target, self))
                                  : at::sub(at::xlogy(target, target), at::mul(target, self));
   return apply_reduction(loss, reduction);

@@ -34,7 +34,8 @@ double log_add(double a, double b, double c) { return log_add(log_add(a, b), c);
 
 std::vector<int64_t> lengths_of(const char* name, const Tensor& lengths) {
   TORCH_CHECK(c10::isIntegralType(lengths.scalar_type(), false), name, " must be integral");
-  const Tensor t = lengths.to(kLong).contiguous();
+  const Tensor t = at::detail::empty(lengths.sizes(), kLong); // on the CPU, wherever they come from
+  t.copy_(lengths);
   const int64_t* p = static_cast<const int64_t*>(t.const_data_ptr());
   return {p, p + t.numel()};
 }

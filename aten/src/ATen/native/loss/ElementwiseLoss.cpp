@@ -3,12 +3,20 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/PointwisePrograms.h>
 #include <ATen/iter/Pointwise.h>
+#include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/loss/LossTables.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/rsub.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 
 namespace at::native {
@@ -57,6 +65,13 @@ double reduction_factor(int64_t reduction, const Tensor& input) {
   check_reduction(reduction);
   return reduction == kMeanReduction ? 1.0 / static_cast<double>(input.numel()) : 1.0;
 }
+// The mean is one over the elements of what both broadcast to.
+double reduction_factor(int64_t reduction, const Tensor& input, const Tensor& target) {
+  if (reduction != kMeanReduction || input.sizes() == target.sizes())
+    return reduction_factor(reduction, input);
+  const DimVector shape = broadcast_shapes(input.sizes(), target.sizes());
+  return 1.0 / static_cast<double>(c10::checked_numel(shape));
+}
 bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
 
 Tensor weighted(const Tensor& loss, const std::optional<Tensor>& weight, int64_t reduction) {
@@ -102,7 +117,7 @@ Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
 }
 Tensor mse_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                          int64_t reduction) {
-  const Scalar norm = 2 * reduction_factor(reduction, self);
+  const Scalar norm = 2 * reduction_factor(reduction, self, target);
   return iter::pointwise(kMseBackward, {grad_output, self, target}, {&norm});
 }
 
@@ -113,7 +128,7 @@ Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reductio
 }
 Tensor smooth_l1_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                                int64_t reduction, double beta) {
-  const Scalar value = beta, norm = reduction_factor(reduction, self);
+  const Scalar value = beta, norm = reduction_factor(reduction, self, target);
   return iter::pointwise(kSmoothL1Backward, {grad_output, self, target}, {&value, &norm});
 }
 
@@ -124,20 +139,26 @@ Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, d
 }
 Tensor huber_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                            int64_t reduction, double delta) {
-  const Scalar value = delta, norm = reduction_factor(reduction, self);
+  const Scalar value = delta, norm = reduction_factor(reduction, self, target);
   return iter::pointwise(kHuberBackward, {grad_output, self, target}, {&value, &norm});
 }
 
+// Half precision rounds after every step, as programs that were trained in it expect.
 Tensor soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  if (c10::isReducedFloatingType(self.scalar_type())) {
+    const Tensor loss = at::log1p(at::exp(at::mul(at::neg(target), self)));
+    return apply_reduction(loss, reduction);
+  }
   return apply_reduction(iter::pointwise(kSoftMargin, {self, target}), reduction);
 }
 Tensor soft_margin_loss_backward(const Tensor& grad_output, const Tensor& self,
                                  const Tensor& target, int64_t reduction) {
-  const Scalar norm = reduction_factor(reduction, self);
+  const Scalar norm = reduction_factor(reduction, self, target);
   return iter::pointwise(kSoftMarginBackward, {grad_output, self, target}, {&norm});
 }
 
-// Where the values are not at hand: on a device they would have to be waited for.
+// Where the values are not at hand: on CUDA the kernel reports bad ones, and the next call that
+// waits for it raises.
 Tensor binary_cross_entropy_unchecked(const Tensor& self, const Tensor& target,
                                       const std::optional<Tensor>& weight, int64_t reduction) {
   check_bce(self, target);
@@ -147,6 +168,7 @@ Tensor binary_cross_entropy_cpu(const Tensor& self, const Tensor& target,
                                 const std::optional<Tensor>& weight, int64_t reduction) {
   check_bce(self, target);
   TORCH_CHECK(all_probabilities(self), "all elements of input should be between 0 and 1");
+  TORCH_CHECK(all_probabilities(target), "all elements of target should be between 0 and 1");
   return weighted(iter::pointwise(kBce, {self, target}), weight, reduction);
 }
 Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& self,
@@ -158,10 +180,23 @@ Tensor binary_cross_entropy_backward(const Tensor& grad_output, const Tensor& se
   return reduction == kMeanReduction ? at::mul(grad, factor) : grad;
 }
 
+namespace {
+// (1 - target) * self - weight * log_sigmoid(self), rounded after every step.
+Tensor logits_loss_in_steps(const Tensor& self, const Tensor& target,
+                            const std::optional<Tensor>& pos_weight) {
+  const Tensor logs = at::log_sigmoid(self);
+  const Tensor first = at::mul(at::rsub(target, 1), self);
+  if (!has(pos_weight)) return at::sub(first, logs);
+  const Tensor factor = at::add(at::mul(at::sub(*pos_weight, 1), target), 1);
+  return at::sub(first, at::mul(factor, logs));
+}
+} // namespace
 Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
                                         const std::optional<Tensor>& weight,
                                         const std::optional<Tensor>& pos_weight,
                                         int64_t reduction) {
+  if (c10::isReducedFloatingType(self.scalar_type()))
+    return weighted(logits_loss_in_steps(self, target, pos_weight), weight, reduction);
   const Tensor loss = has(pos_weight)
                           ? iter::pointwise(kBceLogitsWeighted, {self, target, *pos_weight})
                           : iter::pointwise(kBceLogits, {self, target});

@@ -2,6 +2,7 @@
 // take the incoming gradient first and end with `norm`, the factor of the reduction.
 #pragma once
 
+#include <ATen/native/loss/Probability.h>
 #include <ATen/native/pointwise/ActivationBackward.h>
 
 namespace at::native::fn {
@@ -56,6 +57,7 @@ struct SoftMarginBackward {
 struct Bce {
   template <class V> CRESSET_FN V apply(V x, V t) {
     const V lowest(-100.0), one(1.0);
+    check_probability(x);
     const V log_x = Maximum::apply(vm::log(x), lowest);
     const V log_rest = Maximum::apply(vm::log1p(-x), lowest);
     return (t - one) * log_rest - t * log_x;

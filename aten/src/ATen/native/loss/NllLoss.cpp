@@ -13,11 +13,13 @@ constexpr int64_t kGrain = 4096;
 
 bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
 
-void check_weight(const std::optional<Tensor>& weight, int64_t classes) {
+void check_weight(const std::optional<Tensor>& weight, int64_t classes, ScalarType dtype) {
   TORCH_CHECK(!has(weight) || (weight->dim() == 1 && weight->numel() == classes),
               "weight tensor should be defined either for all ", classes,
               " classes or no classes but got weight tensor of shape: ",
               has(weight) ? weight->sizes() : IntArrayRef());
+  TORCH_CHECK(!has(weight) || weight->scalar_type() == dtype, "expected scalar type ", dtype,
+              " but found ", has(weight) ? weight->scalar_type() : dtype);
 }
 void check_target_type(const Tensor& target) {
   TORCH_CHECK(target.scalar_type() == kLong || target.scalar_type() == kByte,
@@ -28,11 +30,14 @@ void check_nll(const Tensor& self, const Tensor& target, const std::optional<Ten
   TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   TORCH_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
   const bool single = self.dim() == 1 && target.dim() == 0;
+  TORCH_CHECK_VALUE(
+      self.dim() == 2 || single || target.size(0) == 1,
+      "For 1D input, 1D target must have size 1, but got target size: ", target.size(0));
   TORCH_CHECK(single || (self.dim() == 1 ? target.size(0) == 1
                                          : target.dim() == 1 && self.size(0) == target.size(0)),
               "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
   check_target_type(target);
-  check_weight(weight, self.size(-1));
+  check_weight(weight, self.size(-1), self.scalar_type());
   check_reduction(reduction);
 }
 void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
@@ -48,7 +53,7 @@ void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<T
                   self.size(3) == target.size(2),
               "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes());
   check_target_type(target);
-  check_weight(weight, self.size(1));
+  check_weight(weight, self.size(1), self.scalar_type());
   check_reduction(reduction);
 }
 

@@ -1,5 +1,6 @@
 // Shape functions of the matrix products.
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/matmul/Native.h>
 
@@ -8,7 +9,7 @@ namespace {
 void check_dtypes(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(),
               "expected m1 and m2 to have the same dtype, but got: ",
-              c10::info(a.scalar_type()).name, " != ", c10::info(b.scalar_type()).name);
+              native::c_type_name(a.scalar_type()), " != ", native::c_type_name(b.scalar_type()));
 }
 void check_product(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
   TORCH_CHECK(a.dim() == 2, a_name, " must be a matrix, got ", a.dim(), "-D tensor");
@@ -17,15 +18,26 @@ void check_product(const Tensor& a, const Tensor& b, const char* a_name, const c
               a.size(1), " and ", b.size(0), "x", b.size(1), ")");
   check_dtypes(a, b);
 }
-void check_self(const Tensor& self, const Tensor& mat, IntArrayRef shape) {
+void check_added_dtype(const Tensor& self, const Tensor& mat) {
   TORCH_CHECK(self.scalar_type() == mat.scalar_type(),
               "self and mat2 must have the same dtype, but got ", self.scalar_type(), " and ",
               mat.scalar_type());
-  const DimVector wide = broadcast_shapes(self.sizes(), shape);
-  TORCH_CHECK(IntArrayRef(wide) == shape, "The expanded size of the tensor (",
-              shape.empty() ? 0 : shape.back(), ") must match the existing size (",
-              self.dim() ? self.sizes().back() : 1, "). Target sizes: ", shape,
-              ". Tensor sizes: ", self.sizes());
+}
+// Whether what is added to a product expands to it.
+void check_fits(IntArrayRef added, IntArrayRef shape) {
+  TORCH_CHECK(added.size() <= shape.size(), "expand: the number of sizes provided (", shape.size(),
+              ") must be greater or equal to the number of dimensions in the tensor (",
+              added.size(), ")");
+  for (size_t back = 1; back <= added.size(); ++back) {
+    const int64_t have = added[added.size() - back], want = shape[shape.size() - back];
+    TORCH_CHECK(have == want || have == 1, "The expanded size of the tensor (", want,
+                ") must match the existing size (", have, ") at non-singleton dimension ",
+                shape.size() - back, ".  Target sizes: ", shape, ".  Tensor sizes: ", added);
+  }
+}
+void check_self(const Tensor& self, const Tensor& mat, IntArrayRef shape) {
+  check_added_dtype(self, mat);
+  check_fits(self.sizes(), shape);
 }
 void check_batches(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.dim() == 3, "batch1 must be a 3D tensor");
@@ -36,6 +48,11 @@ void check_batches(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected scalar type ", a.scalar_type(),
               " but found ", b.scalar_type());
 }
+void check_mv_dtypes(const Tensor& self, const Tensor& mat, const Tensor& vec) {
+  TORCH_CHECK(mat.scalar_type() == vec.scalar_type() && self.scalar_type() == vec.scalar_type(),
+              "addmv input tensors must have the same dtype, but got ", self.scalar_type(), ", ",
+              mat.scalar_type(), ", and ", vec.scalar_type());
+}
 } // namespace
 
 void meta_mm(OutputBuilder& out, const Tensor& self, const Tensor& mat2) {
@@ -44,6 +61,7 @@ void meta_mm(OutputBuilder& out, const Tensor& self, const Tensor& mat2) {
 }
 void meta_addmm(OutputBuilder& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                 const Scalar& beta, const Scalar& alpha) {
+  check_added_dtype(self, mat2);
   check_product(mat1, mat2, "mat1", "mat2");
   const int64_t shape[2] = {mat1.size(0), mat2.size(1)};
   check_self(self, mat1, shape);
@@ -72,8 +90,7 @@ void meta_mv(OutputBuilder& out, const Tensor& self, const Tensor& vec) {
               self.dim(), ", ", vec.dim());
   TORCH_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (",
               self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
-  TORCH_CHECK(self.scalar_type() == vec.scalar_type(), "expected scalar type ", self.scalar_type(),
-              " but found ", vec.scalar_type());
+  check_mv_dtypes(vec, self, vec);
   out.set(0, {self.size(0)}, self.scalar_type());
 }
 void meta_addmv(OutputBuilder& out, const Tensor& self, const Tensor& mat, const Tensor& vec,
@@ -85,8 +102,7 @@ void meta_addmv(OutputBuilder& out, const Tensor& self, const Tensor& mat, const
                   (self.dim() == 0 || self.size(0) == mat.size(0) || self.size(0) == 1),
               "size mismatch, got input (", self.dim() ? self.size(0) : 1, "), mat (", mat.size(0),
               "x", mat.size(1), "), vec (", vec.size(0), ")");
-  TORCH_CHECK(mat.scalar_type() == vec.scalar_type() && self.scalar_type() == vec.scalar_type(),
-              "expected scalar type ", mat.scalar_type(), " but found ", vec.scalar_type());
+  check_mv_dtypes(self, mat, vec);
   out.set(0, {mat.size(0)}, mat.scalar_type());
 }
 namespace {
@@ -121,6 +137,7 @@ void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
               rows, "x", features, " and ", weight.sizes().back(), "x",
               weight.dim() == 2 ? weight.size(0) : 1, ")\n  input's last dimension (", features,
               ") must equal weight's last dimension (", weight.sizes().back(), ")");
+  if (!bias || !bias->defined()) check_dtypes(input, weight);
   TORCH_CHECK(input.scalar_type() == weight.scalar_type(),
               "mat1 and mat2 must have the same dtype, but got ", input.scalar_type(), " and ",
               weight.scalar_type());
@@ -133,9 +150,7 @@ void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
     TORCH_CHECK(bias->scalar_type() == input.scalar_type(),
                 "self and mat2 must have the same dtype, but got ", bias->scalar_type(), " and ",
                 input.scalar_type());
-    const DimVector wide = broadcast_shapes(bias->sizes(), shape);
-    TORCH_CHECK(wide == shape, "linear(): bias of shape ", bias->sizes(),
-                " does not fit an output of shape ", IntArrayRef(shape));
+    check_fits(bias->sizes(), shape);
   }
   out.set(0, shape, input.scalar_type());
 }

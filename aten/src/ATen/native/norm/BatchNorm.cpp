@@ -48,6 +48,8 @@ void check_batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                       const std::optional<Tensor>& running_var, bool training) {
   TORCH_CHECK(input.dim() > 0,
               "batch_norm: expected input to have at least 1 dimension, got a scalar");
+  TORCH_CHECK_INDEX(input.dim() > 1 || input.numel() == 0,
+                    "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   const int64_t channels = input.dim() > 1 ? input.size(1) : 0;
   TORCH_CHECK(training || has(running_mean), "running_mean must be defined in evaluation mode");
   TORCH_CHECK(training || has(running_var), "running_var must be defined in evaluation mode");

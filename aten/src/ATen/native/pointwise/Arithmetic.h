@@ -48,15 +48,18 @@ struct Div {
 namespace detail {
 template <class T> inline constexpr bool is_integer_v = std::is_integral_v<T>;
 
-template <class T> CRESSET_FN void check_divisor(T b) {
+// `b`, unless it is zero: raises, or on a device reports and goes on with one.
+template <class T> CRESSET_FN T checked_divisor(T b) {
   if (C10_UNLIKELY(b == T(0))) {
     throw_zero_division();
+    return T(1);
   }
+  return b;
 }
 // The quotient and remainder of C; dividing by -1 is negation, since the processor traps on the
 // most negative number.
-template <class T> CRESSET_FN T int_quotient(T a, T b) {
-  check_divisor(b);
+template <class T> CRESSET_FN T int_quotient(T a, T divisor) {
+  const T b = checked_divisor(divisor);
   if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) {
       return static_cast<T>(T(0) - a);
@@ -64,8 +67,8 @@ template <class T> CRESSET_FN T int_quotient(T a, T b) {
   }
   return static_cast<T>(a / b);
 }
-template <class T> CRESSET_FN T int_remainder(T a, T b) {
-  check_divisor(b);
+template <class T> CRESSET_FN T int_remainder(T a, T divisor) {
+  const T b = checked_divisor(divisor);
   if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) {
       return T(0);
@@ -93,7 +96,8 @@ struct DivFloor {
     if constexpr (detail::is_integer_v<V>) {
       const V q = detail::int_quotient(a, b);
       if constexpr (std::is_signed_v<V>) {
-        return static_cast<V>((a % (b == V(-1) ? V(1) : b) != 0 && (a < 0) != (b < 0)) ? q - 1 : q);
+        const bool rounds = detail::int_remainder(a, b) != 0 && (a < 0) != (b < 0);
+        return static_cast<V>(rounds ? q - 1 : q);
       } else {
         return q;
       }

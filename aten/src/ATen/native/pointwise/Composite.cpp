@@ -30,8 +30,13 @@ Tensor positive(const Tensor& self) {
   return self;
 }
 
+// An integer exponent does not widen the mantissa it scales.
 Tensor ldexp(const Tensor& self, const Tensor& other) {
-  return at::mul(self, at::pow(Scalar(2.0), other));
+  const Tensor result = at::mul(self, at::pow(Scalar(2.0), other));
+  return c10::isReducedFloatingType(self.scalar_type()) &&
+                 c10::isIntegralType(other.scalar_type(), true)
+             ? result.to(self.scalar_type())
+             : result;
 }
 
 namespace {

@@ -119,7 +119,7 @@ template <class Bound> Tensor clamp_between(const Target& to, const Tensor& self
                                             const std::optional<Bound>& low,
                                             const std::optional<Bound>& high) {
   TORCH_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  TORCH_CHECK(!self.is_complex(), "clamp is not supported for complex types");
+  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "clamp is not supported for complex types");
   if (low && high) return to.run(kClamp, {self, *low, *high});
   return low ? to.run(kClampMin, {self, *low}) : to.run(kClampMax, {self, *high});
 }

@@ -122,8 +122,9 @@ struct Logit {
   template <class V> CRESSET_FN V apply(V x, V eps) {
     const V one(1.0), high = one - eps, zero(0.0);
     const auto clamp = eps >= zero;
-    x = vm::select(clamp & (x < eps), eps, x);
+    const auto below = clamp & (x < eps);
     x = vm::select(clamp & (x > high), high, x);
+    x = vm::select(below, eps, x);
     return vm::log(x / (one - x));
   }
 };

@@ -152,14 +152,17 @@ PoolWindows fixed_windows(IntArrayRef input, IntArrayRef output, const PoolParam
 
 PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims) {
   PoolWindows w;
+  // Beside an extent of nothing another may be of any size: no position of it is ever visited.
+  const IntArrayRef extents = output.slice(output.size() - dims);
+  const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
   w.planes = plane_count(input, dims);
   w.lo[0] = {0}, w.hi[0] = {1}, w.full[0] = {1};
   for (size_t i = 0; i < dims; ++i) {
     const size_t d = 3 - dims + i;
     const int64_t in = input[input.size() - dims + i], out = output[input.size() - dims + i];
-    w.in[d] = in, w.out[d] = out;
-    w.lo[d].resize(out), w.hi[d].resize(out), w.full[d].resize(out);
-    for (int64_t o = 0; o < out; ++o) {
+    w.in[d] = in, w.out[d] = empty ? 0 : out;
+    w.lo[d].resize(w.out[d]), w.hi[d].resize(w.out[d]), w.full[d].resize(w.out[d]);
+    for (int64_t o = 0; o < w.out[d]; ++o) {
       w.lo[d][o] = static_cast<int64_t>(__int128(o) * in / out);
       w.hi[d][o] = static_cast<int64_t>((__int128(o + 1) * in + out - 1) / out);
       w.full[d][o] = w.hi[d][o] - w.lo[d][o];

@@ -101,13 +101,8 @@ Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
   TORCH_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   if (self.is_complex()) {
     Tensor parts = at::view_as_real(self);
-    // Both parts share the variance. The mean is real.
-    at::_ops::normal_::call(parts, 0.0, std / std::sqrt(2.0), generator);
-    if (mean != 0.0) {
-      const Scalar shift = mean;
-      Tensor real_part = parts.select(-1, 0);
-      real_part.copy_(at::add(real_part, shift));
-    }
+    // Both parts share the variance, and each has the mean.
+    at::_ops::normal_::call(parts, mean, std / std::sqrt(2.0), generator);
     return self;
   }
   check_floating(self, "normal_kernel_cpu");
@@ -163,6 +158,8 @@ Tensor& bernoulli_float_(Tensor& self, double p, Gen generator) {
   });
 }
 Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"bernoulli_tensor_cpu_self_\" not implemented ",
+                              "for '", self.scalar_type(), "'");
   TORCH_CHECK(c10::isFloatingType(p.scalar_type()),
               "expected probabilities tensor to have floating type, got ", p.scalar_type());
   const Tensor spread = p.expand(self.sizes()).contiguous();

@@ -41,6 +41,10 @@ Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
   TORCH_CHECK(self.is_floating_point() || self.is_complex(),
               "nanmean(): expected input to have floating point or complex dtype but got ",
               self.scalar_type());
+  TORCH_CHECK(!dtype || !c10::isIntegralType(*dtype, true),
+              "nanmean(): could not infer output dtype. Optional dtype must be either a floating "
+              "point or complex dtype. Got: ",
+              dtype.value_or(self.scalar_type()));
   const Tensor count = at::sum(at::logical_not(at::isnan(self.detach())), dim, keepdim);
   return at::div(at::nansum(self, dim, keepdim, dtype), count);
 }
@@ -173,7 +177,8 @@ bool equal_cpu(const Tensor& self, const Tensor& other) {
               other.device());
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
-  const ScalarType common = c10::promoteTypes(self.scalar_type(), other.scalar_type());
+  ScalarType common = c10::promoteTypes(self.scalar_type(), other.scalar_type());
+  if (common == ScalarType::Float8_e8m0fnu) common = kFloat;
   if (!self.is_cpu()) return at::_ops::all::call(at::eq(self, other)).item<bool>();
   const Tensor a = self.to(common).contiguous(), b = other.to(common).contiguous();
   if (a.numel() <= kCompareBlock) return same_elements(a, b);

@@ -124,8 +124,8 @@ void fill_logic(ReduceTable& table) {
   table.kernel[static_cast<int>(ReduceOp::MinMax)][static_cast<int>(c10::kBool)] =
       FoldPair<Logic<AllFold, bool>, Logic<AnyFold, bool>>::kernel(c10::kByte);
   fill_fold<XorSum>(table, ReduceOp::XorSum,
-                    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, bool, c10::Half,
-                          c10::BFloat16, float, double>{});
+                    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
+                          bool, c10::Half, c10::BFloat16, float, double>{});
   // The caller writes the 64 bits of the accumulator as they are.
   for (ReduceKernel& kernel : table.kernel[static_cast<int>(ReduceOp::XorSum)])
     if (kernel.leaf) kernel.value_dtype[0] = c10::kUInt64;

@@ -1,4 +1,5 @@
 // Shape functions of reductions: which dimensions go, which dtype comes out, and what is refused.
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/reduce/ReduceDims.h>
 
@@ -60,43 +61,11 @@ ScalarType sum_dtype(const OutputBuilder& out, const Tensor& self,
   return is_countable(self.scalar_type()) ? kLong : self.scalar_type();
 }
 
-// The C++ spelling in which these messages name types.
-const char* cpp_type_name(ScalarType t) {
-  switch (t) {
-  case kByte:
-    return "unsigned char";
-  case kChar:
-    return "signed char";
-  case kShort:
-    return "short int";
-  case kInt:
-    return "int";
-  case kLong:
-    return "long int";
-  case kHalf:
-    return "c10::Half";
-  case kBFloat16:
-    return "c10::BFloat16";
-  case kFloat:
-    return "float";
-  case kDouble:
-    return "double";
-  case kBool:
-    return "bool";
-  case kComplexFloat:
-    return "c10::complex<float>";
-  case kComplexDouble:
-    return "c10::complex<double>";
-  default:
-    return c10::toString(t);
-  }
-}
-
 void check_out_dtype(const OutputBuilder& out, int i, ScalarType dtype) {
   if (!out.is_out_variant()) return;
   TORCH_CHECK(out.given(i).scalar_type() == dtype, "Expected out tensor to have dtype ",
-              cpp_type_name(dtype), ", but got ", cpp_type_name(out.given(i).scalar_type()),
-              " instead");
+              native::c_type_name(dtype), ", but got ",
+              native::c_type_name(out.given(i).scalar_type()), " instead");
 }
 
 void set_reduced(OutputBuilder& out, const Tensor& self, DimMask mask, bool keepdim,

@@ -66,7 +66,11 @@ Tensor _conj(const Tensor& self) {
   out.unsafeGetTensorImpl()->set_conj(!self.is_conj());
   return out;
 }
-Tensor conj(const Tensor& self) { return self.is_complex() ? at::_conj(self) : self; }
+Tensor conj(const Tensor& self) {
+  if (!self.is_complex()) return self;
+  // Kernels of other layouts read the parts, which do not carry the flag of the whole.
+  return self.layout() == c10::kStrided ? at::_conj(self) : at::conj_physical(self);
+}
 Tensor resolve_conj(const Tensor& self) {
   return self.is_conj() ? at::conj_physical(at::_conj(self)) : self;
 }

@@ -32,7 +32,8 @@ void check_sorter(const Tensor& boundaries, const std::optional<Tensor>& sorter)
   TORCH_CHECK(sorter->scalar_type() == kLong,
               "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
               sorter->scalar_type());
-  if (sorter->is_meta() || sorter->numel() == 0) return;
+  // On CUDA the kernel checks.
+  if (!sorter->is_cpu() || sorter->numel() == 0) return;
   const Tensor order = sorter->contiguous();
   const int64_t* first = order.data_ptr<int64_t>();
   const auto [low, high] = std::minmax_element(first, first + order.numel());

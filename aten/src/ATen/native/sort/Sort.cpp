@@ -166,9 +166,11 @@ void sort_dtype(const Tensor& self, bool stable, int64_t dim, bool descending, c
   dtype_switch<SortTypes>(self.scalar_type(), "sort_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const int64_t n = self.dim() == 0 ? 1 : self.size(d);
+    // One element repeated is in order as it stands.
+    const bool in_order = stable || stride_along(self, d) == 0;
     sort_rows<T>(self, d, descending, n, true, values, indices,
                  [&](auto* entries, auto* scratch, int64_t count) {
-                   return stable ? sort_in_order(entries, scratch, count, key_bits<T>())
+                   return in_order ? sort_in_order(entries, scratch, count, key_bits<T>())
                                  : sort_freely(entries, scratch, count, key_bits<T>());
                  });
   });

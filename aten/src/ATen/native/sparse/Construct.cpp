@@ -18,6 +18,7 @@
 #include <ATen/ops/_to_sparse_bsr.h>
 #include <ATen/ops/_to_sparse_csc.h>
 #include <ATen/ops/_to_sparse_csr.h>
+#include <ATen/ops/resize.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorOptions.h>
 
@@ -102,7 +103,8 @@ Tensor checked_compressed(const Tensor& compressed, const Tensor& plain, const T
   const DimVector wanted =
       size ? DimVector(*size) : inferred_compressed_size(compressed, plain, values, layout);
   const Tensor held = typed(values, dtype);
-  sparse::check_compressed(compressed, plain, held, wanted, layout);
+  // Whether rows ascend is looked at where it matters (sparse::coalesced).
+  sparse::check_compressed(compressed, plain, held, wanted, layout, /*ordered=*/false);
   return at::_sparse_compressed_tensor_unsafe(compressed, plain, held, IntArrayRef(wanted),
                                               held.scalar_type(), layout, device, std::nullopt);
 }
@@ -128,7 +130,8 @@ Tensor sparse_coo_tensor_sized(const Tensor& indices, const Tensor& values, IntA
                                MaybeType dtype, MaybeLayout layout, MaybeDevice device,
                                MaybeBool pin_memory, MaybeBool is_coalesced) {
   const Tensor held = typed(values, dtype);
-  sparse::check_coo(indices, held, size, is_coalesced.value_or(false));
+  // Whether the order bears out is_coalesced is looked at where it matters (sparse::coalesced).
+  sparse::check_coo(indices, held, size, false);
   return at::_sparse_coo_tensor_unsafe(indices, held, size, held.scalar_type(), layout, device,
                                        pin_memory, is_coalesced);
 }
@@ -280,7 +283,6 @@ bool is_coalesced(const Tensor& self) { return sparse::coo(self, "is_coalesced")
 
 Tensor& coalesced_flag_(Tensor& self, bool coalesced) {
   SparseTensorImpl& s = sparse::coo(self, "_coalesced_");
-  if (coalesced) sparse::check_coo(s.indices, s.values, self.sizes(), true);
   s.coalesced = coalesced;
   s.bump_version();
   return self;
@@ -386,6 +388,16 @@ Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_
 Tensor& resize_as_sparse_(Tensor& self, const Tensor& the_template) {
   const SparseTensorImpl& s = sparse::coo(the_template, "resize_as_sparse_");
   return sparse_resize_(self, the_template.sizes(), s.sparse_dim, s.dense_dim);
+}
+Tensor& resize_as_coo_(Tensor& self, const Tensor& the_template,
+                       std::optional<MemoryFormat> memory_format) {
+  TORCH_CHECK(!memory_format,
+              "Unsupported memory format for sparse tensor resize_as_ :", *memory_format);
+  if (!self.is_sparse()) return self.resize_(the_template.sizes());
+  TORCH_CHECK_NOT_IMPLEMENTED(the_template.is_sparse(),
+                              "resize_as_: a sparse tensor takes the size of a sparse one, not of ",
+                              the_template.layout());
+  return resize_as_sparse_(self, the_template);
 }
 
 // ---- index lists alone

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/index_select.h>
@@ -23,8 +24,9 @@ void check_matrices(const Tensor& self, const Tensor& other) {
   TORCH_CHECK(self.size(1) == other.size(0), "mat1 and mat2 shapes cannot be multiplied (",
               self.size(0), "x", self.size(1), " and ", other.size(0), "x", other.size(1), ")");
   TORCH_CHECK(self.scalar_type() == other.scalar_type(),
-              "expected m1 and m2 to have the same dtype, but got: ", self.scalar_type(),
-              " != ", other.scalar_type());
+              "expected m1 and m2 to have the same dtype, but got: ",
+              native::c_type_name(self.scalar_type()),
+              " != ", native::c_type_name(other.scalar_type()));
 }
 
 // Rows of a matrix as starts and columns, every number checked against its size.

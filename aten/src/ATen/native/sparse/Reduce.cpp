@@ -236,6 +236,21 @@ Tensor _sparse_mm(const Tensor& sparse, const Tensor& dense) {
   const Tensor zero = at::zeros({sparse.size(0), dense.size(1)}, dense.options());
   return at::_sparse_addmm(zero, sparse, dense, 0, 1);
 }
+namespace {
+// Per row the largest or smallest product of an element with the dense row it names; zero for a row
+// without elements. Written with differentiable operators, the elements' values among them.
+Tensor extreme_products(const Tensor& csr, const Tensor& dense, std::string_view reduce) {
+  TORCH_CHECK(dense.dim() == 2 && csr.size(1) == dense.size(0),
+              "mat1 and mat2 shapes cannot be multiplied (", csr.size(0), "x", csr.size(1), " and ",
+              dense.dim() == 2 ? dense.size(0) : 0, "x", dense.size(-1), ")");
+  const Tensor places = sparse::to_coo(csr.detach());
+  const Tensor& indices = sparse::coo(places, "mm").indices;
+  const Tensor values = at::_ops::values::call(csr).unsqueeze(1);
+  const Tensor products = at::mul(values, at::index_select(dense, 0, indices.select(0, 1)));
+  const Tensor zero = at::zeros({csr.size(0), dense.size(1)}, products.options());
+  return at::index_reduce(zero, 0, indices.select(0, 0), products, reduce, false);
+}
+} // namespace
 Tensor sparse_mm_reduce(const Tensor& sparse, const Tensor& dense, std::string_view reduce) {
   if (reduce == "mean" && sparse::is_sparse_layout(sparse.layout()) && sparse.dim() == 2) {
     const Tensor elements = sparse::coalesced(sparse::to_coo(sparse.detach()));
@@ -248,6 +263,10 @@ Tensor sparse_mm_reduce(const Tensor& sparse, const Tensor& dense, std::string_v
     counts = at::clamp_min(counts, 1).unsqueeze(1);
     return at::div(at::_ops::_sparse_mm::call(sparse, dense), counts);
   }
+  const bool largest = reduce == "amax" || reduce == "max";
+  if ((largest || reduce == "amin" || reduce == "min") && sparse.layout() == Layout::SparseCsr &&
+      sparse.dim() == 2)
+    return extreme_products(sparse, dense, largest ? "amax" : "amin");
   TORCH_CHECK_NOT_IMPLEMENTED(reduce == "sum", "torch.sparse.mm with reduce='", reduce,
                               "' is not implemented for ", sparse.scalar_type(), " and layout ",
                               sparse.layout());

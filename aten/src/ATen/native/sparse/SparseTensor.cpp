@@ -243,7 +243,7 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
 } // namespace
 
 void check_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
-                      IntArrayRef size, Layout layout) {
+                      IntArrayRef size, Layout layout, bool ordered) {
   TORCH_CHECK(is_compressed(layout), "expected a compressed sparse layout, but got ", layout);
   const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
   const bool rows = by_rows(layout);
@@ -258,15 +258,15 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
     TORCH_CHECK(crow[0] == 0, "`", start, "[..., 0] == 0` is not satisfied.");
     TORCH_CHECK(crow[step - 1] == nnz, "`", start, "[..., -1] == nnz` is not satisfied.");
     for (int64_t i = 0; i < s.compressed_size; ++i) {
-      TORCH_CHECK(crow[i] <= crow[i + 1] && crow[i + 1] - crow[i] <= s.plain_size &&
-                      crow[i + 1] <= nnz,
+      TORCH_CHECK(crow[i] <= crow[i + 1] && crow[i + 1] <= nnz &&
+                      (!ordered || crow[i + 1] - crow[i] <= s.plain_size),
                   "`0 <= ", start, "[..., 1:] - ", start,
                   "[..., :-1] <= ", rows ? "ncols" : "nrows", "` is not satisfied.");
       for (int64_t k = crow[i]; k < crow[i + 1]; ++k) {
         TORCH_CHECK(col[k] >= 0, "`0 <= ", other, "` is not satisfied.");
         TORCH_CHECK(col[k] < s.plain_size, "`", other, " < ", rows ? "ncols" : "nrows",
                     "` is not satisfied.");
-        TORCH_CHECK(k == crow[i] || col[k - 1] < col[k], "`", other, "[..., ", start,
+        TORCH_CHECK(!ordered || k == crow[i] || col[k - 1] < col[k], "`", other, "[..., ", start,
                     "[..., i - 1]:", start, "[..., i]] for all i = 1, ..., ",
                     rows ? "nrows" : "ncols",
                     " are sorted and distinct along the last dimension values` is not satisfied.");

@@ -51,11 +51,12 @@ TORCH_API SparseTensorImpl& compressed(const Tensor& t, const char* op);
 TORCH_API SparseTensorImpl& any_sparse(const Tensor& t, const char* op);
 
 // The constructors. `check_coo` and `check_compressed` look at everything, every index included,
-// and throw what PyTorch throws; the makers check ranks and lengths, and trust the numbers.
+// and throw what PyTorch throws; that indices ascend is asked for by `coalesced` and `ordered`. The
+// makers check ranks and lengths, and trust the numbers.
 TORCH_API void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size,
                          bool coalesced);
 TORCH_API void check_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
-                                IntArrayRef size, Layout layout);
+                                IntArrayRef size, Layout layout, bool ordered = true);
 TORCH_API Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size,
                           bool coalesced);
 TORCH_API Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& plain,

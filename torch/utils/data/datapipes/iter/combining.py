@@ -59,13 +59,20 @@ class MultiplexerIterDataPipe(IterDataPipe):
     def __init__(self, *datapipes):
         _check_pipes(datapipes)
         self.datapipes = datapipes
+        self._row = []
 
     def __iter__(self):
         for row in zip(*self.datapipes, strict=False):
-            yield from row
+            self._row = list(row)
+            while self._row:
+                yield self._row.pop(0)
 
     def __len__(self):
         return min(len(pipe) for pipe in self.datapipes) * len(self.datapipes)
+
+    def reset(self):
+        """Drops the items of a row that was begun."""
+        self._row = []
 
 
 class _Source:

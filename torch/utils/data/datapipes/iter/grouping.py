@@ -91,6 +91,11 @@ class GrouperIterDataPipe(IterDataPipe):
         self.group_size = group_size
         self.guaranteed_group_size = guaranteed_group_size
         self.drop_remaining = drop_remaining
+        self._groups = collections.defaultdict(list)
+
+    def reset(self):
+        """Drops the groups of a pass that was begun."""
+        self._groups = collections.defaultdict(list)
 
     def _give(self, key, items):
         chunk = DataChunk(items)
@@ -111,7 +116,8 @@ class GrouperIterDataPipe(IterDataPipe):
         return len(items), self._give(key, items)
 
     def __iter__(self):
-        groups = collections.defaultdict(list)
+        self.reset()
+        groups = self._groups
         held = 0
         for item in self.datapipe:
             key = self.group_key_fn(item)

@@ -1,7 +1,11 @@
-// On the device an integer division by zero has no one to raise to: like the peer's, its result is
-// unspecified. Included by device programs in place of the host's header of the same name.
+// On the device an integer division by zero is reported, and raised by the next call that waits.
+// Included by device programs in place of the host's header of the same name.
 #pragma once
 
+#include <ATen/cuda/device/Fault.cuh>
+
 namespace at::native::fn {
-__device__ __forceinline__ void throw_zero_division() {}
+CRESSET_DEVICE_FN void throw_zero_division() {
+  at::device::report_fault(at::device::kFaultZeroDivision);
+}
 } // namespace at::native::fn

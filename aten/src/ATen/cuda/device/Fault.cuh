@@ -1,0 +1,21 @@
+// Reports from functors, which see nothing but their operands: the device's error slot stands in a
+// variable of the program, set when the program is loaded (ATen/cuda/Program.cpp).
+#pragma once
+
+#include <ATen/cuda/device/ErrorSlot.cuh>
+
+extern "C" {
+__device__ at::device::DeviceError* cresset_fault_slot = nullptr;
+}
+
+namespace at::device {
+
+// The values of c10/cuda/ErrorSlot.h.
+inline constexpr int kFaultZeroDivision = -2;
+inline constexpr int kFaultNoProbability = -3;
+
+CRESSET_OUT_OF_LINE void report_fault(int kind) {
+  report_index(cresset_fault_slot, nullptr, kind, 0, 0);
+}
+
+} // namespace at::device

@@ -1,0 +1,47 @@
+// What a C++ user writes against <torch/torch.h> alone.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace {
+
+TEST(FrontEnd, FactoriesHeedRequiresGrad) {
+  const auto wanted = torch::TensorOptions().dtype(at::kDouble).requires_grad(true);
+  const torch::Tensor x = torch::ones({2, 3}, wanted);
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_EQ(x.scalar_type(), at::kDouble);
+  EXPECT_FALSE(torch::ones({2, 3}).requires_grad());
+  const torch::Tensor dx = torch::autograd::grad({(x * x).sum()}, {x})[0];
+  EXPECT_TRUE(torch::equal(dx, torch::full({2, 3}, 2, at::TensorOptions(at::kDouble))));
+  EXPECT_THROW(torch::ones({2}, wanted.dtype(at::kLong)), c10::Error);
+}
+
+TEST(FrontEnd, NoGradGuardEndsWithItsScope) {
+  const torch::Tensor x = torch::ones({2}, torch::TensorOptions().requires_grad(true));
+  {
+    const torch::NoGradGuard off;
+    EXPECT_FALSE((x * 2).requires_grad());
+    {
+      const torch::AutoGradMode on(true);
+      EXPECT_TRUE((x * 2).requires_grad());
+    }
+    EXPECT_FALSE((x * 2).requires_grad());
+  }
+  EXPECT_TRUE((x * 2).requires_grad());
+}
+
+TEST(FrontEnd, OverloadsWithoutOptionsAreNotHidden) {
+  const torch::Tensor mean = torch::zeros({4});
+  EXPECT_EQ(torch::normal(mean, 1.0).size(0), 4);
+  EXPECT_EQ(torch::arange(5).size(0), 5);
+  EXPECT_EQ(torch::cat({mean, mean}).size(0), 8);
+}
+
+TEST(FrontEnd, OperatorsOfTensorsAndNumbers) {
+  const torch::Tensor a = torch::arange(4), b = torch::full({4}, 2);
+  EXPECT_TRUE(torch::equal(1 - a * b + 3, 4 - (b * a)));
+  EXPECT_TRUE(torch::equal(-a, 0 - a));
+  EXPECT_TRUE(torch::equal(8 / (b + 2), torch::full({4}, 2.0)));
+  EXPECT_TRUE(torch::equal((a < 2) & (a != 0), a == 1));
+}
+
+} // namespace

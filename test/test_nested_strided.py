@@ -1,0 +1,117 @@
+"""Nested tensors with the strided layout: components that differ in several dimensions."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+import torch
+import torch.nn.functional as F
+
+
+def parts_of(*shapes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes]
+
+
+def make(parts, **options):
+    return torch.nested.nested_tensor(parts, **options)
+
+
+def assert_components(nested, expected):
+    for part, wanted in zip(nested.unbind(), expected, strict=True):
+        torch.testing.assert_close(part, wanted)
+
+
+def test_sizes_exist_where_components_agree():
+    nt = make(parts_of((2, 3), (4, 3)))
+    assert nt.is_nested and nt.layout is torch.strided and nt.dim() == 3 and len(nt) == 2
+    assert nt.size(0) == 2 and nt.size(-1) == 3 and nt.numel() == 18
+    assert nt._nested_tensor_size().tolist() == [[2, 3], [4, 3]]
+    assert nt._nested_tensor_strides().tolist() == [[3, 1], [3, 1]]
+    assert nt._nested_tensor_storage_offsets().tolist() == [0, 6]
+    with pytest.raises(RuntimeError, match="dimension 1 is irregular"):
+        nt.size(1)
+    for ask in (lambda: nt.shape, nt.size, nt.stride):
+        with pytest.raises(RuntimeError, match="has no"):
+            ask()
+    with pytest.raises(RuntimeError, match=r"same dimension\. Found dimension 1"):
+        make([torch.ones(2, 2), torch.ones(2)])
+    assert make([]).dim() == 1 and repr(make([])) == "nested_tensor([\n\n])"
+
+
+def test_printing():
+    nt = make([torch.ones(2), torch.zeros(1)], requires_grad=True)
+    shown = "  tensor([1., 1.], requires_grad=True),\n  tensor([0.], requires_grad=True)"
+    assert repr(nt) == f"nested_tensor([\n{shown}\n], requires_grad=True)"
+    assert repr(nt * 1).endswith("], grad_fn=<MulBackward0>)")
+
+
+def test_padding():
+    parts = parts_of((2, 3), (4, 2))
+    nt = make(parts)
+    padded = nt.to_padded_tensor(7.0)
+    assert padded.shape == (2, 4, 3)
+    torch.testing.assert_close(padded[1, :, :2], parts[1])
+    assert padded[0, 2:].eq(7).all() and padded[1, :, 2].eq(7).all()
+    assert nt.to_padded_tensor(0.0, (3, 5, 4)).shape == (3, 5, 4)
+    with pytest.raises(RuntimeError, match="Truncation is not supported"):
+        nt.to_padded_tensor(0.0, (2, 3, 3))
+
+
+def test_calls_run_for_each_component():
+    parts = parts_of((2, 3), (4, 3))
+    nt, weight = make(parts), torch.randn(5, 3, dtype=torch.float64)
+    for f in (
+        lambda x: x + 1,
+        lambda x: x * x,
+        torch.exp,
+        lambda x: x > 0,
+        lambda x: F.linear(x, weight),
+        lambda x: x @ weight.T,
+        lambda x: F.layer_norm(x, (3,)),
+        lambda x: x.softmax(-1),
+        lambda x: x.sum(-1, keepdim=True),
+        lambda x: x.transpose(-1, -2),
+        lambda x: x @ x.transpose(-1, -2),
+        lambda x: x.unsqueeze(-1),
+        lambda x: x.float(),
+        lambda x: x * weight[0],
+        lambda x: x.chunk(3, -1)[2],
+        torch.zeros_like,
+    ):
+        assert_components(f(nt), [f(p) for p in parts])
+    torch.testing.assert_close(nt.sum(), torch.cat(parts).sum())
+    assert_components(torch.cat([nt, nt]), parts * 2)
+    assert_components(nt.reshape(2, -1, 3, 1), [p[..., None] for p in parts])
+    torch.testing.assert_close(nt[1], parts[1])
+    assert torch.equal(nt, nt.clone()) and nt.is_same_size(nt + 1)
+
+
+def test_refusals():
+    nt, other = make(parts_of((2, 3), (4, 3))), make(parts_of((2, 3), (4, 2)))
+    with pytest.raises(RuntimeError, match="does not support broadcasting"):
+        nt * other
+    with pytest.raises(NotImplementedError, match=r"torch\.stack: not implemented for nested"):
+        torch.stack([nt, nt])
+    with pytest.raises(RuntimeError, match="different layouts"):
+        nt + torch.nested.nested_tensor([torch.ones(2, 3)], layout=torch.jagged)
+    with pytest.raises(IndexError, match="out of bounds"):
+        nt[2]
+
+
+def test_gradients_and_copies():
+    nt = make(parts_of((2, 3), (4, 2)), requires_grad=True)
+    (nt * nt).sum().backward()
+    torch.testing.assert_close(nt.grad.values(), 2 * nt.detach().values())
+    (again,) = torch.autograd.grad((nt * 3).sum(), nt)
+    assert again.is_nested and again.values().eq(3).all()
+    leaf = torch.ones(2, requires_grad=True)
+    torch.nested.as_nested_tensor([leaf, torch.ones(3)]).sum().backward()
+    assert leaf.grad.tolist() == [1.0, 1.0]
+    buffer = io.BytesIO()
+    torch.save(nt, buffer)
+    buffer.seek(0)
+    for made in (copy.deepcopy(nt), pickle.loads(pickle.dumps(nt)), torch.load(buffer)):
+        assert made.requires_grad and torch.equal(made.detach(), nt.detach())

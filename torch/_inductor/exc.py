@@ -1,0 +1,5 @@
+"""Errors that programs catch around compiled functions."""
+
+
+class InductorError(RuntimeError):
+    """The kernel generator failed."""

@@ -1,0 +1,392 @@
+"""Nested tensors with the strided layout: components may differ in every dimension.
+
+The elements lie in one buffer, component after component. Element-wise calls act on the buffer;
+other calls run for each component. The jagged layout is the one to use where one ragged dimension
+is enough."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch.nested._base import NestedBase
+from torch.nested._registry import (
+    implements_strided,
+    name_of,
+    not_implemented,
+    tensors_in,
+    wrap_dim,
+)
+
+
+class StridedNestedTensor(NestedBase):
+    """A batch of tensors with the same number of dimensions."""
+
+    @staticmethod
+    def __new__(cls, values, sizes):
+        inner = (0,) * (len(sizes[0]) if sizes else 0)
+        # For C++, which has to refuse both layouts in some places, they are one.
+        made = torch.Tensor._make_wrapper_subclass(
+            cls,
+            (len(sizes), *inner),
+            dtype=values.dtype,
+            device=values.device,
+            layout=torch.jagged,
+        )
+        made._values = values
+        made._sizes = sizes
+        return made
+
+    layout = property(lambda self: torch.strided)
+
+    def like(self, values):
+        """Other values of the same sizes."""
+        return StridedNestedTensor(values, self._sizes)
+
+    def _set_sizes(self, sizes):
+        """The sizes of a tensor whose file has now been read; they must use up the buffer."""
+        elements = sum(map(math.prod, sizes))
+        if any(n < 0 for size in sizes for n in size) or elements != self._values.numel():
+            raise RuntimeError(
+                f"the components of a nested tensor have {elements} elements, its buffer has "
+                f"{self._values.numel()}"
+            )
+        self._sizes = tuple(map(tuple, sizes))
+
+    def _parts(self):
+        return (self._values,)
+
+    def _packed(self):
+        return self._values
+
+    def values(self):
+        """The buffer: the elements of all components in one dimension."""
+        return self._values.view_as(self._values) if self._values.requires_grad else self._values
+
+    def dim(self):
+        """The number of dimensions, the batch included."""
+        return 1 + (len(self._sizes[0]) if self._sizes else 0)
+
+    ndimension = dim
+    ndim = property(dim)
+
+    def numel(self):
+        """The number of elements of all components."""
+        return sum(map(math.prod, self._sizes))
+
+    nelement = numel
+
+    @property
+    def shape(self):
+        """Not defined: the components have no common shape."""
+        raise RuntimeError(
+            "a nested tensor of the strided layout has no shape; ask size(dim) for dimensions in "
+            "which all components agree"
+        )
+
+    def size(self, dim=None):
+        """The size of a dimension in which all components agree."""
+        if dim is None:
+            return self.shape
+        dim = wrap_dim(dim, self.ndim)
+        if dim == 0:
+            return len(self._sizes)
+        found = {size[dim - 1] for size in self._sizes}
+        if len(found) != 1:
+            raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
+        return found.pop()
+
+    def stride(self, dim=None):
+        """Not defined."""
+        raise RuntimeError("a nested tensor of the strided layout has no strides")
+
+    def storage_offset(self):
+        """That of the buffer."""
+        return self._values.storage_offset()
+
+    def is_contiguous(self, memory_format=torch.contiguous_format):
+        """Always: results are laid out one component after the other."""
+        return True
+
+    def contiguous(self, memory_format=torch.contiguous_format):
+        """The tensor itself."""
+        return self
+
+    def is_same_size(self, other):
+        """Whether all components have the same sizes."""
+        return isinstance(other, StridedNestedTensor) and self._sizes == other._sizes
+
+    def __len__(self):
+        return len(self._sizes)
+
+    def __iter__(self):
+        return iter(self.unbind())
+
+    def unbind(self, dim=0):
+        """The components, as views."""
+        if dim != 0:
+            raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
+        lengths = [math.prod(size) for size in self._sizes]
+        pieces = self._values.split(lengths) if lengths else ()
+        return tuple(p.view(size) for p, size in zip(pieces, self._sizes, strict=True))
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """A plain tensor with every component filled up to the largest size in each dimension."""
+        if not self._sizes:
+            raise RuntimeError("to_padded_tensor(): a nested tensor without components")
+        largest = [max(sizes) for sizes in zip(*self._sizes, strict=True)]
+        if output_size is not None:
+            wanted = list(output_size)
+            if len(wanted) != self.ndim:
+                raise RuntimeError(
+                    f"to_padded_tensor(): output_size must have {self.ndim} items, got {wanted}"
+                )
+            if wanted[0] < len(self) or any(
+                w < m for w, m in zip(wanted[1:], largest, strict=True)
+            ):
+                raise RuntimeError(
+                    "Value in output_size is less than NestedTensor padded size. Truncation is "
+                    "not supported."
+                )
+            largest = wanted[1:]
+        rows = []
+        for part in self.unbind():
+            gaps = zip(reversed(largest), reversed(part.shape), strict=True)
+            rows.append(F.pad(part, [n for m, s in gaps for n in (0, m - s)], value=padding))
+        missing = (output_size[0] if output_size is not None else len(rows)) - len(rows)
+        rows += [torch.full_like(rows[0], padding)] * missing
+        return torch.stack(rows)
+
+    def _nested_tensor_size(self):
+        return torch.tensor(self._sizes, dtype=torch.int64).reshape(len(self), self.ndim - 1)
+
+    def _nested_tensor_strides(self):
+        found = [
+            [math.prod(size[i + 1 :]) for i in range(len(size))] for size in map(list, self._sizes)
+        ]
+        return torch.tensor(found, dtype=torch.int64).reshape(len(self), self.ndim - 1)
+
+    def _nested_tensor_storage_offsets(self):
+        lengths = torch.tensor([math.prod(size) for size in self._sizes], dtype=torch.int64)
+        return lengths.cumsum(0) - lengths
+
+    def __repr__(self, *, tensor_contents=None):
+        texts = []
+        for part in self.detach().unbind():
+            shown = part.requires_grad_() if self.requires_grad else part
+            texts.append("\n".join(f"  {line}" for line in repr(shown).splitlines()))
+        end = ""
+        if self.grad_fn is not None:
+            end = f", grad_fn=<{self.grad_fn.name()}>"
+        elif self.requires_grad:
+            end = ", requires_grad=True"
+        return "nested_tensor([\n" + ",\n".join(texts) + f"\n]{end})"
+
+    __str__ = __repr__
+
+    def __reduce_ex__(self, protocol):
+        values = self._values if self._values.is_leaf else self._values.detach()
+        parts = values, self._nested_tensor_size(), self.requires_grad
+        return torch._utils._rebuild_strided_nested_tensor, parts
+
+
+def from_list(components, dtype=None, device=None):
+    """The components as a nested tensor; gradients flow back to them."""
+    if not components:
+        return StridedNestedTensor(torch.empty(0, dtype=dtype, device=device), ())
+    ndim = components[0].dim()
+    for index, component in enumerate(components):
+        if component.dim() != ndim:
+            raise RuntimeError(
+                "All Tensors given to nested_tensor must have the same dimension. Found dimension "
+                f"{component.dim()} for Tensor at index {index} and dimension {ndim} for Tensor at "
+                "index 0."
+            )
+    buffer = torch.cat([c.reshape(-1).to(components[0].dtype) for c in components])
+    return StridedNestedTensor(buffer, tuple(tuple(c.shape) for c in components))
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+
+def _lead(args, kwargs):
+    return next(t for t in tensors_in((*args, *kwargs.values())) if t.is_nested)
+
+
+def _of_component(operand, lead, index):
+    """What the component `index` sees of an operand."""
+    if not isinstance(operand, torch.Tensor):
+        return operand
+    if operand.is_nested:
+        return operand.unbind()[index]
+    if operand.dim() == lead.ndim:
+        return operand[index if operand.size(0) > 1 else 0]
+    return operand
+
+
+@implements_strided("pointwise")
+def pointwise(func, *args, **kwargs):
+    """Element-wise calls: on the buffer, or for each component if a plain tensor takes part."""
+    lead = _lead(args, kwargs)
+    tensors = [t for t in tensors_in((*args, *kwargs.values())) if t.is_nested or t.dim() > 0]
+    if any(t.is_nested and t._sizes != lead._sizes for t in tensors):
+        raise RuntimeError(
+            f"{name_of(func)} does not support broadcasting when given a NestedTensor"
+        )
+    if all(t.is_nested for t in tensors):
+
+        def plain(value):
+            return value._values if isinstance(value, StridedNestedTensor) else value
+
+        found = func(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+        return lead if found is lead._values else lead.like(found)
+    if name_of(func).endswith("_"):
+        raise not_implemented(f"{name_of(func)} with a plain tensor", lead)
+    return each(func, *args, **kwargs)
+
+
+@implements_strided("linear", "matmul", "bmm", "rms_norm", "layer_norm")
+def each(func, *args, **kwargs):
+    """The call for each component."""
+    lead = _lead(args, kwargs)
+    if any(t.is_nested and len(t) != len(lead) for t in tensors_in((*args, *kwargs.values()))):
+        raise RuntimeError(f"{name_of(func)}(): the nested tensors differ in their batch")
+    if name_of(func) == "bmm":
+        func = torch.matmul
+    parts = [
+        func(
+            *(_of_component(a, lead, i) for a in args),
+            **{k: _of_component(v, lead, i) for k, v in kwargs.items()},
+        )
+        for i in range(len(lead))
+    ]
+    return from_list(parts, lead.dtype, lead.device)
+
+
+@implements_strided("embedding")
+def embedding(func, input, weight, *args, **kwargs):
+    """Rows of the weight by number."""
+    return from_list([func(c, weight, *args, **kwargs) for c in input.unbind()])
+
+
+@implements_strided(
+    *"sum mean prod amax amin any all softmax log_softmax cumsum cumprod unsqueeze squeeze flip "
+    "argmax argmin logsumexp var std transpose swapaxes swapdims narrow unflatten".split()
+)
+def along(func, input, *args, **kwargs):
+    """Calls with dimensions as first arguments: those of each component; without, of all."""
+    keyword = next((k for k in ("dim", "dims") if k in kwargs), None)
+    count = 2 if name_of(func) in ("transpose", "swapaxes", "swapdims") else 1
+    if keyword is None and not args:
+        if name_of(func) == "squeeze":
+            return from_list([c.squeeze() for c in input.unbind()])
+        return func(input._values, **kwargs)
+    extra = 1 if name_of(func) == "unsqueeze" else 0
+
+    def inner(dim):
+        if isinstance(dim, (tuple, list)):
+            return [inner(d) for d in dim]
+        found = wrap_dim(dim, input.ndim + extra)
+        if found == 0:
+            raise RuntimeError(f"{name_of(func)}(): not supported for NestedTensor on dim=0")
+        return found - 1
+
+    if keyword is not None:
+        kwargs[keyword] = inner(kwargs[keyword])
+    else:
+        args = (*map(inner, args[:count]), *args[count:])
+    return from_list([func(c, *args, **kwargs) for c in input.unbind()])
+
+
+@implements_strided("max", "min")
+def extremum(func, input, *args, **kwargs):
+    """The extremum of all elements."""
+    if args or kwargs:
+        raise not_implemented(f"torch.{name_of(func)} along a dimension", input)
+    return func(input._values)
+
+
+@implements_strided("view", "reshape")
+def view(func, input, *shape):
+    """Other sizes; -1 stands for the old size of the component in that dimension."""
+    shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not shape or shape[0] not in (-1, len(input)):
+        raise RuntimeError(f"{name_of(func)}(): cannot change the batch of a nested tensor")
+    parts = []
+    for part in input.unbind():
+        wanted = list(shape[1:])
+        for i, size in enumerate(wanted):
+            if size == -1 and wanted.count(-1) > 1:
+                wanted[i] = part.size(i)
+        parts.append(part.reshape(wanted))
+    return from_list(parts)
+
+
+@implements_strided("select", "__getitem__")
+def select(func, input, *args):
+    """A component by its number."""
+    dim, key = (0, args[0]) if name_of(func) == "__getitem__" else args
+    first = key[0] if isinstance(key, tuple) else key
+    if dim != 0 or not isinstance(first, int):
+        raise not_implemented("indexing other than by the number of a component", input)
+    if not -len(input) <= first < len(input):
+        raise IndexError(f"index {first} is out of bounds for dimension 0 with size {len(input)}")
+    part = input.unbind()[first]
+    return part[key[1:]] if isinstance(key, tuple) and len(key) > 1 else part
+
+
+@implements_strided("chunk")
+def chunk(func, input, chunks, dim=0):
+    """Pieces along a dimension."""
+    inner = wrap_dim(dim, input.ndim)
+    if inner == 0:
+        raise RuntimeError("chunk(): not supported for NestedTensor on dim=0")
+    pieces = zip(*(c.chunk(chunks, inner - 1) for c in input.unbind()), strict=True)
+    return tuple(from_list(list(p)) for p in pieces)
+
+
+@implements_strided("cat", "concat")
+def cat(func, tensors, dim=0):
+    """The components of all, one after the other."""
+    if dim != 0 or not all(t.is_nested for t in tensors):
+        raise not_implemented("torch.cat other than along the batch", tensors[0])
+    return from_list([c for t in tensors for c in t.unbind()])
+
+
+@implements_strided("scaled_dot_product_attention")
+def scaled_dot_product_attention(func, query, key, value, **options):
+    """Attention within each component."""
+    parts = zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
+    return from_list([F.scaled_dot_product_attention(*p, **options) for p in parts])
+
+
+@implements_strided(
+    *"clone alias zeros_like ones_like empty_like full_like rand_like randn_like to _to_copy cpu "
+    "cuda float double half bfloat16 int long short char byte bool pin_memory type_as dropout "
+    "cfloat cdouble randint_like".split()
+)
+def on_values(func, input, *args, **kwargs):
+    """Calls that act on the buffer."""
+    args = [a._values if isinstance(a, StridedNestedTensor) else a for a in args]
+    found = func(input._values, *args, **kwargs)
+    return input if found is input._values else input.like(found)
+
+
+@implements_strided("copy_")
+def copy_(func, input, src, non_blocking=False):
+    """Overwrites the components with those of another nested tensor of equal sizes."""
+    if not input.is_same_size(src):
+        raise RuntimeError("copy_(): the components must have equal sizes")
+    input._values.copy_(src._values, non_blocking)
+    return input
+
+
+@implements_strided("equal")
+def equal(func, input, other):
+    """Whether both have the same components."""
+    return input.is_same_size(other) and torch.equal(input._values, other._values)
+
+
+@implements_strided("detach")
+def detach(func, input):
+    """The same values without history."""
+    return input.detach()

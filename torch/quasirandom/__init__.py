@@ -1,0 +1,193 @@
+"""Sobol sequences: points that fill a cube more evenly than random ones.
+
+A dimension of the sequence is a primitive polynomial over GF(2) and a few odd starting numbers.
+`joe_kuo.bin` holds them for 21,201 dimensions: the direction numbers new-joe-kuo-6.21201 that
+S. Joe and F. Y. Kuo computed and published (SIAM J. Sci. Comput. 30, 2635-2654, 2008; copyright
+2008 Frances Y. Kuo and Stephen Joe, BSD licence), packed into bits: for each polynomial of degree
+s its s - 1 middle coefficients, then, for i from 2 to s, the upper i - 1 bits of the odd number
+m_i. Polynomials stand in the order of their degree, so that a reader needs only the beginning for
+few dimensions.
+"""
+
+import functools
+import os
+
+import torch
+
+__all__ = ["SobolEngine"]
+
+# How many primitive polynomials there are of degree 1, 2, 3, ...
+_POLYNOMIALS = (1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 630, 756, 1800, 2048, 7710, 7776)
+_BITS = 30
+
+
+def _bits_of(degree):
+    return degree - 1 + degree * (degree - 1) // 2
+
+
+class _Bits:
+    """Reads numbers of given widths from the front of some bytes."""
+
+    def __init__(self, data):
+        self.value = int.from_bytes(data, "big")
+        self.left = 8 * len(data)
+
+    def take(self, width):
+        """The next `width` bits as a number."""
+        self.left -= width
+        return self.value >> self.left & (1 << width) - 1
+
+
+def _read_table(dimension):
+    """(degree, middle coefficients, starting numbers) of the dimensions from the second on."""
+    wanted = dimension - 1
+    sizes = []
+    for degree, count in enumerate(_POLYNOMIALS, 1):
+        used = min(count, wanted - sum(n for _, n in sizes))
+        if used:
+            sizes.append((degree, used))
+    path = os.path.join(os.path.dirname(__file__), "joe_kuo.bin")
+    with open(path, "rb") as file:
+        data = file.read(sum(_bits_of(degree) * count for degree, count in sizes) // 8 + 1)
+    # Shifting one long number by a little each time would cost the square of its length.
+    step = 512
+    rows, start, offset = [], 0, 0
+    order = [degree for degree, count in sizes for _ in range(count)]
+    while start < len(order):
+        part = order[start : start + step]
+        end = offset + sum(map(_bits_of, part))
+        bits = _Bits(data[offset // 8 : -(-end // 8)])
+        bits.take(offset % 8)
+        for degree in part:
+            middle = bits.take(degree - 1)
+            numbers = [1] + [bits.take(i) << 1 | 1 for i in range(1, degree)]
+            rows.append((degree, middle, numbers))
+        start, offset = start + step, end
+    return rows
+
+
+@functools.lru_cache(maxsize=8)
+def _directions(dimension):
+    """The direction numbers, (dimension, 30), scaled so that the first bit is the highest."""
+    out = torch.empty(dimension, _BITS, dtype=torch.int64)
+    out[0] = 1 << torch.arange(_BITS - 1, -1, -1)
+    rows = _read_table(dimension)
+    start = 0
+    while start < len(rows):
+        degree = rows[start][0]
+        end = start
+        while end < len(rows) and rows[end][0] == degree:
+            end += 1
+        group = torch.zeros(end - start, max(_BITS, degree), dtype=torch.int64)
+        group[:, :degree] = torch.tensor([numbers for _, _, numbers in rows[start:end]])
+        middle = torch.tensor([coefficients for _, coefficients, _ in rows[start:end]])
+        # m_j = 2^s m_{j-s} ^ m_{j-s} ^ sum of 2^k a_k m_{j-k}, the recurrence of the polynomial.
+        for j in range(degree, _BITS):
+            value = group[:, j - degree] ^ (group[:, j - degree] << degree)
+            for k in range(1, degree):
+                chosen = middle >> (degree - 1 - k) & 1
+                value = value ^ chosen * (group[:, j - k] << k)
+            group[:, j] = value
+        out[start + 1 : end + 1] = group[:, :_BITS] << torch.arange(_BITS - 1, -1, -1)
+        start = end
+    return out
+
+
+class SobolEngine:
+    """The Sobol sequence in a number of dimensions, as it is or scrambled (Owen and Matousek: a
+    random lower triangular matrix over the bits of each dimension and a random shift)."""
+
+    MAXBIT = _BITS
+    MAXDIM = 1 + sum(_POLYNOMIALS)
+
+    def __init__(self, dimension, scramble=False, seed=None):
+        if dimension > self.MAXDIM or dimension < 1:
+            raise ValueError(
+                f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
+            )
+        self.dimension = dimension
+        self.scramble = scramble
+        self.seed = seed
+        # On the CPU whatever the default device: the sequence must be the same everywhere.
+        with torch.device("cpu"):
+            self.sobolstate = _directions(int(dimension)).clone()
+            self.shift = torch.zeros(dimension, dtype=torch.int64)
+            if scramble:
+                self._scramble()
+        self.reset()
+
+    def _scramble(self):
+        generator = None
+        if self.seed is not None:
+            generator = torch.Generator().manual_seed(self.seed)
+        places = torch.arange(_BITS)
+        flips = torch.randint(2, (self.dimension, _BITS), generator=generator)
+        self.shift = (flips << places).sum(-1)
+        matrix = torch.randint(2, (self.dimension, _BITS, _BITS), generator=generator).tril_()
+        matrix.diagonal(dim1=-2, dim2=-1).fill_(1)
+        down = _BITS - 1 - places
+        bits = self.sobolstate.unsqueeze(-1) >> down & 1
+        mixed = (matrix.unsqueeze(1) & bits.unsqueeze(-2)).sum(-1) & 1
+        self.sobolstate = (mixed << down).sum(-1)
+
+    def _points(self, first, count):
+        """Points number `first` and following, as integers of 30 bits."""
+        index = torch.arange(first, first + count, device="cpu")
+        gray = index ^ (index >> 1)
+        points = self.shift.expand(count, -1).clone()
+        for bit in range(min(_BITS, int(first + count).bit_length())):
+            points ^= (gray >> bit & 1).unsqueeze(1) * self.sobolstate[:, bit]
+        return points
+
+    def draw(self, n=1, out=None, dtype=None):
+        """The next n points, (n, dimension), in [0, 1)."""
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        if not dtype.is_floating_point:
+            raise NotImplementedError(f"SobolEngine.draw is not implemented for dtype {dtype}")
+        if n < 0:
+            raise RuntimeError(f"SobolEngine.draw: n must not be negative, got {n}")
+        points = self._points(self.num_generated, n)
+        if n:
+            self.quasi = points[-1].clone()
+        self.num_generated += n
+        values = (points.double() * 2.0**-_BITS).to(dtype)
+        if out is None:
+            return values.to(torch.get_default_device())
+        out.resize_(values.shape).copy_(values)
+        return out
+
+    def draw_base2(self, m, out=None, dtype=None):
+        """The next 2**m points; together with those before, there must be a power of two."""
+        n = 2**m
+        total = self.num_generated + n
+        if total & (total - 1) != 0:
+            raise ValueError(
+                "The balance properties of Sobol' points require n to be a power of 2. "
+                f"{self.num_generated} points have been previously generated, then: "
+                f"n={self.num_generated}+2**{m}={total}. If you still want to take this many "
+                "points, use draw()."
+            )
+        return self.draw(n=n, out=out, dtype=dtype)
+
+    def reset(self):
+        """Back to the first point."""
+        self.num_generated = 0
+        self.quasi = self.shift.clone()
+        return self
+
+    def fast_forward(self, n):
+        """Leaves n points out."""
+        if n < 0:
+            raise ValueError(f"SobolEngine.fast_forward: n must not be negative, got {n}")
+        self.num_generated += n
+        if self.num_generated:
+            self.quasi = self._points(self.num_generated - 1, 1)[0]
+        return self
+
+    def __repr__(self):
+        settings = [f"dimension={self.dimension}"]
+        if self.scramble:
+            settings.append("scramble=True")
+        if self.seed is not None:
+            settings.append(f"seed={self.seed}")
+        return f"{type(self).__name__}({', '.join(settings)})"
