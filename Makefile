@@ -64,5 +64,6 @@ docs: build $(VENV)/.stamp-docs $(VENV)/.stamp-test
 	@tools/build/docs.sh
 
 clean:
-	rm -rf build build-* dist $(VENV) torch/lib torch/_C*.so torch-*.dist-info .pytest_cache .ruff_cache
+	rm -rf build build-* dist $(VENV) torch/lib torch/_C*.so torch-*.dist-info
+	rm -rf .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -238,7 +238,7 @@ def test_dispatch_modes_of_the_caller_see_the_pass():
 
 def test_anomaly_mode_names_the_node():
     x = torch.full((3,), -1.0, requires_grad=True)
-    with torch.autograd.detect_anomaly(check_nan=True), pytest.warns(UserWarning):
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly(check_nan=True):
         total = x.to(FIRST).cpu() + x.to(SECOND).sqrt().cpu()
         with pytest.raises(RuntimeError, match="SqrtBackward0"):
             total.sum().backward()

@@ -1,6 +1,6 @@
-"""Op records moved to CUDA: a slice of what tools/gpu/records.py runs whole on a machine with a card
-(values against the record's reference, gradients against the CPU's), and that program's counting.
-The slice changes with the records, the rule does not: every n-th by name."""
+"""Op records moved to CUDA: a slice of what tools/gpu/records.py runs whole on a machine with a
+card (values against the record's reference, gradients against the CPU's), and that program's
+counting. The slice changes with the records, the rule does not: every n-th by name."""
 
 import importlib.util
 import io
@@ -21,7 +21,7 @@ def _loaded():
 
 gpu = _loaded()
 # The emulator compiles each program with g++, about a second of it, where a card has them ready.
-STEP = 29 if EMULATED else 4
+STEP = 53 if EMULATED else 4
 
 
 @pytest.mark.parametrize("record", gpu.records()[::STEP], ids=lambda r: r.full_name)

@@ -146,7 +146,7 @@ def test_gpt_goes_on_from_a_checkpoint_on_either_device(gpt, tmp_path):
 # ---- graphs
 
 
-@pytest.mark.skipif(EMULATED, reason="the emulator records no graphs")
+@pytest.mark.skipif(EMULATED, reason="the emulator records no matrix products")
 def test_graph_replays_with_new_inputs():
     x = torch.zeros(4, 4, device=cuda)
     weight = torch.eye(4, device=cuda) * 2
@@ -172,15 +172,43 @@ def test_graph_replays_with_new_inputs():
     recorded.reset()
 
 
-@pytest.mark.skipif(EMULATED, reason="the emulator records no graphs")
-def test_random_numbers_in_a_graph_raise():
+def test_random_numbers_of_a_graph_continue_the_sequence():
+    def draw():
+        return torch.rand(5, device=cuda), torch.randn(6, device=cuda)
+
+    torch.manual_seed(3)
+    expected = [torch.cat(draw()).tolist() for _ in range(3)]
+    state = torch.cuda.get_rng_state()
+    torch.manual_seed(3)
     recorded = torch.cuda.CUDAGraph()
-    with (
-        pytest.raises(NotImplementedError, match="while a CUDA graph is recorded"),
-        torch.cuda.graph(recorded),
-    ):
-        torch.rand(3, device=cuda)
+    with torch.cuda.graph(recorded):
+        parts = draw()
+    for numbers in expected:
+        recorded.replay()
+        assert torch.cat([p.clone() for p in parts]).tolist() == numbers
+    assert torch.equal(torch.cuda.get_rng_state(), state)
+    torch.manual_seed(3)
+    recorded.replay()
+    assert torch.cat([p.clone() for p in parts]).tolist() == expected[0]
+    recorded.reset()
     assert torch.rand(3, device=cuda).shape == (3,)
+
+
+def test_graph_of_dropout_and_a_generator_of_its_own():
+    generator = torch.Generator(cuda).manual_seed(5)
+    x = torch.ones(64, device=cuda)
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        dropped = F.dropout(x, 0.5)
+        drawn = torch.rand(4, device=cuda, generator=generator)
+    seen = set()
+    for _ in range(3):
+        recorded.replay()
+        seen.add((tuple(dropped.tolist()), tuple(drawn.tolist())))
+    assert len({a for a, _ in seen}) == len({b for _, b in seen}) == 3
+    again = torch.Generator(cuda).manual_seed(5)
+    first = torch.rand(4, device=cuda, generator=again)
+    assert tuple(first.tolist()) in {b for _, b in seen}
 
 
 def test_graphs_need_a_stream_of_their_own():

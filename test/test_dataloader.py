@@ -247,3 +247,16 @@ def test_loader_attributes_are_fixed():
     loader = DataLoader(range(4))
     with pytest.raises(ValueError, match="batch_size attribute should not be set"):
         loader.batch_size = 2
+
+
+def test_loaders_and_samplers_take_a_type_in_brackets():
+    """They are written so in annotations, which Python evaluates when the function is defined."""
+
+    class Distributed(torch.utils.data.distributed.DistributedSampler[int]):
+        pass
+
+    def first(loader: torch.utils.data.DataLoader[int]) -> int:
+        return next(iter(loader))
+
+    assert first(torch.utils.data.DataLoader[int](range(3), batch_size=2)).tolist() == [0, 1]
+    assert list(Distributed(range(4), 2, 1, shuffle=False)) == [1, 3]

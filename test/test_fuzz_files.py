@@ -2,6 +2,7 @@
 are clean, and files that once were not refused as they should be never come back."""
 
 import pathlib
+import pickle
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ CORPUS = pathlib.Path(__file__).parent / "load_corpus.txt"
 sys.path.insert(0, str(FUZZ))
 
 import load  # noqa: E402
-from checkpoints import Sequence  # noqa: E402
+from checkpoints import Samples, Sequence  # noqa: E402
 
 
 def run(tool, *arguments):
@@ -24,6 +25,29 @@ def test_mutated_files_are_refused_or_harmless():
     done = run("load.py", "--n", "800", "--seed", "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "800 files" in done.stdout
+
+
+FIRST_LOADS = """
+import io, pickle, sys, torch
+files = pickle.load(sys.stdin.buffer)
+calls = {"safetensors": torch.serialization.load_safetensors}
+for kind, data in files:
+    before = set(sys.modules)
+    try:
+        calls.get(kind, torch.load)(io.BytesIO(data))
+    except torch.serialization.CheckpointError:
+        pass
+    if set(sys.modules) != before:
+        print(kind, set(sys.modules) - before)
+"""
+
+
+def test_first_load_of_a_process_imports_nothing():
+    files = [(kind, data) for kind, all_ in Samples().files.items() for data in all_]
+    files += [(kind, data[:-1]) for kind, data in files]
+    command = [sys.executable, "-c", FIRST_LOADS]
+    done = subprocess.run(command, input=pickle.dumps(files), capture_output=True, check=True)
+    assert done.stdout == b""
 
 
 @pytest.mark.slow

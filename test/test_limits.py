@@ -1,5 +1,6 @@
 """The generated page of limits: what it lists raises, and what raises is listed."""
 
+import importlib
 import importlib.util
 import pathlib
 import re
@@ -104,3 +105,16 @@ def test_a_refusal_names_operator_and_dtype(limits, name):
     for dtype in refused:
         with pytest.raises((NotImplementedError, RuntimeError), match=r"not implemented for '\w+'"):
             record.apply(record.sample_inputs("cpu", limits.DTYPES[dtype])[0])
+
+
+def test_names_that_only_raise_are_listed(limits):
+    found = limits.placeholders()
+    text = limits.names_page(found)
+    assert found and all(module.startswith("torch") for module in found)
+    module, names = next(iter(sorted(found.items())))
+    assert f"| `{module}` |" in text
+    for name in names:
+        member = getattr(importlib.import_module(module), name)
+        with pytest.raises(NotImplementedError, match="not implemented"):
+            member()
+    assert "`scaled_dot_product_attention`" in text and "`pointwise`" not in text

@@ -469,148 +469,6 @@ def test_topk_needs_a_dimension_that_is_not_ragged():
         jagged(parts).topk(1, 1)
 
 
-# ---- shapes --------------------------------------------------------------------------------------
-
-
-def test_rearranging():
-    parts = components(4, 6)
-    nt = jagged(parts)
-    cases = [
-        (lambda x, s: x.transpose(1 + s, 2 + s), None),
-        (lambda x, s: x.transpose(-1, -2), None),
-        (lambda x, s: x.transpose(0 + s, 2 + s), None),
-        (lambda x, s: x.mT, None),
-        (lambda x, s: x.movedim(0 + s, 1 + s), None),
-        (lambda x, s: x.unsqueeze(0 + s), None),
-        (lambda x, s: x.unsqueeze(-1), None),
-        (lambda x, s: x.unsqueeze(2 + s).squeeze(2 + s), None),
-        (lambda x, s: x.flatten(1 + s, 2 + s), None),
-        (lambda x, s: x.unflatten(-1, (2, 3)), None),
-        (lambda x, s: x.select(2 + s, 3), None),
-        (lambda x, s: x.narrow(2 + s, 1, 2), None),
-        (lambda x, s: x[..., 1:3], None),
-        (lambda x, s: x[..., 0], None),
-        (lambda x, s: x[..., None], None),
-        (lambda x, s: x[..., [2, 0]], None),
-        (lambda x, s: x.index_select(1 + s, torch.tensor([3, 1])), None),
-        (lambda x, s: x.repeat_interleave(2, dim=1 + s), None),
-        (lambda x, s: x.chunk(2, -1)[1], None),
-        (lambda x, s: x.split([1, 5], -1)[1], None),
-        (lambda x, s: torch.cat([x, x], -1), None),
-        (lambda x, s: torch.stack([x, x], -1), None),
-        (lambda x, s: torch.stack([x, x], 1 + s), None),
-    ]
-    for f, _ in cases:
-        found = f(nt, 1)
-        assert_components(found, [f(p, 0) for p in parts])
-        assert found._structure is nt._structure
-    assert_components(nt.permute(0, 3, 1, 2), [p.permute(2, 0, 1) for p in parts])
-    assert_components(nt.transpose(1, 2).contiguous(), [p.transpose(0, 1) for p in parts])
-    assert nt.transpose(1, 2).values().data_ptr() == nt.values().data_ptr()
-
-
-def test_views_name_the_ragged_dimension():
-    parts = components(8)
-    nt = jagged(parts)
-    heads = [p.view(-1, 2, 4) for p in parts]
-    assert_components(nt.view(4, -1, 2, 4), heads)
-    assert_components(nt.view(4, nt.size(1), 2, 4), heads)
-    assert_components(nt.reshape(-1, nt.size(1), 2, -1), heads)
-    assert_components(
-        nt.view(4, -1, 2, 4).transpose(1, 2).reshape(4, 2, -1, 4),
-        [h.transpose(0, 1) for h in heads],
-    )
-    assert_components(
-        nt.unsqueeze(-1).expand(-1, -1, -1, 3), [p[..., None].expand(-1, -1, 3) for p in parts]
-    )
-    assert nt.view_as(nt + 1).shape == nt.expand_as(nt).shape == nt.shape
-    for wrong in ((4, 5, 8), (-1, 8), (-1,), (3, -1, 8)):
-        with pytest.raises(RuntimeError, match="cannot view shape"):
-            nt.view(*wrong)
-
-
-def test_indexing_components():
-    parts = components(3)
-    nt = jagged(parts)
-    torch.testing.assert_close(nt[1], parts[1])
-    torch.testing.assert_close(nt[-1, 0], parts[-1][0])
-    torch.testing.assert_close(nt[torch.tensor(1)], parts[1])
-    assert_components(nt[1:3], parts[1:3])
-    assert_components(nt[torch.tensor([3, 0])], [parts[3], parts[0]])
-    assert_components(nt[[True, False, True, False]], [parts[0], parts[2]])
-    assert_components(nt[:, :, 1], [p[:, 1] for p in parts])
-    assert_components(nt.chunk(2)[1], parts[2:])
-    assert_components(torch.cat([nt, nt[:1]]), [*parts, parts[0]])
-    nt[1] = torch.zeros(5, 3, dtype=torch.float64)
-    nt[..., 2] = 9.0
-    assert nt[1][:, :2].eq(0).all() and nt.values()[:, 2].eq(9).all()
-    with pytest.raises(IndexError, match="out of bounds"):
-        nt[4]
-    with pytest.raises(IndexError, match="too many indices"):
-        nt[0, 0, 0, 0]
-    with pytest.raises(RuntimeError, match="ragged dim"):
-        nt[:, 0]
-    with pytest.raises(NotImplementedError, match="indexing by a nested"):
-        nt[nt > 0]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "phrase"),
-    [
-        (lambda x: x.transpose(0, 1), ValueError, "batch dimension"),
-        (lambda x: x.permute(1, 0, 2), ValueError, "batch dimension"),
-        (lambda x: x.unsqueeze(0), RuntimeError, "dim=0"),
-        (lambda x: x.squeeze(1), RuntimeError, "ragged dim"),
-        (lambda x: x.select(1, 0), RuntimeError, "ragged dim"),
-        (lambda x: x.narrow(1, 0, 1), RuntimeError, "ragged dim"),
-        (lambda x: x.chunk(2, 1), RuntimeError, "ragged dim"),
-        (lambda x: x.split(2, 1), RuntimeError, "ragged dim"),
-        (lambda x: x.split(1, 0), RuntimeError, "dim=0"),
-        (lambda x: x.unbind(1), RuntimeError, "only supported for NestedTensor on dim=0"),
-        (lambda x: x.flatten(), RuntimeError, "dim=0"),
-        (lambda x: x.flatten(1), RuntimeError, "ragged dim"),
-        (lambda x: torch.cat([x, x], 1), RuntimeError, "ragged dim"),
-        (lambda x: torch.cat([x, torch.ones(4, 1, 3)], -1), RuntimeError, "same structure"),
-        (lambda x: torch.stack([x, x]), RuntimeError, "dim=0"),
-        (lambda x: torch.stack([x, x], 1), RuntimeError, "ragged dim"),
-        (lambda x: x.expand(4, 5, 3), RuntimeError, "cannot expand"),
-        (lambda x: x.size(3), IndexError, "Dimension out of range"),
-        (lambda x: x.tolist(), RuntimeError, "not supported for tensor subclasses"),
-        (lambda x: x.numpy(), RuntimeError, "not supported for tensor subclasses"),
-        (lambda x: x.item(), RuntimeError, "cannot be converted to Scalar"),
-        (lambda x: bool(x), RuntimeError, "ambiguous"),
-    ],
-)
-def test_refused_calls(call, error, phrase):
-    with pytest.raises(error, match=phrase):
-        call(jagged(components(3)))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        torch.unique,
-        torch.nonzero,
-        torch.tril,
-        torch.linalg.svd,
-        lambda x: torch.mm(x, x),
-        lambda x: F.pad(x, (1, 1)),
-        lambda x: F.conv1d(x, torch.ones(3, 3, 1)),
-        lambda x: F.cross_entropy(x, x),
-        lambda x: torch._foreach_add([x], 1),
-        lambda x: x.T.real,
-    ],
-)
-def test_missing_calls_say_what_is_missing(call):
-    with pytest.raises((NotImplementedError, ValueError), match=r"nested|batch dimension"):
-        call(jagged(components(3)))
-    try:
-        torch.unique(jagged(components(3)))
-    except NotImplementedError as error:
-        text = str(error)
-    assert "unique" in text and "torch.jagged" in text and "float64" in text and "cpu" in text
-
-
 # ---- copies of objects ---------------------------------------------------------------------------
 
 
@@ -642,3 +500,84 @@ def test_loading_checks_the_offsets():
         buffer.seek(0)
         with pytest.raises((RuntimeError, pickle.UnpicklingError), match="end at row 99"):
             torch.load(buffer, weights_only=weights_only)
+
+
+# ---- the kernels behind the padded form ----------------------------------------------------------
+
+to_padded = torch.ops.aten._jagged_to_padded_dense_forward
+to_jagged = torch.ops.aten._padded_dense_to_jagged_forward
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bool, torch.complex64])
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_padding_kernels_copy_rows_of_any_dtype(dtype, index):
+    values = torch.randn(9, 2, 3).to(dtype)
+    offsets = torch.tensor([1, 3, 3, 7], dtype=index)
+    padded = to_padded(values, [offsets], [3], 1.0)
+    assert padded.shape == (3, 3, 2, 3) and padded.dtype is dtype
+    assert torch.equal(padded[0, :2], values[1:3]) and torch.equal(padded[2], values[3:6])
+    assert padded[0, 2].eq(1).all() and padded[1].eq(1).all()
+    back = to_jagged(padded, [offsets], 9)
+    assert torch.equal(back[1:6], values[1:6])
+    # Outside of the components, and past the width, there is nothing.
+    assert not back[0].any() and not back[6:].any()
+    assert to_jagged(padded, [offsets]).shape == (7, 2, 3)
+    strided = to_padded(values.transpose(1, 2), [offsets], [3], 1.0)
+    assert torch.equal(strided, padded.transpose(2, 3))
+
+
+def test_padding_kernels_have_gradients_and_shapes_without_data():
+    offsets = torch.tensor([0, 2, 2, 5])
+    values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    padded = torch.randn(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    for width in (2, 4):
+        torch.autograd.gradcheck(
+            lambda v, w=width: to_padded(v, [offsets], [w], 2.0), values, check_forward_ad=True
+        )
+    torch.autograd.gradgradcheck(lambda v: to_padded(v, [offsets], [4], 2.0).square(), values)
+    torch.autograd.gradcheck(lambda p: to_jagged(p, [offsets], 7), padded, check_forward_ad=True)
+    assert to_padded(values.to("meta"), [offsets], [4]).shape == (3, 4, 2)
+    assert to_jagged(padded.to("meta"), [offsets], 7).shape == (7, 2)
+    assert to_padded(torch.ones(0, 2), [torch.tensor([0])], [3]).shape == (0, 3, 2)
+    assert to_padded(torch.ones(4, 0), [torch.tensor([0, 4])], [3]).shape == (1, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda v, o: to_padded(v, [o, o], [4]), NotImplementedError),
+        (lambda v, o: to_padded(v, [], [4]), NotImplementedError),
+        (lambda v, o: to_padded(v, [o], []), RuntimeError),
+        (lambda v, o: to_padded(v, [o], [-1]), RuntimeError),
+        (lambda v, o: to_padded(v, [o + 100], [4]), RuntimeError),
+        (lambda v, o: to_padded(v, [o - 1], [4]), RuntimeError),
+        (lambda v, o: to_padded(v, [o.flip(0)], [4]), RuntimeError),
+        (lambda v, o: to_padded(v, [o.float()], [4]), RuntimeError),
+        (lambda v, o: to_padded(v, [o[:0]], [4]), RuntimeError),
+        (lambda v, o: to_padded(v, [o], [2**62]), RuntimeError),
+        (lambda v, o: to_padded(v[0, 0], [o], [4]), RuntimeError),
+        (lambda v, o: to_jagged(v, [o]), RuntimeError),
+        (lambda v, o: to_jagged(v[0], [o]), RuntimeError),
+        (lambda v, o: to_jagged(v.reshape(2, 3, 2), [o], 1), RuntimeError),
+        (lambda v, o: to_jagged(v.reshape(2, 3, 2), [o], -5), RuntimeError),
+        (lambda v, o: v.to_padded_tensor(0.0), NotImplementedError),
+        (lambda v, o: torch._C._nested.nested_to_padded_tensor(v, 0.0), NotImplementedError),
+    ],
+)
+def test_padding_kernels_refuse(call, error):
+    with pytest.raises(error):
+        call(torch.ones(6, 2), torch.tensor([0, 2, 5]))
+
+
+def test_operators_by_name_take_nested_tensors():
+    nt = jagged(components(3))
+    assert torch.equal(torch.ops.aten.exp(nt), nt.exp())
+    assert torch.equal(torch.ops.aten.add.Tensor(nt, nt), nt + nt)
+    assert torch.ops.aten.to_padded_tensor(nt, 0.0).shape == (4, 5, 3)
+    assert torch._C._nested.nested_to_padded_tensor(nt, 0.0).shape == (4, 5, 3)
+    with torch._C.DisableTorchFunctionSubclass():
+        assert torch.equal(torch.exp(nt)._values, nt._values.exp())
+    by_row = torch.vmap(
+        lambda v: torch.nested.nested_tensor_from_jagged(v, nt.offsets()).sum(1).square().sum()
+    )(torch.ones(2, 11, 3, dtype=torch.float64))
+    assert by_row.tolist() == [117.0, 117.0]

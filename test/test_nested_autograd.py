@@ -331,8 +331,15 @@ def test_transformer_layer_matches_each_component_alone(layout):
     found, weights = attention(nt, nt, nt, need_weights=False)
     assert weights is None
     assert_components(found, [attention(p[None], p[None], p[None])[0][0] for p in parts])
-    with pytest.raises(NotImplementedError, match="need_weights"):
-        attention(nt, nt, nt)
+    again, weights = attention(nt, nt, nt)
+    assert_components(again, found.unbind())
+    for row, part in zip(weights, parts, strict=True):
+        _, wanted = attention(part[None], part[None], part[None])
+        torch.testing.assert_close(row[: len(part), : len(part)], wanted[0])
+        assert row.sum().isclose(wanted.sum())
+    assert attention(nt, nt, nt, average_attn_weights=False)[1].shape == (3, 2, 4, 4)
+    with pytest.raises(NotImplementedError, match="attn_mask"):
+        attention(nt, nt, nt, attn_mask=torch.ones(4, 4))
 
 
 def test_encoder_packs_padding_away_in_evaluation():

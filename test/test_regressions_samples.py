@@ -1,6 +1,6 @@
 """Faults found by comparing thousands of varied calls with PyTorch's answers: wrong gradients of
-broadcast losses, dtypes and orders of results, calls that were refused or let pass. Each test failed
-before its fault was mended; the numbers come from formulas, finite differences or PyTorch."""
+broadcast losses, dtypes and orders of results, calls that were refused or let pass. Each test
+failed before its fault was mended; numbers come from formulas, finite differences or PyTorch."""
 
 import math
 
@@ -101,12 +101,16 @@ def test_masked_variance_keeps_the_dtype():
 
 def test_sorting_one_element_repeated():
     values, places = torch.sort(numbers(3, 1).expand(3, 40), 1)
-    assert places.equal(torch.arange(40).expand(3, 40)) and values.equal(values[:, :1].expand(3, 40))
+    assert places.equal(torch.arange(40).expand(3, 40)) and values.equal(
+        values[:, :1].expand(3, 40)
+    )
 
 
 def test_covariance_of_too_few_observations():
     with pytest.warns(UserWarning, match="degrees of freedom"):
-        c = torch.cov(torch.tensor([[1, 2], [3, 5]]), correction=2, aweights=torch.tensor([0.5, 0.3]))
+        c = torch.cov(
+            torch.tensor([[1, 2], [3, 5]]), correction=2, aweights=torch.tensor([0.5, 0.3])
+        )
     assert c.isinf().all() and (c > 0).all()
 
 
@@ -122,6 +126,24 @@ def test_writing_one_value_into_an_expanded_tensor():
     assert x.tolist() == [[0], [0]]
 
 
+def test_as_strided_scatter_into_an_expanded_tensor():
+    x = torch.tensor([1.0]).expand(4)
+    got = torch.as_strided_scatter(x, torch.tensor([7.0, 8.0]), (2,), (2,))
+    assert got.tolist() == [7, 1, 8, 1] and got.stride() == (1,)
+
+
+def test_hinge_embedding_loss_of_integers():
+    x, y = torch.tensor([1, 2]), torch.tensor([1, -1])
+    got = F.hinge_embedding_loss(x, y, margin=3.5, reduction="none")
+    assert got.dtype is torch.int64 and got.tolist() == [1, 1]
+
+
+def test_half_precision_gradient_of_digamma():
+    x = torch.tensor(-4.828125, dtype=torch.float16, requires_grad=True)
+    (got,) = torch.autograd.grad(torch.digamma(x), x)
+    assert_close(got, torch.tensor(37.155, dtype=torch.float16))
+
+
 # ---- errors
 
 PAIR = torch.tensor([0.5, 0.6])
@@ -131,6 +153,7 @@ PAIR = torch.tensor([0.5, 0.6])
     ("call", "kind", "words"),
     [
         (lambda: torch.clamp(PAIR * 1j, 1), NotImplementedError, "clamp is not supported"),
+        (lambda: torch.bernoulli(PAIR.long()), NotImplementedError, "bernoulli_tensor_cpu_p_"),
         (lambda: torch.bernoulli(PAIR * 1j), NotImplementedError, "bernoulli_tensor_cpu_self_"),
         (
             lambda: torch.native_batch_norm(PAIR, None, None, None, None, True, 0.1, 1e-5),
@@ -149,6 +172,11 @@ PAIR = torch.tensor([0.5, 0.6])
             RuntimeError,
             "elements of target should be between 0 and 1",
         ),
+        (
+            lambda: torch.index_add(PAIR, 0, torch.tensor([5]), PAIR[:1]),
+            IndexError,
+            "index out of range in self",
+        ),
         (lambda: F.cosine_similarity(PAIR * 1j, PAIR, 0), RuntimeError, "to be floating point"),
     ],
 )
@@ -156,3 +184,51 @@ PAIR = torch.tensor([0.5, 0.6])
 def test_refused_calls(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+# ---- steps of half precision, complex numbers, wide integers
+
+
+def test_half_precision_losses_round_after_every_step():
+    x, y = numbers(40, dtype=torch.bfloat16), numbers(40, seed=1, low=0, high=1).bfloat16()
+    weight = numbers(40, seed=2, low=0.5, high=2).bfloat16()
+    steps = (1 - y) * x - ((weight - 1) * y + 1) * F.logsigmoid(x)
+    got = F.binary_cross_entropy_with_logits(x, y, pos_weight=weight, reduction="none")
+    assert_close(got, steps, rtol=0, atol=0)
+    assert_close(
+        F.binary_cross_entropy_with_logits(x, y, reduction="none"),
+        (1 - y) * x - F.logsigmoid(x),
+        rtol=0,
+        atol=0,
+    )
+    four = torch.tensor([4.0], dtype=torch.float16)
+    assert F.soft_margin_loss(four, -four).isinf().all()
+
+
+def test_gradient_of_complex_logcumsumexp_does_not_overflow():
+    z = torch.complex(numbers(5, low=-900, high=900), numbers(5, seed=1)).requires_grad_()
+    (got,) = torch.autograd.grad(torch.logcumsumexp(z, 0).real.sum(), z)
+    assert got.isfinite().all()
+    small = torch.complex(numbers(2, 4), numbers(2, 4, seed=1)).requires_grad_()
+    torch.autograd.gradcheck(lambda x: torch.logcumsumexp(x, 1), small)
+
+
+def test_mean_of_complex_normal_numbers_is_that_of_both_parts():
+    z = torch.empty(4000, dtype=torch.complex64).normal_(3.0, 0.1)
+    assert abs(z.real.mean() - 3) < 0.02 and abs(z.imag.mean() - 3) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_integers(dtype):
+    x = torch.tensor([7, 300, 65535]).to(dtype)
+    assert torch.hash_tensor(x).item() == 7 ^ 300 ^ 65535
+    places = torch.unravel_index(torch.tensor([5, 11]).to(dtype), (3, 4))
+    assert [p.tolist() for p in places] == [[1, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8])
+def test_lu_unpack_only_moves_elements(dtype):
+    packed = torch.tensor([[4, 3], [2, 5]]).to(dtype)
+    p, lower, upper = torch.lu_unpack(packed, torch.tensor([2, 2], dtype=torch.int32))
+    assert lower.tolist() == [[1, 0], [2, 1]] and upper.tolist() == [[4, 3], [0, 5]]
+    assert p.tolist() == [[0, 1], [1, 0]]

@@ -1,22 +1,17 @@
 """torch.save and torch.load: what goes in comes out, in every dtype, with shared memory still
-shared; where files go; and what remains on the disk when writing fails."""
+shared; and where files go. What remains on the disk when writing fails is in test_saving.py."""
 
 import collections
 import copy
-import errno
 import io
-import os
 import pickle
 import struct
-import subprocess
-import sys
 import zipfile
 
 import pytest
 
 import torch
 from torch import serialization
-from torch._serialization import atomic_file
 from torch.serialization import CheckpointError, save_safetensors
 
 DTYPES = [
@@ -116,6 +111,16 @@ def test_nested_containers_keep_types_and_order(protocol):
     assert list(found["ordered"]) == ["z", "a"]
     assert type(found["counter"]) is collections.Counter
     assert type(found["size"]) is torch.Size
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_tensors_as_keys(protocol):
+    parameter = torch.nn.Parameter(torch.ones(2))
+    value = {"params": [parameter], "state": {parameter: {"step": 1}}, "set": {parameter}}
+    found = round_trip(value, pickle_protocol=protocol)
+    (key,) = found["state"]
+    assert key is found["params"][0] and key in found["set"]
+    assert found["state"][key] == {"step": 1}
 
 
 def test_shared_and_recursive_containers_keep_their_identity():
@@ -470,119 +475,3 @@ def test_file_of_another_kind_is_named(tmp_path):
     (tmp_path / "p.pt").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     with pytest.raises(CheckpointError, match="Git LFS"):
         torch.load(tmp_path / "p.pt")
-
-
-# ---- writing that fails -------------------------------------------------------------------------
-
-
-class FailingFile:
-    """A file whose k-th write fails as on a full disk."""
-
-    def __init__(self, file, allowed):
-        self._file, self._allowed = file, allowed
-
-    def write(self, data):
-        """Writes, or raises when the allowance is used up."""
-        self._allowed -= 1
-        if self._allowed < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return self._file.write(data)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc_info):
-        self._file.close()
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
-def test_failing_write_leaves_the_old_file(zipped, tmp_path, monkeypatch):
-    path = tmp_path / "x.pt"
-    torch.save({"v": torch.zeros(100)}, path)
-    original = atomic_file.open_for_writing
-    failures = 0
-    for allowed in range(60):
-        monkeypatch.setattr(
-            atomic_file,
-            "open_for_writing",
-            lambda *args, allowed=allowed: FailingFile(original(*args), allowed),
-        )
-        try:
-            torch.save({"v": torch.ones(100)}, path, _use_new_zipfile_serialization=zipped)
-        except OSError:
-            failures += 1
-            assert torch.load(path)["v"].sum() == 0
-            assert os.listdir(tmp_path) == ["x.pt"]
-        else:
-            break
-    assert failures >= 6
-    assert torch.load(path)["v"].sum() == 100
-
-
-@pytest.mark.parametrize("step", ["fsync", "rename"])
-def test_failing_flush_or_rename_leaves_the_old_file(step, tmp_path, monkeypatch):
-    path = tmp_path / "x.pt"
-    torch.save(torch.zeros(3), path)
-
-    def fail(*args):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(atomic_file, step, fail)
-    with pytest.raises(OSError, match="Input/output"):
-        torch.save(torch.ones(3), path)
-    assert torch.load(path).tolist() == [0, 0, 0]
-    assert os.listdir(tmp_path) == ["x.pt"]
-
-
-def test_object_that_cannot_be_pickled_touches_nothing(tmp_path):
-    path = tmp_path / "x.pt"
-    torch.save(torch.zeros(3), path)
-    before = path.stat()
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        torch.save([torch.ones(3), lambda: 1], path)
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert os.listdir(tmp_path) == ["x.pt"]
-
-
-def test_link_is_followed_and_permissions_stay(tmp_path):
-    target = tmp_path / "target.pt"
-    torch.save(1, target)
-    os.chmod(target, 0o640)
-    link = tmp_path / "link.pt"
-    link.symlink_to(target)
-    torch.save(2, link)
-    assert link.is_symlink()
-    assert torch.load(target) == 2
-    assert target.stat().st_mode & 0o777 == 0o640
-
-
-KILLED = """
-import sys, torch
-value = torch.full((200_000,), 1.0)
-print("ready", flush=True)
-while True:
-    value += 1
-    torch.save({"v": value, "sum": float(value[0])}, sys.argv[1])
-"""
-
-
-@pytest.mark.slow
-def test_killed_saves_leave_a_file_that_loads(tmp_path):
-    path = tmp_path / "x.pt"
-    torch.save({"v": torch.ones(200_000), "sum": 1.0}, path)
-    for round_number in range(12):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        process.stdout.readline()
-        try:
-            process.wait(0.02 + 0.017 * round_number)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-        found = torch.load(path)
-        assert bool((found["v"] == found["sum"]).all())

@@ -84,12 +84,16 @@ def test_coo_errors(indices, values, size, text):
         torch.sparse_coo_tensor(indices, values, size)
 
 
-def test_is_coalesced_is_checked():
+def test_is_coalesced_is_checked_on_request():
+    given = ([[1, 0]], [1.0, 2.0], (2,))
     with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
-        torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,), is_coalesced=True)
-    s = torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,))
-    with pytest.raises(RuntimeError, match="cannot set is_coalesced to true"):
-        s._coalesced_(True)
+        torch.sparse_coo_tensor(*given, is_coalesced=True, check_invariants=True)
+    with (
+        torch.sparse.check_sparse_tensor_invariants(),
+        pytest.raises(RuntimeError, match="cannot set is_coalesced to true"),
+    ):
+        torch.sparse_coo_tensor(*given, is_coalesced=True)
+    assert torch.sparse_coo_tensor(*given)._coalesced_(True).is_coalesced()
 
 
 def test_indices_changed_afterwards_are_noticed():
@@ -334,8 +338,8 @@ def test_mm_reduce():
     for x in (a.to_sparse(), a.to_sparse_csr()):
         assert_close(torch.sparse.mm(x, b, "sum"), a @ b)
         assert_close(torch.sparse.mm(x, b, "mean"), a @ b / counts)
-        with pytest.raises(NotImplementedError, match="amax"):
-            torch.sparse.mm(x, b, "amax")
+    with pytest.raises(NotImplementedError, match="amax"):
+        torch.sparse.mm(a.to_sparse(), b, "amax")
 
 
 def test_reductions():

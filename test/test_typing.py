@@ -51,6 +51,86 @@ loss = F.mse_loss(Net()(x), torch.zeros(2, 4))
 loss.backward()
 """
 
+# Everyday code, which a strict checker accepts: nothing that it calls is without types.
+STRICT = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+from torch.distributions import Categorical, Normal, kl_divergence
+from torch.optim.lr_scheduler import CosineAnnealingLR
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten())
+        self.head = nn.Linear(16, 4)
+        self.memory = nn.LSTM(4, 8, batch_first=True)
+        self.more = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.register_buffer("scale", torch.ones(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.head(self.layers(x))
+        for layer in self.more:
+            x = layer(x)
+        return F.log_softmax(x * self.scale, dim=1)
+
+
+class Ones(Dataset[Tensor]):
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.ones(2)
+
+
+net = Net().to("cpu")
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
+schedule = CosineAnnealingLR(optimizer, T_max=10)
+pairs = TensorDataset(torch.ones(4, 1, 4, 4), torch.zeros(4, dtype=torch.long))
+scaler = torch.amp.GradScaler("cpu")
+for x, y in DataLoader(pairs, batch_size=2, shuffle=True):
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = F.cross_entropy(net(x), y)
+    scaler.scale(loss).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+schedule.step()
+print(len(DataLoader(Ones(), batch_size=2)), net.eval().training)
+torch.save(net.state_dict(), "x.pt")
+net.load_state_dict(torch.load("x.pt", weights_only=True))
+p, q = Normal(torch.zeros(2), torch.ones(2)), Categorical(logits=torch.zeros(3))
+print(kl_divergence(p, p), p.rsample((3,)), q.log_prob(q.sample()))
+values, places = torch.ones(2, 3).max(dim=1)
+u, s, vh = torch.linalg.svd(torch.ones(3, 3))
+parts: list[Tensor] = list(torch.ones(4).split(2))
+product = torch.einsum("ij,jk->ik", torch.ones(2, 2), torch.stack(parts, dim=0))
+noise = torch.randn(2, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+(slope,) = torch.autograd.grad(noise.sum(), [noise])
+noise.grad = None
+noise.data[:, None, ..., 0:1][0] = 1
+masked = ~(noise > 0) & (noise < 1)
+sizes: tuple[int, ...] = noise.shape
+rows: int = noise.size(0)
+out, (hidden, cell) = net.memory(torch.ones(1, 2, 4))
+for name, module in net.named_modules():
+    if isinstance(module, (nn.Linear, nn.Conv2d)):
+        nn.init.xavier_uniform_(module.weight)
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, x: Tensor) -> float:
+    return float(model(x).mean())
+
+
+if torch.cuda.is_available():
+    torch.cuda.synchronize()
+"""
+
 MISTAKES = """\
 import torch
 from torch import nn
@@ -105,6 +185,12 @@ def test_common_calls_have_the_types_they_should(cache):
             want = text.split("# ")[1]
             got = revealed[number]
             assert want == got or got.endswith("." + want), (text, got)
+
+
+def test_strict_checking_of_everyday_code_finds_nothing(cache):
+    (cache / "strict.py").write_text(STRICT)
+    lines = check("--strict", "strict.py", cwd=cache)
+    assert not [line for line in lines if ": error:" in line]
 
 
 def test_mistakes_are_found(cache):

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Measures which dtypes each operator refuses on the CPU, by calling it, and writes the page
-`limits_dtypes.md`.
+"""Writes the pages of limits that need the built package: `limits_dtypes.md`, which dtypes each
+operator refuses on the CPU, and `limits_names.md`, which public names raise whenever they are used
+and which calls nested tensors take.
 
 The dtypes a kernel takes are decided in the kernel, so the calls of the op records are the only
 source that cannot be wrong. One sample per operator and dtype is enough: refusals come before any
-work. Usage: tools/limits.py OUTPUT.md"""
+work. Usage: tools/limits.py FOLDER"""
 
 import argparse
+import importlib
 import pathlib
 import sys
 import warnings
 
 import torch
+from torch import _later
 from torch.testing._internal import opinfo
 
 DTYPES = {
@@ -107,13 +110,47 @@ def page(found):
     return _INTRO + "".join(lines)
 
 
+def placeholders():
+    """{module: names} of what can be named but not used."""
+    packages = sorted(p.name for p in pathlib.Path(torch.__file__).parent.iterdir() if p.is_dir())
+    for package in packages:
+        if package.isidentifier():
+            importlib.import_module(f"torch.{package}")
+    found = {}
+    for module in [*sys.modules, *_later._Finder.tables]:
+        if module.split(".")[0] != "torch":
+            continue
+        for name, value in vars(importlib.import_module(module)).items():
+            if getattr(value, "__doc__", None) == _later.function("x").__doc__:
+                found.setdefault(value.__module__, set()).add(name)
+    return found
+
+
+def names_page(found):
+    """The page of placeholders and of the calls that nested tensors take."""
+    calls = sorted(n for n in torch.nested._registry._jagged if n != "pointwise")
+    lines = [
+        f"| `{module}` | {', '.join(f'`{n}`' for n in sorted(names))} |\n"
+        for module, names in sorted(found.items())
+    ]
+    return (
+        "# Names that only raise\n\nPrograms can import these and ask about them; using one raises "
+        "`NotImplementedError`.\n\n| module | names |\n| --- | --- |\n"
+        + "".join(lines)
+        + "\n## Nested tensors\n\nNested tensors of the jagged layout take element-wise calls, the "
+        "questions about a tensor's type and size, and the following; others raise "
+        "`NotImplementedError`.\n\n" + ", ".join(f"`{n}`" for n in calls) + "\n"
+    )
+
+
 def main():
-    """Writes the page."""
+    """Writes the pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    options.output.write_text(page(measure(opinfo.records())))
+    (options.folder / "limits_dtypes.md").write_text(page(measure(opinfo.records())))
+    (options.folder / "limits_names.md").write_text(names_page(placeholders()))
     return 0
 
 

@@ -364,9 +364,25 @@ _LAZY = {
     "ScriptModule": "torch.jit",
     "ScriptFunction": "torch.jit",
     "PyTorchFileReader": "torch._serialization.file_reader",
+    "DeviceObjType": "torch._extension_names",
+    "FloatType": "torch._extension_names",
+    "TensorType": "torch._extension_names",
     "from_dlpack": "torch.utils.dlpack",
     "to_dlpack": "torch.utils.dlpack",
 }
+
+
+def _extension_name(name):
+    """A name of torch._C that is Python: a file of its own, read when one is asked for."""
+    if not name.startswith("__"):
+        from torch import _extension_names
+
+        if name in vars(_extension_names) and name not in ("torch", "_later"):
+            return vars(_extension_names)[name]
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+
+
+_C.__getattr__ = _extension_name
 
 
 class _NotInThisBuild(NotImplementedError, AttributeError):

@@ -6,6 +6,10 @@ compositions of operators. Operators (`a + b`, `a.sum()`) must not be overridden
 in Python they would cost a microsecond each.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch import _C
 from torch._utils import _rebuild_tensor_v2
@@ -62,7 +66,7 @@ class Tensor(_C.TensorBase):
     # ---- overriding
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(cls, func, types, args=(), kwargs=None) -> Any:
         """Runs `func` on the tensors as they are and gives tensor results this class."""
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented
@@ -74,21 +78,21 @@ class Tensor(_C.TensorBase):
 
     # ---- printing
 
-    def __repr__(self, *, tensor_contents=None):
+    def __repr__(self, *, tensor_contents=None) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
         from torch._tensor_str import _str
 
         return _str(self, tensor_contents=tensor_contents)
 
-    def __format__(self, format_spec):
+    def __format__(self, format_spec) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__format__, (self,), self, format_spec)
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(format_spec)
         return object.__format__(self, format_spec)
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__dir__, (self,), self)
         names = set(object.__dir__(self))
@@ -98,7 +102,7 @@ class Tensor(_C.TensorBase):
 
     # ---- copying and pickling
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__deepcopy__, (self,), self, memo)
         if not self.is_leaf:
@@ -159,7 +163,7 @@ class Tensor(_C.TensorBase):
             )
         return Tensor._make_subclass(type(self), new.detach(), self.requires_grad)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__reduce_ex__, (self,), self, protocol)
         state = torch._utils._get_obj_state(self)
@@ -196,7 +200,7 @@ class Tensor(_C.TensorBase):
         # Dtypes younger than the classes of storages are written with the bytes and their name.
         classic = dtype in torch.storage._DTYPE_TO_STORAGE
         args = (
-            torch.storage._typed_from_untyped(untyped, dtype) if classic else untyped,
+            torch.storage._typed_for_pickling(untyped, dtype) if classic else untyped,
             self.storage_offset(),
             tuple(self.size()),
             self.stride(),
@@ -209,7 +213,7 @@ class Tensor(_C.TensorBase):
         function = _rebuild_tensor_v2 if classic else torch._utils._rebuild_tensor_v3
         return function, (*args, metadata) if metadata else args
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__setstate__, (self,), self, state)
         if not self.is_leaf:
@@ -224,7 +228,7 @@ class Tensor(_C.TensorBase):
 
     # ---- autograd
 
-    def register_hook(self, hook):
+    def register_hook(self, hook) -> Any:
         """Registers a function that is called with this tensor's gradient and may replace it."""
         if _has_torch_function(self):
             return _override(Tensor.register_hook, (self,), self, hook)
@@ -240,7 +244,7 @@ class Tensor(_C.TensorBase):
         self._backward_hooks[handle.id] = hook
         return handle
 
-    def register_post_accumulate_grad_hook(self, hook):
+    def register_post_accumulate_grad_hook(self, hook) -> Any:
         """Registers a function that is called with this leaf after its .grad has been updated."""
         if _has_torch_function(self):
             return _override(Tensor.register_post_accumulate_grad_hook, (self,), self, hook)
@@ -262,18 +266,18 @@ class Tensor(_C.TensorBase):
 
     # ---- sequence protocol
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         # Unbinding at once is faster than indexing each row, and gradients then have one node.
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
-    def __reversed__(self):
+    def __reversed__(self) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__reversed__, (self,), self)
         return self if self.dim() == 0 else self.flip(0)
 
-    def __contains__(self, element, /):
+    def __contains__(self, element, /) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__contains__, (self,), self, element)
         if isinstance(element, (Tensor, bool, int, float, complex)):
@@ -285,7 +289,7 @@ class Tensor(_C.TensorBase):
 
     # ---- array protocols
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype=None, copy=None) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__array__, (self,), self, dtype=dtype)
         array = self.numpy()
@@ -295,7 +299,7 @@ class Tensor(_C.TensorBase):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __array_wrap__(self, array, context=None, return_scalar=False):
+    def __array_wrap__(self, array, context=None, return_scalar=False) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__array_wrap__, (self,), self, array=array)
         if array.dtype == bool:
@@ -320,7 +324,7 @@ class Tensor(_C.TensorBase):
             )
         return torch.cuda._array_interface(self)
 
-    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None) -> Any:
         """A DLPack capsule of this tensor; see the array API standard."""
         if _has_torch_function(self):
             return _override(
@@ -336,7 +340,7 @@ class Tensor(_C.TensorBase):
 
         return export(self, stream, max_version, dl_device, copy)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> Any:
         """The kind and the number of this tensor's device, by DLPack's numbering."""
         if _has_torch_function(self):
             return _override(Tensor.__dlpack_device__, (self,), self)
@@ -346,7 +350,7 @@ class Tensor(_C.TensorBase):
 
     # ---- storage
 
-    def storage(self):
+    def storage(self) -> Any:
         """The memory of this tensor as a TypedStorage (deprecated: use untyped_storage)."""
         if _has_torch_function(self):
             return _override(Tensor.storage, (self,), self)
@@ -358,22 +362,22 @@ class Tensor(_C.TensorBase):
             wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
         )
 
-    def storage_type(self):
+    def storage_type(self) -> Any:
         """The class of the typed storage (deprecated)."""
         return self.storage()._get_legacy_storage_class()
 
-    def is_shared(self):
+    def is_shared(self) -> Any:
         """Whether the memory is shared between processes."""
         if self.is_cuda:
             return False
         return self.untyped_storage().is_shared()
 
-    def share_memory_(self):
+    def share_memory_(self) -> Any:
         """Moves the memory to where other processes can map it."""
         self.untyped_storage().share_memory_()
         return self
 
-    def record_stream(self, s):
+    def record_stream(self, s) -> Any:
         """The memory is also used on that stream: it is handed out again only when work queued
         there so far is done."""
         if _has_torch_function(self):
@@ -382,29 +386,29 @@ class Tensor(_C.TensorBase):
 
     # ---- compositions of operators
 
-    def split(self, split_size, dim=0):
+    def split(self, split_size, dim=0) -> Any:
         """Views of consecutive parts: of a size, or of the sizes in a list."""
         if _has_torch_function(self):
             return _override(Tensor.split, (self,), self, split_size, dim=dim)
         return torch.functional.split(self, split_size, dim)
 
-    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> Any:
         """See torch.norm."""
         if _has_torch_function(self):
             return _override(Tensor.norm, (self,), self, p=p, dim=dim, keepdim=keepdim, dtype=dtype)
         return torch.norm(self, p, dim, keepdim, dtype=dtype)
 
-    def nonzero(self, *, as_tuple=False):
+    def nonzero(self, *, as_tuple=False) -> Any:
         """See torch.nonzero."""
         if _has_torch_function(self):
             return _override(Tensor.nonzero, (self,), self, as_tuple=as_tuple)
         return torch.nonzero(self, as_tuple=as_tuple)
 
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
         """See torch.unique."""
         return torch.unique(self, sorted, return_inverse, return_counts, dim)
 
-    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None) -> Any:
         """See torch.unique_consecutive."""
         return torch.unique_consecutive(self, return_inverse, return_counts, dim)
 
@@ -420,7 +424,7 @@ class Tensor(_C.TensorBase):
         onesided=None,
         return_complex=None,
         align_to_window=None,
-    ):
+    ) -> Any:
         """See torch.stft."""
         return torch.stft(
             self,
@@ -447,7 +451,7 @@ class Tensor(_C.TensorBase):
         onesided=None,
         length=None,
         return_complex=False,
-    ):
+    ) -> Any:
         """See torch.istft."""
         return torch.istft(
             self,
@@ -462,31 +466,31 @@ class Tensor(_C.TensorBase):
             return_complex,
         )
 
-    def lu(self, pivot=True, get_infos=False):
+    def lu(self, pivot=True, get_infos=False) -> Any:
         """See torch.linalg.lu_factor (deprecated form)."""
         return torch.functional.lu(self, pivot, get_infos)
 
-    def eig(self, eigenvectors=False):
+    def eig(self, eigenvectors=False) -> Any:
         """Removed: see torch.linalg.eig."""
         return torch.eig(self)
 
-    def lstsq(self, other):
+    def lstsq(self, other) -> Any:
         """Removed: see torch.linalg.lstsq."""
         return torch.lstsq(self, other)
 
-    def solve(self, other):
+    def solve(self, other) -> Any:
         """Removed: see torch.linalg.solve."""
         return torch.solve(self, other)
 
-    def symeig(self, eigenvectors=False):
+    def symeig(self, eigenvectors=False) -> Any:
         """Removed: see torch.linalg.eigh."""
         return torch.symeig(self)
 
-    def to_sparse_coo(self):
+    def to_sparse_coo(self) -> Any:
         """The same as to_sparse()."""
         return self.to_sparse()
 
-    def resize(self, *sizes):
+    def resize(self, *sizes) -> Any:
         """The elements with other sizes; the count must stay. Use reshape."""
         import warnings
 
@@ -494,41 +498,41 @@ class Tensor(_C.TensorBase):
         sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
         return self.contiguous().view(sizes)
 
-    def resize_as(self, tensor):
+    def resize_as(self, tensor) -> Any:
         """The elements with the sizes of another tensor; the count must be the same."""
         import warnings
 
         warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
         return self.contiguous().view(tensor.size())
 
-    def dequantize(self):
+    def dequantize(self) -> Any:
         """The values of a quantized tensor; any other is there already."""
         return self
 
-    def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+    def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an Intel GPU; there is no support for them."""
         raise AssertionError("Torch not compiled with XPU enabled")
 
-    def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+    def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an IPU; there is no support for them."""
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
-    def mtia(self, device=None, non_blocking=False, memory_format=torch.preserve_format):
+    def mtia(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an MTIA device; there is no support for them."""
         raise AssertionError("Torch not compiled with MTIA enabled")
 
-    def reinforce(self, reward):
+    def reinforce(self, reward) -> Any:
         """Removed long ago; torch.distributions has what replaces it."""
         raise RuntimeError("reinforce() was removed. Use torch.distributions instead.")
 
-    def dim_order(self, *, ambiguity_check=False):
+    def dim_order(self, *, ambiguity_check=False) -> Any:
         """The dimensions from the outermost to the innermost in memory."""
         if _has_torch_function(self):
             return _override(Tensor.dim_order, (self,), self, ambiguity_check=ambiguity_check)
         formats = torch.utils._memory_order.formats_to_check(ambiguity_check)
         return torch.utils._memory_order.dim_order(self, formats)
 
-    def module_load(self, other, assign=False):
+    def module_load(self, other, assign=False) -> Any:
         """What nn.Module.load_state_dict puts in place of this tensor."""
         if _has_torch_function(self, other):
             return _override(Tensor.module_load, (self, other), self, other, assign=assign)

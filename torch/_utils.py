@@ -255,3 +255,36 @@ def _get_device_index(device, optional=False, allow_cpu=False):
     if not optional:
         raise ValueError(f"Expected a torch.device with a specified index or an integer: {device}")
     return _get_current_device_index()
+
+
+# ---- several tensors as one, for those who send them
+
+
+def _flatten_dense_tensors(tensors):
+    """One vector with the elements of all tensors, which must be of one dtype."""
+    if not tensors:
+        return torch.empty(0)
+    return torch.cat([tensor.contiguous().reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The parts of a vector in the shapes of the tensors, as views."""
+    sizes = [tensor.numel() for tensor in tensors]
+    parts = flat.narrow(0, 0, sum(sizes)).split(sizes)
+    return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def _take_tensors(tensors, size_limit):
+    """Groups of tensors of one type, each group of at most so many bytes unless a single tensor has
+    more."""
+    groups = {}
+    for tensor in tensors:
+        kind = tensor.type()
+        size = tensor.numel() * tensor.element_size()
+        group, total = groups.get(kind, ([], 0))
+        if group and total + size > size_limit:
+            yield group
+            group, total = [], 0
+        groups[kind] = ([*group, tensor], total + size)
+    for group, _ in groups.values():
+        yield group

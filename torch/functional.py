@@ -1,6 +1,10 @@
 """Functions of torch that are written in Python: flexible signatures and results over native
 operators."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch import _C, _VF
 from torch._tensor import _override
@@ -36,14 +40,14 @@ _overridden = _C._has_torch_function
 # -------------
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors) -> Any:
     """The tensors expanded to their common shape, as views."""
     if _overridden(tensors):
         return _override(broadcast_tensors, tensors, *tensors)
     return _VF.broadcast_tensors(tensors)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes) -> Any:
     """The shape that tensors of these shapes broadcast to."""
     result = []
     for position, shape in enumerate(shapes):
@@ -66,7 +70,7 @@ def broadcast_shapes(*shapes):
     return torch.Size(result)
 
 
-def split(tensor, split_size_or_sections, dim=0):
+def split(tensor, split_size_or_sections, dim=0) -> Any:
     """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the
     sizes listed."""
     if _overridden((tensor,)):
@@ -83,7 +87,7 @@ def _as_sequence(tensors):
     return tensors
 
 
-def meshgrid(*tensors, indexing=None):
+def meshgrid(*tensors, indexing=None) -> Any:
     """Grids of coordinates from vectors. indexing: "ij" (the default) for matrix order, "xy" for
     plot order."""
     tensors = _as_sequence(tensors)
@@ -93,51 +97,55 @@ def meshgrid(*tensors, indexing=None):
     return _VF.meshgrid(tensors, **kwargs)
 
 
-def atleast_1d(*tensors):
+def atleast_1d(*tensors) -> Any:
     """Scalars as vectors of one element; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_1d, tensors, *tensors)
     return _VF.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def atleast_2d(*tensors):
+def atleast_2d(*tensors) -> Any:
     """Scalars and vectors as matrices; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_2d, tensors, *tensors)
     return _VF.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def atleast_3d(*tensors):
+def atleast_3d(*tensors) -> Any:
     """Tensors of fewer than three dimensions with dimensions added; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_3d, tensors, *tensors)
     return _VF.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors) -> Any:
     """All combinations of the elements of vectors, one per row."""
     if _overridden(tensors):
         return _override(cartesian_prod, tensors, *tensors)
     return _VF.cartesian_prod(tensors)
 
 
-def block_diag(*tensors):
+def block_diag(*tensors) -> Any:
     """A matrix with the given matrices along its diagonal."""
     if _overridden(tensors):
         return _override(block_diag, tensors, *tensors)
     return _VF.block_diag(tensors)
 
 
-def nonzero(input, *, out=None, as_tuple=False):
+def nonzero(input, *, out=None, as_tuple=False) -> Any:
     """Positions of elements that are not zero: a row for each, or a tensor for each dimension."""
     if _overridden((input,)):
         return _override(nonzero, (input,), input, out=out, as_tuple=as_tuple)
+    if not isinstance(as_tuple, bool):
+        raise TypeError(
+            f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
+        )
     if as_tuple:
         return _VF.nonzero(input.unsqueeze(0) if input.dim() == 0 else input).unbind(1)
     return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices, shape) -> Any:
     """The coordinates, one tensor per dimension, of positions in a flattened array of `shape`."""
     if _overridden((indices,)):
         return _override(unravel_index, (indices,), indices, shape=shape)
@@ -194,7 +202,7 @@ def _sublist_equation(args):
     return equation, args[::2]
 
 
-def einsum(equation=None, *operands):
+def einsum(equation=None, *operands) -> Any:
     """Sums products of elements by Einstein's convention: einsum("bij,bjk->bik", a, b)."""
     if not operands:
         raise ValueError(
@@ -211,7 +219,7 @@ def einsum(equation=None, *operands):
     return _VF.einsum(equation, tuple(operands))
 
 
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a, b, dims=2, out=None) -> Any:
     """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in
     two lists."""
     if _overridden((a, b)):
@@ -229,8 +237,8 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims} for {a.dim()} "
-                f"and {b.dim()}"
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}\n"
+                f"  for tensors of {a.dim()} and {b.dim()} dimensions"
             )
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     if out is None:
@@ -238,7 +246,7 @@ def tensordot(a, b, dims=2, out=None):
     return _VF.tensordot(a, b, dims_a, dims_b, out=out)
 
 
-def chain_matmul(*matrices, out=None):
+def chain_matmul(*matrices, out=None) -> Any:
     """The product of matrices in the cheapest order (the same as torch.linalg.multi_dot)."""
     matrices = _as_sequence(matrices)
     if _overridden(matrices):
@@ -253,7 +261,7 @@ _CDIST_MODES = {
 }
 
 
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norm distances between all rows of two batches of vectors."""
     if _overridden((x1, x2)):
         return _override(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)
@@ -262,7 +270,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _VF.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> Any:
     """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say
     what they do)."""
     if _overridden((input,)):
@@ -292,7 +300,7 @@ def _unique_results(output, inverse, counts, return_inverse, return_counts):
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The distinct elements (or slices along dim), with where each went and how often it occurred
     if asked."""
     if _overridden((input,)):
@@ -312,7 +320,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _unique_results(*results, return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The elements (or slices along dim) that differ from the one before."""
     if _overridden((input,)):
         return _override(
@@ -343,7 +351,7 @@ def stft(
     onesided=None,
     return_complex=None,
     align_to_window=None,
-):
+) -> Any:
     """The short-time Fourier transform of signals."""
     if _overridden((input,)):
         return _override(
@@ -392,7 +400,7 @@ def istft(
     onesided=None,
     length=None,
     return_complex=False,
-):
+) -> Any:
     """The inverse of stft."""
     return _VF.istft(
         input,
@@ -408,7 +416,7 @@ def istft(
     )
 
 
-def lu(A, pivot=True, get_infos=False, out=None):
+def lu(A, pivot=True, get_infos=False, out=None) -> Any:
     """The LU factorisation in packed form (kept for old programs: see torch.linalg.lu_factor)."""
     if _overridden((A,)):
         return _override(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)

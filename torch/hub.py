@@ -2,6 +2,8 @@
 the hash in its name and put in place only when it is complete. Repositories on GitHub are fetched
 as archives only when the caller says that it trusts them."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import hashlib
@@ -14,6 +16,7 @@ import tempfile
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
@@ -46,14 +49,14 @@ def _get_torch_home():
     return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
 
 
-def get_dir():
+def get_dir() -> Any:
     """The folder for repositories and weights: set_dir's, or hub in the folder of torch."""
     if os.getenv("TORCH_HUB"):
         warnings.warn("TORCH_HUB is deprecated, please use env TORCH_HOME instead", stacklevel=2)
     return os.path.join(_get_torch_home(), "hub") if _hub_dir is None else _hub_dir
 
 
-def set_dir(d):
+def set_dir(d) -> Any:
     """Keeps repositories and weights in this folder."""
     global _hub_dir
     _hub_dir = os.path.expanduser(d)
@@ -122,7 +125,7 @@ def load(
     verbose=True,
     skip_validation=False,
     **kwargs,
-):
+) -> Any:
     """Calls the function `model` of hubconf.py, in a folder (source="local") or in a repository
     "owner/name[:ref]" on GitHub."""
     folder = _folder_of(repo_or_dir, source, force_reload, trust_repo, skip_validation, verbose)
@@ -138,7 +141,7 @@ def list(
     verbose=True,
     *,
     source=None,
-):
+) -> Any:
     """The names of the functions that hubconf.py offers. A folder that exists is read as it is."""
     source = source or ("local" if os.path.isdir(github) else "github")
     folder = _folder_of(github, source, force_reload, trust_repo, skip_validation, verbose)
@@ -157,7 +160,7 @@ def help(
     trust_repo="check",
     *,
     source=None,
-):
+) -> Any:
     """The documentation of a function of hubconf.py."""
     source = source or ("local" if os.path.isdir(github) else "github")
     folder = _folder_of(github, source, force_reload, trust_repo, skip_validation, True)
@@ -226,7 +229,7 @@ def _open_url(url):
     return urlopen(Request(url, headers={"User-Agent": "torch.hub"}))
 
 
-def download_url_to_file(url, dst, hash_prefix=None, progress=True):
+def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> Any:
     """Fetches a file. It is written beside its place, checked against the first digits of its
     SHA-256, and only then moved there: an interrupted download leaves nothing behind."""
     dst = os.path.expanduser(dst)
@@ -272,10 +275,10 @@ class _Faketqdm:
 
     def __init__(
         self, total=None, disable=False, unit=None, unit_scale=None, unit_divisor=None, **kwargs
-    ):
+    ) -> None:
         self.total, self.disable, self.n = total, disable, 0
 
-    def update(self, n):
+    def update(self, n) -> Any:
         """Shows the progress on one line of stderr."""
         if self.disable:
             return
@@ -286,22 +289,22 @@ class _Faketqdm:
             sys.stderr.write(f"\r{100 * self.n / self.total:.1f}%")
         sys.stderr.flush()
 
-    def set_description(self, *args, **kwargs):
+    def set_description(self, *args, **kwargs) -> Any:
         """Descriptions are not shown."""
 
-    def close(self):
+    def close(self) -> Any:
         """Ends the line."""
         if not self.disable:
             sys.stderr.write("\n")
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> Any:
         self.close()
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name != "tqdm":
         raise AttributeError(f"module 'torch.hub' has no attribute {name!r}")
     try:
@@ -324,7 +327,7 @@ def load_state_dict_from_url(
     check_hash=False,
     file_name=None,
     weights_only=False,
-):
+) -> Any:
     """torch.load of a file that is downloaded once and kept. With check_hash, the name holds the
     first digits of its SHA-256: resnet18-f37072fd.pth."""
     model_dir = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir

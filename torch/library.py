@@ -63,6 +63,19 @@ def _release(registrations, definitions, fallbacks, namespace, kind):
     del registrations[:], definitions[:], fallbacks[:]
 
 
+# (name, overload) of operators that nobody has defined yet -> kernels for them.
+_waiting = {}
+
+
+def _register_waiting(name, overload):
+    """Registers the kernels that came before their operator, as far as their library still is."""
+    for reference, key, kernel, with_keyset in _waiting.pop((name, overload), ()):
+        library = reference()
+        if library is not None:
+            id = _C._library_impl(name, overload, key, kernel, with_keyset)
+            library._registrations.append((name, overload, id))
+
+
 class Library:
     """Definitions of operators (kind "DEF" or "FRAGMENT") or kernels for existing ones ("IMPL") in
     a namespace.
@@ -106,6 +119,7 @@ class Library:
         tags = tags if isinstance(tags, (list, tuple)) else (tags,)
         name, overload = _C._library_define(f"{self.ns}::{schema}", tuple(map(str, tags)))
         self._definitions.append((name, overload))
+        _register_waiting(name, overload)
         packet = torch.ops.__dict__.get(self.ns, None)
         if packet is not None:
             packet.__dict__.pop(name.partition("::")[2], None)
@@ -143,9 +157,14 @@ class Library:
                 "namespace."
             )
         kernel = None if fn is fallthrough_kernel else fn
-        id = _C._library_impl(name, overload, key, kernel, with_keyset)
-        self._registrations.append((name, overload, id))
         self._taken.add((name, overload, key))
+        if overload in _C._get_overload_names(name):
+            id = _C._library_impl(name, overload, key, kernel, with_keyset)
+            self._registrations.append((name, overload, id))
+        else:
+            # Kernels may come before the operator: modules are imported in any order.
+            waiting = (weakref.ref(self), key, kernel, with_keyset)
+            _waiting.setdefault((name, overload), []).append(waiting)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key."""

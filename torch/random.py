@@ -1,7 +1,10 @@
 """Seeding and the state of the default generators."""
 
+from __future__ import annotations
+
 import contextlib
 import warnings
+from typing import Any
 
 import torch
 from torch._C import default_generator
@@ -16,12 +19,12 @@ __all__ = [
 ]
 
 
-def set_rng_state(new_state):
+def set_rng_state(new_state) -> Any:
     """Puts the CPU generator into a state that get_rng_state() returned."""
     default_generator.set_state(new_state)
 
 
-def get_rng_state():
+def get_rng_state() -> Any:
     """The state of the CPU generator as a ByteTensor."""
     return default_generator.get_state()
 
@@ -40,7 +43,7 @@ def _seed_devices(number):
         torch._C._cuda_seedAll(number)
 
 
-def manual_seed(seed):
+def manual_seed(seed) -> Any:
     """Seeds the generators of all devices and returns the CPU's."""
     seed = int(seed)
     generator = default_generator.manual_seed(seed)
@@ -48,14 +51,14 @@ def manual_seed(seed):
     return generator
 
 
-def seed():
+def seed() -> Any:
     """Seeds the generators of all devices from the operating system and returns the number."""
     number = default_generator.seed()
     _seed_devices(number)
     return number
 
 
-def initial_seed():
+def initial_seed() -> Any:
     """The number that the CPU generator was last seeded with."""
     return default_generator.initial_seed()
 
@@ -63,7 +66,7 @@ def initial_seed():
 @contextlib.contextmanager
 def fork_rng(
     devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None
-):
+) -> Any:
     """Saves the state of the generators and puts it back at the end of the with statement.
 
     devices: indices of the accelerators whose state is saved too; all of them by default."""

@@ -142,7 +142,7 @@ class set_default_mmap_options:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         settings["load.mmap_flags"] = self.prev
 
 
@@ -247,6 +247,11 @@ class safe_globals:
 # ---- saving -------------------------------------------------------------------------------------
 
 
+def normalize_storage_type(storage_type):
+    """The class of storages by which a file names this one: torch.FloatStorage and the like."""
+    return getattr(torch, storage_type.__name__)
+
+
 def _is_path(f) -> bool:
     return isinstance(f, (str, os.PathLike))
 
@@ -295,6 +300,9 @@ def save(
             write(file)
     else:
         write(f)
+        # A writer that collects, to hand all of it on at once, waits for this.
+        if hasattr(f, "flush"):
+            f.flush()
 
 
 def _root_name(f) -> str:

@@ -7,6 +7,7 @@ former."""
 import copy as _copy
 import sys as _sys
 import warnings
+import weakref as _weakref
 
 import torch
 from torch import _C
@@ -52,13 +53,9 @@ class UntypedStorage(_C.StorageBase):
     def __reduce__(self):
         # The pickler of multiprocessing gets descriptors even where nothing has imported
         # torch.multiprocessing, which would have told it.
-        forking = _sys.modules.get("multiprocessing.reduction")
-        if forking is not None and _sys._getframe(1).f_globals is vars(forking):
+        if _pickles_for_a_process(_sys._getframe(1)):
             return torch.multiprocessing.reductions.reduce_storage(self)
-        data = _C._storage_bytes(self)
-        if self.device.type == "cpu":
-            return _from_bytes, (data,)
-        return _from_bytes, (data, str(self.device))
+        return _load_from_bytes, (_saved(self),)
 
     def clone(self):
         """A copy on the same device."""
@@ -171,21 +168,39 @@ UntypedStorage.complex_float = lambda self: self._as_typed(torch.complex64)
 del _dtype_name, _target, _convert
 
 
-def _from_bytes(data, device="cpu"):
-    """Unpickles an UntypedStorage."""
-    storage = UntypedStorage(len(data), device=device)
-    if data:
-        torch.tensor([], dtype=torch.uint8, device=device).set_(storage).copy_(
-            torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        )
-    return storage
+def _pickles_for_a_process(frame):
+    forking = _sys.modules.get("multiprocessing.reduction")
+    return forking is not None and frame.f_globals is vars(forking)
+
+
+def _saved(storage):
+    """A storage as the file in torch.save's old format that pickles of PyTorch hold it in."""
+    import io
+
+    file = io.BytesIO()
+    torch.save(storage, file, _use_new_zipfile_serialization=False)
+    return file.getvalue()
 
 
 def _load_from_bytes(b):
-    """Unpickles a storage that PyTorch pickled: bytes of a file in torch.save's format."""
+    """Unpickles a storage. Programs replace this function to choose a map_location."""
     import io
 
     return torch.load(io.BytesIO(b), weights_only=False)
+
+
+_typed_while_pickled = _weakref.WeakValueDictionary()
+
+
+def _typed_for_pickling(untyped, dtype):
+    """The same TypedStorage for all tensors that share a storage while one of them is pickled, so
+    that they share it afterwards."""
+    # A TypedStorage keeps its storage, so an id in the table is that of a living one.
+    key = id(untyped), dtype
+    typed = _typed_while_pickled.get(key)
+    if typed is None:
+        typed = _typed_while_pickled[key] = _typed_from_untyped(untyped, dtype)
+    return typed
 
 
 def _typed_from_untyped(untyped, dtype):
@@ -438,7 +453,9 @@ class TypedStorage:
     __hash__ = object.__hash__
 
     def __reduce__(self):
-        return _typed_from_untyped, (self._untyped_storage, self.dtype)
+        if _pickles_for_a_process(_sys._getframe(1)):
+            return _typed_from_untyped, (self._untyped_storage, self.dtype)
+        return _load_from_bytes, (_saved(self),)
 
 
 class _LegacyStorageMeta(type):

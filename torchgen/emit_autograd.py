@@ -120,10 +120,12 @@ class _Layout:
         self.total = f"{fixed}{dynamic}"
 
     def wanted(self, arg: Argument, node: str = "") -> str:
+        """Whether the argument's gradient is: of a pass inside the node, ever where it is made."""
+        verb = "should_compute" if node else "wants"
         if arg.type.is_list:
             count = f"{node}{arg.name}_count"
-            return f"{node}should_compute_any({self.place(arg, node)}, {count})"
-        return f"{node}should_compute_output({self.place(arg, node)})"
+            return f"{node}{verb}_any({self.place(arg, node)}, {count})"
+        return f"{node}{verb}_output({self.place(arg, node)})"
 
     def place(self, arg: Argument, node: str) -> str:
         return re.sub(r"(\w+_count)", rf"{node}\1", self.at[arg.name])

@@ -151,8 +151,10 @@ def _structured_body(op: Op, kernel: Kernel) -> list[str]:
     return lines + finish
 
 
-def _functional_call(op: Op) -> str:
-    """Calls the functional variant from a derived one; a factory takes its options from `out`."""
+def _functional_call(op: Op, keep_self: bool = False) -> str:
+    """Calls the functional variant from a derived one; a factory takes its options from `out`.
+    `keep_self`: its parts are differentiated and may save self, which is written afterwards.
+    """
     assert op.functional is not None
     from_out = {
         "dtype": "out.scalar_type()",
@@ -164,6 +166,8 @@ def _functional_call(op: Op) -> str:
     for arg in op.functional.schema.args:
         if op.schema.is_out and arg in op.functional.options_args:
             args.append(from_out[arg.name].replace("out.", f"{op.schema.out_args[0].cpp_name}."))
+        elif keep_self and arg.name == "self" and not arg.type.is_list:
+            args.append(f"at::native::generated::kept_for_backward({arg.cpp_name})")
         else:
             args.append(arg.cpp_name)
     return f"at::_ops::{op.functional.struct}::call({', '.join(args)})"
@@ -172,8 +176,9 @@ def _functional_call(op: Op) -> str:
 def _store_body(op: Op, kernel: Kernel) -> list[str]:
     store = f"at::native::generated::{kernel.kind}"
     # Not `result`: out= arguments may be called that.
-    lines = [f"auto computed = {_functional_call(op)};"]
     in_place = kernel.kind == "store_inplace"
+    composite = kernel.key == "CompositeImplicitAutograd"
+    lines = [f"auto computed = {_functional_call(op, in_place and composite)};"]
     targets = (
         [a for a in op.schema.args if a.name == "self"] if in_place else list(op.schema.out_args)
     )

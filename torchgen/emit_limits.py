@@ -19,7 +19,8 @@ _INTRO = """# What is not implemented
 
 Generated from `native_functions.yaml` and `derivatives.yaml`. Everything listed here raises
 `NotImplementedError` naming the operator; nothing else in the operator tables does. Which dtypes an
-operator refuses is measured: see [dtypes by operator](limits_dtypes.md).
+operator refuses is measured: see [dtypes by operator](limits_dtypes.md). Public names that are not
+implemented at all, and the calls of nested tensors, are on a [page of names](limits_names.md).
 """
 
 
@@ -125,7 +126,7 @@ def _layout_section(model: Model) -> str:
         "operators below, and for those composed of them; every other operator raises.\n\n"
         + _table(("layout", "operators with kernels"), rows)
         + "\nNested tensors of the jagged layout take every element-wise operator, and the calls "
-        "that `torch/nested` names; see `torch.nested`.\n"
+        "that `torch/nested` names: see the [page of names](limits_names.md).\n"
     )
 
 

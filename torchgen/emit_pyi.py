@@ -23,7 +23,8 @@ from typing import Any, overload
 import torch
 from torch import Generator, Tensor
 from torch._C import _return_types
-from torch.types import Number, _dtype, _device, _layout
+from torch import device as _device, dtype as _dtype, layout as _layout
+from torch.types import Number
 
 """
 _KEYWORDS = frozenset(

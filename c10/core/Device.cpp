@@ -39,11 +39,11 @@ Device::Device(std::string_view text) {
   if (kind == "privateuseone") found = static_cast<int>(DeviceType::PrivateUse1);
   TORCH_CHECK(!text.empty(), "Device string must not be empty");
   if (found < 0) {
-    std::string known;
-    for (int i = 0; i < kNumDeviceTypes; ++i) {
-      if (i) known += ", ";
-      known += device_type_name(static_cast<DeviceType>(i));
-    }
+    // In the order in which programs have seen them.
+    const std::string known =
+        std::string("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, "
+                    "ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, ") +
+        device_type_name(DeviceType::PrivateUse1);
     TORCH_CHECK(false, "Expected one of ", known, " device type at start of device string: ", text);
   }
   type_ = static_cast<DeviceType>(found);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <pthread.h>
 #include <unordered_map>
 #include <vector>
 
@@ -22,7 +23,13 @@ struct Table {
 };
 
 Table& table() {
-  static Table* only = new Table;
+  static Table* only = [] {
+    static Table* made = new Table;
+    // A fork while another thread works on the table must not leave it locked in the child.
+    pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
+                   [] { made->mutex.unlock(); });
+    return made;
+  }();
   return *only;
 }
 

@@ -48,7 +48,7 @@ const ScalarTypeInfo kScalarTypeInfo[NumScalarTypes] = {
     {"int5", "", "Int5", 1, I::Storage, true},
     {"int6", "", "Int6", 1, I::Storage, true},
     {"int7", "", "Int7", 1, I::Storage, true},
-    {"float8_e8m0fnu", "", "Float8_e8m0fnu", 1, I::Storage, false},
+    {"float8_e8m0fnu", "", "Float8_e8m0fnu", 1, I::Floating, false},
     {"float4_e2m1fn_x2", "", "Float4_e2m1fn_x2", 1, I::Storage, true},
     {"undefined", "", "Undefined", 0, I::Storage, false},
 };

@@ -7,6 +7,15 @@
 #include <c10/cuda/CUDAGuard.h>
 
 namespace c10::cuda {
+namespace {
+thread_local CUDAGraph* recorded_here = nullptr;
+}
+
+GraphInput::~GraphInput() = default;
+CUDAGraph* CUDAGraph::recording() noexcept { return recorded_here; }
+void CUDAGraph::end_recording() noexcept {
+  if (recorded_here == this) recorded_here = nullptr;
+}
 
 CUDAGraph::~CUDAGraph() {
   try {
@@ -40,12 +49,14 @@ void CUDAGraph::capture_begin(uint64_t pool, CUstreamCaptureMode mode) {
   device_ = stream.device_index();
   stream_ = stream;
   pool_ = chosen;
+  recorded_here = this;
 }
 
 void CUDAGraph::capture_end() {
   TORCH_CHECK(stream_ != nullptr, "capture_end() without capture_begin()");
   const CUDAGuard guard(device_);
   const CUstream stream = std::exchange(stream_, nullptr);
+  end_recording();
   const CUresult ended = driver().cuStreamEndCapture(stream, &graph_);
   CUDACachingAllocator::end_graph_recording(device_);
   check(ended, "cuStreamEndCapture");
@@ -57,12 +68,15 @@ void CUDAGraph::replay() {
   TORCH_CHECK(executable_ != nullptr,
               "Called CUDAGraph::replay without a preceding successful capture.");
   const CUDAGuard guard(device_);
+  for (const auto& input : inputs_) input->write(getCurrentCUDAStream());
   CRESSET_CUDA_CHECK(cuGraphLaunch, executable_, getCurrentCUDAStream());
 }
 
 void CUDAGraph::reset() {
   if (pool_ == 0) return;
   const uint64_t pool = std::exchange(pool_, 0);
+  end_recording();
+  inputs_.clear();
   if (stream_ != nullptr) {
     CUgraph unfinished = nullptr;
     driver().cuStreamEndCapture(std::exchange(stream_, nullptr), &unfinished);

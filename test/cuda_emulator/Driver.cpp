@@ -408,7 +408,8 @@ EMULATOR_API CUresult cuStreamCreateWithPriority(void** stream, unsigned flags, 
   Stream* made = new Stream{current()->device, flags,
                             priority < -5  ? -5
                             : priority > 0 ? 0
-                                           : priority};
+                                           : priority,
+                            nullptr};
   state().streams.insert(made);
   *stream = made;
   return kSuccess;
@@ -453,11 +454,6 @@ EMULATOR_API CUresult cuStreamGetId(Stream* stream, unsigned long long* id) {
 EMULATOR_API CUresult cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
   ENTER()
   return live(stream) && state().events.count(event) ? kSuccess : kInvalidHandle;
-}
-EMULATOR_API CUresult cuStreamIsCapturing(Stream* stream, int* status) {
-  ENTER()
-  *status = 0;
-  return live(stream) ? kSuccess : kInvalidHandle;
 }
 EMULATOR_API CUresult cuLaunchHostFunc(Stream* stream, void (*function)(void*), void* data) {
   {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -64,10 +65,15 @@ struct Context {
   std::set<int> peers;        // devices whose memory kernels of this one may touch
 };
 
+struct Graph {
+  std::vector<std::function<CUresult()>> steps;
+};
+
 struct Stream {
   int device = 0;
   unsigned flags = 0;
   int priority = 0;
+  Graph* recording = nullptr;
 };
 
 struct Event {
@@ -130,7 +136,10 @@ bool touches_device(const void* address);
 // The device an address belongs to, -1 for host memory.
 int device_of(CUdeviceptr address);
 
-bool live(Stream* stream); // also the three special values
+bool live(Stream* stream);        // also the three special values
+Graph* recording(Stream* stream); // what the stream records into; nullptr: it runs
+void record_kernel(Graph& graph, Function& function, const unsigned grid[3],
+                   const unsigned block[3], unsigned shared_bytes, void** args);
 CUresult run_kernel(Function& function, const unsigned grid[3], const unsigned block[3],
                     unsigned shared_bytes, void** args);
 

@@ -388,9 +388,16 @@ CUresult copy(void* to, int to_side, const void* from, int from_side, size_t byt
   if (dry_run() && to_side == 1 && from_side == 1) {
     return kSuccess;
   }
-  Access access(-1);
-  std::memmove(to, from, bytes);
-  return kSuccess;
+  const auto move = [=] {
+    Access access(-1);
+    std::memmove(to, from, bytes);
+    return kSuccess;
+  };
+  if (Graph* graph = recording(stream)) {
+    graph->steps.push_back(move);
+    return kSuccess;
+  }
+  return move();
 }
 void* pointer(CUdeviceptr p) { return reinterpret_cast<void*>(p); }
 
@@ -405,9 +412,16 @@ template <class T> CUresult fill(CUdeviceptr to, T value, size_t count, Stream* 
   if (dry_run()) {
     return kSuccess;
   }
-  Access access(-1);
-  std::fill_n(static_cast<T*>(pointer(to)), count, value);
-  return kSuccess;
+  const auto write = [=] {
+    Access access(-1);
+    std::fill_n(static_cast<T*>(pointer(to)), count, value);
+    return kSuccess;
+  };
+  if (Graph* graph = recording(stream)) {
+    graph->steps.push_back(write);
+    return kSuccess;
+  }
+  return write();
 }
 } // namespace
 

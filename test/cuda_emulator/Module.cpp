@@ -267,6 +267,10 @@ EMULATOR_API CUresult cuLaunchKernel(Function* function, unsigned gx, unsigned g
     return kSuccess;
   }
   const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+  if (Graph* graph = recording(stream)) {
+    record_kernel(*graph, *function, grid, block, shared_bytes, args);
+    return kSuccess;
+  }
   return run_kernel(*function, grid, block, shared_bytes, args);
 }
 
@@ -284,13 +288,5 @@ EMULATOR_API CUresult cuLaunchKernelEx(const LaunchConfig* c, Function* function
                         c->block[2], c->shared_bytes, c->stream, args, extra);
 }
 
-// What a driver has and this one does not do.
-EMULATOR_API CUresult cuStreamBeginCapture_v2(Stream*, int) { return kNotSupported; }
-EMULATOR_API CUresult cuStreamEndCapture(Stream*, void**) { return kNotSupported; }
-EMULATOR_API CUresult cuThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
-EMULATOR_API CUresult cuGraphInstantiateWithFlags(void**, void*, uint64_t) { return kNotSupported; }
-EMULATOR_API CUresult cuGraphLaunch(void*, Stream*) { return kNotSupported; }
-EMULATOR_API CUresult cuGraphExecDestroy(void*) { return kNotSupported; }
-EMULATOR_API CUresult cuGraphDestroy(void*) { return kNotSupported; }
 EMULATOR_API CUresult cuProfilerStart() { return kSuccess; }
 EMULATOR_API CUresult cuProfilerStop() { return kSuccess; }

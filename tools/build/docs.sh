@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds the documentation site into build/docs: the pages of docs/, the operator reference and the
-# page of limits that the code generator wrote, and the dtypes each operator takes, measured with the
-# built package.
+# Builds the documentation site into build/docs: the pages of docs/, the operator reference and
+# the page of limits that the code generator wrote, and the pages of limits that the built package
+# is asked for (tools/limits.py).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
@@ -11,7 +11,7 @@ mkdir -p "$stage"
 cp -r docs/. "$stage/"
 mkdir -p "$stage/ops"
 cp -r "$build/gen/docs/." "$stage/ops/"
-.venv/bin/python tools/limits.py "$stage/ops/limits_dtypes.md"
+.venv/bin/python tools/limits.py "$stage/ops"
 sed "s|@BUILD@|$PWD/$build|" tools/build/mkdocs.yml.in >"$build/mkdocs.yml"
 .venv/bin/python -m mkdocs build --quiet --strict --config-file "$build/mkdocs.yml"
 echo "docs: $build/docs/index.html"

@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=build-sanitize
 calls=${CALLS:-10000}
+files=${FILES:-5000}
 
 BUILD=$build SANITIZE=address,undefined CRESSET_INPLACE=OFF tools/build/build.sh
 
@@ -29,5 +30,10 @@ if [ -f tools/fuzz/ops.py ]; then
   # The interpreter is not instrumented, so the run-time library has to come first.
   LD_PRELOAD=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so) \
     PYTHONPATH=$build/shadow .venv/bin/python tools/fuzz/ops.py --calls "$calls"
+fi
+if [ -f tools/fuzz/load.py ]; then
+  # The shadow memory of the sanitizer is larger than any limit on the address space.
+  LD_PRELOAD=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so) \
+    PYTHONPATH=$build/shadow .venv/bin/python tools/fuzz/load.py --n "$files" --memory 0 --limit 60
 fi
 echo "sanitize: clean"

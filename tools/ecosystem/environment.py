@@ -19,6 +19,7 @@ import urllib.parse
 import urllib.request
 from typing import Protocol
 
+from pip._internal.models.index import PyPI
 from project import HERE, Project
 
 ROOT = HERE.parents[1]
@@ -36,7 +37,6 @@ class Options(Protocol):
 
 
 HARNESS = ["pytest==9.2.0", "pytest-timeout==2.4.0", "pytest-xdist==3.8.0", "numpy"]
-INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
 
 
 def run(command: list[object], **options: object) -> str:
@@ -83,9 +83,16 @@ def put_ours(folder: pathlib.Path, wheel: str, tree: pathlib.Path) -> None:
     run([python, "-m", "pip", "install", "-q", *needed], env=clean_environment())
 
 
+def side_of(project: Project, kind: str) -> tuple[list[str], list[str]]:
+    """The requirements of one side, and all of it that come without their dependencies."""
+    if kind == "ours":
+        return project.ours_only, [*project.no_deps, *project.ours_no_deps]
+    return project.peer_only, [*project.no_deps, *project.peer_no_deps]
+
+
 def stamp(project: Project, kind: str, torch: str) -> str:
-    side = project.ours_only if kind == "ours" else project.peer_only
-    parts = [torch, *HARNESS, *project.requires, "|", *project.no_deps, "|", *side]
+    side, bare = side_of(project, kind)
+    parts = [torch, *HARNESS, *project.requires, "|", *bare, "|", *side]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -115,20 +122,29 @@ def prepare(project: Project, kind: str, folder: pathlib.Path, options: Options)
     constraint = folder / "constraint.txt"
     constraint.write_text(f"torch=={held}\n")
     pip = [python, "-m", "pip", "install", "-q", "-c", constraint]
-    side = project.ours_only if kind == "ours" else project.peer_only
-    if project.no_deps:
-        run([*pip, "--no-deps", *project.no_deps], env=clean_environment())
+    side, bare = side_of(project, kind)
+    if bare:
+        run([*pip, "--no-deps", *bare], env=clean_environment())
     run([*pip, *HARNESS, *project.requires, *side], env=clean_environment())
     if torch_version(python) != held:
         raise SystemExit(f"{project.name}: pip replaced torch {held}")
     mark.write_text(wanted)
 
 
+def index_url() -> str:
+    """The package index that pip uses."""
+    if url := os.environ.get("PIP_INDEX_URL"):
+        return url.rstrip("/")
+    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    said = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return (said or PyPI.simple_url).rstrip("/")
+
+
 def fetch_sdist(requirement: str, cache: pathlib.Path) -> pathlib.Path:
     """The source distribution from the package index, by its listing: `pip download` would have to
     build the project first to read its metadata."""
     name, version = requirement.split("==")
-    page = f"{INDEX}/{re.sub('[-_.]+', '-', name).lower()}/"
+    page = f"{index_url()}/{re.sub('[-_.]+', '-', name).lower()}/"
     stem = re.sub("[-_.]+", "[-_.]+", name)
     pattern = re.compile(rf"{stem}-{re.escape(version)}\.tar\.gz", re.IGNORECASE)
     cache.mkdir(parents=True, exist_ok=True)
@@ -155,7 +171,8 @@ def unpack(project: Project, folder: pathlib.Path, cache: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     if project.script:
-        shutil.copy(HERE / "scripts" / project.script, folder)
+        # All of them: a script may use another's helpers and its recorded numbers.
+        shutil.copytree(HERE / "scripts", folder, dirs_exist_ok=True)
         (folder / "pytest.ini").write_text("[pytest]\n")
         return
     archive = fetch_sdist(project.sdist, cache)

@@ -8,6 +8,7 @@
 
 Optional: `cwd` (the folder inside the source in which pytest starts), `no_deps` (requirements
 installed without their dependencies), `ours_only` and `peer_only` (requirements of one side),
+`ours_no_deps` and `peer_no_deps` (both at once),
 `args` (for pytest), `env`, `timeout` (seconds per test, default 120) and `[[known]]` tables that
 name the `cause` of remaining failures and the `tests` it explains (ids in which * stands for
 anything).
@@ -49,6 +50,8 @@ class Project:
     no_deps: list[str] = dataclasses.field(default_factory=list)
     ours_only: list[str] = dataclasses.field(default_factory=list)
     peer_only: list[str] = dataclasses.field(default_factory=list)
+    ours_no_deps: list[str] = dataclasses.field(default_factory=list)
+    peer_no_deps: list[str] = dataclasses.field(default_factory=list)
     cwd: str = "."
     args: list[str] = dataclasses.field(default_factory=list)
     env: dict[str, str] = dataclasses.field(default_factory=dict)

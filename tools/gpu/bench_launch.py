@@ -96,8 +96,8 @@ def ok(code, what):
 def compiled_loop(folder):
     source, library = folder / "loop.cpp", folder / "loop.so"
     source.write_text(LOOP)
-    command = [os.environ.get("CXX", "g++"), "-O2", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(command, check=True)
+    compiler = [os.environ.get("CXX", "g++"), "-O2", "-shared", "-fPIC"]
+    subprocess.run([*compiler, str(source), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 
 

@@ -237,7 +237,8 @@ def report(name, answers):
     if faults:
         print(f"{name:52} {faults[0]}", flush=True)
         return False
-    medians = [statistics.median(a["seconds"] for a in column) for column in zip(*answers)]
+    columns = zip(*answers, strict=True)
+    medians = [statistics.median(a["seconds"] for a in column) for column in columns]
     text = f"{name:52} " + " ".join(f"{m * 1e6:12.1f}" for m in medians)
     if len(medians) > 1:
         ratios = sorted(b["seconds"] / a["seconds"] for a, b in answers)

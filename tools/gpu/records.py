@@ -54,11 +54,20 @@ def on_device(record, sample):
     return moved
 
 
+def returned(value):
+    """A result with its tensors on the CPU, named tuples included."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, (list, tuple)):
+        return type(value)([returned(v) for v in value])
+    return value
+
+
 def check_value(record, sample):
     """The result on the device against the record's reference."""
     kept = clone(sample)
     torch.manual_seed(0)
-    result = map_tensors(lambda t: t.detach().cpu(), record.apply(on_device(record, clone(sample))))
+    result = returned(record.apply(on_device(record, clone(sample))))
     if record.check:
         record.check(kept, result)
     else:
@@ -110,8 +119,8 @@ def attempt(check, record, sample):
 
 
 def value_cases(record, thin):
-    dtypes = [d for d in record.dtypes if d in KINDS] or record.dtypes[:1] if thin else record.dtypes
-    for dtype in dtypes:
+    kinds = [d for d in record.dtypes if d in KINDS] or record.dtypes[:1]
+    for dtype in kinds if thin else record.dtypes:
         if record.skip_reason("value", dtype):
             continue
         samples = record.sample_inputs("cpu", dtype)
@@ -208,7 +217,8 @@ def table(outcomes, stream):
     for family, members in sorted(by_family.items()):
         here = [m for m in members if m not in absent]
         sums = [sum(m.get(h, 0) for m in here) for h in heads]
-        print(f"{family:14} {len(here):8}", *(f"{s:8}" for s in sums), f"{len(members) - len(here):8}")
+        numbers = (len(here), *sums, len(members) - len(here))
+        print(f"{family:14}", *(f"{n:8}" for n in numbers))
     print("absent:", " ".join(sorted(o["name"] for o in absent)))
     worst = sorted(there, key=lambda o: -(o.get(FAILED, 0) + o.get(REFUSED, 0) + o.get(CRASHED, 0)))
     for o in worst[:40]:
@@ -239,7 +249,9 @@ def chosen(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=min(16, os.cpu_count()))
-    parser.add_argument("--thin", type=int, default=0, help="samples per operator and kind of dtype")
+    parser.add_argument(
+        "--thin", type=int, default=0, help="samples per operator and kind of dtype"
+    )
     parser.add_argument("--every", type=int, default=1, help="take every n-th record")
     parser.add_argument("--op", default="", help="regular expression of names")
     parser.add_argument("--family", default="", help="families, by commas")
@@ -269,7 +281,7 @@ from test_ops_gradients import EXCEPTIONS  # noqa: E402
 
 import torch  # noqa: E402
 from torch.testing._internal.opinfo import records  # noqa: E402
-from torch.testing._internal.opinfo.core import flat_tensors, map_tensors, to_numpy  # noqa: E402
+from torch.testing._internal.opinfo.core import flat_tensors, to_numpy  # noqa: E402
 
 KINDS = (torch.float32, torch.int64, torch.complex64, torch.bool)
 NO_GRADIENT = {name for name, order in EXCEPTIONS if order == "first"}

@@ -16,6 +16,8 @@ class OptimizedModule(torch.nn.Module):
 
     def __init__(self, mod, dynamo_ctx=None):
         super().__init__()
+        # None says that nothing was compiled; programs ask whether the attribute is there.
+        self.dynamo_ctx = dynamo_ctx
         self._orig_mod = mod
 
     def forward(self, *args, **kwargs):

@@ -4,8 +4,11 @@ Each transform opens a level, wraps the inputs it differentiates, calls the func
 results out of the level again.
 """
 
+from __future__ import annotations
+
 import functools
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import _C
@@ -17,7 +20,7 @@ _engine = _C._ImperativeEngine()
 
 
 @contextmanager
-def grad_increment_nesting():
+def grad_increment_nesting() -> Any:
     """A grad level for the duration of a block; gives its number."""
     level = _F._grad_increment_nesting()
     try:
@@ -28,7 +31,7 @@ def grad_increment_nesting():
 
 
 @contextmanager
-def jvp_increment_nesting():
+def jvp_increment_nesting() -> Any:
     """A jvp level for the duration of a block; gives its number."""
     level = _F._jvp_increment_nesting()
     try:
@@ -111,7 +114,7 @@ def _split_aux(output, has_aux, name):
 # ---- grad ----------------------------------------------------------------------------------
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(func, argnums=0, has_aux=False) -> Any:
     """A function that gives the gradient of `func`, which must give a scalar, and its value."""
 
     @functools.wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -121,7 +124,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     return wrapper
 
 
-def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
+def grad_and_value_impl(func, argnums, has_aux, args, kwargs) -> Any:
     """((gradient, value) or (gradient, (value, aux))."""
     numbers = _argnums(argnums, len(args))
     with grad_increment_nesting() as level:
@@ -150,7 +153,7 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
         return (grads, (value, _unwrap(aux, level))) if has_aux else (grads, value)
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func, argnums=0, has_aux=False) -> Any:
     """A function that gives the gradient of `func`, which must give a scalar, with respect to the
     arguments at `argnums`. With `has_aux` `func` gives (scalar, anything) and so does the
     result."""
@@ -166,7 +169,7 @@ def grad(func, argnums=0, has_aux=False):
 # ---- vjp -----------------------------------------------------------------------------------
 
 
-def vjp(func, *primals, has_aux=False):
+def vjp(func, *primals, has_aux=False) -> Any:
     """(func(*primals), a function from cotangents to their product with the Jacobian)."""
     with grad_increment_nesting() as level:
         wrapped = _wrap_differentiable(primals, level)
@@ -246,7 +249,7 @@ def _is_tuple_of_tensors(value, name, what):
         raise RuntimeError(f"{name}: Expected {what} to be a non-empty tuple of Tensors.")
 
 
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+def jvp(func, primals, tangents, *, strict=False, has_aux=False) -> Any:
     """(func(*primals), the product of the Jacobian with the tangents)."""
     return _jvp_with_argnums(func, primals, tangents, None, has_aux, strict)
 
@@ -337,7 +340,7 @@ def _jacrev_rows(pull_back, outputs, out_spec, chunk_size):
     return vmap(rows, chunk_size=chunk_size)(*basis)
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False) -> Any:
     """A function that gives the Jacobian of `func` by reverse-mode differentiation, `chunk_size`
     rows at a time."""
     if chunk_size is not None and chunk_size <= 0:
@@ -372,7 +375,7 @@ def _only(values, argnums):
     return values[0] if isinstance(argnums, int) else values
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error") -> Any:
     """A function that gives the Jacobian of `func` by forward-mode differentiation."""
 
     @functools.wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -409,12 +412,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     return wrapper
 
 
-def hessian(func, argnums=0):
+def hessian(func, argnums=0) -> Any:
     """A function that gives the Hessian of `func`, forward over reverse."""
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-def linearize(func, *primals):
+def linearize(func, *primals) -> Any:
     """(func(*primals), a function from tangents to their product with the Jacobian at primals)."""
     flat, spec = _tensors_only(primals, "primals")
     output, pull_back = vjp(func, *primals)
@@ -450,7 +453,7 @@ def linearize(func, *primals):
 
 
 @contextmanager
-def func_increment_nesting(remove_views):
+def func_increment_nesting(remove_views) -> Any:
     """A functionalize level for the duration of a block; gives its number."""
     level = _F._func_increment_nesting(remove_views)
     try:
@@ -459,7 +462,7 @@ def func_increment_nesting(remove_views):
         _F._func_decrement_nesting()
 
 
-def functionalize(func, *, remove="mutations"):
+def functionalize(func, *, remove="mutations") -> Any:
     """A function that computes the same as `func` with functional operators only: what writes to a
     tensor becomes the computation of a new value, and with `remove="mutations_and_views"` views
     become copies. Writes to inputs are made once, at the end."""
@@ -505,7 +508,7 @@ def _functional_value(tensor, level):
     return _F._unwrap_functional_tensor(tensor, level)
 
 
-def debug_unwrap(tensor, *, recurse=True):
+def debug_unwrap(tensor, *, recurse=True) -> Any:
     """The tensor without the wrappers of transforms, all of them or the outermost."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"debug_unwrap: expected a Tensor, got {type(tensor).__name__}")

@@ -4,8 +4,11 @@ Inputs are wrapped so that they hide their batch dimension, the function runs on
 are unwrapped. How operators treat wrapped tensors is C++ (aten/src/ATen/functorch).
 """
 
+from __future__ import annotations
+
 import functools
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch._C import _functorch as _F
@@ -169,7 +172,7 @@ def _unwrap_batched(outputs, out_dims, level, size, func):
 
 
 @contextmanager
-def vmap_increment_nesting(batch_size, randomness):
+def vmap_increment_nesting(batch_size, randomness) -> Any:
     """A vmap level for the duration of a block; gives its number."""
     level = _F._vmap_increment_nesting(batch_size, randomness)
     try:
@@ -220,7 +223,7 @@ def _chunked_vmap(func, size, flat, dims, spec, out_dims, randomness, chunk_size
     return _joined(func, parts, out_dims)
 
 
-def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
+def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs) -> Any:
     """Applies `func` to the batch in `args`."""
     size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
     if chunk_size is not None and chunk_size < size:
@@ -247,7 +250,7 @@ def _with_batched_kwargs(
         return _unwrap_batched(func(*args, **kwargs), out_dims, level, size, func)
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None) -> Any:
     """A function that maps `func`, written for one sample, over a dimension of its inputs.
 
     `in_dims` says for each input which dimension that is (None: the same for all samples),
@@ -264,7 +267,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     return wrapped
 
 
-def unwrap_tree(tree, level):
+def unwrap_tree(tree, level) -> Any:
     """A tree in which tensors of the level are replaced by (values, their batch dimensions)."""
     dims = []
 
@@ -281,6 +284,6 @@ def unwrap_tree(tree, level):
     return tree_unflatten(values, spec), tree_unflatten(dims, spec)
 
 
-def map_tensors_(func, tree):
+def map_tensors_(func, tree) -> Any:
     """Calls `func` on every tensor of a tree."""
     tree_map_(lambda t: func(t) if isinstance(t, torch.Tensor) else None, tree)

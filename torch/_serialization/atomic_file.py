@@ -14,6 +14,7 @@ __all__ = ["replacing"]
 
 fsync = os.fsync
 rename = os.replace
+_naming = {}  # number of a file system -> whether files there can get their name late
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EACCES, errno.EROFS)
 
 
@@ -54,15 +55,33 @@ def _sync_folder(folder):
             raise
 
 
+def _names_late(folder, path):
+    """Whether a file in the folder can be written first and get its name afterwards. Tried once for
+    each file system: kernels, file systems and sandboxes differ in it."""
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    device = os.stat(folder).st_dev
+    if device not in _naming:
+        try:
+            descriptor = os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+            try:
+                give_name(descriptor, folder, path)
+            finally:
+                os.close(descriptor)
+            os.unlink(path)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.EACCES):
+                return False  # says nothing about the file system
+            _naming[device] = False
+        else:
+            _naming[device] = True
+    return _naming[device]
+
+
 def _open_temporary(folder, path):
     """A new file in the folder, and whether it has the name `path` already."""
-    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
-        try:
-            return open_for_writing(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), False
-        except OSError as error:
-            # What a file system or kernel answers that does not know files without a name.
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-                raise
+    if _names_late(folder, path):
+        return open_for_writing(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), False
     return open_for_writing(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
 
 
@@ -83,7 +102,7 @@ def replacing(path):
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fsdecode(path))} does not exist.")
     # The name of the temporary file must fit where the target's own does.
-    name = f".{base.encode()[:180].decode(errors='ignore')}.{secrets.token_hex(6)}.tmp"
+    name = f".{os.fsencode(base)[:180].decode(errors='ignore')}.{secrets.token_hex(6)}.tmp"
     temporary = os.path.join(folder, name)
     file, named = _open_temporary(folder, temporary)
     try:

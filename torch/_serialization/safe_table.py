@@ -9,6 +9,11 @@ called as they are."""
 from collections import Counter, OrderedDict
 
 import torch
+
+# The makers of sparse tensors use these; loaded here, so that no file is the cause of an import.
+import torch._ops
+import torch._sparse_construct
+import torch.sparse
 from torch._serialization.deferred import when_filled
 from torch._serialization.errors import UnsupportedCheckpointError, brief, refused
 from torch._serialization.safe_unpickler import KeyGuard

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 
 import torch
 from torch._serialization.errors import CheckpointError, refused
+from torch.nn.parameter import Parameter
 
 __all__ = ["KeyGuard", "SafeUnpickler", "check_depth", "room_for"]
 
@@ -23,6 +24,8 @@ _KEY_TORCH_TYPES = frozenset((torch.dtype, torch.device, torch.Size, torch.layou
 _LEAVES = _KEY_LEAVES | {int, bytearray}
 _SEQUENCES = frozenset((list, tuple, set, frozenset))
 _MAPPINGS = frozenset((dict, OrderedDict, Counter))
+# Tensors are hashed and compared by identity where they are keys; not inside of tuples.
+_BY_IDENTITY = frozenset((torch.Tensor, Parameter))
 # The hash of these is arithmetic that a file can solve for keys that all share one.
 _SOLVABLE = frozenset((tuple, frozenset, complex, torch.Size))
 # Bytes per element that a call copies from an argument of the type, about.
@@ -47,6 +50,8 @@ class KeyGuard:
 
     def check(self, key):
         """The key, or an error."""
+        if type(key) in _BY_IDENTITY:
+            return key
         # Hashing recurses into tuples, once for each way to reach an element.
         pending, visits = [key], 0
         while pending:

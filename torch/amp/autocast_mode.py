@@ -3,8 +3,11 @@ let a custom autograd Function take part in it. The casting itself is a dispatch
 (torch/csrc/autocast); a region only switches it on for its device.
 """
 
+from __future__ import annotations
+
 import functools
 import warnings
+from typing import Any
 
 import torch
 
@@ -13,12 +16,12 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 
-def is_autocast_available(device_type):
+def is_autocast_available(device_type) -> Any:
     """Whether autocast exists for the device type: "cpu" and "cuda"."""
     return torch._C._is_autocast_available(device_type)
 
 
-def autocast_decorator(autocast_instance, func):
+def autocast_decorator(autocast_instance, func) -> Any:
     """func, each call of which runs inside autocast_instance."""
 
     @functools.wraps(func)
@@ -35,7 +38,7 @@ class autocast:
     range run in float32.
     """
 
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = torch.device(device_type).type
@@ -66,7 +69,7 @@ class autocast:
             return False
         return True
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self._outer.append(
             (
                 torch.is_autocast_enabled(self.device),
@@ -80,7 +83,7 @@ class autocast:
         torch.autocast_increment_nesting()
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> Any:
         # Cast weights outlive inner regions, and no step: after it the weights are others.
         if torch.autocast_decrement_nesting() == 0:
             torch.clear_autocast_cache()
@@ -90,7 +93,7 @@ class autocast:
         torch.set_autocast_cache_enabled(cache_enabled)
         return False
 
-    def __call__(self, func):
+    def __call__(self, func) -> Any:
         return autocast_decorator(self, func)
 
 
@@ -127,7 +130,7 @@ def _cast(value, device_type, dtype):
     return value
 
 
-def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None) -> Any:
     """Decorates the forward of an autograd Function. With cast_inputs, floating point tensors are
     cast to it and forward runs outside autocast; without, forward runs in the state of the caller.
     """
@@ -155,7 +158,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     return decorated
 
 
-def custom_bwd(bwd=None, *, device_type):
+def custom_bwd(bwd=None, *, device_type) -> Any:
     """Decorates the backward of an autograd Function: it runs in the autocast state of forward."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")

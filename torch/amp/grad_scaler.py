@@ -2,8 +2,11 @@
 optimizer steps whose gradients overflowed while it looks for the largest scale that does not.
 """
 
+from __future__ import annotations
+
 import warnings
 from enum import Enum
+from typing import Any
 
 import torch
 
@@ -38,7 +41,7 @@ class GradScaler:
         backoff_factor=0.5,
         growth_interval=2000,
         enabled=True,
-    ):
+    ) -> None:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda" and not torch.cuda.is_available():
@@ -85,28 +88,28 @@ class GradScaler:
     def _get_scale_async(self):
         return self._scale
 
-    def get_scale(self):
+    def get_scale(self) -> Any:
         """The scale as a float; 1.0 when disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
-    def get_growth_factor(self):
+    def get_growth_factor(self) -> Any:
         return self._growth_factor
 
-    def set_growth_factor(self, new_factor):
+    def set_growth_factor(self, new_factor) -> Any:
         self._growth_factor = new_factor
 
-    def get_backoff_factor(self):
+    def get_backoff_factor(self) -> Any:
         return self._backoff_factor
 
-    def set_backoff_factor(self, new_factor):
+    def set_backoff_factor(self, new_factor) -> Any:
         self._backoff_factor = new_factor
 
-    def get_growth_interval(self):
+    def get_growth_interval(self) -> Any:
         return self._growth_interval
 
-    def set_growth_interval(self, new_interval):
+    def set_growth_interval(self, new_interval) -> Any:
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self):
@@ -116,12 +119,12 @@ class GradScaler:
             return self._init_growth_tracker
         return self._growth_tracker.item()
 
-    def is_enabled(self):
+    def is_enabled(self) -> Any:
         return self._enabled
 
     # ---- one step
 
-    def scale(self, outputs):
+    def scale(self, outputs) -> Any:
         """outputs (a tensor or nested lists and tuples of them) times the scale."""
         if not self._enabled:
             return outputs
@@ -170,7 +173,7 @@ class GradScaler:
                 torch._amp_foreach_non_finite_check_and_unscale_(grads, *found[device])
         return {device: infinite for device, (infinite, _) in found.items()}
 
-    def unscale_(self, optimizer):
+    def unscale_(self, optimizer) -> Any:
         """Divides the optimizer's gradients by the scale; to clip them before step()."""
         if not self._enabled:
             return
@@ -193,7 +196,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer, *args, **kwargs) -> Any:
         """Unscales if that has not been done, then steps unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -211,7 +214,7 @@ class GradScaler:
         state["stage"] = OptState.STEPPED
         return result
 
-    def update(self, new_scale=None):
+    def update(self, new_scale=None) -> Any:
         """Lowers the scale after a skipped step, raises it after enough good ones, or sets it."""
         if not self._enabled:
             return
@@ -257,7 +260,7 @@ class GradScaler:
 
     # ---- saving
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         if not self._enabled:
             return {}
         return {
@@ -268,7 +271,7 @@ class GradScaler:
             "_growth_tracker": self._get_growth_tracker(),
         }
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> Any:
         if not self._enabled:
             return
         if len(state_dict) == 0:
@@ -286,7 +289,7 @@ class GradScaler:
         if self._growth_tracker is not None:
             self._growth_tracker.fill_(state_dict["_growth_tracker"])
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         if self._enabled:
             if self._per_optimizer_states:

@@ -42,6 +42,7 @@ __all__ = [
 _LAZY = {
     "gradcheck": "torch.autograd.gradcheck",
     "gradgradcheck": "torch.autograd.gradcheck",
+    "kineto_available": "torch.autograd.profiler",
 }
 _SUBMODULES = ("forward_ad", "functional", "graph", "profiler", "profiler_util")
 

@@ -1,6 +1,10 @@
 """torch.autograd.backward and torch.autograd.grad: the checks of their arguments before the engine
 runs."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch import _C
 
@@ -101,7 +105,7 @@ def backward(
     create_graph=False,
     grad_variables=None,
     inputs=None,
-):
+) -> Any:
     """Adds the gradients of the tensors with respect to the leaves of their graph, or to `inputs`,
     to the leaves' .grad.
 
@@ -172,7 +176,7 @@ def grad(
     allow_unused=None,
     is_grads_batched=False,
     materialize_grads=False,
-):
+) -> Any:
     """The gradients of the sum of the outputs (weighted by `grad_outputs`) with respect to the
     inputs, as a tuple. Nothing is accumulated into .grad.
 

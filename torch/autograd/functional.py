@@ -1,5 +1,9 @@
 """Jacobians, Hessians and their products with vectors, of functions of tensors."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -116,7 +120,7 @@ def _run(func, inputs, function, strict, what="outputs"):
 # ---- products ---------------------------------------------------------------------------
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(*inputs), the product of v with the Jacobian)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "vjp")
@@ -129,7 +133,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return (outputs if out_is_tuple else outputs[0]), (product if is_tuple else product[0])
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(*inputs), the product of the Jacobian with v), by differentiating the vector-Jacobian
     product."""
     with torch.enable_grad():
@@ -159,7 +163,7 @@ def _scalar(func, inputs, function, strict):
     return outputs
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(*inputs), the product of v with the Hessian of a scalar function)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "vhp")
@@ -180,7 +184,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return outputs[0], (product if is_tuple else product[0])
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(*inputs), the product of the Hessian of a scalar function with v)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "hvp")
@@ -262,7 +266,7 @@ def _columns(func, inputs):
 
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
-):
+) -> Any:
     """The Jacobian of func at inputs: a tensor, or a tuple for each output of a tuple for each
     input."""
     if strategy not in ("forward-mode", "reverse-mode"):
@@ -309,7 +313,7 @@ def hessian(
     strict=False,
     vectorize=False,
     outer_jacobian_strategy="reverse-mode",
-):
+) -> Any:
     """The Hessian of a scalar function: a tensor, or a tuple for each input of a tuple for each
     input."""
     is_tuple, inputs = _tuple(inputs, "inputs", "hessian")

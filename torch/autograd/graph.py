@@ -2,13 +2,15 @@
 on the tensors that are saved for it.
 """
 
+from __future__ import annotations
+
 import abc
 import contextlib
 import functools
 import threading
 import weakref
 from collections import defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import _C
@@ -32,7 +34,7 @@ class Node(abc.ABC):
     """What grad_fn objects are: one step of the backward pass."""
 
     @abc.abstractmethod
-    def name(self):
+    def name(self) -> Any:
         """The name, such as 'MulBackward0'."""
 
     @property
@@ -41,19 +43,19 @@ class Node(abc.ABC):
         """Pairs (node, input number) to which this node hands its gradients."""
 
     @abc.abstractmethod
-    def metadata(self):
+    def metadata(self) -> Any:
         """A dictionary for the user; anomaly mode keeps the forward stack in it."""
 
     @abc.abstractmethod
-    def register_hook(self, fn):
+    def register_hook(self, fn) -> Any:
         """Calls fn(grad_inputs, grad_outputs) after each run; it may give other grad_inputs."""
 
     @abc.abstractmethod
-    def register_prehook(self, fn):
+    def register_prehook(self, fn) -> Any:
         """Calls fn(grad_outputs) before each run; it may give others."""
 
     @classmethod
-    def __subclasshook__(cls, subclass):
+    def __subclasshook__(cls, subclass) -> Any:
         return _C._is_node_type(subclass) if cls is Node else NotImplemented
 
 
@@ -67,12 +69,12 @@ class GradientEdge(NamedTuple):
     ownership_token: object = None
 
 
-def get_gradient_edge(tensor):
+def get_gradient_edge(tensor) -> Any:
     """The GradientEdge of a tensor."""
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
-def increment_version(tensor):
+def increment_version(tensor) -> Any:
     """Marks one or several tensors as written, for code that writes behind autograd's back."""
     _C._increment_version(tensor)
 
@@ -80,7 +82,7 @@ def increment_version(tensor):
 _warn_on_stream_mismatch = True
 
 
-def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+def set_warn_on_accumulate_grad_stream_mismatch(enabled) -> Any:
     """Whether to warn when a gradient reaches its leaf on another stream. Gradients are
     accumulated on the leaf's stream, so that the case for a warning does not come up."""
     global _warn_on_stream_mismatch
@@ -94,21 +96,21 @@ class saved_tensors_hooks:
     """Inside the with statement each tensor saved for backward is replaced by pack_hook(tensor);
     unpack_hook gives it back when backward needs it."""
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(self, pack_hook, unpack_hook) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         _C._autograd._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> Any:
         _C._autograd._pop_saved_tensors_default_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
     """Keeps tensors saved for backward in main memory and moves them back when they are needed."""
 
-    def __init__(self, pin_memory=False, device_type="cuda"):
+    def __init__(self, pin_memory=False, device_type="cuda") -> None:
         def pack(tensor):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
@@ -129,7 +131,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 @contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message):
+def disable_saved_tensors_hooks(error_message) -> Any:
     """Inside, using hooks on saved tensors raises with this message."""
     before = _C._autograd._saved_tensors_hooks_get_disabled_error_message()
     _C._autograd._saved_tensors_hooks_disable(error_message)
@@ -152,13 +154,13 @@ class _Handle:
 class _MutationContext:
     """The copies of saved tensors that were written to since."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cloned = weakref.WeakKeyDictionary()  # handle -> the copy
         self.original = weakref.WeakKeyDictionary()  # handle -> the tensor saved
         self.handles = weakref.WeakValueDictionary()  # (id, data, version) -> handle
         self.saved = defaultdict(set)  # storage -> keys that were saved
 
-    def clear(self):
+    def clear(self) -> Any:
         self.cloned.clear()
         self.original.clear()
         self.handles.clear()
@@ -174,7 +176,7 @@ def _storage_key(tensor):
 
 
 class _SwapWithCloned(saved_tensors_hooks):
-    def __init__(self, context):
+    def __init__(self, context) -> None:
         def pack(tensor):
             key = _key(tensor)
             if key in context.handles:
@@ -234,7 +236,7 @@ _mutation = threading.local()
 
 
 @contextlib.contextmanager
-def allow_mutation_on_saved_tensors():
+def allow_mutation_on_saved_tensors() -> Any:
     """Inside, tensors saved for backward may be written in place: the values that backward needs
     are cloned before the write. Backward must run inside too."""
     if getattr(_mutation, "active", False):
@@ -255,17 +257,17 @@ def allow_mutation_on_saved_tensors():
 class _MultiHandle(RemovableHandle):
     """Removes the hooks of all tensors."""
 
-    def __init__(self, handles):
+    def __init__(self, handles) -> None:
         self.handles = tuple(handles)
 
-    def remove(self):
+    def remove(self) -> Any:
         for handle in self.handles:
             handle.remove()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self.handles
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> Any:
         self.handles = state
 
 
@@ -277,7 +279,7 @@ def _will_run(tensors):
 class _AllState:
     """What one backward pass has brought so far."""
 
-    def __init__(self, count):
+    def __init__(self, count) -> None:
         self.grads = [None] * count
         self.left = None
 
@@ -327,7 +329,7 @@ def _multi_hook_any(tensors, fn):
     return _MultiHandle(t.register_hook(hook) for t in tensors)
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all"):
+def register_multi_grad_hook(tensors, fn, *, mode="all") -> Any:
     """Calls fn once in each backward pass: with the gradients of all tensors (None for those the
     pass does not reach) when the last has arrived, or with the first that arrives where mode is
     "any"."""

@@ -232,10 +232,10 @@ class profile:
             time_unit=time_unit,
         )
 
-    def export_chrome_trace(self, path):
-        """Writes the events for chrome://tracing."""
+    def export_chrome_trace(self, path, metadata=None):
+        """Writes the events for chrome://tracing, with more entries at the top on request."""
         self._check_finish()
-        self.function_events.export_chrome_trace(path)
+        write_trace(path, self.function_events, metadata or {})
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes the places in the program and their times."""

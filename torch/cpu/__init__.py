@@ -72,7 +72,7 @@ class StreamContext:
         if self.stream is not None:
             _stream = self.stream
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, type, value, traceback):
         global _stream
         _stream = self.prev_stream
 

@@ -4,8 +4,11 @@ or on a machine without CUDA every name exists, is_available() is False, and wha
 raises RuntimeError.
 """
 
+from __future__ import annotations
+
 # ruff: noqa: F401
 import contextlib
+from typing import Any
 
 import torch
 from torch import _C
@@ -237,15 +240,15 @@ del _name
 class _DefaultGenerators:
     """The default generator of each device."""
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return device_count()
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         if not 0 <= index < len(self):
             raise IndexError(f"no such CUDA device: {index}")
         return _C._cuda_getDefaultGenerator(index)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
 
 
@@ -254,7 +257,7 @@ default_generators = _DefaultGenerators()
 _sync_debug_mode = 0
 
 
-def set_sync_debug_mode(debug_mode):
+def set_sync_debug_mode(debug_mode) -> Any:
     """What to do when an operator waits for the device: 'default', 'warn' or 'error'. Only the
     default is implemented."""
     modes = {"default": 0, "warn": 1, "error": 2}
@@ -268,18 +271,18 @@ def set_sync_debug_mode(debug_mode):
         raise NotImplementedError("torch.cuda.set_sync_debug_mode: only 'default' is implemented")
 
 
-def get_sync_debug_mode():
+def get_sync_debug_mode() -> Any:
     """0: operators that wait for the device do so silently."""
     return _sync_debug_mode
 
 
-def ipc_collect():
+def ipc_collect() -> Any:
     """Frees memory that other processes shared and let go: there is none, as sharing of CUDA memory
     between processes is not implemented."""
     _lazy_init()
 
 
-def current_blas_handle():
+def current_blas_handle() -> Any:
     """The cuBLAS handle in use, which this library has none of: products go through cuBLASLt."""
     raise NotImplementedError("torch.cuda.current_blas_handle: products go through cuBLASLt")
 
@@ -290,7 +293,7 @@ def _sleep(cycles):
 
 
 @contextlib.contextmanager
-def caching_allocator_disabled():
+def caching_allocator_disabled() -> Any:
     """Memory straight from the driver; chosen for a whole process by
     PYTORCH_NO_CUDA_MEMORY_CACHING=1."""
     raise NotImplementedError(
@@ -334,7 +337,7 @@ _SUBMODULES = "amp comm graphs memory nccl nvtx profiler random streams".split()
 _FROM_GRAPHS = ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables")
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     from importlib import import_module
 
     if name in _SUBMODULES:

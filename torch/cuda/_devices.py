@@ -1,5 +1,9 @@
 """Devices: which there are, which one is current, what they can do."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch import _C
 from torch.cuda._init import _lazy_init, is_available
@@ -26,18 +30,18 @@ def _index(device, optional=True, allow_cpu=False):
     return device.__index__()
 
 
-def device_count():
+def device_count() -> Any:
     """How many devices can be used; zero where there is no driver."""
     return _C._cuda_getDeviceCount() if _C._has_cuda else 0
 
 
-def current_device():
+def current_device() -> Any:
     """The index of the device that is current on this thread."""
     _lazy_init()
     return _C._cuda_getDevice()
 
 
-def set_device(device):
+def set_device(device) -> Any:
     """Makes a device current. A negative index changes nothing."""
     index = _index(device)
     if index >= 0:
@@ -49,16 +53,16 @@ class device:
     """`with torch.cuda.device(1):` makes a device current; None or a negative index changes
     nothing."""
 
-    def __init__(self, device):
+    def __init__(self, device) -> None:
         self.idx = -1 if device is None else _index(device)
         self.prev_idx = -1
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if self.idx >= 0:
             _lazy_init()
             self.prev_idx = _C._cuda_exchangeDevice(self.idx)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> Any:
         if self.idx >= 0:
             _C._cuda_exchangeDevice(self.prev_idx)
         return False
@@ -67,15 +71,15 @@ class device:
 class device_of(device):
     """Makes the device of a tensor or storage current; nothing for those on the CPU."""
 
-    def __init__(self, obj):
+    def __init__(self, obj) -> None:
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 class _CudaDeviceProperties:
-    def __init__(self, values):
+    def __init__(self, values) -> None:
         self.__dict__.update(values)
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return (
             f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
             f"total_memory={self.total_memory >> 20}MB, "
@@ -85,7 +89,7 @@ class _CudaDeviceProperties:
         )
 
 
-def get_device_properties(device=None):
+def get_device_properties(device=None) -> Any:
     """Name, memory, multiprocessors and the like of a device."""
     _lazy_init()
     index = _index(device)
@@ -97,18 +101,18 @@ def get_device_properties(device=None):
     return _CudaDeviceProperties(values)
 
 
-def get_device_name(device=None):
+def get_device_name(device=None) -> Any:
     """The name of a device."""
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None):
+def get_device_capability(device=None) -> Any:
     """The compute capability of a device, such as (9, 0)."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
-def can_device_access_peer(device, peer_device):
+def can_device_access_peer(device, peer_device) -> Any:
     """Whether kernels of one device can reach the memory of another."""
     _lazy_init()
     first, second = _index(device), _index(peer_device)
@@ -120,29 +124,29 @@ def can_device_access_peer(device, peer_device):
     return _C._cuda_canDeviceAccessPeer(first, second)
 
 
-def synchronize(device=None):
+def synchronize(device=None) -> Any:
     """Waits for all work on a device; raises what kernels met meanwhile."""
     _lazy_init()
     _C._cuda_synchronize(_index(device))
 
 
-def is_bf16_supported(including_emulation=True):
+def is_bf16_supported(including_emulation=True) -> Any:
     """Whether the current device computes in bfloat16."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
-def is_tf32_supported():
+def is_tf32_supported() -> Any:
     """Whether the current device has tensor cores for TF32."""
     return is_available() and get_device_capability()[0] >= 8
 
 
-def get_arch_list():
+def get_arch_list() -> Any:
     """The architectures device code was compiled for when the library was built; others compile
     at run time."""
     return ["sm_90"] if is_available() else []
 
 
-def get_gencode_flags():
+def get_gencode_flags() -> Any:
     """The same as options of nvcc."""
     return " ".join(
         f"-gencode compute={arch.replace('sm', 'compute')},code={arch}" for arch in get_arch_list()
@@ -164,6 +168,6 @@ power_draw = _nvml("power_draw")
 device_memory_used = _nvml("device_memory_used")
 
 
-def clock_rate(device=None):
+def clock_rate(device=None) -> Any:
     """The clock rate of a device's multiprocessors in MHz, at most."""
     return get_device_properties(device).clock_rate // 1000

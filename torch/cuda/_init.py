@@ -1,5 +1,9 @@
 """Whether CUDA can be used, and the errors that say why not."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch import _C
 
 _NOT_BUILT = "Torch not compiled with CUDA enabled"
@@ -19,17 +23,17 @@ class cudaStatus:
 class CudaError(RuntimeError):
     """A call of the CUDA runtime failed."""
 
-    def __init__(self, code):
+    def __init__(self, code) -> None:
         super().__init__(f"CUDA error {int(code)}")
 
 
-def check_error(res):
+def check_error(res) -> Any:
     """Raises CudaError unless the code means success."""
     if res != cudaStatus.SUCCESS:
         raise CudaError(res)
 
 
-def is_available():
+def is_available() -> Any:
     """Whether there is a device that can be used. Never raises."""
     return _C._has_cuda and _C._cuda_getDeviceCount() > 0
 
@@ -38,7 +42,7 @@ _initialized = False
 _queued = []
 
 
-def is_initialized():
+def is_initialized() -> Any:
     """Whether a device has been used, or init() called, in this process."""
     return _C._has_cuda and not _is_in_bad_fork() and (_initialized or _C._cuda_hasContext())
 
@@ -48,7 +52,7 @@ def _is_in_bad_fork():
     return _C._has_cuda and _C._cuda_isInBadFork()
 
 
-def init():
+def init() -> Any:
     """Loads the driver; RuntimeError where there is none. Never needed: every function does so."""
     _lazy_init()
 
@@ -79,7 +83,7 @@ def _lazy_call(call, **kwargs):
         _queued.append(call)
 
 
-def cudart():
+def cudart() -> Any:
     """The CUDA runtime library, which this library does without: it speaks to the driver."""
     raise NotImplementedError(
         "torch.cuda.cudart: the CUDA runtime is not used; torch.cuda.profiler and "

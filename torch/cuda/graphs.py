@@ -1,7 +1,10 @@
 """CUDA graphs: work recorded once and queued again as a whole. First form: one thread records, no
 random numbers are drawn meanwhile."""
 
+from __future__ import annotations
+
 import gc
+from typing import Any
 
 import torch
 from torch import _C
@@ -21,18 +24,18 @@ class CUDAGraph(_C._CUDAGraph if _C._has_cuda else object):
     """A recording; capture_begin() and capture_end() around the work, then replay() any number of
     times."""
 
-    def __new__(cls, keep_graph=False):
+    def __new__(cls, keep_graph=False) -> Any:
         _lazy_init()
         if keep_graph:
             raise NotImplementedError("torch.cuda.CUDAGraph(keep_graph=True) is not implemented")
         return super().__new__(cls)
 
-    def debug_dump(self, debug_path):
+    def debug_dump(self, debug_path) -> Any:
         """Writes the graph to a file."""
         raise NotImplementedError("torch.cuda.CUDAGraph.debug_dump is not implemented")
 
 
-def graph_pool_handle():
+def graph_pool_handle() -> Any:
     """A name for memory that several graphs share: `graph(..., pool=...)`."""
     _lazy_init()
     return _C._graph_pool_handle()
@@ -43,7 +46,7 @@ class graph:
 
     default_capture_stream = None
 
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global") -> None:
         if type(self).default_capture_stream is None:
             type(self).default_capture_stream = torch.cuda.Stream()
         self.cuda_graph, self.pool = cuda_graph, pool
@@ -51,14 +54,14 @@ class graph:
         self.capture_error_mode = capture_error_mode
         self._context = torch.cuda.stream(self.capture_stream)
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         torch.cuda.synchronize()
         gc.collect()
         torch.cuda.empty_cache()
         self._context.__enter__()
         self.cuda_graph.capture_begin(self.pool, capture_error_mode=self.capture_error_mode)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> Any:
         try:
             self.cuda_graph.capture_end()
         finally:
@@ -67,6 +70,6 @@ class graph:
 
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
-):
+) -> Any:
     """Modules whose passes are graphs."""
     raise NotImplementedError("torch.cuda.make_graphed_callables is not implemented")

@@ -1,6 +1,9 @@
 """Device memory: what is in use, what is kept for reuse, and limits."""
 
+from __future__ import annotations
+
 import collections
+from typing import Any
 
 from torch import _C
 from torch.cuda._devices import _index
@@ -50,14 +53,14 @@ def _flat(prefix, value, out):
     return out
 
 
-def memory_stats_as_nested_dict(device=None):
+def memory_stats_as_nested_dict(device=None) -> Any:
     """The allocator's counts as dictionaries in dictionaries; empty before CUDA is used."""
     from torch.cuda import is_initialized
 
     return _C._cuda_memoryStats(_index(device)) if is_initialized() else {}
 
 
-def memory_stats(device=None):
+def memory_stats(device=None) -> Any:
     """The allocator's counts by dotted names such as "allocated_bytes.all.current"."""
     return collections.OrderedDict(sorted(_flat("", memory_stats_as_nested_dict(device), [])))
 
@@ -67,59 +70,59 @@ def _bytes(name, which, device):
     return stats[name]["all"][which] if stats else 0
 
 
-def memory_allocated(device=None):
+def memory_allocated(device=None) -> Any:
     """Bytes of device memory that tensors hold."""
     return _bytes("allocated_bytes", "current", device)
 
 
-def max_memory_allocated(device=None):
+def max_memory_allocated(device=None) -> Any:
     """The most bytes that tensors held since the start or reset_peak_memory_stats()."""
     return _bytes("allocated_bytes", "peak", device)
 
 
-def memory_reserved(device=None):
+def memory_reserved(device=None) -> Any:
     """Bytes of device memory that this process holds, in tensors or kept for them."""
     return _bytes("reserved_bytes", "current", device)
 
 
-def max_memory_reserved(device=None):
+def max_memory_reserved(device=None) -> Any:
     """The most bytes that this process held since the start or reset_peak_memory_stats()."""
     return _bytes("reserved_bytes", "peak", device)
 
 
-def memory_cached(device=None):
+def memory_cached(device=None) -> Any:
     """The old name of memory_reserved."""
     return memory_reserved(device)
 
 
-def max_memory_cached(device=None):
+def max_memory_cached(device=None) -> Any:
     """The old name of max_memory_reserved."""
     return max_memory_reserved(device)
 
 
-def reset_accumulated_memory_stats(device=None):
+def reset_accumulated_memory_stats(device=None) -> Any:
     """Sets the counts of all that was ever allocated and freed to zero."""
     _lazy_init()
     _C._cuda_resetAccumulatedMemoryStats(_index(device))
 
 
-def reset_peak_memory_stats(device=None):
+def reset_peak_memory_stats(device=None) -> Any:
     """Peaks count from now on."""
     _lazy_init()
     _C._cuda_resetPeakMemoryStats(_index(device))
 
 
-def reset_max_memory_allocated(device=None):
+def reset_max_memory_allocated(device=None) -> Any:
     """The old name of reset_peak_memory_stats."""
     reset_peak_memory_stats(device)
 
 
-def reset_max_memory_cached(device=None):
+def reset_max_memory_cached(device=None) -> Any:
     """The old name of reset_peak_memory_stats."""
     reset_peak_memory_stats(device)
 
 
-def host_memory_stats_as_nested_dict():
+def host_memory_stats_as_nested_dict() -> Any:
     """Page-locked host memory in use and kept for reuse."""
     if not _C._has_cuda:
         return {}
@@ -130,32 +133,32 @@ def host_memory_stats_as_nested_dict():
     }
 
 
-def host_memory_stats():
+def host_memory_stats() -> Any:
     """The same by dotted names."""
     return collections.OrderedDict(sorted(_flat("", host_memory_stats_as_nested_dict(), [])))
 
 
-def reset_accumulated_host_memory_stats():
+def reset_accumulated_host_memory_stats() -> Any:
     """Counts of page-locked memory are current values only: there is nothing to reset."""
 
 
-def reset_peak_host_memory_stats():
+def reset_peak_host_memory_stats() -> Any:
     """Counts of page-locked memory are current values only: there is nothing to reset."""
 
 
-def empty_cache():
+def empty_cache() -> Any:
     """Gives memory that is kept for reuse back to the driver."""
     if _C._has_cuda:
         _C._cuda_emptyCache()
 
 
-def mem_get_info(device=None):
+def mem_get_info(device=None) -> Any:
     """Free and total bytes of a device, over all processes."""
     _lazy_init()
     return _C._cuda_memoryInfo(_index(device))
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+def set_per_process_memory_fraction(fraction, device=None) -> Any:
     """Lets this process have at most a share (0 to 1) of a device's memory."""
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -165,13 +168,13 @@ def set_per_process_memory_fraction(fraction, device=None):
     _C._cuda_setMemoryFraction(fraction, _index(device))
 
 
-def get_per_process_memory_fraction(device=None):
+def get_per_process_memory_fraction(device=None) -> Any:
     """The share of a device's memory that this process may have."""
     _lazy_init()
     return _C._cuda_getMemoryFraction(_index(device))
 
 
-def memory_snapshot(mempool_id=None, include_traces=True):
+def memory_snapshot(mempool_id=None, include_traces=True) -> Any:
     """The segments and blocks of the allocator, all devices together."""
     if mempool_id is not None:
         raise NotImplementedError("torch.cuda.memory_snapshot: memory pools are not implemented")
@@ -186,7 +189,7 @@ def _size_text(size):
     return ""
 
 
-def memory_summary(device=None, abbreviated=False):
+def memory_summary(device=None, abbreviated=False) -> Any:
     """The allocator's counts as a table."""
     index = _index(device)
     stats = memory_stats(index)
@@ -231,7 +234,7 @@ def memory_summary(device=None, abbreviated=False):
     return "\n".join(out) + "\n"
 
 
-def caching_allocator_alloc(size, device=None, stream=None):
+def caching_allocator_alloc(size, device=None, stream=None) -> Any:
     """The address of `size` bytes from the allocator, to be given back with
     caching_allocator_delete."""
     _lazy_init()
@@ -244,12 +247,12 @@ def caching_allocator_alloc(size, device=None, stream=None):
     return _C._cuda_cudaCachingAllocator_raw_alloc(size, _index(device), handle)
 
 
-def caching_allocator_delete(mem_ptr):
+def caching_allocator_delete(mem_ptr) -> Any:
     """Gives memory of caching_allocator_alloc back."""
     _C._cuda_cudaCachingAllocator_raw_delete(mem_ptr)
 
 
-def caching_allocator_enable(value=True):
+def caching_allocator_enable(value=True) -> Any:
     """Whether freed memory is kept; chosen for a whole process by
     PYTORCH_NO_CUDA_MEMORY_CACHING=1."""
     if not value:
@@ -259,17 +262,17 @@ def caching_allocator_enable(value=True):
         )
 
 
-def get_allocator_backend():
+def get_allocator_backend() -> Any:
     """The kind of allocator: always our own caching one."""
     return "native"
 
 
-def list_gpu_processes(device=None):
+def list_gpu_processes(device=None) -> Any:
     """Which processes use a device."""
     raise NotImplementedError("torch.cuda.list_gpu_processes: the NVML library is not used")
 
 
-def change_current_allocator(allocator):
+def change_current_allocator(allocator) -> Any:
     """Puts another allocator in the place of ours."""
     raise NotImplementedError("torch.cuda.change_current_allocator is not implemented")
 
@@ -277,17 +280,17 @@ def change_current_allocator(allocator):
 class CUDAPluggableAllocator:
     """An allocator from a shared library."""
 
-    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
+    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name) -> None:
         raise NotImplementedError("torch.cuda.CUDAPluggableAllocator is not implemented")
 
 
 class MemPool:
     """A pool of memory of its own."""
 
-    def __init__(self, allocator=None, use_on_oom=False, no_split=False):
+    def __init__(self, allocator=None, use_on_oom=False, no_split=False) -> None:
         raise NotImplementedError("torch.cuda.MemPool is not implemented")
 
 
-def use_mem_pool(pool, device=None):
+def use_mem_pool(pool, device=None) -> Any:
     """Lets allocations come from a pool."""
     raise NotImplementedError("torch.cuda.use_mem_pool is not implemented")

@@ -1,14 +1,18 @@
 """Collective operations of the NCCL library. Not implemented yet."""
 
+from __future__ import annotations
+
+from typing import Any
+
 _NAMES = ("all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter", "version")
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name in _NAMES:
         raise NotImplementedError(f"torch.cuda.nccl.{name} is not implemented")
     raise AttributeError(f"module 'torch.cuda.nccl' has no attribute '{name}'")
 
 
-def is_available(tensors):
+def is_available(tensors) -> Any:
     """Whether NCCL can reduce these tensors: never, as it is not used yet."""
     return False

@@ -1,9 +1,12 @@
 """Marks for profilers such as nsys, through NVIDIA's tools extension library where it is found;
 without it they do nothing."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import functools
+from typing import Any
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
@@ -19,32 +22,32 @@ def _library():
     return None
 
 
-def range_push(msg):
+def range_push(msg) -> Any:
     """Opens a range; returns its depth, counted from 0."""
     library = _library()
     return library.nvtxRangePushA(str(msg).encode()) if library else -1
 
 
-def range_pop():
+def range_pop() -> Any:
     """Closes the innermost range; returns its depth."""
     library = _library()
     return library.nvtxRangePop() if library else -1
 
 
-def range_start(msg):
+def range_start(msg) -> Any:
     """Opens a range that may end on another thread; returns its number."""
     library = _library()
     return library.nvtxRangeStartA(str(msg).encode()) if library else 0
 
 
-def range_end(range_id):
+def range_end(range_id) -> Any:
     """Closes a range of range_start."""
     library = _library()
     if library:
         library.nvtxRangeEnd(range_id)
 
 
-def mark(msg):
+def mark(msg) -> Any:
     """A moment with a name."""
     library = _library()
     if library:
@@ -52,7 +55,7 @@ def mark(msg):
 
 
 @contextlib.contextmanager
-def range(msg, *args, **kwargs):
+def range(msg, *args, **kwargs) -> Any:
     """The with statement's body as a range; `msg` is formatted with the other arguments."""
     range_push(msg.format(*args, **kwargs))
     try:

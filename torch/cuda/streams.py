@@ -1,5 +1,9 @@
 """Streams and events."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch import _C
 from torch.cuda._devices import _index
 from torch.cuda._init import _lazy_init, is_available
@@ -15,20 +19,20 @@ class Stream(_StreamBase):
 
     priority: 0, or less for a stream whose work is started first."""
 
-    def __new__(cls, device=None, priority=0, **kwargs):
+    def __new__(cls, device=None, priority=0, **kwargs) -> Any:
         _lazy_init()
         if kwargs:
             return super().__new__(cls, device, priority, **kwargs)
         return super().__new__(cls, f"cuda:{_index(device)}", priority)
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
 class ExternalStream(Stream):
     """A stream that another library made and keeps; `stream_ptr` is its cudaStream_t."""
 
-    def __new__(cls, stream_ptr, device=None, **kwargs):
+    def __new__(cls, stream_ptr, device=None, **kwargs) -> Any:
         _lazy_init()
         return super().__new__(cls, stream_ptr=stream_ptr, device_index=_index(device), **kwargs)
 
@@ -39,7 +43,9 @@ class Event(_EventBase):
     enable_timing: elapsed_time() can be asked.
     blocking: synchronize() lets other threads have the core while it waits."""
 
-    def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
+    def __new__(
+        cls, enable_timing=False, blocking=False, interprocess=False, external=False
+    ) -> Any:
         if external:
             raise NotImplementedError("torch.cuda.Event(external=True) is not implemented")
         if not _C._has_cuda:
@@ -48,7 +54,7 @@ class Event(_EventBase):
             cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
         )
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         if self.cuda_event:
             return f"<torch.cuda.Event {self.cuda_event:#x}>"
         return "<torch.cuda.Event uninitialized>"
@@ -58,17 +64,17 @@ class StreamContext:
     """`with torch.cuda.stream(s):` queues work on s and makes its device current. None changes
     nothing."""
 
-    def __init__(self, stream):
+    def __init__(self, stream) -> None:
         self.stream = stream
         self._saved = None
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if self.stream is None or not is_available():
             return
         self._saved = (_C._cuda_getDevice(), current_stream(self.stream.device))
         _C._cuda_setStream(self.stream)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> Any:
         if self._saved is None:
             return
         device, stream = self._saved
@@ -77,34 +83,34 @@ class StreamContext:
         _C._cuda_setDevice(device)
 
 
-def stream(stream):
+def stream(stream) -> Any:
     """A context in which a stream is current."""
     return StreamContext(stream)
 
 
-def set_stream(stream):
+def set_stream(stream) -> Any:
     """Makes a stream, and its device, current. None changes nothing."""
     if stream is not None:
         _C._cuda_setStream(stream)
 
 
-def current_stream(device=None):
+def current_stream(device=None) -> Any:
     """The stream on which work for a device is queued."""
     _lazy_init()
     return _C._cuda_getCurrentStream(_index(device))
 
 
-def default_stream(device=None):
+def default_stream(device=None) -> Any:
     """The stream that is current at first."""
     _lazy_init()
     return _C._cuda_getDefaultStream(_index(device))
 
 
-def get_stream_from_external(data_ptr, device=None):
+def get_stream_from_external(data_ptr, device=None) -> Any:
     """The stream with the given cudaStream_t."""
     return ExternalStream(data_ptr, device)
 
 
-def is_current_stream_capturing():
+def is_current_stream_capturing() -> Any:
     """Whether work is recorded into a graph instead of run."""
     return _C._has_cuda and _C._cuda_isCurrentStreamCapturing()

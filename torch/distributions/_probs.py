@@ -2,18 +2,22 @@
 the other is computed when asked for.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 from torch.types import Number
 
 
-def require_one(probs, logits):
+def require_one(probs, logits) -> Any:
     """Raises unless exactly one of both is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
-def set_binary(distribution, probs, logits):
+def set_binary(distribution, probs, logits) -> Any:
     """Stores the one that is given and the shape of the batch."""
     require_one(probs, logits)
     given = logits if probs is None else probs

@@ -7,20 +7,21 @@ from __future__ import annotations
 import operator
 import weakref
 from functools import reduce
+from typing import Any
 
 import torch
 from torch.distributions import constraints
 from torch.distributions.utils import _sum_rightmost
 
 
-def require_dims(shape, n):
+def require_dims(shape, n) -> Any:
     """The shape itself, which must have at least n dimensions."""
     if len(shape) < n:
         raise ValueError("Too few dimensions on input")
     return shape
 
 
-def broadcast_scalar_shape(shape, *values):
+def broadcast_scalar_shape(shape, *values) -> Any:
     """The shape broadcast with those values that are tensors."""
     return torch.broadcast_shapes(shape, *(getattr(v, "shape", ()) for v in values))
 
@@ -44,7 +45,7 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         super().__init__()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         state["_inv"] = None  # a weak reference, which cannot be pickled
         return state
@@ -70,7 +71,7 @@ class Transform:
         """+1 or -1 as a univariate bijection grows or falls."""
         raise NotImplementedError
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         """This transform with another cache size."""
         if self._cache_size == cache_size:
             return self
@@ -78,13 +79,13 @@ class Transform:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return self is other
 
-    def __ne__(self, other):
+    def __ne__(self, other) -> Any:
         return not self.__eq__(other)
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         """The image of x."""
         if self._cache_size == 0:
             return self._call(x)
@@ -111,18 +112,18 @@ class Transform:
     def _inverse(self, y):
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         """log |det dy/dx| for each event, of an x and its image y."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.__class__.__name__ + "()"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         """The shape of the image of a tensor of this shape."""
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         """The shape of the preimage of a tensor of this shape."""
         return shape
 
@@ -154,28 +155,28 @@ class _InverseTransform(Transform):
     def inv(self):
         return self._inv
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self.__dict__.copy()
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self.inv.with_cache(cache_size).inv
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self._inv!r})"
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self._inv.forward_shape(shape)
 
 
@@ -188,7 +189,7 @@ class ComposeTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.parts = parts
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
     @constraints.dependent_property(is_discrete=False)
@@ -231,17 +232,17 @@ class ComposeTransform(Transform):
             inv._inv = weakref.ref(self)
         return inv
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return ComposeTransform(self.parts, cache_size=cache_size)
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         if not self.parts:
             return torch.zeros_like(x)
         xs = [x]
@@ -256,12 +257,12 @@ class ComposeTransform(Transform):
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return reduce(operator.add, terms)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -287,7 +288,7 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(
@@ -318,7 +319,7 @@ class IndependentTransform(Transform):
         require_dims(y.shape, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         result = self.base_transform.log_abs_det_jacobian(x, y)
         return _sum_rightmost(result, self.reinterpreted_batch_ndims)
 
@@ -326,10 +327,10 @@ class IndependentTransform(Transform):
         name = self.__class__.__name__
         return f"{name}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self.base_transform.inverse_shape(shape)
 
 
@@ -353,7 +354,7 @@ class ReshapeTransform(Transform):
     def codomain(self):
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
@@ -364,13 +365,13 @@ class ReshapeTransform(Transform):
     def _inverse(self, y):
         return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return _replace_end(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return _replace_end(shape, self.out_shape, self.in_shape)
 
 
@@ -426,7 +427,7 @@ class CatTransform(_Sequence):
     def length(self):
         return sum(self.lengths)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
@@ -443,7 +444,7 @@ class CatTransform(_Sequence):
         parts = zip(self.transforms, self._slices("y", y), strict=True)
         return torch.cat([t.inv(part) for t, part in parts], dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         xs, ys = self._slices("x", x), self._slices("y", y)
         logdets = []
         for t, before, after in zip(self.transforms, xs, ys, strict=True):
@@ -473,7 +474,7 @@ class StackTransform(_Sequence):
     def __init__(self, tseq, dim: int = 0, cache_size=0) -> None:
         super().__init__(tseq, dim, cache_size)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return StackTransform(self.transforms, self.dim, cache_size)
@@ -490,7 +491,7 @@ class StackTransform(_Sequence):
         parts = zip(self.transforms, self._slices("y", y), strict=True)
         return torch.stack([t.inv(part) for t, part in parts], dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         xs, ys = self._slices("x", x), self._slices("y", y)
         logdets = [
             t.log_abs_det_jacobian(before, after)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -24,7 +26,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         batch_shape = set_binary(self, probs, logits)
         super().__init__(batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Bernoulli, ("probs", "logits"), batch_shape, _instance)
 
     def _new(self, *args, **kwargs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, require_one
@@ -31,7 +33,7 @@ class Binomial(BinaryParameters, Distribution):
             self.total_count = self.total_count.type_as(self.logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         names = ("total_count", "probs", "logits")
         return self._expand_parameters(Binomial, names, batch_shape, _instance)
 

@@ -5,6 +5,8 @@ for optimisation, overparametrised ones included. Both can be taught further con
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch.distributions import constraints, transforms
 from torch.types import Number
 
@@ -18,7 +20,7 @@ class ConstraintRegistry:
         self._registry = {}
         super().__init__()
 
-    def register(self, constraint, factory=None):
+    def register(self, constraint, factory=None) -> Any:
         """Registers factory(constraint) for the class of a constraint; a decorator when called
         without the factory.
         """
@@ -34,7 +36,7 @@ class ConstraintRegistry:
         self._registry[constraint] = factory
         return factory
 
-    def __call__(self, constraint):
+    def __call__(self, constraint) -> Any:
         """The transform into the constraint's set."""
         try:
             factory = self._registry[type(constraint)]

@@ -55,7 +55,7 @@ class Constraint:
     is_discrete = False
     event_dim = 0
 
-    def check(self, value):
+    def check(self, value) -> Any:
         """For each event of `value`, whether it lies in the set."""
         raise NotImplementedError
 
@@ -88,7 +88,7 @@ class _Dependent(Constraint):
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
 
-    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented) -> Any:
         """A copy with what is known statically filled in."""
         if is_discrete is NotImplemented:
             is_discrete = self._is_discrete
@@ -96,11 +96,11 @@ class _Dependent(Constraint):
             event_dim = self._event_dim
         return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
-    def check(self, x):
+    def check(self, x) -> Any:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
-def is_dependent(constraint):
+def is_dependent(constraint) -> Any:
     """Whether the constraint is known only together with other values."""
     return isinstance(constraint, _Dependent)
 
@@ -125,7 +125,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete = is_discrete
         self._event_dim = event_dim
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Any:
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
@@ -151,7 +151,7 @@ class _IndependentConstraint(Constraint):
     def event_dim(self):
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
-    def check(self, value):
+    def check(self, value) -> Any:
         result = self.base_constraint.check(value)
         if result.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
@@ -182,7 +182,7 @@ class MixtureSameFamilyConstraint(Constraint):
     def event_dim(self):
         return self.base_constraint.event_dim
 
-    def check(self, value):
+    def check(self, value) -> Any:
         unsqueezed = value.unsqueeze(dim=-1 - self.event_dim)
         result = self.base_constraint.check(unsqueezed)
         if value.dim() < self.event_dim:
@@ -197,7 +197,7 @@ class MixtureSameFamilyConstraint(Constraint):
 class _Boolean(Constraint):
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (value == 0) | (value == 1)
 
 
@@ -205,7 +205,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1)
 
 
@@ -229,7 +229,7 @@ class _IntegerInterval(_Bounded):
         self.upper_bound = upper_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -240,7 +240,7 @@ class _IntegerLessThan(_Bounded):
         self.upper_bound = upper_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (value % 1 == 0) & (value <= self.upper_bound)
 
 
@@ -251,12 +251,12 @@ class _IntegerGreaterThan(_Bounded):
         self.lower_bound = lower_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _Real(Constraint):
-    def check(self, value):
+    def check(self, value) -> Any:
         return value == value  # false for NaN only
 
 
@@ -265,7 +265,7 @@ class _GreaterThan(_Bounded):
         self.lower_bound = lower_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return self.lower_bound < value
 
 
@@ -274,7 +274,7 @@ class _GreaterThanEq(_Bounded):
         self.lower_bound = lower_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return self.lower_bound <= value
 
 
@@ -283,7 +283,7 @@ class _LessThan(_Bounded):
         self.upper_bound = upper_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return value < self.upper_bound
 
 
@@ -293,7 +293,7 @@ class _Interval(_Bounded):
         self.upper_bound = upper_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
@@ -303,7 +303,7 @@ class _HalfOpenInterval(_Bounded):
         self.upper_bound = upper_bound
         super().__init__()
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
@@ -312,7 +312,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return torch.all(value >= 0, dim=-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -325,14 +325,14 @@ class _Multinomial(Constraint):
     def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, x):
+    def check(self, x) -> Any:
         return (x >= 0).all(dim=-1) & (x.sum(dim=-1) <= self.upper_bound)
 
 
 class _LowerTriangular(Constraint):
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return (value.tril() == value).flatten(-2).all(-1)
 
 
@@ -341,7 +341,7 @@ class _LowerCholesky(Constraint):
 
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value) -> Any:
         triangular = (value.tril() == value).flatten(-2).all(-1)
         return triangular & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
@@ -351,7 +351,7 @@ class _CorrCholesky(Constraint):
 
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value) -> Any:
         tolerance = torch.finfo(value.dtype).eps * value.size(-1) * 10
         norms = torch.linalg.norm(value.detach(), dim=-1)
         unit = (norms - 1.0).abs().le(tolerance).all(dim=-1)
@@ -361,7 +361,7 @@ class _CorrCholesky(Constraint):
 class _Square(Constraint):
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value) -> Any:
         return torch.full(
             value.shape[:-2],
             value.shape[-2] == value.shape[-1],
@@ -371,7 +371,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    def check(self, value):
+    def check(self, value) -> Any:
         square_check = super().check(value)
         if not _holds(square_check):
             return square_check
@@ -379,7 +379,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    def check(self, value):
+    def check(self, value) -> Any:
         sym_check = super().check(value)
         if not _holds(sym_check):
             return sym_check
@@ -387,7 +387,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    def check(self, value):
+    def check(self, value) -> Any:
         sym_check = super().check(value)
         if not _holds(sym_check):
             return sym_check
@@ -426,7 +426,7 @@ class _Cat(Constraint):
     def event_dim(self):
         return max(c.event_dim for c in self.cseq)
 
-    def check(self, value):
+    def check(self, value) -> Any:
         _require_dim(self.dim, value)
         checks = []
         start = 0
@@ -454,7 +454,7 @@ class _Stack(Constraint):
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
-    def check(self, value):
+    def check(self, value) -> Any:
         _require_dim(self.dim, value)
         slices = [value.select(self.dim, i) for i in range(value.size(self.dim))]
         return torch.stack([c.check(v) for v, c in zip(slices, self.cseq, strict=False)], self.dim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -37,37 +38,36 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     def _valid_probs(self):
         return self.arg_constraints["probs"].check(self.probs).all()
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(ContinuousBernoulli, _instance)
         new._lims = self._lims
         return self._expand_parameters(ContinuousBernoulli, ("probs", "logits"), batch_shape, new)
 
-    def _outside_unstable_region(self):
-        return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
+    def _far(self):
+        """Where the closed forms are used; nearer to 0.5 they lose all their digits."""
+        low, high = self._lims
+        return (self.probs <= low) | (self.probs > high)
 
-    def _cut_probs(self):
-        low = self._lims[0] * torch.ones_like(self.probs)
-        return torch.where(self._outside_unstable_region(), self.probs, low)
+    def _safe(self):
+        """The probabilities with a harmless one where the closed forms are not used, so that
+        their gradients stay finite there."""
+        return torch.where(self._far(), self.probs, self._lims[0])
 
-    def _cont_bern_log_norm(self):
-        """log C(probs), where C = 2 atanh(1 - 2 probs) / (1 - 2 probs)."""
-        cut = self._cut_probs()
-        below = torch.where(cut <= 0.5, cut, torch.zeros_like(cut))
-        above = torch.where(cut >= 0.5, cut, torch.ones_like(cut))
-        log_norm = torch.log(torch.abs(torch.log1p(-cut) - torch.log(cut))) - torch.where(
-            cut <= 0.5, torch.log1p(-2.0 * below), torch.log(2.0 * above - 1.0)
-        )
-        x = torch.pow(self.probs - 0.5, 2)
-        taylor = math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x
-        return torch.where(self._outside_unstable_region(), log_norm, taylor)
+    def _log_normalizer_of_probs(self):
+        """log of 2 atanh(1 - 2 probs) / (1 - 2 probs), and its series around 0.5."""
+        probs = self._safe()
+        closed = (torch.log1p(-probs) - probs.log()).abs().log() - (1 - 2 * probs).abs().log()
+        square = (self.probs - 0.5).square()
+        series = math.log(2.0) + square * (4.0 / 3.0 + square * (104.0 / 45.0))
+        return torch.where(self._far(), closed, series)
 
     @property
     def mean(self):
-        cut = self._cut_probs()
-        mus = cut / (2.0 * cut - 1.0) + 1.0 / (torch.log1p(-cut) - torch.log(cut))
-        x = self.probs - 0.5
-        taylor = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * torch.pow(x, 2)) * x
-        return torch.where(self._outside_unstable_region(), mus, taylor)
+        probs = self._safe()
+        closed = (torch.log1p(-probs) - probs.log()).reciprocal() + probs / (2 * probs - 1)
+        step = self.probs - 0.5
+        series = 0.5 + step * (1.0 / 3.0 + step.square() * (16.0 / 45.0))
+        return torch.where(self._far(), closed, series)
 
     @property
     def stddev(self):
@@ -75,12 +75,12 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
 
     @property
     def variance(self):
-        cut = self._cut_probs()
-        gap = torch.pow(torch.log1p(-cut) - torch.log(cut), 2)
-        variances = cut * (cut - 1.0) / torch.pow(1.0 - 2.0 * cut, 2) + 1.0 / gap
-        x = torch.pow(self.probs - 0.5, 2)
-        taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
-        return torch.where(self._outside_unstable_region(), variances, taylor)
+        probs = self._safe()
+        closed = (torch.log1p(-probs) - probs.log()).square().reciprocal()
+        closed = closed - probs * (1 - probs) / (1 - 2 * probs).square()
+        square = (self.probs - 0.5).square()
+        series = 1.0 / 12.0 + square * (square * (128.0 / 945.0) - 1.0 / 15.0)
+        return torch.where(self._far(), closed, series)
 
     def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
         with torch.no_grad():
@@ -94,45 +94,37 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = torch.broadcast_tensors(self.logits, value)
-        unnormalized = -binary_cross_entropy_with_logits(logits, value, reduction="none")
-        return unnormalized + self._cont_bern_log_norm()
+        binary = binary_cross_entropy_with_logits(logits, value, reduction="none")
+        return self._log_normalizer_of_probs() - binary
 
     def cdf(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        cut = self._cut_probs()
-        cdfs = (torch.pow(cut, value) * torch.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (
-            2.0 * cut - 1.0
-        )
-        unbounded = torch.where(self._outside_unstable_region(), cdfs, value)
-        return torch.where(
-            torch.le(value, 0.0),
-            torch.zeros_like(value),
-            torch.where(torch.ge(value, 1.0), torch.ones_like(value), unbounded),
-        )
+        probs = self._safe()
+        power = probs**value * (1 - probs) ** (1 - value)
+        inside = torch.where(self._far(), (power + probs - 1) / (2 * probs - 1), value)
+        inside = torch.where(value <= 0, 0.0, inside)
+        return torch.where(value >= 1, 1.0, inside)
 
     def icdf(self, value) -> torch.Tensor:
-        cut = self._cut_probs()
-        return torch.where(
-            self._outside_unstable_region(),
-            (torch.log1p(-cut + value * (2.0 * cut - 1.0)) - torch.log1p(-cut))
-            / (torch.log(cut) - torch.log1p(-cut)),
-            value,
-        )
+        probs = self._safe()
+        start = torch.log1p(-probs)
+        reached = torch.log1p(value * (2 * probs - 1) - probs)
+        return torch.where(self._far(), (reached - start) / (probs.log() - start), value)
 
     def entropy(self) -> torch.Tensor:
-        log_probs0 = torch.log1p(-self.probs)
-        log_probs1 = torch.log(self.probs)
-        return self.mean * (log_probs0 - log_probs1) - self._cont_bern_log_norm() - log_probs0
+        zero, one = torch.log1p(-self.probs), self.probs.log()
+        return -(zero + self.mean * (one - zero) + self._log_normalizer_of_probs())
 
     @property
     def _natural_params(self):
         return (self.logits,)
 
     def _log_normalizer(self, x):
-        """log of the integral of exp(x t) over [0, 1]; its series within the lims."""
-        unstable = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
-        cut = torch.where(unstable, x, (self._lims[0] - 0.5) * torch.ones_like(x))
-        log_norm = torch.log(torch.abs(torch.special.expm1(cut))) - torch.log(torch.abs(cut))
-        taylor = 0.5 * x + torch.pow(x, 2) / 24.0 - torch.pow(x, 4) / 2880.0
-        return torch.where(unstable, log_norm, taylor)
+        """log of the integral of exp(x t) over [0, 1]; its series near 0."""
+        low, high = (limit - 0.5 for limit in self._lims)
+        far = (x <= low) | (x > high)
+        safe = torch.where(far, x, low)
+        square = x.square()
+        series = x / 2 + square * (1 / 24.0 - square / 2880.0)
+        return torch.where(far, (safe.expm1() / safe).log(), series)

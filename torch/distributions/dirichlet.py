@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -19,14 +21,14 @@ def _Dirichlet_backward(x, concentration, grad_output):
 
 class _Dirichlet(Function):
     @staticmethod
-    def forward(ctx, concentration):
+    def forward(ctx, concentration) -> Any:
         x = torch._sample_dirichlet(concentration)
         ctx.save_for_backward(x, concentration)
         return x
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad_output):
+    def backward(ctx, grad_output) -> Any:
         x, concentration = ctx.saved_tensors
         return _Dirichlet_backward(x, concentration, grad_output)
 
@@ -45,7 +47,7 @@ class Dirichlet(ExponentialFamily):
         batch_shape, event_shape = concentration.shape[:-1], concentration.shape[-1:]
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(Dirichlet, _instance)
         batch_shape = torch.Size(batch_shape)
         new.concentration = self.concentration.expand(batch_shape + self.event_shape)

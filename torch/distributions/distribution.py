@@ -5,6 +5,7 @@ methods that a distribution may have.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -26,7 +27,7 @@ class Distribution:
     _validate_args = __debug__
 
     @staticmethod
-    def set_default_validate_args(value):
+    def set_default_validate_args(value) -> Any:
         """Turns the validation of arguments on or off where a distribution is not told."""
         if value not in [True, False]:
             raise ValueError
@@ -73,7 +74,7 @@ class Distribution:
                     f"but found invalid values:\n{_plain(value)}"
                 )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         """The distribution with its parameters expanded, as views, to the batch shape."""
         raise NotImplementedError
 
@@ -126,7 +127,7 @@ class Distribution:
         """Draws through which gradients flow to the parameters."""
         raise NotImplementedError
 
-    def sample_n(self, n):
+    def sample_n(self, n) -> Any:
         """The old name of sample((n,))."""
         warnings.warn(
             "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",

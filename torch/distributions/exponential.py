@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
@@ -38,7 +40,7 @@ class Exponential(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Exponential, ("rate",), batch_shape, _instance)
 
     def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008

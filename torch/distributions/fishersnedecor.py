@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -25,7 +27,7 @@ class FisherSnedecor(Distribution):
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(FisherSnedecor, _instance)
         new._gamma1 = self._gamma1.expand(torch.Size(batch_shape))
         new._gamma2 = self._gamma2.expand(torch.Size(batch_shape))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
@@ -41,7 +43,7 @@ class Gamma(ExponentialFamily):
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         names = ("concentration", "rate")
         return self._expand_parameters(Gamma, names, batch_shape, _instance)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import inf, nan
 from torch.distributions import constraints
@@ -27,7 +29,7 @@ class GeneralizedPareto(Distribution):
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         names = ("loc", "scale", "concentration")
         return self._expand_parameters(GeneralizedPareto, names, batch_shape, _instance)
 
@@ -50,7 +52,7 @@ class GeneralizedPareto(Distribution):
         power = torch.log1p(safe * z) * (1 + 1 / safe)
         return -self.scale.log() - torch.where(exponential, z, power)
 
-    def log_survival_function(self, value):
+    def log_survival_function(self, value) -> Any:
         """log of the probability of a sample above each value."""
         if self._validate_args:
             self._validate_sample(value)
@@ -59,7 +61,7 @@ class GeneralizedPareto(Distribution):
         safe = self._safe_concentration(exponential)
         return torch.where(exponential, -z, -torch.log1p(safe * z) / safe)
 
-    def log_cdf(self, value):
+    def log_cdf(self, value) -> Any:
         """log of the probability of a sample at most as large as each value."""
         if self._validate_args:
             self._validate_sample(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, set_binary
@@ -32,7 +34,7 @@ class Geometric(BinaryParameters, Distribution):
                     f"to be positive but found invalid values:\n{value.data[~valid]}"
                 )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Geometric, ("probs", "logits"), batch_shape, _instance)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.gamma import Gamma
@@ -26,7 +28,7 @@ class InverseGamma(TransformedDistribution):
         neg_one = -base_dist.rate.new_ones(())
         super().__init__(base_dist, PowerTransform(neg_one), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(InverseGamma, _instance)
         return super().expand(batch_shape, _instance=new)
 

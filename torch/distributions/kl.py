@@ -3,8 +3,11 @@ classes to closed forms, which users may extend. Most entries are minus the entr
 mean of q's log density, written out through the moments of p.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +46,7 @@ _KL_REGISTRY = {}  # pairs of classes, as registered
 _KL_MEMOIZE = {}  # pairs of classes, as met
 
 
-def register_kl(type_p, type_q):
+def register_kl(type_p, type_q) -> Any:
     """Decorator that registers a function fun(p, q) for a pair of classes. It serves their
     subclasses too; of several that fit, the most derived is called.
 
@@ -95,7 +98,7 @@ def _dispatch_kl(type_p, type_q):
     return _KL_REGISTRY[by_p]
 
 
-def kl_divergence(p, q):
+def kl_divergence(p, q) -> Any:
     """KL(p || q) of two distributions, one number for each element of their broadcast batch."""
     key = type(p), type(q)
     fun = _KL_MEMOIZE.get(key)
@@ -131,7 +134,7 @@ def _exponential_cross_entropy(mean, q):
 
 
 def _continuous_bernoulli_cross_entropy(mean, q):
-    return -mean * q.logits - torch.log1p(-q.probs) - q._cont_bern_log_norm()
+    return -mean * q.logits - torch.log1p(-q.probs) - q._log_normalizer_of_probs()
 
 
 def _gumbel_cross_entropy(mean, mean_exp, q):
@@ -322,90 +325,68 @@ def _kl_transformed_transformed(p, q):
 # Multivariate normals.
 
 
-def _batch_trace_XXT(bmat):
-    """The trace of X X^T for a batch of matrices."""
-    return bmat.pow(2).sum((-2, -1))
+def _is_low_rank(normal):
+    return isinstance(normal, LowRankMultivariateNormal)
 
 
-def _trace_of_solve(tril, matrix):
-    """The trace of (L L^T)^-1 M M^T, with the batches of L and M broadcast."""
-    n = tril.size(-1)
-    batch = torch.broadcast_shapes(tril.shape[:-2], matrix.shape[:-2])
-    tril = tril.expand(batch + (n, n))
-    matrix = matrix.expand(batch + matrix.shape[-2:])
-    return _batch_trace_XXT(torch.linalg.solve_triangular(tril, matrix, upper=False))
+def _log_det(normal):
+    """log det of the covariance."""
+    if _is_low_rank(normal):
+        return normal._inverse.log_det()
+    return 2 * normal._half_log_det()
 
 
-def _check_event_shapes(p, q, names):
+def _squared_length(normal, vector):
+    """v^T covariance^-1 v."""
+    if _is_low_rank(normal):
+        return normal._inverse.squared_length(vector)
+    return _batch_mahalanobis(normal._unbroadcasted_scale_tril, vector)
+
+
+def _trace_of_ratio(q, root):
+    """trace of covariance_q^-1 M M^T for a matrix M."""
+    if _is_low_rank(q):
+        return q._inverse.trace_with(root)
+    tril = q._unbroadcasted_scale_tril
+    batch = torch.broadcast_shapes(tril.shape[:-2], root.shape[:-2])
+    tril, root = tril.expand(batch + tril.shape[-2:]), root.expand(batch + root.shape[-2:])
+    return torch.linalg.solve_triangular(tril, root, upper=False).square().sum((-2, -1))
+
+
+def _trace_of_covariances(q, p):
+    """trace of covariance_q^-1 covariance_p, part by part of p's covariance."""
+    if not _is_low_rank(p):
+        return _trace_of_ratio(q, p._unbroadcasted_scale_tril)
+    common = _trace_of_ratio(q, p._factor)
+    if _is_low_rank(q):
+        return common + q._inverse.trace_with_diagonal(p._diagonal)
+    return common + _trace_of_ratio(q, p._diagonal.sqrt().diag_embed())
+
+
+def _normal_divergence(p, q, names):
     if p.event_shape != q.event_shape:
         raise ValueError(
             f"KL-divergence between two {names} with different event shapes cannot be computed"
         )
-
-
-def _lowrank_log_det(d):
-    return _batch_lowrank_logdet(
-        d._unbroadcasted_cov_factor, d._unbroadcasted_cov_diag, d._capacitance_tril
-    )
-
-
-def _lowrank_distance(q, difference):
-    return _batch_lowrank_mahalanobis(
-        q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, difference, q._capacitance_tril
-    )
+    volume = _log_det(q) - _log_det(p)
+    spread = _trace_of_covariances(q, p) - p.event_shape[0]
+    return (volume + spread + _squared_length(q, q.loc - p.loc)) / 2
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
-def _kl_lowrankmultivariatenormal_lowrankmultivariatenormal(p, q):
-    _check_event_shapes(p, q, "Low Rank Multivariate Normals")
-    term1 = _lowrank_log_det(q) - _lowrank_log_det(p)
-    term3 = _lowrank_distance(q, q.loc - p.loc)
-    # The trace of Sigma_q^-1 Sigma_p, with Woodbury's identity for the inverse: A takes W_q
-    # through the capacitance's factor.
-    qWt_qDinv = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
-    A = torch.linalg.solve_triangular(q._capacitance_tril, qWt_qDinv, upper=False)
-    term21 = (p._unbroadcasted_cov_diag / q._unbroadcasted_cov_diag).sum(-1)
-    term22 = _batch_trace_XXT(
-        p._unbroadcasted_cov_factor * q._unbroadcasted_cov_diag.rsqrt().unsqueeze(-1)
-    )
-    term23 = _batch_trace_XXT(A * p._unbroadcasted_cov_diag.sqrt().unsqueeze(-2))
-    term24 = _batch_trace_XXT(A.matmul(p._unbroadcasted_cov_factor))
-    term2 = term21 + term22 - term23 - term24
-    return 0.5 * (term1 + term2 + term3 - p.event_shape[0])
+def _kl_between_low_rank_normals(p, q):
+    return _normal_divergence(p, q, "Low Rank Multivariate Normals")
 
 
 @register_kl(MultivariateNormal, LowRankMultivariateNormal)
-def _kl_multivariatenormal_lowrankmultivariatenormal(p, q):
-    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
-    term1 = _lowrank_log_det(q) - 2 * p._half_log_det()
-    term3 = _lowrank_distance(q, q.loc - p.loc)
-    qWt_qDinv = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
-    A = torch.linalg.solve_triangular(q._capacitance_tril, qWt_qDinv, upper=False)
-    term21 = _batch_trace_XXT(
-        p._unbroadcasted_scale_tril * q._unbroadcasted_cov_diag.rsqrt().unsqueeze(-1)
-    )
-    term22 = _batch_trace_XXT(A.matmul(p._unbroadcasted_scale_tril))
-    return 0.5 * (term1 + term21 - term22 + term3 - p.event_shape[0])
-
-
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
-def _kl_lowrankmultivariatenormal_multivariatenormal(p, q):
-    _check_event_shapes(p, q, "(Low Rank) Multivariate Normals")
-    term1 = 2 * q._half_log_det() - _lowrank_log_det(p)
-    term3 = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
-    term21 = _trace_of_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_cov_factor)
-    diagonal = torch.diag_embed(p._unbroadcasted_cov_diag.sqrt())
-    term22 = _trace_of_solve(q._unbroadcasted_scale_tril, diagonal)
-    return 0.5 * (term1 + term21 + term22 + term3 - p.event_shape[0])
+def _kl_with_a_low_rank_normal(p, q):
+    return _normal_divergence(p, q, "(Low Rank) Multivariate Normals")
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _kl_multivariatenormal_multivariatenormal(p, q):
-    _check_event_shapes(p, q, "Multivariate Normals")
-    half_term1 = q._half_log_det() - p._half_log_det()
-    term2 = _trace_of_solve(q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril)
-    term3 = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
-    return half_term1 + 0.5 * (term2 + term3 - p.event_shape[0])
+def _kl_between_normals(p, q):
+    return _normal_divergence(p, q, "Multivariate Normals")
 
 
 # Distributions of different kinds, of which q covers the support of p.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.distribution import Distribution
@@ -37,7 +39,7 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Laplace, ("loc", "scale"), batch_shape, _instance)
 
     def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008

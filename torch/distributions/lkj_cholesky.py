@@ -5,6 +5,7 @@ Joe, 2009).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -45,7 +46,7 @@ class LKJCholesky(Distribution):
         row = torch.arange(self.dim, dtype=place.dtype, device=place.device).clamp(min=1)
         return Beta(row - 0.5, place.unsqueeze(-1) + (self.dim - 1 - row) / 2)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(LKJCholesky, _instance)
         batch_shape = torch.Size(batch_shape)
         new.dim = self.dim

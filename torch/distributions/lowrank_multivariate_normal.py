@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -23,29 +24,34 @@ class _Woodbury:
     and the Cholesky factor of I + whitened^T whitened, as many rows, stands for the inverse and
     the determinant (Woodbury's identity and the matrix determinant lemma)."""
 
-    def __init__(self, factor, diagonal):
+    def __init__(self, factor, diagonal) -> None:
         self.deviation = diagonal.sqrt()
         self.whitened = factor / self.deviation.unsqueeze(-1)
         self.small = torch.linalg.cholesky(_add_to_diagonal(self.whitened.mT @ self.whitened, 1))
 
-    def log_det(self):
+    def log_det(self) -> Any:
         """log det(F F^T + diag(d))."""
         outer = self.deviation.log().sum(-1)
         return 2 * (outer + self.small.diagonal(dim1=-2, dim2=-1).log().sum(-1))
 
-    def squared_length(self, vector):
+    def squared_length(self, vector) -> Any:
         """v^T (F F^T + diag(d))^-1 v."""
         scaled = vector / self.deviation
         return scaled.square().sum(-1) - _batch_mahalanobis(
             self.small, _batch_mv(self.whitened.mT, scaled)
         )
 
-    def correction(self):
+    def correction(self) -> Any:
         """The matrix A of (F F^T + diag(d))^-1 = diag(1 / d) - A^T A."""
         narrow = (self.whitened / self.deviation.unsqueeze(-1)).mT
         return torch.linalg.solve_triangular(self.small, narrow, upper=False)
 
-    def trace_with(self, matrix):
+    def trace_with_diagonal(self, diagonal) -> Any:
+        """trace of (F F^T + diag(d))^-1 diag(diagonal)."""
+        plain = diagonal / self.deviation.square()
+        return (plain - diagonal * self.correction().square().sum(-2)).sum(-1)
+
+    def trace_with(self, matrix) -> Any:
         """trace of (F F^T + diag(d))^-1 M M^T."""
         plain = (matrix / self.deviation.unsqueeze(-1)).square().sum((-2, -1))
         return plain - (self.correction() @ matrix).square().sum((-2, -1))
@@ -97,7 +103,7 @@ class LowRankMultivariateNormal(Distribution):
         self._inverse = _Woodbury(cov_factor, cov_diag)
         super().__init__(batch, event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
         batch_shape = torch.Size(batch_shape)
         loc_shape = batch_shape + self.event_shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
@@ -54,7 +56,7 @@ class MixtureSameFamily(Distribution):
             batch_shape=component_batch, event_shape=event_shape, validate_args=validate_args
         )
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         batch_shape = torch.Size(batch_shape)
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         new._component_distribution = self._component_distribution.expand(

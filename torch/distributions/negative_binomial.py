@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch.distributions import constraints
@@ -35,7 +37,7 @@ class NegativeBinomial(BinaryParameters, Distribution):
             self.total_count = self.total_count.type_as(self.logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         names = ("total_count", "probs", "logits")
         return self._expand_parameters(NegativeBinomial, names, batch_shape, _instance)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -42,7 +43,7 @@ class Normal(ExponentialFamily):
     def variance(self):
         return self.stddev.pow(2)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Normal, ("loc", "scale"), batch_shape, _instance)
 
     def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008

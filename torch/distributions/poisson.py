@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
@@ -34,7 +36,7 @@ class Poisson(ExponentialFamily):
         batch_shape = torch.Size() if isinstance(rate, Number) else self.rate.size()
         super().__init__(batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Poisson, ("rate",), batch_shape, _instance)
 
     def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008

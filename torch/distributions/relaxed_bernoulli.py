@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.distributions import constraints
 from torch.distributions._probs import BinaryParameters, set_binary
@@ -28,7 +30,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
         batch_shape = set_binary(self, probs, logits)
         super().__init__(batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
         new.temperature = self.temperature
         names = ("probs", "logits")
@@ -64,7 +66,7 @@ class RelaxedBernoulli(TransformedDistribution):
         base_dist = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base_dist, SigmoidTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(RelaxedBernoulli, _instance)
         return super().expand(batch_shape, _instance=new)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import inf, nan
@@ -49,7 +50,7 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(StudentT, _instance)
         new._chi2 = self._chi2.expand(torch.Size(batch_shape))
         return self._expand_parameters(StudentT, ("df", "loc", "scale"), batch_shape, new)

@@ -6,6 +6,7 @@ reshaping, concatenation) is in _transform_core; here are the maps themselves.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -67,7 +68,7 @@ del _class
 class _Plain(Transform):
     """A map without parameters: all of one class are equal."""
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, type(self))
 
 
@@ -85,7 +86,7 @@ class ExpTransform(_Plain):
     def _inverse(self, y):
         return y.log()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return x
 
 
@@ -100,7 +101,7 @@ class PowerTransform(Transform):
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return PowerTransform(self.exponent, cache_size=cache_size)
@@ -109,7 +110,7 @@ class PowerTransform(Transform):
     def sign(self):
         return self.exponent.sign()
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         if not isinstance(other, PowerTransform):
             return False
         return self.exponent.eq(other.exponent).all().item()
@@ -120,19 +121,24 @@ class PowerTransform(Transform):
     def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return torch.broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return torch.broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+
+
+def _inside(probability):
+    """Kept inside the open unit interval, where logarithms are finite."""
+    limits = torch.finfo(probability.dtype)
+    return probability.clamp(min=limits.tiny, max=1.0 - limits.eps)
 
 
 def _clipped_sigmoid(x):
-    finfo = torch.finfo(x.dtype)
-    return torch.clamp(torch.sigmoid(x), min=finfo.tiny, max=1.0 - finfo.eps)
+    return _inside(torch.sigmoid(x))
 
 
 class SigmoidTransform(_Plain):
@@ -147,11 +153,9 @@ class SigmoidTransform(_Plain):
         return _clipped_sigmoid(x)
 
     def _inverse(self, y):
-        finfo = torch.finfo(y.dtype)
-        y = y.clamp(min=finfo.tiny, max=1.0 - finfo.eps)
-        return y.log() - (-y).log1p()
+        return _inside(y).logit()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -F.softplus(-x) - F.softplus(x)
 
 
@@ -169,7 +173,7 @@ class SoftplusTransform(_Plain):
     def _inverse(self, y):
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -F.softplus(-x)
 
 
@@ -188,7 +192,7 @@ class TanhTransform(_Plain):
         # No clipping: use cache_size=1 where values near the bounds must come back.
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         # log(1 - tanh(x)^2) without the cancellation.
         return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
@@ -233,12 +237,12 @@ class AffineTransform(Transform):
             return constraints.real
         return constraints.independent(constraints.real, self.event_dim)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         if not isinstance(other, AffineTransform):
             return False
         return _same_value(self.loc, other.loc) and _same_value(self.scale, other.scale)
@@ -255,7 +259,7 @@ class AffineTransform(Transform):
     def _inverse(self, y):
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         shape = x.shape
         if isinstance(self.scale, torch.Tensor):
             result = torch.abs(self.scale).log()
@@ -266,10 +270,10 @@ class AffineTransform(Transform):
             shape = shape[: -self.event_dim]
         return result.expand(shape)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return broadcast_scalar_shape(shape, self.loc, self.scale)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return broadcast_scalar_shape(shape, self.loc, self.scale)
 
 
@@ -289,32 +293,31 @@ class CorrCholeskyTransform(Transform):
     bijective = True
 
     def _call(self, x):
-        x = torch.tanh(x)
-        eps = torch.finfo(x.dtype).eps
-        x = x.clamp(min=-1 + eps, max=1 - eps)
-        r = vec_to_tril_matrix(x, diag=-1)
-        # A row's remaining length before column k: the product of sqrt(1 - r^2) to its left.
-        r2 = r**2
-        left = (1 - r2).sqrt().cumprod(-1)
-        r = r + torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
-        return r * F.pad(left[..., :-1], [1, 0], value=1)
+        limit = 1 - torch.finfo(x.dtype).eps
+        shares = vec_to_tril_matrix(x.tanh().clamp(min=-limit, max=limit), diag=-1)
+        # What a row has left before column k: the product of sqrt(1 - share^2) to its left.
+        left = (1 - shares.square()).sqrt().cumprod(-1).roll(1, -1)
+        left[..., 0] = 1
+        unit = torch.eye(shares.shape[-1], dtype=shares.dtype, device=shares.device)
+        return (shares + unit) * left
+
+    @staticmethod
+    def _left(y):
+        """The squared length that each row has left after each column; the whole is 1."""
+        return 1 - y.square().cumsum(-1)
 
     def _inverse(self, y):
-        # The rows of y have length 1, so the squares to the left sum to 1 - remainder.
-        left = 1 - torch.cumsum(y * y, dim=-1)
-        shifted = F.pad(left[..., :-1], [1, 0], value=1)
-        y_vec = tril_matrix_to_vec(y, diag=-1)
-        t = y_vec / tril_matrix_to_vec(shifted, diag=-1).sqrt()
-        return (t.log1p() - t.neg().log1p()) / 2
+        before = F.pad(self._left(y)[..., :-1], (1, 0), value=1)
+        shares = y / before.sqrt()
+        return tril_matrix_to_vec(shares, diag=-1).atanh()
 
-    def log_abs_det_jacobian(self, x, y, intermediates=None):
-        # d y / d tanh(x) is the remaining length; d tanh(x) / dx = 1 - tanh(x)^2.
-        left = 1 - (y * y).cumsum(dim=-1)
-        logs = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
-        tanh_logs = -2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
-        return logs + tanh_logs
+    def log_abs_det_jacobian(self, x, y, intermediates=None) -> Any:
+        # d y / d share is the length left before it, d share / d x = 1 - tanh(x)^2.
+        lengths = tril_matrix_to_vec(self._left(y), diag=-2).log().sum(-1) / 2
+        slopes = 2 * (math.log(2.0) - x - F.softplus(-2 * x))
+        return lengths + slopes.sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         require_dims(shape, 1)
         length = shape[-1]
         n = round((0.25 + 2 * length) ** 0.5 + 0.5)
@@ -322,7 +325,7 @@ class CorrCholeskyTransform(Transform):
             raise ValueError("Input is not a flattened lower-diagonal number")
         return shape[:-1] + (n, n)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         require_dims(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
@@ -339,16 +342,15 @@ class SoftmaxTransform(_Plain):
     codomain = constraints.simplex
 
     def _call(self, x):
-        probs = (x - x.max(-1, True)[0]).exp()
-        return probs / probs.sum(-1, True)
+        return x.softmax(-1)
 
     def _inverse(self, y):
         return y.log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return require_dims(shape, 1)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return require_dims(shape, 1)
 
 
@@ -362,29 +364,30 @@ class StickBreakingTransform(_Plain):
     bijective = True
 
     def _call(self, x):
-        offset = x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
-        z = _clipped_sigmoid(x - offset.log())
-        left = (1 - z).cumprod(-1)
-        return F.pad(z, [0, 1], value=1) * F.pad(left, [1, 0], value=1)
+        share = _inside(torch.sigmoid(x - self._even(x)))
+        left = (1 - share).cumprod(-1)
+        return F.pad(share, (0, 1), value=1) * F.pad(left, (1, 0), value=1)
+
+    @staticmethod
+    def _even(x):
+        """log of the number of parts still to come: from 0, a break of the stick into equals."""
+        return torch.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _inverse(self, y):
-        y_crop = y[..., :-1]
-        offset = y.shape[-1] - y.new_ones(y_crop.shape[-1]).cumsum(-1)
-        left = 1 - y_crop.cumsum(-1)
+        parts = y[..., :-1]
         # Zero only by rounding; its logarithm must stay finite.
-        left = torch.clamp(left, min=torch.finfo(y.dtype).tiny)
-        return y_crop.log() - left.log() + offset.log()
+        left = (1 - parts.cumsum(-1)).clamp(min=torch.finfo(y.dtype).tiny)
+        return (parts / left).log() + self._even(parts)
 
-    def log_abs_det_jacobian(self, x, y):
-        offset = x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
-        x = x - offset.log()
-        return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
+    def log_abs_det_jacobian(self, x, y) -> Any:
+        # A part is its share of what is left: d part / d x = part (1 - share).
+        return (y[..., :-1].log() + F.logsigmoid(self._even(x) - x)).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         require_dims(shape, 1)
         return shape[:-1] + (shape[-1] + 1,)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         require_dims(shape, 1)
         return shape[:-1] + (shape[-1] - 1,)
 
@@ -438,10 +441,10 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y):
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return self.distribution.log_prob(x)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nan
 from torch.distributions import constraints
@@ -47,7 +49,7 @@ class Uniform(Distribution):
     def support(self):
         return constraints.interval(self.low, self.high)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expand_parameters(Uniform, ("low", "high"), batch_shape, _instance)
 
     def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from numbers import Number
-from typing import Final
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def broadcast_all(*values):
+def broadcast_all(*values) -> Any:
     """The values as tensors of one shape. Numbers take the dtype and device of the first tensor,
     or the default dtype where there is none.
     """
@@ -74,7 +74,7 @@ def logits_to_probs(logits, is_binary: bool = False):
     return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
-def clamp_probs(probs):
+def clamp_probs(probs) -> Any:
     """Probabilities moved inside the open unit interval by one epsilon of their dtype."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
@@ -98,7 +98,7 @@ class lazy_property:
         self.wrapped = wrapped
         update_wrapper(self, wrapped)
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance, owner=None) -> Any:
         if instance is None:
             return _Documented(self.wrapped, doc=self.wrapped.__doc__)
         with torch.enable_grad():
@@ -112,7 +112,7 @@ class _Documented(property, lazy_property):
     is still known as lazy."""
 
 
-def tril_matrix_to_vec(mat, diag=0):
+def tril_matrix_to_vec(mat, diag=0) -> Any:
     """The lower triangle of square matrices, up to diagonal `diag`, row after row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
@@ -121,7 +121,7 @@ def tril_matrix_to_vec(mat, diag=0):
     return mat[..., rows, columns]
 
 
-def vec_to_tril_matrix(vec, diag=0):
+def vec_to_tril_matrix(vec, diag=0) -> Any:
     """The square matrices whose lower triangle, up to diagonal `diag`, is the vector."""
     length = vec.shape[-1]
     # An n x n triangle up to `diag` has sum over rows i of clamp(i + 1 + diag, 0, n) elements.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.distributions import constraints
@@ -31,7 +32,7 @@ class VonMises(Distribution):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, torch.Size(), validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         names = ("loc", "concentration")
         return self._expand_parameters(VonMises, names, batch_shape, _instance)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import torch
 from torch import nan
@@ -19,14 +20,9 @@ __all__ = ["Wishart"]
 _log_2 = math.log(2)
 
 
-def _mvdigamma(x, p):
-    """The derivative of torch.mvlgamma."""
-    steps = torch.arange(p, dtype=x.dtype, device=x.device).div(2)
-    return torch.digamma(x.unsqueeze(-1) - steps.expand(x.shape + (-1,))).sum(-1)
-
-
-def _clamp_above_eps(x):
-    return x.clamp(min=torch.finfo(x.dtype).eps)
+def _multivariate_digamma(x, size):
+    """The derivative of torch.mvlgamma: digamma at x, x - 1/2, x - 1, ..."""
+    return sum(torch.digamma(x - i / 2) for i in range(size))
 
 
 class Wishart(ExponentialFamily):
@@ -90,7 +86,6 @@ class Wishart(ExponentialFamily):
                 stacklevel=2,
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-        self._batch_dims = [-(x + 1) for x in range(len(self._batch_shape))]
 
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
@@ -98,27 +93,25 @@ class Wishart(ExponentialFamily):
             self._unbroadcasted_scale_tril = torch.linalg.cholesky(matrix)
         else:
             self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
-        self._dist_chi2 = self._make_chi2()
+        self._squares = self._make_squares()
 
-    def _make_chi2(self):
-        # Row i of Bartlett's factor has a chi-squared variable of df - i on its diagonal.
-        steps = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
-        df = self.df.unsqueeze(-1) - steps.expand(self._batch_shape + (-1,))
-        return Chi2(df=df)
+    def _make_squares(self):
+        """The squared diagonal of Bartlett's factor: chi-squared of df - i in row i."""
+        row = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
+        return Chi2(self.df.unsqueeze(-1) - row)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(Wishart, _instance)
         batch_shape = torch.Size(batch_shape)
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand(
             batch_shape + self.event_shape
         )
         new.df = self.df.expand(batch_shape)
-        new._batch_dims = [-(x + 1) for x in range(len(batch_shape))]
         for name in ("covariance_matrix", "scale_tril", "precision_matrix"):
             if name in self.__dict__:
                 setattr(new, name, getattr(self, name).expand(batch_shape + self.event_shape))
         self._finish_expand(Wishart, new, batch_shape)
-        new._dist_chi2 = new._make_chi2()
+        new._squares = new._make_squares()
         return new
 
     def _expand_matrix(self, matrix):
@@ -156,19 +149,19 @@ class Wishart(ExponentialFamily):
         outer = torch.einsum("...i,...j->...ij", diag_V, diag_V)
         return self.df.view(self._batch_shape + (1, 1)) * (V.pow(2) + outer)
 
-    def _bartlett_sampling(self, sample_shape=torch.Size()):  # noqa: B008
-        p = self._event_shape[-1]
-        # Chi-squared variables on the diagonal, normal ones below it.
-        noise = _clamp_above_eps(self._dist_chi2.rsample(sample_shape).sqrt())
-        noise = noise.diag_embed(dim1=-2, dim2=-1)
-        i, j = torch.tril_indices(p, p, offset=-1)
-        noise[..., i, j] = torch.randn(
-            torch.Size(sample_shape) + self._batch_shape + (int(p * (p - 1) / 2),),
-            dtype=noise.dtype,
-            device=noise.device,
+    def _draw(self, sample_shape):
+        """Bartlett's decomposition: roots of chi-squared variables on the diagonal of a triangle
+        and normal ones below it, taken through the factor of the scale."""
+        size = self._event_shape[-1]
+        edge = self._squares.rsample(sample_shape).sqrt()
+        triangle = edge.clamp(min=torch.finfo(edge.dtype).eps).diag_embed()
+        rows, columns = torch.tril_indices(size, size, offset=-1)
+        below = torch.Size(sample_shape) + self._batch_shape + (size * (size - 1) // 2,)
+        triangle[..., rows, columns] = torch.randn(
+            below, dtype=triangle.dtype, device=triangle.device
         )
-        chol = self._unbroadcasted_scale_tril @ noise
-        return chol @ chol.mT
+        root = self._unbroadcasted_scale_tril @ triangle
+        return root @ root.mT
 
     def rsample(self, sample_shape=torch.Size(), max_try_correction=None) -> torch.Tensor:  # noqa: B008
         """Samples, of which singular ones are drawn again up to `max_try_correction` times (3
@@ -179,17 +172,17 @@ class Wishart(ExponentialFamily):
         if max_try_correction is None:
             max_try_correction = 3 if self._event_shape[-1] < 10 else 10
         sample_shape = torch.Size(sample_shape)
-        sample = self._bartlett_sampling(sample_shape)
+        sample = self._draw(sample_shape)
         if max_try_correction > 0:
-            sample = self._bartlett_sampling(sample_shape)
+            sample = self._draw(sample_shape)
         for _ in range(max_try_correction - 1):
             singular = ~self.support.check(sample)
             if self._batch_shape:
-                singular = singular.amax(self._batch_dims)
+                singular = singular.flatten(-len(self._batch_shape)).any(-1)
             if not singular.any():
                 break
             warnings.warn("Singular sample detected.", stacklevel=2)
-            again = self._bartlett_sampling(singular[singular].shape)
+            again = self._draw(singular[singular].shape)
             sample = sample.clone()
             sample[singular] = again
         return sample
@@ -197,37 +190,32 @@ class Wishart(ExponentialFamily):
     def log_prob(self, value) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        nu = self.df
-        p = self._event_shape[-1]
+        size = self._event_shape[-1]
+        tril = self._unbroadcasted_scale_tril
+        ratio = torch.cholesky_solve(value, tril).diagonal(dim1=-2, dim2=-1).sum(-1)
+        volume = (self.df - size - 1) * torch.linalg.slogdet(value).logabsdet
+        return (volume - ratio) / 2 - self._log_constant(self.df / 2)
+
+    def _log_constant(self, half):
+        """log of 2^(n half) det(scale)^half Gamma_n(half)."""
+        size = self._event_shape[-1]
         half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        solved = torch.cholesky_solve(value, self._unbroadcasted_scale_tril)
-        trace = solved.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
-        return (
-            -nu * (p * _log_2 / 2 + half_log_det)
-            - torch.mvlgamma(nu / 2, p=p)
-            + (nu - p - 1) / 2 * torch.linalg.slogdet(value).logabsdet
-            - trace / 2
-        )
+        return half * (size * _log_2 + 2 * half_log_det) + torch.mvlgamma(half, size)
 
     def entropy(self) -> torch.Tensor:
-        nu = self.df
-        p = self._event_shape[-1]
+        # -E[log density], with E[log det x] = multivariate digamma + n log 2 + log det(scale).
+        size = self._event_shape[-1]
         half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return (
-            (p + 1) * (p * _log_2 / 2 + half_log_det)
-            + torch.mvlgamma(nu / 2, p=p)
-            - (nu - p - 1) / 2 * _mvdigamma(nu / 2, p=p)
-            + nu * p / 2
-        )
+        mean_log_det = _multivariate_digamma(self.df / 2, size) + size * _log_2 + 2 * half_log_det
+        power = (self.df - size - 1) / 2
+        return self._log_constant(self.df / 2) - power * mean_log_det + self.df * size / 2
 
     @property
     def _natural_params(self):
-        nu = self.df
-        p = self._event_shape[-1]
-        return -self.precision_matrix / 2, (nu - p - 1) / 2
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
     def _log_normalizer(self, x, y):
-        p = self._event_shape[-1]
-        return (y + (p + 1) / 2) * (-torch.linalg.slogdet(-2 * x).logabsdet + _log_2 * p) + (
-            torch.mvlgamma(y + (p + 1) / 2, p=p)
-        )
+        size = self._event_shape[-1]
+        half = y + (size + 1) / 2
+        scale = size * _log_2 - torch.linalg.slogdet(-2 * x).logabsdet
+        return half * scale + torch.mvlgamma(half, size)

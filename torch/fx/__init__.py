@@ -52,7 +52,6 @@ _SUBMODULES = _later.install(
     passes.split_module: split_module
     passes.regional_inductor: regional_inductor
     passes.runtime_assert: insert_deferred_runtime_asserts
-    experimental.proxy_tensor: make_fx get_proxy_mode maybe_disable_fake_tensor_mode
     experimental.optimization: fuse
     experimental.const_fold: split_const_subgraphs
     experimental.meta_tracer: symbolic_trace

@@ -19,9 +19,9 @@ def multihead_attention(module, query, key, value, **options):
     _refuse(module, options)
     if query.layout is torch.strided:
         jagged = {id(t): from_components(t.unbind(), 1) for t in tensors}
-        found = _attend(module, *(jagged[id(t)] for t in tensors), options["is_causal"])
-        return _strided.from_list(found.unbind()), None
-    return _attend(module, *tensors, options["is_causal"]), None
+        found, weights = _attend(module, *(jagged[id(t)] for t in tensors), options)
+        return _strided.from_list(found.unbind()), weights
+    return _attend(module, *tensors, options)
 
 
 def _refuse(module, options):
@@ -29,7 +29,6 @@ def _refuse(module, options):
         "batch_first=False": not module.batch_first,
         "key_padding_mask": options["key_padding_mask"] is not None,
         "attn_mask": options["attn_mask"] is not None,
-        "need_weights=True": options["need_weights"],
         "add_bias_kv": module.bias_k is not None,
         "add_zero_attn": module.add_zero_attn,
     }
@@ -40,14 +39,35 @@ def _refuse(module, options):
             )
 
 
-def _attend(module, query, key, value, is_causal):
+def _attend(module, query, key, value, options):
     heads = [
         t.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
         for t in _projections(module, query, key, value)
     ]
     dropout = module.dropout if module.training else 0.0
-    found = F.scaled_dot_product_attention(*heads, dropout_p=dropout, is_causal=is_causal)
-    return module.out_proj(found.transpose(1, 2).flatten(2))
+    causal, weights = options["is_causal"], None
+    if options["need_weights"]:
+        found, weights = _weighted(*heads, dropout, causal)
+        weights = weights.mean(1) if options["average_attn_weights"] else weights
+    else:
+        found = F.scaled_dot_product_attention(*heads, dropout_p=dropout, is_causal=causal)
+    return module.out_proj(found.transpose(1, 2).flatten(2)), weights
+
+
+def _weighted(query, key, value, dropout, causal):
+    """Attention step by step, and its weights in a plain tensor with zeros for the padding."""
+    longest = key._structure.longest, query._structure.longest
+    found, weights = [], []
+    for q, k, v in zip(query.unbind(), key.unbind(), value.unbind(), strict=True):
+        scores = q @ k.mT / q.size(-1) ** 0.5
+        if causal:
+            hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(hidden, float("-inf"))
+        weight = F.dropout(scores.softmax(-1), dropout)
+        found.append(weight @ v)
+        gaps = longest[0] - k.size(1), longest[1] - q.size(1)
+        weights.append(F.pad(weight, (0, gaps[0], 0, gaps[1])))
+    return from_components(found, 2, query._compact()._structure), torch.stack(weights)
 
 
 def _projections(module, query, key, value):

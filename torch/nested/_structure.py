@@ -223,36 +223,30 @@ class Structure:
             return self.lengths.to(torch.int64)
         return self._keep("sizes", lambda: self.offsets.to(torch.int64).diff())
 
+    def _per_row(self, key, make):
+        """An index with an item for every row of the components, in order. It is made from the
+        numbers, on the CPU, and kept on the device of the offsets."""
+        return self._keep(key, lambda: make(_list(self.seqlens)).to(self.offsets.device))
+
     def rows(self):
-        """For every row of the components, in order, the row of the values that holds it."""
+        """The row of the values that holds each row of the components."""
 
-        def make():
-            start = self.offsets[:-1].to(torch.int64).repeat_interleave(self.sizes_tensor())
-            return start + self.places()
+        def make(sizes):
+            starts = _list([start for start, _ in self.bounds])
+            return starts.repeat_interleave(sizes) + _counted(sizes)
 
-        return self._keep("rows", make)
+        return self._per_row("rows", make)
 
     def owners(self):
-        """For every row of the components, in order, the number of its component."""
-
-        def make():
-            numbers = torch.arange(self.batch, device=self.offsets.device)
-            return numbers.repeat_interleave(self.sizes_tensor())
-
-        return self._keep("owners", make)
+        """The number of the component of each row."""
+        return self._per_row("owners", lambda sizes: _numbers(sizes).repeat_interleave(sizes))
 
     def places(self):
-        """For every row of the components, in order, its place within its component."""
-
-        def make():
-            sizes = self.sizes_tensor()
-            first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-            return torch.arange(first.numel(), device=first.device) - first
-
-        return self._keep("places", make)
+        """The place of each row within its component."""
+        return self._per_row("places", _counted)
 
     def padded_rows(self, width):
-        """For every row of the components its row in a padded tensor (batch * width, ...)."""
+        """The row of each in a padded tensor (batch * width, ...)."""
         return self._keep(("padded", width), lambda: self.owners() * width + self.places())
 
     def value_owners(self, total):
@@ -262,9 +256,9 @@ class Structure:
             return self.owners()
 
         def make():
-            rows = torch.arange(total, device=self.offsets.device)
-            found = torch.searchsorted(self.offsets.to(torch.int64), rows, right=True) - 1
-            return found.clamp(0, max(self.batch - 1, 0))
+            starts = _list([start for start, _ in self.bounds])
+            found = torch.searchsorted(starts, torch.arange(total), right=True) - 1
+            return found.clamp(min=0).to(self.offsets.device)
 
         return self._keep(("value_owners", total), make)
 
@@ -294,6 +288,20 @@ class Structure:
             return moved
 
         return self._keep(("device", device), make)
+
+
+def _list(numbers):
+    return torch.tensor(numbers, dtype=torch.int64)
+
+
+def _numbers(sizes):
+    return torch.arange(sizes.numel())
+
+
+def _counted(sizes):
+    """0, 1, ... for each of the sizes."""
+    first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    return torch.arange(first.numel()) - first
 
 
 def _check_index_tensor(tensor, name):

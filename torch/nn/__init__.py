@@ -1,5 +1,9 @@
 """Building blocks of neural networks: modules, parameters, initial values and functional forms."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch.nn import functional, init, modules, utils
 from torch.nn.modules import *  # noqa: F403
 from torch.nn.parallel import DataParallel
@@ -20,7 +24,7 @@ __all__ = [
 ]
 
 
-def factory_kwargs(kwargs):
+def factory_kwargs(kwargs) -> Any:
     """The device, dtype and memory_format among keyword arguments, those under "factory_kwargs"
     included; raises for anything else, so that a misspelt one is not lost in silence."""
     if kwargs is None:
@@ -37,7 +41,7 @@ def factory_kwargs(kwargs):
     return result
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name in ("attention", "grad"):
         from importlib import import_module
 

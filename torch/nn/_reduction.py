@@ -1,12 +1,15 @@
 """The reduction argument of losses: from its word to the operators' number, and from the two older
 flags to the word."""
 
+from __future__ import annotations
+
 import warnings
+from typing import Any
 
 _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def get_enum(reduction):
+def get_enum(reduction) -> Any:
     """0 for "none", 1 for "mean", 2 for "sum"."""
     number = _NUMBERS.get(reduction)
     if number is not None:
@@ -20,7 +23,7 @@ def get_enum(reduction):
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def legacy_get_string(size_average, reduce, emit_warning=True):
+def legacy_get_string(size_average, reduce, emit_warning=True) -> Any:
     """The word for the flags size_average and reduce."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
@@ -34,6 +37,6 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
     return word
 
 
-def legacy_get_enum(size_average, reduce, emit_warning=True):
+def legacy_get_enum(size_average, reduce, emit_warning=True) -> Any:
     """The number for the flags size_average and reduce."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

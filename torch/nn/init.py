@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import torch
 
@@ -37,7 +38,7 @@ _LINEAR = {
 }
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity, param=None) -> Any:
     """The factor by which a nonlinearity shrinks the spread of its input; weights undo it."""
     if nonlinearity in _LINEAR:
         return 1

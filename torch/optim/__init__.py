@@ -1,5 +1,9 @@
 """Optimizers and learning rate schedules."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch.optim import adam, lr_scheduler, optimizer, sgd, swa_utils
 from torch.optim._adafactor import Adafactor
 from torch.optim._muon import Muon
@@ -42,7 +46,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     # Ours alone: programs that list the optimizers of this module find PyTorch's.
     if name in ("LAMB", "LARS"):
         from torch.optim import _layerwise

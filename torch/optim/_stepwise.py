@@ -1,14 +1,16 @@
 """What the optimizers written as tensor operations share: checks, state, gathering of lists.
 
 Each such optimizer is a class that keeps settings and state, and a function of lists of tensors
-that does the arithmetic with the foreach operators. `foreach`, `fused` and `capturable` choose
-between ways of computing the same numbers elsewhere; here they are accepted and kept, and there is
-one way.
+that does the arithmetic with the foreach operators. `foreach` and `fused` choose between ways of
+computing the same numbers elsewhere; here they are accepted and kept. With `capturable`, step
+counts and rates stay tensors, so that a captured graph counts its own steps; with `differentiable`,
+state is copied where autograd keeps it.
 """
 
 from __future__ import annotations
 
 import typing
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer, run_closure
@@ -36,7 +38,7 @@ def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}"):
         raise ValueError(text.format(lr))
 
 
-def check_not_negative(**settings):
+def check_not_negative(**settings) -> Any:
     """Refuses negative settings; names are given as the messages spell them."""
     for name, value in settings.items():
         if not value >= 0.0:
@@ -66,13 +68,13 @@ def check_beta_types(betas: tuple[float | torch.Tensor, float | torch.Tensor], f
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
-def refuse_foreach(foreach, differentiable):
+def refuse_foreach(foreach, differentiable) -> Any:
     """Refuses steps over lists where gradients are to flow through them."""
     if foreach and differentiable:
         raise AssertionError("_foreach ops don't support autograd")
 
 
-def check_fused(fused, foreach, differentiable):
+def check_fused(fused, foreach, differentiable) -> Any:
     """Refuses combinations that contradict each other."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
@@ -80,28 +82,73 @@ def check_fused(fused, foreach, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def step_counter(value=0.0):
-    """A number kept as a tensor, as saved states have it."""
+def step_counter(value=0.0, param=None, group=None) -> Any:
+    """A number kept as a tensor, as saved states have it; beside the parameter where the steps of
+    a captured graph have to count it."""
     wide = torch.get_default_dtype() == torch.float64
-    return torch.tensor(float(value), dtype=torch.float64 if wide else torch.float32)
+    device = param.device if group is not None and group.get("capturable") else "cpu"
+    kind = torch.float64 if wide else torch.float32
+    return torch.tensor(float(value), dtype=kind, device=device)
 
 
-def real(tensor):
+def numbers(tensors, capturable) -> Any:
+    """Numbers kept as tensors: read back, or as they are where a captured graph computes them."""
+    return list(tensors) if capturable else [tensor.item() for tensor in tensors]
+
+
+def scaled_by(tensors, factors) -> Any:
+    """Tensors times a number each."""
+    if isinstance(factors[0], torch.Tensor):
+        return [tensor * factor for tensor, factor in zip(tensors, factors, strict=True)]
+    return torch._foreach_mul(tensors, factors)
+
+
+def divided_by(tensors, divisors) -> Any:
+    """Tensors divided by a number each."""
+    if isinstance(divisors[0], torch.Tensor):
+        return [tensor / divisor for tensor, divisor in zip(tensors, divisors, strict=True)]
+    return torch._foreach_div(tensors, divisors)
+
+
+def rate_of(lr, capturable) -> Any:
+    """A learning rate as a number, or as the tensor that a captured graph reads anew."""
+    return lr if capturable and isinstance(lr, torch.Tensor) else float(lr)
+
+
+def step_along_(params, directions, lr) -> Any:
+    """params -= lr * directions."""
+    if not isinstance(lr, torch.Tensor):
+        torch._foreach_add_(params, directions, alpha=-lr)
+        return
+    for param, direction in zip(params, directions, strict=True):
+        param.sub_(lr * direction)
+
+
+def add_ratios_(params, tops, bottoms, rates) -> Any:
+    """params += rate * top / bottom, with a number as the rate of each."""
+    if not isinstance(rates[0], torch.Tensor):
+        torch._foreach_addcdiv_(params, tops, bottoms, rates)
+        return
+    for param, top, bottom, rate in zip(params, tops, bottoms, rates, strict=True):
+        param.add_(rate * (top / bottom))
+
+
+def real(tensor) -> Any:
     """A complex tensor as pairs of reals that share its memory; others unchanged."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def reals(*lists):
+def reals(*lists) -> Any:
     """The same for the tensors of each list."""
     return [[real(tensor) for tensor in tensors] for tensors in lists]
 
 
-def held(tensors):
+def held(tensors) -> Any:
     """State as an operand: a copy where autograd keeps it, because the next step changes it."""
     return [tensor.clone() for tensor in tensors] if torch.is_grad_enabled() else tensors
 
 
-def descent(grads, params, weight_decay, maximize):
+def descent(grads, params, weight_decay, maximize) -> Any:
     """The gradients to descend along: turned round to maximize, with weight decay added."""
     if maximize:
         grads = torch._foreach_neg(grads)

@@ -10,7 +10,9 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    rate_of,
     reals,
+    step_along_,
     step_counter,
 )
 
@@ -54,7 +56,7 @@ class Adadelta(Stepwise):
 
     def _new_state(self, param, group):
         return {
-            "step": step_counter(),
+            "step": step_counter(0.0, param, group),
             "square_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
             "acc_delta": torch.zeros_like(param, memory_format=torch.preserve_format),
         }
@@ -72,6 +74,7 @@ class Adadelta(Stepwise):
             eps=group["eps"],
             weight_decay=group["weight_decay"],
             maximize=group["maximize"],
+            capturable=group["capturable"],
         )
 
 
@@ -105,4 +108,4 @@ def adadelta(
     deltas = torch._foreach_mul(torch._foreach_div(deltas, roots), grads)
     torch._foreach_mul_(acc_deltas, rho)
     torch._foreach_addcmul_(acc_deltas, deltas, deltas, value=1 - rho)
-    torch._foreach_add_(params, deltas, alpha=-float(lr))
+    step_along_(params, deltas, rate_of(lr, capturable))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from typing import Any
 
 import torch
 from torch.optim._stepwise import (
@@ -70,7 +71,7 @@ class Adagrad(Stepwise):
             for param in group["params"]:
                 self.state[param].update(self._new_state(param, group))
 
-    def share_memory(self):
+    def share_memory(self) -> Any:
         """Moves the sums to memory that other processes can write."""
         for group in self.param_groups:
             for param in group["params"]:

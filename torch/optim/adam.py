@@ -11,8 +11,10 @@ from torch.optim._stepwise import (
     check_fused,
     check_lr,
     check_not_negative,
+    held,
     reals,
     refuse_foreach,
+    step_counter,
 )
 from torch.optim.optimizer import Optimizer, run_closure
 
@@ -88,9 +90,9 @@ class Adam(Optimizer):
                 if "step" in kept and not isinstance(kept["step"], torch.Tensor):
                     kept["step"] = torch.tensor(float(kept["step"]), dtype=torch.float32)
 
-    def _init_state(self, param, amsgrad):
-        state = self.state[param]
-        state["step"] = torch.tensor(0.0, dtype=torch.float32)
+    def _init_state(self, param, group):
+        amsgrad, state = group["amsgrad"], self.state[param]
+        state["step"] = step_counter(0.0, param, group)
         state["exp_avg"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         state["exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
         if amsgrad:
@@ -100,7 +102,8 @@ class Adam(Optimizer):
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
         loss = run_closure(closure)
-        with torch.set_grad_enabled(bool(self.defaults["differentiable"])):
+        recording = torch.enable_grad if self.defaults["differentiable"] else torch.no_grad
+        with recording():
             for group in self.param_groups:
                 self._update(group)
         return loss
@@ -117,7 +120,7 @@ class Adam(Optimizer):
                 raise RuntimeError(
                     "Adam does not support sparse gradients, please consider SparseAdam instead"
                 )
-            state = states.get(param) or self._init_state(param, amsgrad)
+            state = states.get(param) or self._init_state(param, group)
             params.append(param)
             grads.append(grad)
             means.append(state["exp_avg"])
@@ -134,6 +137,7 @@ class Adam(Optimizer):
             largest,
             steps,
             foreach=group["foreach"],
+            capturable=group["capturable"],
             differentiable=group["differentiable"],
             decoupled_weight_decay=group["decoupled_weight_decay"],
             amsgrad=amsgrad,
@@ -210,39 +214,40 @@ def adam(
     maximize,
 ):
     """One step on lists of tensors, in place: one fused kernel, or, where gradients are to flow
-    through the step itself, tensor operations."""
+    through the step itself or a captured graph is to count its steps, tensor operations."""
     if not params:
         return
     refuse_foreach(foreach, differentiable)
     for step in state_steps:
         step.add_(1)
-    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs = reals(
-        params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs
-    )
+    lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs
+    if any(param.is_complex() for param in params):
+        lists = reals(*lists)
+    plain = differentiable or capturable
     settings = {
-        "lr": lr if differentiable else float(lr),
-        "beta1": beta1 if differentiable else float(beta1),
-        "beta2": beta2 if differentiable else float(beta2),
+        "lr": lr if plain else float(lr),
+        "beta1": beta1 if plain else float(beta1),
+        "beta2": beta2 if plain else float(beta2),
         "weight_decay": weight_decay,
         "eps": eps,
         "amsgrad": amsgrad,
         "maximize": maximize,
     }
-    if not differentiable:
+    if not plain:
         fused = torch._fused_adamw_ if decoupled_weight_decay else torch._fused_adam_
         scaling = {"grad_scale": grad_scale, "found_inf": found_inf}
-        lists = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps
-        fused(*lists, **settings, **scaling)
+        fused(*lists, state_steps, **settings, **scaling)
         return
+    params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs = lists
     for i, param in enumerate(params):
         largest = max_exp_avg_sqs[i] if amsgrad else None
         averages = exp_avgs[i], exp_avg_sqs[i], largest
-        step = state_steps[i].item()
-        _traced_step(param, grads[i], averages, step, decoupled_weight_decay, settings)
+        step = state_steps[i] if capturable else state_steps[i].item()
+        _plain_step(param, grads[i], averages, step, decoupled_weight_decay, settings)
 
 
-def _traced_step(param, grad, averages, step, decoupled, settings):
-    """The step of one parameter in operations that autograd can follow."""
+def _plain_step(param, grad, averages, step, decoupled, settings):
+    """The step of one parameter in tensor operations, with nothing read back."""
     mean, square, largest = averages
     lr, beta1, beta2 = settings["lr"], settings["beta1"], settings["beta2"]
     decay = settings["weight_decay"]
@@ -254,10 +259,10 @@ def _traced_step(param, grad, averages, step, decoupled, settings):
         grad = grad.add(param, alpha=decay)
     mean.lerp_(grad, 1 - beta1)
     square.mul_(beta2).add_((1 - beta2) * grad * grad)
-    # Copies: the next step changes the averages while backward still needs these values.
-    height = square.clone()
+    (now, height) = held([mean, square])
     if largest is not None:
-        largest.copy_(torch.maximum(largest.clone(), height))
-        height = largest.clone()
+        (before,) = held([largest])
+        largest.copy_(torch.maximum(before, height))
+        (height,) = held([largest])
     denominator = (height / (1 - beta2**step)).sqrt() + settings["eps"]
-    param.sub_(lr / (1 - beta1**step) * (mean.clone() / denominator))
+    param.sub_(lr / (1 - beta1**step) * (now / denominator))

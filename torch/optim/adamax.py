@@ -7,11 +7,14 @@ import typing
 import torch
 from torch.optim._stepwise import (
     Stepwise,
+    add_ratios_,
     check_betas,
     check_lr,
     check_not_negative,
     descent,
     held,
+    numbers,
+    rate_of,
     reals,
     step_counter,
 )
@@ -56,7 +59,7 @@ class Adamax(Stepwise):
 
     def _new_state(self, param, group):
         return {
-            "step": step_counter(),
+            "step": step_counter(0.0, param, group),
             "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
             "exp_inf": torch.zeros_like(param, memory_format=torch.preserve_format),
         }
@@ -71,6 +74,7 @@ class Adamax(Stepwise):
             [state["exp_inf"] for state in states],
             [state["step"] for state in states],
             maximize=group["maximize"],
+            capturable=group["capturable"],
             eps=group["eps"],
             beta1=beta1,
             beta2=beta2,
@@ -101,7 +105,8 @@ def adamax(
     if not params:
         return
     torch._foreach_add_(state_steps, 1)
-    rates = [-float(lr) / (1 - beta1 ** step.item()) for step in state_steps]
+    lr = rate_of(lr, capturable)
+    rates = [-lr / (1 - beta1**step) for step in numbers(state_steps, capturable)]
     params, grads, exp_avgs, exp_infs = reals(params, grads, exp_avgs, exp_infs)
     grads = descent(grads, params, weight_decay, maximize)
     torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
@@ -109,4 +114,4 @@ def adamax(
     torch._foreach_add_(sizes, eps)
     torch._foreach_mul_(exp_infs, beta2)
     torch._foreach_copy_(exp_infs, torch._foreach_maximum(held(exp_infs), sizes))
-    torch._foreach_addcdiv_(params, held(exp_avgs), held(exp_infs), rates)
+    add_ratios_(params, held(exp_avgs), held(exp_infs), rates)

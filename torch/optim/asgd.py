@@ -10,6 +10,8 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    numbers,
+    rate_of,
     reals,
     step_counter,
 )
@@ -55,9 +57,9 @@ class ASGD(Stepwise):
 
     def _new_state(self, param, group):
         return {
-            "step": step_counter(),
-            "eta": step_counter(group["lr"]),
-            "mu": step_counter(1.0),
+            "step": step_counter(0.0, param, group),
+            "eta": step_counter(group["lr"], param, group),
+            "mu": step_counter(1.0, param, group),
             "ax": torch.zeros_like(param, memory_format=torch.preserve_format),
         }
 
@@ -71,6 +73,7 @@ class ASGD(Stepwise):
             [state["eta"] for state in states],
             [state["step"] for state in states],
             maximize=group["maximize"],
+            capturable=group["capturable"],
             lambd=group["lambd"],
             lr=group["lr"],
             t0=group["t0"],
@@ -101,19 +104,23 @@ def asgd(
     """One step on lists of tensors, in place."""
     if not params:
         return
-    lr = float(lr)
+    lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
     params, grads, axs = reals(params, grads, axs)
     grads = descent(grads, params, weight_decay, maximize)
-    rates = [eta.item() for eta in etas]
-    torch._foreach_mul_(params, [1 - lambd * rate for rate in rates])
-    for param, grad, rate in zip(params, grads, rates, strict=True):
-        param.add_(grad, alpha=-rate)
-    for param, ax, mu, eta, step in zip(params, axs, mus, etas, state_steps, strict=True):
-        weight = mu.item()
+    rows = zip(params, grads, axs, mus, etas, state_steps, strict=True)
+    for param, grad, ax, mu, eta, step in rows:
+        rate, weight, count = numbers((eta, mu, step), capturable)
+        param.mul_(1 - lambd * rate)
+        param.sub_(grad * rate)
+        if capturable:
+            ax.copy_(torch.where(weight == 1, param, ax + (param - ax) * weight))
+            eta.copy_(lr / (1 + lambd * lr * count) ** alpha)
+            mu.copy_(1 / (count - t0).clamp(min=1))
+            continue
         if weight == 1:
             ax.copy_(param)
         else:
             ax.add_(param.sub(ax).mul_(weight))
-        eta.fill_(lr / (1 + lambd * lr * step.item()) ** alpha)
-        mu.fill_(1 / max(1, step.item() - t0))
+        eta.fill_(lr / (1 + lambd * lr * count) ** alpha)
+        mu.fill_(1 / max(1, count - t0))

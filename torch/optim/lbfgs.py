@@ -7,7 +7,7 @@ it must clear the gradients, compute the loss and call backward itself.
 from __future__ import annotations
 
 import typing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.optim._stepwise import check_lr, real
@@ -76,7 +76,7 @@ class _LineSearch:
     def _flat(self, trial):
         return abs(trial.slope) <= -_SUFFICIENT_FLATNESS * self.start.slope
 
-    def run(self):
+    def run(self) -> Any:
         """The trial to accept."""
         tries, bracket = self._find_bracket()
         return self._narrow(tries, bracket) if len(bracket) == 2 else bracket[0]

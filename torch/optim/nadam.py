@@ -7,12 +7,17 @@ import typing
 import torch
 from torch.optim._stepwise import (
     Stepwise,
+    add_ratios_,
     check_betas,
     check_lr,
     check_not_negative,
     descent,
+    divided_by,
     held,
+    numbers,
+    rate_of,
     reals,
+    scaled_by,
     step_counter,
 )
 
@@ -63,8 +68,8 @@ class NAdam(Stepwise):
 
     def _new_state(self, param, group):
         return {
-            "step": step_counter(),
-            "mu_product": step_counter(1.0),
+            "step": step_counter(0.0, param, group),
+            "mu_product": step_counter(1.0, param, group),
             "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
             "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
         }
@@ -81,6 +86,7 @@ class NAdam(Stepwise):
             [state["step"] for state in states],
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
+            capturable=group["capturable"],
             beta1=beta1,
             beta2=beta2,
             lr=group["lr"],
@@ -114,23 +120,24 @@ def nadam(
     """One step on lists of tensors, in place."""
     if not params:
         return
-    lr = float(lr)
+    lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
-    steps = [step.item() for step in state_steps]
+    steps = numbers(state_steps, capturable)
     params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
     grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
     if decoupled_weight_decay and weight_decay != 0:
-        torch._foreach_mul_(params, 1 - lr * weight_decay)
+        for param in params:
+            param.mul_(1 - lr * weight_decay)
     mus = [beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay)) for step in steps]
     nexts = [beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay)) for step in steps]
-    torch._foreach_mul_(mu_products, mus)
-    so_far = [product.item() for product in mu_products]
+    torch._foreach_copy_(mu_products, scaled_by(mu_products, mus))
+    so_far = numbers(mu_products, capturable)
     torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
     torch._foreach_mul_(exp_avg_sqs, beta2)
     torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
-    denoms = torch._foreach_div(exp_avg_sqs, [1 - beta2**step for step in steps])
+    denoms = divided_by(exp_avg_sqs, [1 - beta2**step for step in steps])
     denoms = torch._foreach_add(torch._foreach_sqrt(denoms), eps)
     rates = [-lr * (1.0 - mu) / (1.0 - done) for mu, done in zip(mus, so_far, strict=True)]
-    torch._foreach_addcdiv_(params, grads, denoms, rates)
+    add_ratios_(params, grads, denoms, rates)
     rates = [-lr * mu / (1.0 - done * mu) for mu, done in zip(nexts, so_far, strict=True)]
-    torch._foreach_addcdiv_(params, held(exp_avgs), denoms, rates)
+    add_ratios_(params, held(exp_avgs), denoms, rates)

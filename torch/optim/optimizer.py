@@ -8,6 +8,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
+from typing import Any
 
 import torch
 from torch.optim._helpers import *  # noqa: F403 - for optimizers written elsewhere
@@ -40,14 +41,14 @@ _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
 
 
-def register_optimizer_step_pre_hook(hook):
+def register_optimizer_step_pre_hook(hook) -> Any:
     """hook(optimizer, args, kwargs) before every optimizer's step."""
     handle = RemovableHandle(_global_pre_hooks)
     _global_pre_hooks[handle.id] = hook
     return handle
 
 
-def register_optimizer_step_post_hook(hook):
+def register_optimizer_step_post_hook(hook) -> Any:
     """hook(optimizer, args, kwargs) after every optimizer's step."""
     handle = RemovableHandle(_global_post_hooks)
     _global_post_hooks[handle.id] = hook
@@ -91,7 +92,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> Any:
         super().__init_subclass__(**kwargs)
         # Hooks surround every class's own step without its author's help.
         if "step" in cls.__dict__:
@@ -110,7 +111,7 @@ class Optimizer:
             type(self).step = self.profile_hook_step(type(self).step)
 
     @staticmethod
-    def profile_hook_step(func):
+    def profile_hook_step(func) -> Any:
         """Wraps a step method so that hooks run around it."""
         if getattr(func, "hooked", False):
             return func
@@ -145,7 +146,7 @@ class Optimizer:
         step.__wrapped__ = func
         return step
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {
             "defaults": self.defaults,
             "state": self.state,
@@ -175,11 +176,11 @@ class Optimizer:
             hooks.move_to_end(handle.id, last=False)
         return handle
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook) -> Any:
         """hook(optimizer, args, kwargs) before step."""
         return self._add_hook("_optimizer_step_pre_hooks", hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook) -> Any:
         """hook(optimizer, args, kwargs) after step."""
         return self._add_hook("_optimizer_step_post_hooks", hook)
 
@@ -200,7 +201,7 @@ class Optimizer:
         return self._add_hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
 
     # ---- groups
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group) -> Any:
         """Adds a group of parameters with settings of its own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -351,7 +352,7 @@ class Optimizer:
             hook(self)
 
 
-def run_closure(closure):
+def run_closure(closure) -> Any:
     """The loss of a closure evaluated with gradients on, or None."""
     if closure is None:
         return None

@@ -11,6 +11,9 @@ from torch.optim._stepwise import (
     check_lr,
     check_not_negative,
     descent,
+    divided_by,
+    numbers,
+    rate_of,
     reals,
     step_counter,
 )
@@ -59,7 +62,7 @@ class RAdam(Stepwise):
 
     def _new_state(self, param, group):
         return {
-            "step": step_counter(),
+            "step": step_counter(0.0, param, group),
             "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
             "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
         }
@@ -75,6 +78,7 @@ class RAdam(Stepwise):
             [state["step"] for state in states],
             decoupled_weight_decay=group["decoupled_weight_decay"],
             maximize=group["maximize"],
+            capturable=group["capturable"],
             beta1=beta1,
             beta2=beta2,
             lr=group["lr"],
@@ -84,13 +88,14 @@ class RAdam(Stepwise):
 
 
 def _rectification(step, beta2):
-    """How far to trust the mean square after some steps; None while its variance is unbounded."""
+    """(how far to trust the mean square after some steps, whether its variance is bounded)."""
     longest = 2 / (1 - beta2) - 1
     length = longest - 2 * step * beta2**step / (1 - beta2**step)
-    if length <= 5.0:
-        return None
+    counted = isinstance(step, torch.Tensor)
+    if not counted and length <= 5.0:
+        return 1.0, False
     ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-    return ratio**0.5
+    return (ratio.abs() if counted else ratio) ** 0.5, length > 5.0
 
 
 def radam(
@@ -115,22 +120,24 @@ def radam(
     """One step on lists of tensors, in place."""
     if not params:
         return
-    lr = float(lr)
+    lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
-    steps = [step.item() for step in state_steps]
+    steps = numbers(state_steps, capturable)
     params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
     grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
     if decoupled_weight_decay and weight_decay != 0:
-        torch._foreach_mul_(params, 1 - lr * weight_decay)
+        for param in params:
+            param.mul_(1 - lr * weight_decay)
     torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
     torch._foreach_mul_(exp_avg_sqs, beta2)
     torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
-    updates = torch._foreach_div(exp_avgs, [1 - beta1**step for step in steps])
-    torch._foreach_mul_(updates, lr)
+    updates = divided_by(exp_avgs, [1 - beta1**step for step in steps])
+    updates = [update * lr for update in updates]
     rows = zip(params, updates, exp_avg_sqs, steps, strict=True)
     for param, update, exp_avg_sq, step in rows:
-        trust = _rectification(step, beta2)
-        if trust is not None:
+        trust, bounded = _rectification(step, beta2)
+        if capturable or bounded:
             root = exp_avg_sq.sqrt() + eps
-            update = update * (root.reciprocal() * (1 - beta2**step) ** 0.5) * trust
+            scaled = update * (root.reciprocal() * (1 - beta2**step) ** 0.5) * trust
+            update = torch.where(bounded, scaled, update) if capturable else scaled
         param.sub_(update)

@@ -11,7 +11,9 @@ from torch.optim._stepwise import (
     check_not_negative,
     descent,
     held,
+    rate_of,
     reals,
+    step_along_,
     step_counter,
 )
 
@@ -60,7 +62,7 @@ class RMSprop(Stepwise):
         def zeros():
             return torch.zeros_like(param, memory_format=torch.preserve_format)
 
-        state = {"step": step_counter(), "square_avg": zeros()}
+        state = {"step": step_counter(0.0, param, group), "square_avg": zeros()}
         if group["momentum"] > 0:
             state["momentum_buffer"] = zeros()
         if group["centered"]:
@@ -78,6 +80,7 @@ class RMSprop(Stepwise):
             [state["momentum_buffer"] for state in states] if with_momentum else [],
             [state["step"] for state in states],
             maximize=group["maximize"],
+            capturable=group["capturable"],
             lr=group["lr"],
             alpha=group["alpha"],
             eps=group["eps"],
@@ -110,7 +113,7 @@ def rmsprop(
     """One step on lists of tensors, in place."""
     if not params:
         return
-    lr = float(lr)
+    lr = rate_of(lr, capturable)
     torch._foreach_add_(state_steps, 1)
     params, grads, square_avgs, grad_avgs, buffers = reals(
         params, grads, square_avgs, grad_avgs, momentum_buffer_list
@@ -128,6 +131,6 @@ def rmsprop(
     if momentum > 0:
         torch._foreach_mul_(buffers, momentum)
         torch._foreach_addcdiv_(buffers, grads, roots)
-        torch._foreach_add_(params, buffers, alpha=-lr)
+        step_along_(params, held(buffers), lr)
     else:
-        torch._foreach_addcdiv_(params, grads, roots, value=-lr)
+        step_along_(params, torch._foreach_div(grads, roots), lr)

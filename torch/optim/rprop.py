@@ -47,7 +47,7 @@ class Rprop(Stepwise):
         # Both parts of a complex number have a step size of their own.
         first = complex(first, first) if param.is_complex() else first
         return {
-            "step": step_counter(),
+            "step": step_counter(0.0, param, group),
             "prev": torch.zeros_like(param, memory_format=torch.preserve_format),
             "step_size": torch.full_like(param.grad, first),
         }

@@ -69,36 +69,52 @@ class SGD(Optimizer):
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
         loss = run_closure(closure)
-        with torch.set_grad_enabled(bool(self.defaults["differentiable"])):
+        recording = torch.enable_grad if self.defaults["differentiable"] else torch.no_grad
+        with recording():
             for group in self.param_groups:
                 self._update(group)
         return loss
 
     def _update(self, group):
-        params, grads, buffers = [], [], []
-        states = self.state if group["momentum"] != 0 else None
+        momentum = group["momentum"]
+        params, grads, buffers, complete = [], [], [], not group["differentiable"]
         for param in group["params"]:
             grad = param.grad
             if grad is None:
                 continue
             params.append(param)
             grads.append(grad)
-            buffers.append(None if states is None else states[param].get("momentum_buffer"))
-        sgd(
-            params,
-            grads,
-            buffers,
-            differentiable=group["differentiable"],
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
-            lr=group["lr"],
-            dampening=group["dampening"],
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-        )
-        if states is not None:
+            if momentum != 0:
+                buffer = self.state[param].get("momentum_buffer")
+                buffers.append(buffer)
+                complete = complete and buffer is not None
+        settings = {
+            "weight_decay": group["weight_decay"],
+            "momentum": momentum,
+            "lr": group["lr"],
+            "dampening": group["dampening"],
+            "nesterov": group["nesterov"],
+            "maximize": group["maximize"],
+        }
+        # Nearly every step: no list has to be taken apart.
+        if complete and _is_plain(params, grads):
+            if params:
+                settings["lr"] = float(group["lr"])
+                torch._fused_sgd_(params, grads, buffers, is_first_step=False, **settings)
+            return
+        buffers = buffers or [None] * len(params)
+        sgd(params, grads, buffers, differentiable=group["differentiable"], **settings)
+        if momentum != 0:
             for param, buffer in zip(params, buffers, strict=True):
-                states[param]["momentum_buffer"] = buffer
+                self.state[param]["momentum_buffer"] = buffer
+
+
+def _is_plain(params, grads):
+    """Whether the fused kernel takes all of them at once."""
+    strided = torch.strided
+    return all(grad.layout is strided for grad in grads) and not any(
+        param.is_complex() for param in params
+    )
 
 
 def sgd(

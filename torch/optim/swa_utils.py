@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch.nn import Module
@@ -34,7 +35,7 @@ def _check_decay(decay):
         )
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(decay=0.999) -> Any:
     """A function that moves a list of averages towards a list of values."""
     _check_decay(decay)
 
@@ -49,7 +50,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Any:
     """A function that takes a list of values into a list of plain means."""
 
     @torch.no_grad()
@@ -63,7 +64,7 @@ def get_swa_multi_avg_fn():
     return swa_update
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay=0.999) -> Any:
     """A function of (average, value, count) that gives the next exponential average."""
     _check_decay(decay)
 
@@ -74,7 +75,7 @@ def get_ema_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Any:
     """A function of (average, value, count) that gives the next plain mean."""
 
     @torch.no_grad()
@@ -101,7 +102,7 @@ class AveragedModel(Module):
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args, **kwargs) -> Any:
         """The averaged model's answer."""
         return self.module(*args, **kwargs)
 
@@ -110,7 +111,7 @@ class AveragedModel(Module):
         return [tensor.detach() for tensor in itertools.chain(model.parameters(), buffers)]
 
     @torch.no_grad()
-    def update_parameters(self, model):
+    def update_parameters(self, model) -> Any:
         """Takes the present weights of a model into the average."""
         averages = self._tensors(self.module)
         values = [
@@ -135,7 +136,7 @@ class AveragedModel(Module):
 
 
 @torch.no_grad()
-def update_bn(loader, model, device=None):
+def update_bn(loader, model, device=None) -> Any:
     """Measures the statistics of all batch norms anew over the batches of a loader.
 
     A batch that is a list or tuple passes its first element to the model.
@@ -185,7 +186,7 @@ class SWALR(LRScheduler):
         done = max(0, min(1, step / max(1, self.anneal_epochs)))
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         """The rates of this step, from the present ones and the share they already contain."""
         self._warn_unless_stepping()
         # The step count, unlike the epoch, also counts schedules that started late.

@@ -1,9 +1,12 @@
 """torch.profiler.profile: a recording that follows the steps of a training loop."""
 
+from __future__ import annotations
+
 import enum
 import os
 import socket
 import time
+from typing import Any
 
 from torch.autograd import profiler as _recording
 from torch.autograd.profiler_util import EventList
@@ -29,7 +32,7 @@ class ProfilerAction(enum.Enum):
     DEVICE_STOPPED = 4
 
 
-def supported_activities():
+def supported_activities() -> Any:
     """What can be recorded."""
     import torch
     from torch.profiler import ProfilerActivity
@@ -40,7 +43,7 @@ def supported_activities():
     return kinds
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0) -> Any:
     """A function from the number of a step to what to do in it: after skip_first steps, cycles of
     wait, warmup and active steps, `repeat` of them or without end. With skip_first_wait the first
     cycle does not wait."""
@@ -77,7 +80,9 @@ def _default_schedule_fn(step):
     return ProfilerAction.RECORD
 
 
-def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+def tensorboard_trace_handler(
+    dir_name, worker_name=None, use_gzip=False, use_python_export=False
+) -> Any:
     """An on_trace_ready that writes each trace into a folder, under a name of its own."""
 
     def write(prof):
@@ -111,7 +116,7 @@ class profile:
         custom_trace_id_callback=None,
         post_processing_timeout_s=None,
         activity_filters=None,
-    ):
+    ) -> None:
         self.activities = set(supported_activities() if activities is None else activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
@@ -161,13 +166,13 @@ class profile:
     def _recording_now(self):
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
-    def start(self):
+    def start(self) -> Any:
         """Begins with step 0."""
         if self._recording_now():
             self._start_recording()
         self._open_step()
 
-    def stop(self):
+    def stop(self) -> Any:
         """Ends the recording, and hands it to on_trace_ready."""
         self._close_step()
         if self._recording_now():
@@ -189,7 +194,7 @@ class profile:
             self._step_range.__exit__(None, None, None)
             self._step_range = None
 
-    def step(self):
+    def step(self) -> Any:
         """Says that the next step begins."""
         self._close_step()
         before, was_recording = self.current_action, self._recording_now()
@@ -204,11 +209,11 @@ class profile:
             self._start_recording()
         self._open_step()
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self.start()
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> Any:
         self.stop()
 
     # ---- what was recorded
@@ -218,19 +223,19 @@ class profile:
             raise AssertionError("Profiler must be initialized and have recorded something first")
         return self._events
 
-    def events(self):
+    def events(self) -> Any:
         """All events of the last cycle."""
         return self._finished()
 
     def key_averages(
         self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
-    ):
+    ) -> Any:
         """One average per name."""
         return self._finished().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
-    def export_chrome_trace(self, path, use_python_export=False):
+    def export_chrome_trace(self, path, use_python_export=False) -> Any:
         """Writes the last cycle for chrome://tracing or Perfetto."""
         _recording.write_trace(
             path,
@@ -242,11 +247,11 @@ class profile:
             host_name=socket.gethostname(),
         )
 
-    def export_stacks(self, path, metric="self_cpu_time_total"):
+    def export_stacks(self, path, metric="self_cpu_time_total") -> Any:
         """Writes the places in the program and their times, for flame graphs."""
         self._finished().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path, device=None):
+    def export_memory_timeline(self, path, device=None) -> Any:
         """Writes how memory was used over time: .html a picture, .raw.json.gz every change,
         other names the curve as JSON."""
         if not (self.record_shapes and self.profile_memory and self.with_stack):
@@ -260,11 +265,11 @@ class profile:
             device = "cuda:0" if ProfilerActivity.CUDA in self.activities else "cpu"
         write_memory_timeline(path, self._finished(), device)
 
-    def add_metadata(self, key, value):
+    def add_metadata(self, key, value) -> Any:
         """Puts a text into the trace file."""
         self._metadata[key] = str(value)
 
-    def add_metadata_json(self, key, value):
+    def add_metadata_json(self, key, value) -> Any:
         """Puts a JSON value, given as text, into the trace file."""
         import json
 
@@ -272,7 +277,7 @@ class profile:
 
     preset_metadata_json = add_metadata_json
 
-    def toggle_collection_dynamic(self, enable, activities):
+    def toggle_collection_dynamic(self, enable, activities) -> Any:
         """Stops or takes up again the recording of operators while the profiler is running."""
         from torch.profiler import ProfilerActivity
 
@@ -289,12 +294,12 @@ class ExecutionTraceObserver:
     """Writes which operators ran with which shapes, and which called which, to a file. Recording
     needs the recorder of this thread: give the observer to `profile` to use both at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._path = None
         self._own = None
         self._events = []
 
-    def register_callback(self, output_file_path):
+    def register_callback(self, output_file_path) -> Any:
         """Names the file; recording begins with start."""
         self._path = os.fspath(output_file_path)
         self._events = []
@@ -305,17 +310,17 @@ class ExecutionTraceObserver:
         """Whether a file is named."""
         return self._path is not None
 
-    def get_output_file_path(self):
+    def get_output_file_path(self) -> Any:
         """The file, or None."""
         return self._path
 
-    def start(self):
+    def start(self) -> Any:
         """Begins recording."""
         if self._path is not None and self._own is None and not _recording._is_profiler_enabled():
             self._own = _recording.profile(record_shapes=True)
             self._own._start()
 
-    def stop(self):
+    def stop(self) -> Any:
         """Ends recording; the file is written."""
         if self._own is not None:
             self._own.__exit__(None, None, None)
@@ -327,7 +332,7 @@ class ExecutionTraceObserver:
         if self._path is not None:
             write_execution_trace(self._path, self._events)
 
-    def unregister_callback(self):
+    def unregister_callback(self) -> Any:
         """Ends recording and forgets the file."""
         self.stop()
         self._path = None

@@ -9,8 +9,11 @@ m_i. Polynomials stand in the order of their degree, so that a reader needs only
 few dimensions.
 """
 
+from __future__ import annotations
+
 import functools
 import os
+from typing import Any
 
 import torch
 
@@ -28,11 +31,11 @@ def _bits_of(degree):
 class _Bits:
     """Reads numbers of given widths from the front of some bytes."""
 
-    def __init__(self, data):
+    def __init__(self, data) -> None:
         self.value = int.from_bytes(data, "big")
         self.left = 8 * len(data)
 
-    def take(self, width):
+    def take(self, width) -> Any:
         """The next `width` bits as a number."""
         self.left -= width
         return self.value >> self.left & (1 << width) - 1
@@ -100,7 +103,7 @@ class SobolEngine:
     MAXBIT = _BITS
     MAXDIM = 1 + sum(_POLYNOMIALS)
 
-    def __init__(self, dimension, scramble=False, seed=None):
+    def __init__(self, dimension, scramble=False, seed=None) -> None:
         if dimension > self.MAXDIM or dimension < 1:
             raise ValueError(
                 f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
@@ -139,7 +142,7 @@ class SobolEngine:
             points ^= (gray >> bit & 1).unsqueeze(1) * self.sobolstate[:, bit]
         return points
 
-    def draw(self, n=1, out=None, dtype=None):
+    def draw(self, n=1, out=None, dtype=None) -> Any:
         """The next n points, (n, dimension), in [0, 1)."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if not dtype.is_floating_point:
@@ -156,7 +159,7 @@ class SobolEngine:
         out.resize_(values.shape).copy_(values)
         return out
 
-    def draw_base2(self, m, out=None, dtype=None):
+    def draw_base2(self, m, out=None, dtype=None) -> Any:
         """The next 2**m points; together with those before, there must be a power of two."""
         n = 2**m
         total = self.num_generated + n
@@ -169,13 +172,13 @@ class SobolEngine:
             )
         return self.draw(n=n, out=out, dtype=dtype)
 
-    def reset(self):
+    def reset(self) -> Any:
         """Back to the first point."""
         self.num_generated = 0
         self.quasi = self.shift.clone()
         return self
 
-    def fast_forward(self, n):
+    def fast_forward(self, n) -> Any:
         """Leaves n points out."""
         if n < 0:
             raise ValueError(f"SobolEngine.fast_forward: n must not be negative, got {n}")
@@ -184,7 +187,7 @@ class SobolEngine:
             self.quasi = self._points(self.num_generated - 1, 1)[0]
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         settings = [f"dimension={self.dimension}"]
         if self.scramble:
             settings.append("scramble=True")

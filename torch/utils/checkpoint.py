@@ -7,12 +7,15 @@ saved tensors: what is saved becomes a placeholder, and the first placeholder th
 runs the part again to fill all of them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import platform
 import uuid
 import warnings
 import weakref
+from typing import Any
 
 import torch
 from torch import _C
@@ -46,12 +49,12 @@ class DefaultDeviceType:
     _default = "cuda"
 
     @staticmethod
-    def set_device_type(device="cuda"):
+    def set_device_type(device="cuda") -> Any:
         """Sets it."""
         DefaultDeviceType._default = device
 
     @staticmethod
-    def get_device_type():
+    def get_device_type() -> Any:
         """Its name."""
         return DefaultDeviceType._default
 
@@ -61,7 +64,7 @@ _debug = None
 
 
 @contextlib.contextmanager
-def set_checkpoint_early_stop(enable):
+def set_checkpoint_early_stop(enable) -> Any:
     """Whether a second run ends as soon as all that is needed has been computed."""
     global _early_stop
     before, _early_stop = _early_stop, enable
@@ -72,7 +75,7 @@ def set_checkpoint_early_stop(enable):
 
 
 @contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled):
+def set_checkpoint_debug_enabled(enabled) -> Any:
     """Overrides the debug argument of checkpoint inside the with statement."""
     global _debug
     before, _debug = _debug, enabled
@@ -96,7 +99,7 @@ def _tensors_in(value):
             yield from _tensors_in(item)
 
 
-def get_device_states(*args):
+def get_device_states(*args) -> Any:
     """(device numbers, their random states) of the accelerators that the arguments live on."""
     indices = sorted(
         {t.get_device() for t in _tensors_in(args) if t.device.type not in ("cpu", "meta")}
@@ -104,7 +107,7 @@ def get_device_states(*args):
     return indices, [torch.cuda.get_rng_state(i) for i in indices]
 
 
-def set_device_states(devices, states, *, device_type=None):
+def set_device_states(devices, states, *, device_type=None) -> Any:
     """Puts the random states back."""
     for device, state in zip(devices, states, strict=False):
         torch.cuda.set_rng_state(state, device)
@@ -115,7 +118,7 @@ class _Surroundings:
     are kept, the random states.
     """
 
-    def __init__(self, keep_random, args):
+    def __init__(self, keep_random, args) -> None:
         self.keep_random = keep_random
         if keep_random:
             self.cpu = torch.get_rng_state()
@@ -123,7 +126,7 @@ class _Surroundings:
         self.autocast = _autocast_state()
 
     @contextlib.contextmanager
-    def replay(self):
+    def replay(self) -> Any:
         with contextlib.ExitStack() as regions:
             for then, now in zip(self.autocast, _autocast_state(), strict=True):
                 if then != now:
@@ -153,7 +156,7 @@ def _autocast_state():
     ]
 
 
-def noop_context_fn():
+def noop_context_fn() -> Any:
     """Contexts that do nothing, for both runs."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
@@ -161,7 +164,7 @@ def noop_context_fn():
 # ---- the re-entrant kind ----------------------------------------------------------------
 
 
-def detach_variable(inputs):
+def detach_variable(inputs) -> Any:
     """The inputs without their history; they require grad as before."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
@@ -174,7 +177,7 @@ def detach_variable(inputs):
     )
 
 
-def check_backward_validity(inputs):
+def check_backward_validity(inputs) -> Any:
     """Warns when no input requires grad: the re-entrant kind then gives no gradients at all."""
     if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
         warnings.warn(
@@ -186,7 +189,7 @@ class CheckpointFunction(torch.autograd.Function):
     """The re-entrant checkpoint as an operator."""
 
     @staticmethod
-    def forward(ctx, run_function, preserve_rng_state, *args):
+    def forward(ctx, run_function, preserve_rng_state, *args) -> Any:
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.surroundings = _Surroundings(preserve_rng_state, args)
@@ -197,7 +200,7 @@ class CheckpointFunction(torch.autograd.Function):
             return run_function(*args)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, *grads) -> Any:
         inputs = list(ctx.inputs)
         for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=False):
             inputs[i] = tensor
@@ -226,7 +229,7 @@ class _Placeholder:
     """Stands for a saved tensor until backward opens it. `values` holds what second runs found,
     one for each backward pass."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.values = {}
 
 
@@ -242,7 +245,7 @@ class _Held:
     """A nested tensor among the arguments: a custom function takes plain ones only, and what such a
     tensor has in the graph is its values."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor) -> None:
         self.tensor = tensor
 
 
@@ -251,11 +254,11 @@ class _SaveInputs(torch.autograd.Function):
     either."""
 
     @staticmethod
-    def forward(*tensors):
+    def forward(*tensors) -> Any:
         return torch.empty((0,))
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx, inputs, output) -> Any:
         ctx.positions = [i for i, a in enumerate(inputs) if isinstance(a, torch.Tensor)]
         ctx.others = [None if isinstance(a, torch.Tensor) else a for a in inputs]
         ctx.save_for_backward(*(inputs[i] for i in ctx.positions))
@@ -269,14 +272,14 @@ class _SaveInputs(torch.autograd.Function):
         ctx.read = read
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, *grads) -> Any:
         raise AssertionError("nothing flows through the saved inputs of a checkpoint")
 
 
 class _Part:
     """One call of a checkpointed function."""
 
-    def __init__(self, function, early_stop, metadata_of, debug):
+    def __init__(self, function, early_stop, metadata_of, debug) -> None:
         self.function = function
         self.early_stop = early_stop
         self.metadata_of = metadata_of
@@ -288,13 +291,13 @@ class _Part:
         self.done = set()  # backward passes for which the second run has been made
 
     # -- the first run
-    def pack(self, tensor):
+    def pack(self, tensor) -> Any:
         placeholder = _Placeholder()
         self.placeholders.append(weakref.ref(placeholder))
         self.metadata.append(self.metadata_of(tensor))
         return placeholder
 
-    def unpack(self, placeholder):
+    def unpack(self, placeholder) -> Any:
         task = _C._current_graph_task_id()
         if task == -1:
             # Opened by hand, outside of a backward pass: good for this once.
@@ -310,7 +313,7 @@ class _Part:
         return placeholder.values.pop(task)
 
     # -- the second run
-    def recompute(self, task):
+    def recompute(self, task) -> Any:
         self.done.add(task)
         position = 0
 
@@ -346,7 +349,7 @@ class _Part:
                 f"{position}.{self.hint()}"
             )
 
-    def check_metadata(self, index, tensor):
+    def check_metadata(self, index, tensor) -> Any:
         expected, got = self.metadata[index], self.metadata_of(tensor)
         if expected == got:
             return
@@ -356,7 +359,7 @@ class _Part:
             f"{expected}\nrecomputed metadata: {got}{self.hint()}"
         )
 
-    def hint(self):
+    def hint(self) -> Any:
         if not self.debug:
             return (
                 "\nTip: to see a more detailed error message, either pass `debug=True` to "
@@ -412,7 +415,7 @@ def checkpoint(
     debug=False,
     early_stop=True,
     **kwargs,
-):
+) -> Any:
     """Runs function(*args, **kwargs) without keeping what it saves for backward; backward runs it
     again.
 
@@ -443,7 +446,7 @@ def checkpoint(
     )
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> Any:
     """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as
     usual."""
     if use_reentrant is None:
@@ -496,8 +499,9 @@ class CheckpointPolicy(enum.Enum):
 class SelectiveCheckpointContext:
     """What the policy function is told besides the operator."""
 
-    def __init__(self, *, is_recompute):
+    def __init__(self, *, is_recompute, op_output=None) -> None:
         self.is_recompute = is_recompute
+        self.op_output = op_output
 
 
 _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
@@ -510,7 +514,9 @@ def _policy_of(policy_fn, context, func, args, kwargs):
     return policy
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list, allow_cache_entry_mutation=False
+) -> Any:
     """A pair of contexts for checkpoint's context_fn: the results of operators that the policy (a
     function, or a list of operators) wants saved are kept and not computed again."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -570,10 +576,10 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
 class _Kept:
     """The result of an operator, with the version of each tensor in it."""
 
-    def __init__(self, value):
+    def __init__(self, value) -> None:
         self.value = value
 
-    def read(self, restore):
+    def read(self, restore) -> Any:
         return self._read(self.value, restore)
 
     def _read(self, value, restore):

@@ -43,7 +43,7 @@ class RemovableHandle:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, type, value, tb):
         self.remove()
 
 

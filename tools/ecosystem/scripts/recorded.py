@@ -33,4 +33,5 @@ class Recorded:
         if all(isinstance(value, int) for value in expected):
             assert values == expected
         else:
-            assert values == pytest.approx(expected, rel=rel, abs=abs), (values, expected)
+            close = pytest.approx(expected, rel=rel, abs=abs, nan_ok=True)
+            assert values == close, (values, expected)

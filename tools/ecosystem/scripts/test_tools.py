@@ -379,9 +379,11 @@ def test_ema():
         for parameter in net.parameters():
             parameter.add_(1.0)
     average.update()
+    before = [parameter.detach().clone() for parameter in net.parameters()]
     with average.average_parameters():
-        pass
-    average.load_state_dict(average.state_dict())
+        moved = [not torch.equal(*pair) for pair in zip(before, net.parameters(), strict=True)]
+        assert all(moved)
+    torch.testing.assert_close(before, list(net.parameters()))
 
 
 # ---- stable-baselines3

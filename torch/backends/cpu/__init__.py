@@ -1,9 +1,13 @@
 """What the CPU can do."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __all__ = ["get_cpu_capability"]
 
 
-def get_cpu_capability():
+def get_cpu_capability() -> Any:
     """The widest vector instructions that kernels use: "AVX512", "AVX2" or "DEFAULT"."""
     try:
         with open("/proc/cpuinfo") as file:

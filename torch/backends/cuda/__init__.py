@@ -1,6 +1,9 @@
 """How CUDA computes matrix products and attention."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import Any
 
 import torch
 from torch import _C
@@ -25,7 +28,7 @@ __all__ = [
 ]
 
 
-def is_built():
+def is_built() -> Any:
     """Whether the library was built with its CUDA part."""
     return _C._has_cuda
 
@@ -40,7 +43,7 @@ class cuBLASModule:
         "allow_fp16_accumulation": False,
     }
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.__dict__.update(self._SWITCHES)
 
     @property
@@ -51,7 +54,7 @@ class cuBLASModule:
     def fp32_precision(self):
         return "tf32" if self.allow_tf32 else "ieee"
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> Any:
         if name == "allow_tf32":
             torch.set_float32_matmul_precision("high" if value else "highest")
         elif name == "fp32_precision":
@@ -61,21 +64,21 @@ class cuBLASModule:
         else:
             raise AttributeError("Unknown attribute " + name)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> Any:
         raise AttributeError("Unknown attribute " + name)
 
 
 matmul = cuBLASModule()
 
 
-def preferred_blas_library(backend=None):
+def preferred_blas_library(backend=None) -> Any:
     """Which library computes matrix products: always cuBLASLt."""
     if backend not in (None, "default", "cublaslt"):
         raise NotImplementedError(f"preferred_blas_library: {backend!r} is not used, only cublaslt")
     return "cublaslt"
 
 
-def preferred_linalg_library(backend=None):
+def preferred_linalg_library(backend=None) -> Any:
     """Which library computes decompositions: always cuSOLVER."""
     if backend not in (None, "default", "cusolver"):
         raise NotImplementedError(
@@ -104,63 +107,65 @@ def _set_sdp(**switches):
     _C._set_sdp_backends(sum(1 << bit for bit, name in enumerate(_SDP_BITS) if _sdp[name]))
 
 
-def flash_sdp_enabled():
+def flash_sdp_enabled() -> Any:
     """Whether flash attention may be used."""
     return _sdp["flash"]
 
 
-def enable_flash_sdp(enabled):
+def enable_flash_sdp(enabled) -> Any:
     """Lets flash attention be used, or not."""
     _set_sdp(flash=enabled)
 
 
-def mem_efficient_sdp_enabled():
+def mem_efficient_sdp_enabled() -> Any:
     """Whether memory-efficient attention may be used."""
     return _sdp["mem_efficient"]
 
 
-def enable_mem_efficient_sdp(enabled):
+def enable_mem_efficient_sdp(enabled) -> Any:
     """Lets memory-efficient attention be used, or not."""
     _set_sdp(mem_efficient=enabled)
 
 
-def math_sdp_enabled():
+def math_sdp_enabled() -> Any:
     """Whether attention may be composed from products."""
     return _sdp["math"]
 
 
-def enable_math_sdp(enabled):
+def enable_math_sdp(enabled) -> Any:
     """Lets attention be composed from products, or not."""
     _set_sdp(math=enabled)
 
 
-def cudnn_sdp_enabled():
+def cudnn_sdp_enabled() -> Any:
     """Whether cuDNN's attention may be used."""
     return _sdp["cudnn"]
 
 
-def enable_cudnn_sdp(enabled):
+def enable_cudnn_sdp(enabled) -> Any:
     """Lets cuDNN's attention be used, or not."""
     _set_sdp(cudnn=enabled)
 
 
-def fp16_bf16_reduction_math_sdp_allowed():
+def fp16_bf16_reduction_math_sdp_allowed() -> Any:
     """Whether composed attention may sum in half precision."""
     return _sdp["reduction"]
 
 
-def allow_fp16_bf16_reduction_math_sdp(enabled):
+def allow_fp16_bf16_reduction_math_sdp(enabled) -> Any:
     """Lets composed attention sum in half precision, or not."""
     _set_sdp(reduction=enabled)
 
 
-def is_flash_attention_available():
+def is_flash_attention_available() -> Any:
     """Whether there is a flash attention kernel."""
     return False
 
 
 @contextlib.contextmanager
-def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+def sdp_kernel(
+    enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True
+) -> Any:
     """Chooses the kinds of attention for the with statement's body."""
     saved = dict(_sdp)
     _set_sdp(
@@ -175,7 +180,7 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
 class SDPAParams:
     """The arguments of an attention, to ask which kernels would take it."""
 
-    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa):
+    def __init__(self, query, key, value, attn_mask, dropout, is_causal, enable_gqa) -> None:
         self.query, self.key, self.value = query, key, value
         self.attn_mask, self.dropout = attn_mask, dropout
         self.is_causal, self.enable_gqa = is_causal, enable_gqa
@@ -189,7 +194,7 @@ def _refused(debug, reason):
     return False
 
 
-def can_use_flash_attention(params, debug=False):
+def can_use_flash_attention(params, debug=False) -> Any:
     """Whether the fused attention takes these arguments."""
     query = params.query
     if not query.is_cuda:
@@ -199,22 +204,22 @@ def can_use_flash_attention(params, debug=False):
     return query.dim() == 4
 
 
-def can_use_efficient_attention(params, debug=False):
+def can_use_efficient_attention(params, debug=False) -> Any:
     """Whether the fused attention takes these arguments."""
     return can_use_flash_attention(params, debug)
 
 
-def can_use_cudnn_attention(params, debug=False):
+def can_use_cudnn_attention(params, debug=False) -> Any:
     """Whether cuDNN's attention takes these arguments; it is not used."""
     return _refused(debug, "cuDNN is not used")
 
 
-def is_ck_sdpa_available():
+def is_ck_sdpa_available() -> Any:
     """Whether AMD's attention can be used; it cannot."""
     return False
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name == "SDPBackend":
         from torch.nn.attention import SDPBackend
 

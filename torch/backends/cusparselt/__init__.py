@@ -1,13 +1,17 @@
 """cuSPARSELt: not used here."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __all__ = ["is_available"]
 
 
-def is_available():
+def is_available() -> Any:
     """Whether cuSPARSELt is used: no."""
     return False
 
 
-def version():
+def version() -> Any:
     """Its version, or None where it is not used."""
     return 0 if is_available() else None

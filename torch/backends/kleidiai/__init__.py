@@ -1,8 +1,12 @@
 """KleidiAI: not used here."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __all__ = ["is_available"]
 
 
-def is_available():
+def is_available() -> Any:
     """Whether KleidiAI is used: no."""
     return False

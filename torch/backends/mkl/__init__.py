@@ -1,8 +1,12 @@
 """Intel's MKL, which this library does not use: its own kernels take its place."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __all__ = ["is_available"]
 
 
-def is_available():
+def is_available() -> Any:
     """Whether MKL is used."""
     return False

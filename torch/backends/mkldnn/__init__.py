@@ -1,6 +1,9 @@
 """oneDNN, which this library does not use; the settings are kept for programs that set them."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import Any
 
 __all__ = ["flags", "is_available", "set_flags"]
 
@@ -9,12 +12,12 @@ deterministic = False
 allow_tf32 = True
 
 
-def is_available():
+def is_available() -> Any:
     """Whether oneDNN is used."""
     return False
 
 
-def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None):
+def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None) -> Any:
     """Changes settings; returns what they were."""
     global enabled, deterministic, allow_tf32
     before = (enabled, deterministic, allow_tf32)
@@ -25,7 +28,7 @@ def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precis
 
 
 @contextlib.contextmanager
-def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none"):
+def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none") -> Any:
     """Settings for the with statement's body."""
     before = set_flags(enabled, deterministic, allow_tf32)
     try:

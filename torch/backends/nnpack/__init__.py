@@ -1,8 +1,32 @@
 """NNPACK: not used here."""
 
-__all__ = ["is_available"]
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+__all__ = ["flags", "is_available", "set_flags"]
+
+_enabled = True
 
 
-def is_available():
+def is_available() -> Any:
     """Whether NNPACK is used: no."""
     return False
+
+
+def set_flags(_enabled) -> Any:
+    """Sets whether NNPACK may be used, and answers (the value before,)."""
+    before = globals()["_enabled"]
+    globals()["_enabled"] = bool(_enabled)
+    return (before,)
+
+
+@contextlib.contextmanager
+def flags(enabled=False) -> Any:
+    """The setting for the length of a block."""
+    (before,) = set_flags(enabled)
+    try:
+        yield
+    finally:
+        set_flags(before)

@@ -25,6 +25,12 @@ constexpr OpPolicy kCpu[] = {
     {"linalg_vecdot", Policy::Lower},
     {"scaled_dot_product_attention", Policy::Lower},
     {"_native_multi_head_attention", Policy::Lower},
+    {"prelu", Policy::Lower},
+    {"lstm", Policy::Lower},
+    {"rnn_tanh", Policy::Lower},
+    {"rnn_relu", Policy::Lower},
+    {"rnn_tanh_cell", Policy::Lower},
+    {"rnn_relu_cell", Policy::Lower},
     // Without a low-precision kernel worth having, or needing the range.
     {"avg_pool3d", Policy::Float32},
     {"adaptive_avg_pool3d", Policy::Float32},

@@ -345,6 +345,10 @@ bool will_compute(const Edge& edge) {
   const Slot* slot = current_pass->slots.find(edge.function.get());
   return slot != nullptr && slot->needed;
 }
+bool is_wanted(const Node* node, size_t i) {
+  if (running_node != node || current_pass == nullptr || current_pass->inputs.empty()) return true;
+  return will_compute(node->next_edge(i));
+}
 bool is_last_run(const Node* node) {
   return running_node == node && current_pass != nullptr && !current_pass->options.keep_graph;
 }

@@ -32,6 +32,8 @@ TORCH_API Node* current_node();
 TORCH_API int64_t current_pass_id();
 // Whether the pass in progress computes what arrives at `edge`. Error outside of a pass.
 TORCH_API bool will_compute(const Edge& edge);
+// Whether the pass in progress, if it runs `node`, has a use for what it gives along edge `i`.
+TORCH_API bool is_wanted(const Node* node, size_t i);
 // Whether the pass in progress runs `node` for the last time: what it saved may go at its last use.
 TORCH_API bool is_last_run(const Node* node);
 // How deep backward passes are nested on this thread (a pass started inside a node's apply).

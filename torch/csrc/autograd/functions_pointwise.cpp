@@ -66,6 +66,8 @@ Tensor sgn_grad(const Tensor& grad, const Tensor& self, const Tensor& result) {
 
 // The sum over 1 / (x + k)^2. Left of 1/2 by reflection: pi^2 / sin(pi x)^2 - trigamma(1 - x).
 Tensor trigamma(const Tensor& self) {
+  if (c10::isReducedFloatingType(self.scalar_type())) // the sine would have few digits left
+    return trigamma(self.to(at::kFloat)).to(self.scalar_type());
   const Tensor left = at::lt(self, 0.5);
   const Tensor right = at::where(left, 1 - self, self);
   const Tensor value = at::special_zeta(2, right);

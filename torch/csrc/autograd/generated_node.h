@@ -22,6 +22,13 @@ struct TORCH_API GeneratedNode : Node {
     if (is_last_run(this)) saved.reset();
     return t;
   }
+  // In apply: gradients that this pass does not ask for are not computed.
+  bool wants_output(size_t i) const { return should_compute_output(i) && is_wanted(this, i); }
+  bool wants_any(size_t from, size_t count) const {
+    for (size_t i = from; i < from + count; ++i)
+      if (wants_output(i)) return true;
+    return false;
+  }
   bool should_compute_any(size_t from, size_t count) const {
     for (size_t i = from; i < from + count; ++i)
       if (should_compute_output(i)) return true;
@@ -34,7 +41,7 @@ struct TORCH_API GeneratedNode : Node {
   }
   void give_list(TensorVec& out, size_t from, size_t count, std::vector<Tensor> grads) const {
     for (size_t i = 0; i < count && i < grads.size(); ++i)
-      if (should_compute_output(from + i)) give(out, from + i, std::move(grads[i]));
+      if (wants_output(from + i)) give(out, from + i, std::move(grads[i]));
   }
 
  private:

@@ -302,8 +302,11 @@ template <class F, class... Args> std::tuple<Tensor, Tensor> two(Args... args) {
 
 // Backward operators that are not differentiated again.
 void refuse_twice(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack* stack) {
-  TORCH_CHECK(!c10::tls_autograd_state.grad_mode, "double backwards on ", op.full_name(),
-              " not supported");
+  bool recorded = false;
+  for (const at::IValue& v : *stack)
+    recorded = recorded || (v.isTensor() && v.toTensor().requires_grad());
+  TORCH_CHECK(!recorded || !c10::tls_autograd_state.grad_mode, "double backwards on ",
+              op.full_name(), " not supported");
   const c10::ExcludeDispatchKeyGuard below(c10::kAutogradKeys);
   op.redispatch_boxed(keys - c10::kAutogradKeys, *stack);
 }

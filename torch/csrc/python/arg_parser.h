@@ -54,10 +54,10 @@ enum class P : uint8_t {
 };
 
 enum ParamFlag : uint8_t {
-  kOptional = 1,   // None is a value: the schema type ends with '?'
-  kKwOnly = 2,     // after the '*'
-  kHasDefault = 4, // may be left out
-  kOut = 8,        // the out= argument; None means not given
+  kOptional = 1,    // None is a value: the schema type ends with '?'
+  kKwOnly = 2,      // after the '*'
+  kHasDefault = 4,  // may be left out
+  kOut = 8,         // the out= argument; None means not given
   kNoneIsEmpty = 16 // a list whose default is []; None means not given
 };
 

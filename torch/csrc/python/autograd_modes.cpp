@@ -60,10 +60,13 @@ PyObject* set_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject* mode = only_argument(type, args, kwargs, "mode");
     if (!mode)
       raise_type_error("set_grad_enabled() missing 1 required positional argument: 'mode'");
-    const int truth = PyObject_IsTrue(mode);
-    check_status(truth);
-    PyObject* self = allocate(type, truth != 0);
-    c10::tls_autograd_state.grad_mode = truth != 0;
+    if (!PyBool_Check(mode)) {
+      raise_type_error(c10::str("set_grad_enabled(): argument 'enabled' (position 1) must be bool, "
+                                "not ",
+                                Py_TYPE(mode)->tp_name));
+    }
+    PyObject* self = allocate(type, mode == Py_True);
+    c10::tls_autograd_state.grad_mode = mode == Py_True;
     return self;
   });
 }

@@ -159,7 +159,7 @@ bool init_module_base(PyObject* module) {
   ModuleBaseType.tp_getattro = module_getattro;
   ModuleBaseType.tp_call = module_call;
   ModuleBaseType.tp_methods = methods;
-  ModuleBaseType.tp_new = PyType_GenericNew;
+  ModuleBaseType.tp_new = PyBaseObject_Type.tp_new;
   return add_type(module, &ModuleBaseType) && PyModule_AddFunctions(module, functions) == 0;
 }
 

@@ -49,7 +49,7 @@ int as_count(PyObject* value, const char* function) {
     raise_type_error(c10::str(function, " expects an int, but got ", type_name(value)));
   }
   const int64_t n = to_int64(value);
-  TORCH_CHECK(n > 0 && n < 1 << 20, function, " expects a positive integer, got ", n);
+  TORCH_CHECK(n > 0 && n < 1 << 20, function, " expects a positive integer\n  got ", n);
   return static_cast<int>(n);
 }
 
@@ -125,7 +125,7 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
     if (!dtype_from_object(dtype, &type)) {
       raise_type_error(
           c10::str("invalid dtype object: only floating-point types are supported as the "
-                   "default type, got ",
+                   "default type\n  got ",
                    type_name(dtype)));
     }
     if (!c10::isFloatingType(type)) {

@@ -192,7 +192,11 @@ PyObject* invoke_requires_grad(ArgValues& a) {
               "functorch transform. This is unsupported, please attempt to use the functorch "
               "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
               "outside of a function being transformed instead.");
-  set_requires_grad(a.tensor(0), a.given(1) ? a.boolean(1) : true);
+  const at::Tensor& tensor = a.tensor(0);
+  const bool value = a.given(1) ? a.boolean(1) : true;
+  TORCH_CHECK(!value || tensor.is_floating_point() || tensor.is_complex(),
+              "only Tensors of floating point dtype can require gradients");
+  set_requires_grad(tensor, value);
   return wrap_self(a);
 }
 const Signature kGradSignature[] = {

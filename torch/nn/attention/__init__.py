@@ -1,9 +1,12 @@
 """Which kernels scaled_dot_product_attention may use, biases it understands (its submodule bias)
 and attention with functions of the scores (flex_attention)."""
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import warnings
+from typing import Any
 
 from torch.backends import cuda as _switches
 
@@ -33,10 +36,10 @@ class SDPBackend(enum.Enum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"<SDPBackend.{self.name}: {self.value}>"
 
-    def __int__(self):
+    def __int__(self) -> Any:
         return self.value
 
     __index__ = __int__
@@ -69,7 +72,7 @@ _priority = [
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends, set_priority=False):
+def sdpa_kernel(backends, set_priority=False) -> Any:
     """Lets scaled_dot_product_attention use only these backends inside; with set_priority, in
     this order. An attention that none of them can compute is an error."""
     if isinstance(backends, SDPBackend):
@@ -98,23 +101,23 @@ _implementations = {}
 _active = None
 
 
-def register_flash_attention_impl(impl, *, register_fn):
+def register_flash_attention_impl(impl, *, register_fn) -> Any:
     """Makes a flash attention known under a name; register_fn() puts its kernels in place and
     answers an object whose remove() takes them out again."""
     _implementations[impl] = register_fn
 
 
-def list_flash_attention_impls():
+def list_flash_attention_impls() -> Any:
     """The names given to register_flash_attention_impl."""
     return sorted(_implementations)
 
 
-def current_flash_attention_impl():
+def current_flash_attention_impl() -> Any:
     """The implementation in use; None for the one built in."""
     return None if _active is None else _active[0]
 
 
-def activate_flash_attention_impl(impl):
+def activate_flash_attention_impl(impl) -> Any:
     """Uses a registered implementation from now on."""
     global _active
     if impl not in _implementations:
@@ -129,7 +132,7 @@ def activate_flash_attention_impl(impl):
     _active = (impl, _implementations[impl]())
 
 
-def restore_flash_attention_impl():
+def restore_flash_attention_impl() -> Any:
     """Goes back to the implementation built in."""
     global _active
     if _active is None:
@@ -141,7 +144,7 @@ def restore_flash_attention_impl():
         handle.remove()
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name in ("bias", "flex_attention", "varlen"):
         from importlib import import_module
 

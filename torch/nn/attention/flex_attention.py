@@ -2,11 +2,14 @@
 positions (mask_mod), in eager form: the scores of all pairs are computed, the functions applied to
 all of them at once by vmap, and the rest is a softmax. Gradients flow through all of it."""
 
+from __future__ import annotations
+
 import inspect
 import math
 import typing
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn.attention._block_mask import (
@@ -64,7 +67,7 @@ def _check_mods(mask_mods):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
 
-def or_masks(*mask_mods):
+def or_masks(*mask_mods) -> Any:
     """The mask that allows what any of these allows."""
     _check_mods(mask_mods)
 
@@ -77,7 +80,7 @@ def or_masks(*mask_mods):
     return or_mask
 
 
-def and_masks(*mask_mods):
+def and_masks(*mask_mods) -> Any:
     """The mask that allows what all of these allow."""
     _check_mods(mask_mods)
 
@@ -119,7 +122,7 @@ def _default_device(device):
     return device
 
 
-def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None) -> Any:
     """The mask of a mask_mod as a bool tensor (B, H, Q_LEN, KV_LEN); of a score_mod, where it does
     not answer -inf for a score of 0."""
     device = _default_device(device)
@@ -145,7 +148,7 @@ def create_block_mask(
     separate_full_blocks=True,
     compute_dq_write_order=False,
     dq_kv_order=True,
-):
+) -> Any:
     """The BlockMask of a mask_mod(b, h, q_idx, kv_idx). B or H of None mean that the mask is the
     same for all."""
     if _takes_scores(mask_mod):
@@ -251,7 +254,7 @@ def flex_attention(
     kernel_options=None,
     *,
     return_aux=None,
-):
+) -> Any:
     """softmax(score_mod(scale * query @ key^T)) @ value, with what block_mask excludes at -inf.
     query is (B, Hq, L, E), key and value (B, Hkv, S, E) and (B, Hkv, S, Ev). A query without any
     key gives 0."""

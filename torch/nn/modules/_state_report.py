@@ -3,8 +3,11 @@
 file fit the model. A rename is proposed by counting: each pair of an unexpected and a missing key
 that differ in one part votes for exchanging it."""
 
+from __future__ import annotations
+
 import difflib
 from collections import Counter
+from typing import Any
 
 __all__ = ["grouped", "proposals"]
 
@@ -27,10 +30,10 @@ def _numbers(values):
 class _Family:
     """Keys that are the same but for numbers inside and the name at the end."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.leaves, self.numbers, self.count = {}, [], 0
 
-    def add(self, parents, leaf):
+    def add(self, parents, leaf) -> Any:
         """Notes a key."""
         found = [int(part) for part in parents if part.isdecimal()]
         self.numbers = self.numbers or [set() for _ in found]
@@ -39,7 +42,7 @@ class _Family:
         self.leaves[leaf] = None
         self.count += 1
 
-    def text(self, pattern):
+    def text(self, pattern) -> Any:
         """The keys as one name in quotes, with their number."""
         places = iter(self.numbers)
         parts = [_numbers(next(places)) if part is None else part for part in pattern]

@@ -321,6 +321,7 @@ class MultiheadAttention(Module):
                 key_padding_mask=key_padding_mask,
                 need_weights=need_weights,
                 attn_mask=attn_mask,
+                average_attn_weights=average_attn_weights,
                 is_causal=is_causal,
             )
         swap = self.batch_first and query.dim() == 3

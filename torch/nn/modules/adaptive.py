@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -92,7 +93,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         else:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
-    def forward(self, input_, target_):
+    def forward(self, input_, target_) -> Any:
         self._check(input_, target_)
         batched = target_.dim() > 0
         input = input_ if batched else input_.unsqueeze(0)
@@ -136,11 +137,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             out[:, start:stop] = cluster + head[:, self.shortlist_size + i].unsqueeze(1)
         return out
 
-    def log_prob(self, input):
+    def log_prob(self, input) -> Any:
         """The log-probabilities of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input):
+    def predict(self, input) -> Any:
         """The most probable class of each row, without computing clusters that cannot hold it."""
         head = self.head(input)
         output = torch.argmax(head, dim=1)

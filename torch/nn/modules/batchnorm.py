@@ -3,6 +3,8 @@ _NormBase is shared with instance normalisation."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn import functional as F
 from torch.nn import init
@@ -71,7 +73,7 @@ class _NormBase(Module):
                 self.register_buffer(name, None)
         self.reset_parameters()
 
-    def reset_running_stats(self):
+    def reset_running_stats(self) -> Any:
         """Mean 0, variance 1, no batches seen."""
         if self.track_running_stats:
             self.running_mean.zero_()
@@ -178,7 +180,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input) -> Any:
         """The number of channels is the size of dimension 1."""
         if not self.has_uninitialized_params():
             return
@@ -267,7 +269,7 @@ class SyncBatchNorm(_BatchNorm):
         return super().forward(input)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module, process_group=None):
+    def convert_sync_batchnorm(cls, module, process_group=None) -> Any:
         """The module with every batch normalisation in it replaced by this one."""
         result = module
         if isinstance(module, _BatchNorm):

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Container as ContainerABC
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
+from typing import Any
 
 import torch
 from torch.nn.modules.module import Module, _addindent
@@ -47,12 +48,12 @@ class Sequential(Module):
     def _key(self, index):
         return next(islice(self._modules, _position(index, len(self)), None))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
 
-    def __setitem__(self, idx, module):
+    def __setitem__(self, idx, module) -> Any:
         setattr(self, self._key(idx), module)
 
     def __delitem__(self, idx) -> None:
@@ -67,13 +68,13 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules.values())
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [key for key in super().__dir__() if not key.isdigit()]
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         if not isinstance(other, Sequential):
             raise ValueError(
                 "add operator supports only objects of Sequential class, but "
@@ -81,7 +82,7 @@ class Sequential(Module):
             )
         return Sequential(*chain(self, other))
 
-    def __iadd__(self, other):
+    def __iadd__(self, other) -> Any:
         if not isinstance(other, Sequential):
             raise ValueError(
                 "add operator supports only objects of Sequential class, but "
@@ -89,13 +90,13 @@ class Sequential(Module):
             )
         return self.extend(other)
 
-    def __mul__(self, other):
+    def __mul__(self, other) -> Any:
         self._check_times(other)
         return Sequential(*chain.from_iterable(self for _ in range(other)))
 
     __rmul__ = __mul__
 
-    def __imul__(self, times):
+    def __imul__(self, times) -> Any:
         self._check_times(times)
         return self.extend([module for _ in range(times - 1) for module in list(self)])
 
@@ -106,12 +107,12 @@ class Sequential(Module):
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {cls}")
 
-    def append(self, module):
+    def append(self, module) -> Any:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index, module):
+    def insert(self, index, module) -> Any:
         """Puts a module before a position."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -122,13 +123,13 @@ class Sequential(Module):
         self._modules = {str(i): m for i, m in enumerate(modules)}
         return self
 
-    def extend(self, sequential):
+    def extend(self, sequential) -> Any:
         """Adds modules at the end."""
         for module in list(sequential):
             self.append(module)
         return self
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Takes a module out."""
         module = self[key]
         del self[key]
@@ -151,12 +152,12 @@ class ModuleList(Module):
     def _key(self, index):
         return str(_position(index, len(self)))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[self._key(idx)]
 
-    def __setitem__(self, idx, module):
+    def __setitem__(self, idx, module) -> Any:
         setattr(self, self._key(idx), module)
 
     def __delitem__(self, idx) -> None:
@@ -168,16 +169,16 @@ class ModuleList(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules.values())
 
-    def __iadd__(self, modules):
+    def __iadd__(self, modules) -> Any:
         return self.extend(modules)
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         return type(self)(chain(self, other))
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def __repr__(self) -> str:
@@ -199,24 +200,24 @@ class ModuleList(Module):
                 lines.append(_addindent(f"({first}-{last}): {last - first + 1} x {text}", 2))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
-    def insert(self, index, module):
+    def insert(self, index, module) -> Any:
         """Puts a module before a position."""
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._modules = {str(i): m for i, m in enumerate(modules)}
 
-    def append(self, module):
+    def append(self, module) -> Any:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Takes a module out."""
         module = self[key]
         del self[key]
         return module
 
-    def extend(self, modules):
+    def extend(self, modules) -> Any:
         """Adds modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -238,10 +239,10 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return self._modules[key]
 
-    def __setitem__(self, key, module):
+    def __setitem__(self, key, module) -> Any:
         self.add_module(key, module)
 
     def __delitem__(self, key) -> None:
@@ -250,33 +251,33 @@ class ModuleDict(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules)
 
-    def __contains__(self, key):
+    def __contains__(self, key) -> Any:
         return key in self._modules
 
-    def clear(self):
+    def clear(self) -> Any:
         """Takes everything out."""
         self._modules.clear()
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Takes one module out."""
         return self._modules.pop(key)
 
-    def keys(self):
+    def keys(self) -> Any:
         """The names."""
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> Any:
         """The names with their modules."""
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> Any:
         """The modules."""
         return self._modules.values()
 
-    def update(self, modules):
+    def update(self, modules) -> Any:
         """Adds modules from a mapping or pairs."""
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -313,7 +314,7 @@ class ParameterList(Module):
     def _key(self, index):
         return str(_position(index, self._size))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             out = type(self)()
             for i in range(self._size)[idx]:
@@ -321,30 +322,30 @@ class ParameterList(Module):
             return out
         return getattr(self, self._key(idx))
 
-    def __setitem__(self, idx, value):
-        if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, self._key(idx), value)
+    def __setitem__(self, idx, param) -> Any:
+        if isinstance(param, torch.Tensor) and not isinstance(param, Parameter):
+            param = Parameter(param)
+        setattr(self, self._key(idx), param)
 
     def __len__(self) -> int:
         return self._size
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return (self[i] for i in range(self._size))
 
-    def __iadd__(self, parameters):
+    def __iadd__(self, parameters) -> Any:
         return self.extend(parameters)
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [key for key in super().__dir__() if not key.isdigit()]
 
-    def append(self, value):
+    def append(self, value) -> Any:
         """Adds a value at the end."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
-    def extend(self, values):
+    def extend(self, values) -> Any:
         """Adds values at the end."""
         if not isinstance(values, ContainerABC) or isinstance(values, torch.Tensor):
             raise TypeError(
@@ -361,7 +362,7 @@ class ParameterList(Module):
             for i, value in enumerate(self)
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
@@ -394,10 +395,10 @@ class ParameterDict(Module):
             )
         return key
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return getattr(self, self._attribute(key))
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key, value) -> Any:
         attribute = self._attribute(key)
         self._keys[key] = None
         if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
@@ -411,63 +412,63 @@ class ParameterDict(Module):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._keys)
 
-    def __reversed__(self):
+    def __reversed__(self) -> Any:
         return reversed(list(self._keys))
 
-    def __contains__(self, key):
+    def __contains__(self, key) -> Any:
         return key in self._keys
 
-    def copy(self):
+    def copy(self) -> Any:
         """A new dictionary with the same values."""
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
-    def setdefault(self, key, default=None):
+    def setdefault(self, key, default=None) -> Any:
         """The value of a key, set first when missing."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
-    def clear(self):
+    def clear(self) -> Any:
         """Takes everything out."""
         for key in list(self._keys):
             del self[key]
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Takes one value out."""
         value = self[key]
         del self[key]
         return value
 
-    def popitem(self):
+    def popitem(self) -> Any:
         """Takes the last pair out."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
 
-    def get(self, key, default=None):
+    def get(self, key, default=None) -> Any:
         """The value of a key, or default."""
         return self[key] if key in self._keys else default
 
-    def fromkeys(self, keys, default=None):
+    def fromkeys(self, keys, default=None) -> Any:
         """A new dictionary with one value for all keys."""
         return ParameterDict((key, default) for key in keys)
 
-    def keys(self):
+    def keys(self) -> Any:
         """The keys."""
         return self._keys.keys()
 
-    def items(self):
+    def items(self) -> Any:
         """The keys with their values."""
         return ((key, self[key]) for key in self._keys)
 
-    def values(self):
+    def values(self) -> Any:
         """The values."""
         return (self[key] for key in self._keys)
 
-    def update(self, parameters):
+    def update(self, parameters) -> Any:
         """Adds values from a mapping or pairs."""
         if not isinstance(parameters, Iterable):
             raise TypeError(
@@ -488,19 +489,19 @@ class ParameterDict(Module):
             for key, value in self.items()
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __or__(self, other):
+    def __or__(self, other) -> Any:
         out = self.copy()
         out.update(other)
         return out
 
-    def __ror__(self, other):
+    def __ror__(self, other) -> Any:
         out = other.copy()
         out.update(self)
         return out
 
-    def __ior__(self, other):
+    def __ior__(self, other) -> Any:
         self.update(other)
         return self

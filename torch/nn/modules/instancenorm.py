@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -91,7 +92,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input) -> Any:
         """The number of channels, wherever the rank puts them."""
         if self.has_uninitialized_params():
             batched = input if input.dim() == self._ranks[1] else input.unsqueeze(0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from typing import Any
 
 from torch.nn.modules.module import Module
 from torch.nn.parameter import is_lazy
@@ -54,13 +55,13 @@ class LazyModuleMixin(Module):
             if is_lazy(value) and not is_lazy(loaded):
                 value.materialize(loaded.shape)
 
-    def initialize_parameters(self, *args, **kwargs):
+    def initialize_parameters(self, *args, **kwargs) -> Any:
         """Gives every parameter its shape from the arguments of the first forward."""
         raise NotImplementedError(
             f"initialize_parameters is not implemented for {type(self).__name__}"
         )
 
-    def has_uninitialized_params(self):
+    def has_uninitialized_params(self) -> Any:
         """Whether any parameter or buffer has no shape yet."""
         return any(is_lazy(value) for _, value in self._lazy_members())
 

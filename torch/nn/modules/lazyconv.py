@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn.modules.conv import (
     Conv1d,
@@ -48,7 +50,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             )
         return input.shape[1] if input.dim() == batched else input.shape[0]
 
-    def initialize_parameters(self, input, *args, **kwargs):
+    def initialize_parameters(self, input, *args, **kwargs) -> Any:
         """in_channels is the number of the input's channels."""
         if not self.has_uninitialized_params():
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -140,7 +141,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input) -> Any:
         """in_features is the size of the input's last dimension; values already loaded stay."""
         self.in_features = input.shape[-1]
         if not self.has_uninitialized_params():

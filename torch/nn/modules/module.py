@@ -91,7 +91,7 @@ class _CallSignature:
     signature of a class is that of its __init__ and one with a __call__ in Python has that, so there
     the attribute is not to be found."""
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance, owner=None) -> Any:
         if instance is None or type(instance).__call__ is not _C._ModuleBase.__call__:
             raise AttributeError("__signature__")
         import inspect
@@ -139,7 +139,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     def _call_impl(self, *args, **kwargs):
         return module_hooks.call_with_hooks(self, args, kwargs)
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args, **kwargs) -> Any:
         """Runs calls of this module through torch.compile."""
         self._compiled_call_impl = torch.compile(self._call_impl, *args, **kwargs)
 
@@ -262,20 +262,20 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         """The buffer at a dotted path."""
         return self._get_by_path(target, "a buffer", lambda m, name, value: name in m._buffers)
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Any:
         """What a subclass saves beyond tensors; overridden together with set_extra_state."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called."
         )
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state) -> Any:
         """Takes back what get_extra_state gave."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called."
         )
 
     # ---- attributes
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> Any:
         state = self.__dict__
         params = state.get("_parameters")
         if isinstance(value, Parameter):
@@ -344,7 +344,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 value = replaced
         buffers[name] = value
 
-    def __delattr__(self, name):
+    def __delattr__(self, name) -> Any:
         for store in (self._parameters, self._buffers, self._modules):
             if name in store:
                 del store[name]
@@ -352,7 +352,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 return
         super().__delattr__(name)
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         names = {*dir(type(self)), *self.__dict__}
         names.update(self._parameters, self._buffers, self._modules)
         return sorted(name for name in names if not name[:1].isdigit())
@@ -496,15 +496,15 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         """Moves parameters and buffers to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device=None):
+    def xpu(self, device=None) -> Any:
         """Moves parameters and buffers to an Intel GPU."""
         return self._apply(lambda t: t.xpu(device))
 
-    def ipu(self, device=None):
+    def ipu(self, device=None) -> Any:
         """Moves parameters and buffers to an IPU."""
         return self._apply(lambda t: t.ipu(device))
 
-    def mtia(self, device=None):
+    def mtia(self, device=None) -> Any:
         """Moves parameters and buffers to an MTIA device."""
         return self._apply(lambda t: t.mtia(device))
 
@@ -592,7 +592,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         self.__dict__.update(state)
         self._fill_missing_hooks()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         state.pop("_compiled_call_impl", None)
         return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch.utils.hooks import RemovableHandle
@@ -25,7 +26,7 @@ def _register(hooks, hook):
     return handle
 
 
-def register_module_forward_pre_hook(hook):
+def register_module_forward_pre_hook(hook) -> Any:
     """A hook before every module's forward."""
     return _register(global_forward_pre_hooks, hook)
 
@@ -40,7 +41,7 @@ def register_module_forward_hook(hook, *, with_kwargs: bool = False, always_call
     return handle
 
 
-def register_module_full_backward_hook(hook):
+def register_module_full_backward_hook(hook) -> Any:
     """A hook when gradients with respect to any module's inputs are computed."""
     return _register(global_backward_hooks, hook)
 
@@ -48,22 +49,22 @@ def register_module_full_backward_hook(hook):
 register_module_backward_hook = register_module_full_backward_hook
 
 
-def register_module_full_backward_pre_hook(hook):
+def register_module_full_backward_pre_hook(hook) -> Any:
     """A hook when gradients reach any module's outputs."""
     return _register(global_backward_pre_hooks, hook)
 
 
-def register_module_parameter_registration_hook(hook):
+def register_module_parameter_registration_hook(hook) -> Any:
     """A hook on every register_parameter."""
     return _register(global_parameter_hooks, hook)
 
 
-def register_module_buffer_registration_hook(hook):
+def register_module_buffer_registration_hook(hook) -> Any:
     """A hook on every register_buffer."""
     return _register(global_buffer_hooks, hook)
 
 
-def register_module_module_registration_hook(hook):
+def register_module_module_registration_hook(hook) -> Any:
     """A hook on every add_module."""
     return _register(global_module_hooks, hook)
 
@@ -146,7 +147,7 @@ class HooksMixin:
         self._is_full_backward_hook = True
         return self._add_hook("_backward_hooks", hook, prepend)
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook) -> Any:
         """The old form of register_full_backward_hook."""
         if self._is_full_backward_hook is True:
             raise RuntimeError(
@@ -156,19 +157,19 @@ class HooksMixin:
         self._is_full_backward_hook = False
         return self._add_hook("_backward_hooks", hook)
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook) -> Any:
         """hook(module, prefix, keep_vars) before the state_dict is made."""
         return self._add_hook("_state_dict_pre_hooks", hook)
 
     def _register_state_dict_hook(self, hook):
         return self._add_hook("_state_dict_hooks", hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook) -> Any:
         """hook(module, state_dict, prefix, local_metadata) after the state_dict was made."""
         hook._from_public_api = True
         return self._add_hook("_state_dict_hooks", hook)
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook) -> Any:
         """hook(module, state_dict, prefix, ...) before loading."""
         return self._add_hook("_load_state_dict_pre_hooks", _WithModule(hook, self))
 
@@ -176,7 +177,7 @@ class HooksMixin:
         wrapped = _WithModule(hook, self if with_module else None)
         return self._add_hook("_load_state_dict_pre_hooks", wrapped)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook) -> Any:
         """hook(module, incompatible_keys) after loading."""
         return self._add_hook("_load_state_dict_post_hooks", hook)
 
@@ -186,12 +187,12 @@ class _WithModule:
         self.hook = hook
         self.module = None if module is None else weakref.ref(module)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         if self.module is None:
             return self.hook(*args, **kwargs)
         return self.hook(self.module(), *args, **kwargs)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {"hook": self.hook, "module": None if self.module is None else self.module()}
 
     def __setstate__(self, state) -> None:
@@ -226,7 +227,7 @@ def _run_forward_hook(module, hook_id, hook, args, kwargs, result):
     return result if answer is None else answer
 
 
-def call_with_hooks(module, args, kwargs):
+def call_with_hooks(module, args, kwargs) -> Any:
     """forward with all hooks around it, backward hooks included."""
     ran = set()
     result = None

@@ -4,6 +4,7 @@ channels."""
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -197,7 +198,7 @@ class _CrossMapLRN2dFunction(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx, grad) -> Any:
         input, output, scale = ctx.saved_tensors
         size, alpha, beta = ctx.numbers
         before = min((size + 1) // 2, size - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from typing import Any
 
 import torch
 from torch import _VF
@@ -118,7 +119,7 @@ class RNNBase(Module):
         """The parameters, one list for each direction of each layer."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    def flatten_parameters(self):
+    def flatten_parameters(self) -> Any:
         """Makes every weight dense in memory, so that no call has to copy it first."""
         for weight in self._flat_weights:
             if isinstance(weight, torch.Tensor) and not is_lazy(weight):
@@ -131,7 +132,7 @@ class RNNBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def check_input(self, input, batch_sizes):
+    def check_input(self, input, batch_sizes) -> Any:
         """Raises when the input does not fit the parameters."""
         if not torch.is_autocast_enabled():
             weight = self._flat_weights[0]
@@ -157,21 +158,23 @@ class RNNBase(Module):
             batch = input.size(0) if self.batch_first else input.size(1)
         return (self.num_layers * (2 if self.bidirectional else 1), batch, units)
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(self, input, batch_sizes) -> Any:
         """The shape of the hidden state."""
         return self._state_size(input, batch_sizes, self.proj_size or self.hidden_size)
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+    def check_hidden_size(
+        self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"
+    ) -> Any:
         """Raises when a state has another shape."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input, hidden, batch_sizes) -> Any:
         """Raises when input or state do not fit."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx, permutation) -> Any:
         """The state with its sequences in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
@@ -281,11 +284,11 @@ class LSTM(RNNBase):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(self, input, batch_sizes) -> Any:
         """The shape of the cell state."""
         return self._state_size(input, batch_sizes, self.hidden_size)
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input, hidden, batch_sizes) -> Any:
         """Raises when input or states do not fit."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes),
@@ -293,7 +296,7 @@ class LSTM(RNNBase):
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes),
                                "Expected hidden[1] size {}, got {}")  # fmt: skip
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx, permutation) -> Any:
         """Both states with their sequences in another order."""
         if permutation is None:
             return hx

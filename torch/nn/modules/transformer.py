@@ -8,7 +8,7 @@ import copy
 import torch
 from torch.nn import functional as F
 from torch.nn import init
-from torch.nn.modules.activation import MultiheadAttention
+from torch.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from torch.nn.modules.container import ModuleList
 from torch.nn.modules.dropout import Dropout
 from torch.nn.modules.linear import Linear
@@ -67,6 +67,12 @@ class _Layer(Module):
     def _set_activation(self, activation):
         if isinstance(activation, str):
             activation = _get_activation_fn(activation)
+        if activation is F.relu or isinstance(activation, ReLU):
+            self.activation_relu_or_gelu = 1
+        elif activation is F.gelu or isinstance(activation, GELU):
+            self.activation_relu_or_gelu = 2
+        else:
+            self.activation_relu_or_gelu = 0
         self.activation = activation
 
     def _ff_block_of(self, x, dropout):
@@ -224,6 +230,22 @@ class TransformerDecoderLayer(_Layer):
         return self._ff_block_of(x, self.dropout3)
 
 
+def _drops_padding(layer):
+    """Whether copies of a layer may leave padding out in evaluation, where the output is zero
+    there: programs depend on which layers do."""
+    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
+        return False
+    attention = layer.self_attn
+    return (
+        attention.batch_first
+        and attention._qkv_same_embed_dim
+        and attention.in_proj_bias is not None
+        and attention.num_heads % 2 == 0
+        and layer.activation_relu_or_gelu != 0
+        and layer.norm1.eps == layer.norm2.eps
+    )
+
+
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other."""
 
@@ -242,8 +264,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        attention = getattr(encoder_layer, "self_attn", None)
-        self.use_nested_tensor = enable_nested_tensor and getattr(attention, "batch_first", False)
+        self.use_nested_tensor = enable_nested_tensor and _drops_padding(encoder_layer)
         self.mask_check = mask_check
 
     def _packed(self, src, mask, padding_mask):

@@ -1,7 +1,10 @@
 """Small helpers of modules: one number for all dimensions, or one for each."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from itertools import repeat
+from typing import Any
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
@@ -35,7 +38,7 @@ def _list_with_default(out_size, defaults):
     return [v if v is not None else d for v, d in zip(out_size, tail, strict=False)]
 
 
-def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+def consume_prefix_in_state_dict_if_present(state_dict, prefix) -> Any:
     """Removes a prefix from the keys of a state_dict, in place: "module." of DataParallel."""
     for key in list(state_dict.keys()):
         if key.startswith(prefix):

@@ -1,6 +1,10 @@
 """DataParallel: each device computes a part of the batch with a copy of the module. With one
 device, or none, it is the module itself."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 from torch.nn.modules.module import Module
 from torch.nn.parallel.parallel_apply import parallel_apply
@@ -23,7 +27,7 @@ class DataParallel(Module):
     """Cuts the batch along dim over device_ids (all GPUs by default), calls a copy of the module
     on each and joins the results on output_device."""
 
-    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+    def __init__(self, module, device_ids=None, output_device=None, dim=0) -> None:
         super().__init__()
         device_ids = _all_devices() if device_ids is None else list(device_ids)
         self.module = module
@@ -36,7 +40,7 @@ class DataParallel(Module):
         if len(self.device_ids) == 1:
             self.module.to(self.src_device_obj)
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs, **kwargs) -> Any:
         """The module's output for the whole batch."""
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
@@ -56,24 +60,26 @@ class DataParallel(Module):
         outputs = self.parallel_apply(replicas, inputs, module_kwargs)
         return self.gather(outputs, self.output_device)
 
-    def replicate(self, module, device_ids):
+    def replicate(self, module, device_ids) -> Any:
         """Copies of the module; see torch.nn.parallel.replicate."""
         return replicate(module, device_ids, not torch.is_grad_enabled())
 
-    def scatter(self, inputs, kwargs, device_ids):
+    def scatter(self, inputs, kwargs, device_ids) -> Any:
         """A part of the inputs per device."""
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
-    def parallel_apply(self, replicas, inputs, kwargs):
+    def parallel_apply(self, replicas, inputs, kwargs) -> Any:
         """Calls all copies."""
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
-    def gather(self, outputs, output_device):
+    def gather(self, outputs, output_device) -> Any:
         """Joins the outputs."""
         return gather(outputs, output_device, dim=self.dim)
 
 
-def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+def data_parallel(
+    module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None
+) -> Any:
     """DataParallel as a function."""
     inputs = inputs if isinstance(inputs, tuple) else (() if inputs is None else (inputs,))
     device_ids = _all_devices() if device_ids is None else list(device_ids)

@@ -1,5 +1,7 @@
 """DistributedDataParallel: the name. It needs process groups, which this version does not have."""
 
+from __future__ import annotations
+
 from torch.nn.modules.module import Module
 
 __all__ = ["DistributedDataParallel"]
@@ -30,7 +32,7 @@ class DistributedDataParallel(Module):
         bucket_cap_mb_list=None,
         batched_grad_copy=False,
         forward_sync_buffers=None,
-    ):
+    ) -> None:
         raise NotImplementedError(
             "DistributedDataParallel is not implemented in this version: "
             "torch.distributed.is_available() is False"

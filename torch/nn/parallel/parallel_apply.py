@@ -1,6 +1,9 @@
 """Calling several modules at once, each in a thread."""
 
+from __future__ import annotations
+
 import threading
+from typing import Any
 
 import torch
 from torch._utils import ExceptionWrapper
@@ -8,7 +11,7 @@ from torch._utils import ExceptionWrapper
 __all__ = ["get_a_var", "parallel_apply"]
 
 
-def get_a_var(obj):
+def get_a_var(obj) -> Any:
     """The first tensor in a nested value, or None."""
     if isinstance(obj, torch.Tensor):
         return obj
@@ -22,7 +25,7 @@ def get_a_var(obj):
     return None
 
 
-def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
+def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> Any:
     """module(*inputs, **kwargs) for each module, in threads when there is more than one; the
     results in order."""
     if len(modules) != len(inputs):

@@ -1,11 +1,15 @@
 """Copies of a module on several devices whose parameters are functions of the original ones."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch.nn.parallel.scatter_gather import _device
 
 __all__ = ["replicate"]
 
 
-def replicate(network, devices, detach=False):
+def replicate(network, devices, detach=False) -> Any:
     """A copy of network per device. Parameters are moved by a differentiable copy, so the gradients
     of all copies add up in the original."""
     return [_copy_to(network, _device(device), detach) for device in devices]

@@ -1,6 +1,10 @@
 """Cutting nested inputs into a part per device, and putting nested outputs together again. Both are
 made of differentiable operators, so gradients need no rule of their own."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
@@ -14,7 +18,7 @@ def _is_namedtuple(value):
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def scatter(inputs, target_gpus, dim=0):
+def scatter(inputs, target_gpus, dim=0) -> Any:
     """A part of the inputs for each device: tensors are cut along dim, the rest is shared."""
     devices = [_device(target) for target in target_gpus]
 
@@ -38,7 +42,7 @@ def scatter(inputs, target_gpus, dim=0):
     return parts_of(inputs)
 
 
-def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
+def scatter_kwargs(inputs, kwargs, target_gpus, dim=0) -> Any:
     """scatter for positional and keyword arguments: two tuples of the same length."""
     parts = scatter(inputs, target_gpus, dim) if inputs else []
     named = scatter(kwargs, target_gpus, dim) if kwargs else []
@@ -47,7 +51,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
     return tuple(parts), tuple(named)
 
 
-def gather(outputs, target_device, dim=0):
+def gather(outputs, target_device, dim=0) -> Any:
     """The outputs of all devices as one: tensors are joined along dim on target_device."""
     device = _device(target_device)
 

@@ -1,6 +1,9 @@
 """Helpers around modules; what few programs use is imported when first asked for."""
 
+from __future__ import annotations
+
 import importlib
+from typing import Any
 
 from torch.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -46,7 +49,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_LAZY[name]}")

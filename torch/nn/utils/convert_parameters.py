@@ -1,5 +1,9 @@
 """Parameters as one vector, and back."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -14,14 +18,14 @@ def _one_device(params):
         )
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters) -> Any:
     """All parameters, flattened, one after another."""
     params = list(parameters)
     _one_device(params)
     return torch.cat([param.reshape(-1) for param in params])
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec, parameters) -> Any:
     """Gives each parameter its slice of the vector, in place of its data."""
     if not isinstance(vec, torch.Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")

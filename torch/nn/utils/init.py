@@ -1,13 +1,16 @@
 """Modules made without spending time on initial values."""
 
+from __future__ import annotations
+
 import inspect
+from typing import Any
 
 import torch
 
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls, *args, **kwargs):
+def skip_init(module_cls, *args, **kwargs) -> Any:
     """Makes a module whose parameters hold whatever memory held."""
     if not issubclass(module_cls, torch.nn.Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 
@@ -58,19 +59,19 @@ class BasePruningMethod(ABC):
     """Subclasses set PRUNING_TYPE and define compute_mask."""
 
     @abstractmethod
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         """The mask for a tensor; at most the ones of default_mask."""
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, inputs) -> Any:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
-    def apply_mask(self, module):
+    def apply_mask(self, module) -> Any:
         """The parameter with the pruned entries set to zero."""
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
         return mask.to(dtype=original.dtype) * original
 
-    def prune(self, t, default_mask=None, importance_scores=None):
+    def prune(self, t, default_mask=None, importance_scores=None) -> Any:
         """A pruned copy of a tensor."""
         scores = t if importance_scores is None else importance_scores
         if default_mask is None:
@@ -78,7 +79,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=default_mask)
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+    def apply(cls, module, name, *args, importance_scores=None, **kwargs) -> Any:
         """Prunes a parameter of a module and installs the hook."""
         found = [
             (key, hook)
@@ -112,7 +113,7 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def remove(self, module):
+    def remove(self, module) -> Any:
         """Makes the pruning permanent: the parameter holds the zeros itself."""
         name = self._tensor_name
         value = self.apply_mask(module)
@@ -133,7 +134,7 @@ class PruningContainer(BasePruningMethod):
         if args:
             self._tensor_name = args[0]._tensor_name
 
-    def add_pruning_method(self, method):
+    def add_pruning_method(self, method) -> Any:
         """Appends a method for the same parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -148,13 +149,13 @@ class PruningContainer(BasePruningMethod):
     def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         """The old mask narrowed by the last method, which sees only what is still there."""
         method = self._pruning_methods[-1]
         kind = method.PRUNING_TYPE
@@ -180,7 +181,7 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         return default_mask
 
 
@@ -191,7 +192,7 @@ class _Unstructured(BasePruningMethod):
         _check_amount(amount)
         self.amount = amount
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         mask = default_mask.clone(memory_format=torch.contiguous_format)
         count = _count(self.amount, t.nelement())
         if count:
@@ -206,6 +207,11 @@ class RandomUnstructured(_Unstructured):
     def _choose(self, t, count):
         return torch.topk(torch.rand_like(t).view(-1), k=count).indices
 
+    @classmethod
+    def apply(cls, module, name, amount) -> Any:
+        """Prunes a parameter of a module."""
+        return super().apply(module, name, amount=amount)
+
 
 class L1Unstructured(_Unstructured):
     """Prunes the entries of smallest magnitude."""
@@ -213,11 +219,16 @@ class L1Unstructured(_Unstructured):
     def _choose(self, t, count):
         return torch.topk(t.abs().reshape(-1), k=count, largest=False).indices
 
+    @classmethod
+    def apply(cls, module, name, amount, importance_scores=None) -> Any:
+        """Prunes a parameter of a module."""
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
 
 class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. "
@@ -244,6 +255,11 @@ class RandomStructured(_Structured):
     def _strength(self, t, channels):
         return torch.rand(channels)
 
+    @classmethod
+    def apply(cls, module, name, amount, dim=-1) -> Any:
+        """Prunes a parameter of a module."""
+        return super().apply(module, name, amount=amount, dim=dim)
+
 
 class LnStructured(_Structured):
     """Prunes the channels of smallest n-norm."""
@@ -259,6 +275,13 @@ class LnStructured(_Structured):
         others = [d for d in range(t.dim()) if d != dim]
         return torch.linalg.vector_norm(t, float(self.n), dim=others)
 
+    @classmethod
+    def apply(cls, module, name, amount, n, dim, importance_scores=None) -> Any:
+        """Prunes a parameter of a module."""
+        return super().apply(
+            module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
+        )
+
 
 class CustomFromMask(BasePruningMethod):
     """Prunes by a given mask."""
@@ -268,47 +291,52 @@ class CustomFromMask(BasePruningMethod):
     def __init__(self, mask) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t, default_mask) -> Any:
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
+    @classmethod
+    def apply(cls, module, name, mask) -> Any:
+        """Prunes a parameter of a module."""
+        return super().apply(module, name, mask=mask)
 
-def identity(module, name):
+
+def identity(module, name) -> Any:
     """Installs mask and hook without pruning."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount):
+def random_unstructured(module, name, amount) -> Any:
     """Prunes entries of a parameter at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None):
+def l1_unstructured(module, name, amount, importance_scores=None) -> Any:
     """Prunes the entries of a parameter of smallest magnitude."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module, name, amount, dim):
+def random_structured(module, name, amount, dim) -> Any:
     """Prunes channels of a parameter at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
+def ln_structured(module, name, amount, n, dim, importance_scores=None) -> Any:
     """Prunes the channels of a parameter of smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask):
+def custom_from_mask(module, name, mask) -> Any:
     """Prunes a parameter by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> Any:
     """Prunes several parameters as if they were one vector."""
     pairs = list(parameters)
     scores = importance_scores or {}
@@ -334,7 +362,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         start += count
 
 
-def remove(module, name):
+def remove(module, name) -> Any:
     """Makes the pruning of a parameter permanent."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
@@ -346,7 +374,7 @@ def remove(module, name):
     )
 
 
-def is_pruned(module):
+def is_pruned(module) -> Any:
     """Whether any parameter of a module or its submodules is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)

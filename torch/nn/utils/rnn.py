@@ -7,6 +7,7 @@ sequence first; `batch_sizes` says how many sequences still run at each place.
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 import torch
 from torch import _VF, Tensor
@@ -25,7 +26,7 @@ __all__ = [
 _Fields = namedtuple("PackedSequence", "data batch_sizes sorted_indices unsorted_indices")
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation) -> Any:
     """The permutation that undoes another; None for None."""
     if permutation is None:
         return None
@@ -38,7 +39,7 @@ class PackedSequence(_Fields):
 
     __slots__ = ()
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None) -> Any:
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -52,10 +53,10 @@ class PackedSequence(_Fields):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> Any:
         return tuple(self)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Any:
         """The same sequences with data of another dtype or on another device."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -66,47 +67,47 @@ class PackedSequence(_Fields):
         ]
         return type(self)(data, self.batch_sizes, *indices)
 
-    def cpu(self, *args, **kwargs):
+    def cpu(self, *args, **kwargs) -> Any:
         """The same sequences on the CPU."""
         return self.to(*args, device="cpu", **kwargs)
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args, **kwargs) -> Any:
         """The same sequences on a GPU."""
         return self.to("cuda" if not args else args[0], **kwargs)
 
-    def double(self):
+    def double(self) -> Any:
         """The same sequences in float64."""
         return self.to(dtype=torch.double)
 
-    def float(self):
+    def float(self) -> Any:
         """The same sequences in float32."""
         return self.to(dtype=torch.float)
 
-    def half(self):
+    def half(self) -> Any:
         """The same sequences in float16."""
         return self.to(dtype=torch.half)
 
-    def long(self):
+    def long(self) -> Any:
         """The same sequences in int64."""
         return self.to(dtype=torch.long)
 
-    def int(self):
+    def int(self) -> Any:
         """The same sequences in int32."""
         return self.to(dtype=torch.int)
 
-    def short(self):
+    def short(self) -> Any:
         """The same sequences in int16."""
         return self.to(dtype=torch.short)
 
-    def char(self):
+    def char(self) -> Any:
         """The same sequences in int8."""
         return self.to(dtype=torch.int8)
 
-    def byte(self):
+    def byte(self) -> Any:
         """The same sequences in uint8."""
         return self.to(dtype=torch.uint8)
 
-    def pin_memory(self):
+    def pin_memory(self) -> Any:
         """The same sequences in page-locked memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
@@ -115,7 +116,7 @@ class PackedSequence(_Fields):
         """Whether the data is on a GPU."""
         return self.data.is_cuda
 
-    def is_pinned(self):
+    def is_pinned(self) -> Any:
         """Whether the data is in page-locked memory."""
         return self.data.is_pinned()
 
@@ -194,7 +195,7 @@ def pack_sequence(sequences, enforce_sorted: bool = True):
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences) -> Any:
     """The sequences of a packed batch."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch.nn.parameter import Parameter
@@ -28,14 +30,14 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
-    def reshape_weight_to_matrix(self, weight):
+    def reshape_weight_to_matrix(self, weight) -> Any:
         """The weight as a matrix whose rows are its slices along dim."""
         if self.dim != 0:
             others = (d for d in range(weight.dim()) if d != self.dim)
             weight = weight.permute(self.dim, *others)
         return weight.reshape(weight.size(0), -1)
 
-    def compute_weight(self, module, do_power_iteration):
+    def compute_weight(self, module, do_power_iteration) -> Any:
         """The normalized weight; in training, after some more power iterations."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -49,7 +51,7 @@ class SpectralNorm:
         u, v = u.clone(), v.clone()
         return weight / torch.dot(u, torch.mv(matrix, v))
 
-    def remove(self, module):
+    def remove(self, module) -> Any:
         """Makes the weight a parameter again."""
         with torch.no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
@@ -57,12 +59,12 @@ class SpectralNorm:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, inputs) -> Any:
         weight = self.compute_weight(module, do_power_iteration=module.training)
         setattr(module, self.name, weight)
 
     @staticmethod
-    def apply(module, name, n_power_iterations, dim, eps):
+    def apply(module, name, n_power_iterations, dim, eps) -> Any:
         """Moves a module's weight aside and installs the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
@@ -95,7 +97,7 @@ class SpectralNormStateDictHook:
     def __init__(self, fn) -> None:
         self.fn = fn
 
-    def __call__(self, module, state_dict, prefix, local_metadata):
+    def __call__(self, module, state_dict, prefix, local_metadata) -> Any:
         versions = local_metadata.setdefault("spectral_norm", {})
         versions[self.fn.name + ".version"] = self.fn._version
 

@@ -76,6 +76,21 @@ def _swapped(module, tensors):
             owner[name] = value
 
 
+@contextmanager
+def _reparametrize_module(
+    module, parameters_and_buffers, tie_weights=False, strict=False, stack_weights=False
+):
+    """The module has the given tensors, by dotted name, for the length of a block. stack_weights
+    asks that blocks within blocks end in their order; they always do."""
+    tensors = dict(parameters_and_buffers)
+    if tie_weights:
+        tensors = _with_tied(module, tensors)
+    if strict:
+        _check_strict(module, tensors)
+    with _swapped(module, tensors):
+        yield
+
+
 def functional_call(
     module,
     parameters_and_buffers,
@@ -86,11 +101,6 @@ def functional_call(
     strict: bool = False,
 ):
     """module(*args, **kwargs) with the given tensors, by dotted name, in place of its own."""
-    tensors = dict(parameters_and_buffers)
-    if tie_weights:
-        tensors = _with_tied(module, tensors)
-    if strict:
-        _check_strict(module, tensors)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _swapped(module, tensors):
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch.nn.parameter import Parameter
@@ -17,13 +18,13 @@ class WeightNorm:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module):
+    def compute_weight(self, module) -> Any:
         """The weight from its two parts."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return torch._weight_norm(v, g, self.dim)
 
     @staticmethod
-    def apply(module, name, dim):
+    def apply(module, name, dim) -> Any:
         """Splits a module's weight and installs the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
@@ -40,7 +41,7 @@ class WeightNorm:
         module.register_forward_pre_hook(hook)
         return hook
 
-    def remove(self, module):
+    def remove(self, module) -> Any:
         """Makes the weight a parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -48,7 +49,7 @@ class WeightNorm:
         del module._parameters[self.name + "_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, inputs) -> Any:
         setattr(module, self.name, self.compute_weight(module))
 
 

@@ -11,6 +11,7 @@ import functools
 import types
 import warnings
 import weakref
+from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -29,14 +30,14 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-def check_optimizer(optimizer):
+def check_optimizer(optimizer) -> Any:
     """Refuses what is not an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
 
 
-def per_group(name, optimizer, value):
+def per_group(name, optimizer, value) -> Any:
     """One value for each parameter group, from one number or a sequence of the right length."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -49,12 +50,12 @@ def per_group(name, optimizer, value):
     return list(value)
 
 
-def copied(value):
+def copied(value) -> Any:
     """The value itself, or a copy of a tensor that the optimizer would otherwise share."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def set_value(group, key, value):
+def set_value(group, key, value) -> Any:
     """Stores a setting; a tensor keeps its identity, since a compiled step may hold on to it."""
     if isinstance(group[key], torch.Tensor):
         group[key].fill_(value if not isinstance(value, torch.Tensor) else value.item())
@@ -62,7 +63,7 @@ def set_value(group, key, value):
         group[key] = value
 
 
-def callable_state(function):
+def callable_state(function) -> Any:
     """What a saved schedule keeps of a callable: an object's attributes, nothing of a function."""
     return None if isinstance(function, types.FunctionType) else dict(function.__dict__)
 
@@ -132,7 +133,7 @@ class LRScheduler:
         """The rates that the last step set."""
         return self._last_lr
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         """The rates of this epoch, one per group; subclasses define it."""
         raise NotImplementedError
 
@@ -165,7 +166,7 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    def step(self, epoch=None):
+    def step(self, epoch=None) -> Any:
         """Moves to the next epoch, or to a given one, and sets the learning rates."""
         if self._step_count == 1:
             self._warn_about_order()

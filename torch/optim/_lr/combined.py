@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import Any
 
 from torch.optim._lr.base import LRScheduler, set_value
 from torch.optim._lr.plateau import ReduceLROnPlateau
@@ -71,7 +72,7 @@ class SequentialLR(_Composite):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def recursive_undo(self, sched=None):
+    def recursive_undo(self, sched=None) -> Any:
         """Takes back the step that each part made when it was built."""
         scheduler = self if sched is None else sched
         if hasattr(scheduler, "_schedulers"):
@@ -80,7 +81,7 @@ class SequentialLR(_Composite):
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
-    def step(self):
+    def step(self) -> Any:
         """One step of the schedule whose turn it is."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
@@ -107,7 +108,7 @@ class ChainedScheduler(_Composite):
         self.optimizer = optimizer
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
 
-    def step(self):
+    def step(self) -> Any:
         """One step of every schedule."""
         for scheduler in self._schedulers:
             scheduler.step()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import types
+from typing import Any
 
 from torch.optim._lr.base import LRScheduler, check_optimizer, copied, per_group, set_value
 
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
 
-def annealed(strategy, start, end, part):
+def annealed(strategy, start, end, part) -> Any:
     """Between start and end, `part` of the way, along a line or half a cosine."""
     if strategy == "linear":
         return (end - start) * part + start
     return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
 
-def check_strategy(strategy):
+def check_strategy(strategy) -> Any:
     """Refuses strategies that `annealed` does not know."""
     if strategy not in ("cos", "linear"):
         raise ValueError(
@@ -95,7 +96,7 @@ class CyclicLR(_CyclesMomentum):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = [copied(rate) for rate in base_lrs]
 
-    def scale_fn(self, x):
+    def scale_fn(self, x) -> Any:
         """The height of cycle (or step) x relative to the first."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
@@ -103,7 +104,7 @@ class CyclicLR(_CyclesMomentum):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         """The rates of this step; sets the momenta on the way."""
         self._warn_unless_stepping()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -158,12 +159,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch=None) -> Any:
         """Moves to the next epoch, or to a given one, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -280,7 +281,7 @@ class OneCycleLR(_CyclesMomentum):
                     group["base_momentum"] = low
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         """The rates of this step; sets the momenta on the way."""
         self._warn_unless_stepping()
         step = self.last_epoch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from torch.optim._lr.base import (
     EPOCH_DEPRECATION_WARNING,
@@ -77,7 +78,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best + sign * self.threshold
         return value < bound if self.mode == "min" else value > bound
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics, epoch=None) -> Any:
         """Notes the value of this epoch and reduces the rates if it has stalled."""
         value = float(metrics)
         if epoch is None:

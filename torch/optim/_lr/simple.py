@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
+from typing import Any
 
 from torch.optim._lr.base import LRScheduler, callable_state
 
@@ -57,7 +58,7 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The initial rate times lr_lambda(epoch)."""
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         return [
             base * function(self.last_epoch)
@@ -68,7 +69,7 @@ class LambdaLR(_FunctionLR):
 class MultiplicativeLR(_FunctionLR):
     """The present rate times lr_lambda(epoch)."""
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self._is_initial:
             return self._scaled(1)
@@ -86,7 +87,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._scaled(1)
@@ -105,7 +106,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self.last_epoch not in self.milestones:
             return self._scaled(1)
@@ -126,7 +127,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self.last_epoch == 0:
             return self._scaled(self.factor)
@@ -155,7 +156,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
@@ -178,7 +179,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         return self._scaled(1 if self._is_initial else self.gamma)
 
@@ -194,7 +195,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._scaled(1)
@@ -215,7 +216,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_unless_stepping()
         epoch, low = self.last_epoch, self.eta_min
         groups = self.optimizer.param_groups

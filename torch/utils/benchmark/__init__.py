@@ -1,5 +1,11 @@
 """Timing of small pieces of code: Timer, what it measured, and tables of several measurements."""
 
+from torch.utils.benchmark.utils.callgrind import (
+    CallgrindStats,
+    CopyIfCallgrind,
+    FunctionCount,
+    FunctionCounts,
+)
 from torch.utils.benchmark.utils.common import (
     Measurement,
     TaskSpec,
@@ -13,6 +19,10 @@ from torch.utils.benchmark.utils.compare import Colorize, Compare
 from torch.utils.benchmark.utils.timer import Language, Timer, timer
 
 __all__ = [
+    "CallgrindStats",
+    "CopyIfCallgrind",
+    "FunctionCount",
+    "FunctionCounts",
     "Colorize",
     "Compare",
     "Language",

@@ -2,8 +2,12 @@
 pass draws one seed for workers first, also without workers: the streams are part of the
 contract."""
 
+from __future__ import annotations
+
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from torch.utils.data._iterators import (
     Progress,
@@ -16,13 +20,19 @@ from torch.utils.data._iterators import (
 from torch.utils.data._utils.collate import default_collate, default_convert
 from torch.utils.data._utils.worker import get_worker_info
 from torch.utils.data.datapipes.datapipe import IterDataPipe
-from torch.utils.data.dataset import IterableDataset
+from torch.utils.data.dataset import Dataset, IterableDataset
 from torch.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+_T_co = TypeVar("_T_co", covariant=True)
+_T = TypeVar("_T")
+# Types of two arguments, for annotations.
+_collate_fn_t = Callable[[list[_T]], Any]
+_worker_init_fn_t = Callable[[int], None]
 
-def __getattr__(name):
+
+def __getattr__(name) -> Any:
     # Loaded when there are workers: multiprocessing costs a program 30 ms.
     if name == "_MultiProcessingDataLoaderIter":
         from torch.utils.data._worker_iterator import _MultiProcessingDataLoaderIter
@@ -52,7 +62,7 @@ def _start_context(context):
     return context
 
 
-class DataLoader:
+class DataLoader(Generic[_T_co]):
     """Iterates over a dataset in batches.
 
     With num_workers > 0 batches are read ahead in processes. A worker that dies ends the pass with
@@ -74,7 +84,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset,
+        dataset: Dataset[_T_co],
         batch_size=1,
         shuffle=None,
         sampler=None,
@@ -92,7 +102,7 @@ class DataLoader:
         persistent_workers=False,
         pin_memory_device="",
         in_order=True,
-    ):
+    ) -> None:
         self._check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = 2
@@ -207,7 +217,7 @@ class DataLoader:
             context = _start_context(context)
         self.__multiprocessing_context = context
 
-    def check_worker_number_rationality(self):
+    def check_worker_number_rationality(self) -> Any:
         """Warns of more workers than processors."""
         if not self.num_workers:
             return
@@ -220,7 +230,7 @@ class DataLoader:
                 stacklevel=3,
             )
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> Any:
         fixed = (
             "batch_size",
             "batch_sampler",
@@ -235,7 +245,7 @@ class DataLoader:
             )
         super().__setattr__(name, value)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         if not self.persistent_workers or self.num_workers == 0:
             return self._get_iterator()
         if self._iterator is None or self._iterator._failure is not None:
@@ -251,7 +261,7 @@ class DataLoader:
 
         return _MultiProcessingDataLoaderIter(self)
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """Where the last pass is, in types that torch.save and torch.load(weights_only=True) take.
         It counts batches that were handed out, whatever workers have read ahead. A dataset, or its
         iterator, with state_dict() and load_state_dict() is asked for its own state; datasets
@@ -261,7 +271,7 @@ class DataLoader:
             return self._resume
         return (self._progress or Progress(self, finished=True)).state_dict(self)
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> Any:
         """Makes the next pass continue where state_dict() was taken: bit for bit, also what workers
         draw, given the same dataset, arguments and number of workers."""
         if not isinstance(state_dict, dict) or state_dict.get("version") != 1:
@@ -310,7 +320,7 @@ class DataLoader:
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __len__(self):
+    def __len__(self) -> Any:
         if self._dataset_kind != _DatasetKind.Iterable:
             return len(self._index_sampler)
         length = self._IterableDataset_len_called = len(self.dataset)

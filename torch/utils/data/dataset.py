@@ -1,10 +1,12 @@
 """Datasets: what can be indexed, what can only be iterated, and those made of others."""
 
+from __future__ import annotations
+
 import bisect
 import itertools
 import math
 import warnings
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -26,35 +28,35 @@ class Dataset(Generic[_T_co]):
     """Samples by index: subclasses define `__getitem__` and usually `__len__`. A `__getitems__`
     that takes a list of indices fetches a batch at once."""
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset[_T_co]):
     """Samples in the order of `__iter__`, for data that cannot be indexed."""
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset):
     """Tensors side by side: sample i holds row i of each."""
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return tuple(tensor[index] for tensor in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self.tensors[0].size(0)
 
 
@@ -74,7 +76,7 @@ class StackDataset(Dataset):
     """Datasets side by side: sample i is a tuple, or with keyword arguments a dict, of samples i
     of each."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if args and kwargs:
             raise ValueError(
                 "Supported either ``tuple``- (via ``args``) or"
@@ -88,12 +90,12 @@ class StackDataset(Dataset):
         if any(len(dataset) != self._length for dataset in members):
             raise ValueError("Size mismatch between datasets")
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         if isinstance(self.datasets, dict):
             return {key: dataset[index] for key, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices) -> Any:
         if isinstance(self.datasets, dict):
             columns = [_fetch_many(dataset, indices) for dataset in self.datasets.values()]
             return [
@@ -102,7 +104,7 @@ class StackDataset(Dataset):
         columns = [_fetch_many(dataset, indices) for dataset in self.datasets]
         return list(zip(*columns, strict=True))
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self._length
 
 
@@ -110,11 +112,11 @@ class ConcatDataset(Dataset[_T_co]):
     """Datasets one after the other."""
 
     @staticmethod
-    def cumsum(sequence):
+    def cumsum(sequence) -> Any:
         """The index at which each dataset ends."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
-    def __init__(self, datasets):
+    def __init__(self, datasets) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -122,7 +124,7 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self.cumulative_sizes[-1]
 
     @property
@@ -135,7 +137,7 @@ class ConcatDataset(Dataset[_T_co]):
         )
         return self.cumulative_sizes
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -148,7 +150,7 @@ class ConcatDataset(Dataset[_T_co]):
 class ChainDataset(IterableDataset):
     """Iterable datasets one after the other."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets) -> None:
         super().__init__()
         self.datasets = datasets
 
@@ -158,33 +160,33 @@ class ChainDataset(IterableDataset):
                 raise AssertionError("ChainDataset only supports IterableDataset")
             yield dataset
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         for dataset in self._members():
             yield from dataset
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return sum(len(dataset) for dataset in self._members())
 
 
 class Subset(Dataset[_T_co]):
     """The samples of a dataset at given indices."""
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset, indices) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices) -> Any:
         chosen = [self.indices[i] for i in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
             return self.dataset.__getitems__(chosen)
         return [self.dataset[index] for index in chosen]
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return len(self.indices)
 
 
@@ -206,7 +208,7 @@ def _lengths_of_fractions(total, fractions):
     return lengths
 
 
-def random_split(dataset, lengths, generator=None):
+def random_split(dataset, lengths, generator=None) -> Any:
     """Subsets of given lengths, or fractions that sum to 1, without overlap, chosen at random."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _lengths_of_fractions(len(dataset), lengths)

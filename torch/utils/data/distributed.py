@@ -1,20 +1,32 @@
 """DistributedSampler: the part of a dataset that one of several processes reads."""
 
+from __future__ import annotations
+
 import math
+from typing import Any, TypeVar
 
 import torch
+from torch.utils.data.dataset import Dataset
 from torch.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
 
+_T_co = TypeVar("_T_co", covariant=True)
 
-class DistributedSampler(Sampler):
+
+class DistributedSampler(Sampler[_T_co]):
     """Every num_replicas-th index from rank on, of an order all processes share. Without drop_last
     the order is repeated from its start until all parts have one length."""
 
     def __init__(
-        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
-    ):
+        self,
+        dataset: Dataset[_T_co],
+        num_replicas=None,
+        rank=None,
+        shuffle=True,
+        seed=0,
+        drop_last=False,
+    ) -> None:
         if num_replicas is None or rank is None:
             distributed = getattr(torch, "distributed", None)
             if distributed is None or not distributed.is_available():
@@ -39,7 +51,7 @@ class DistributedSampler(Sampler):
         self.shuffle = shuffle
         self.seed = seed
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         count = len(self.dataset)
         if self.shuffle:
             generator = torch.Generator()
@@ -53,9 +65,9 @@ class DistributedSampler(Sampler):
             indices += (indices * repeats)[:missing]
         return iter(indices[self.rank : self.total_size : self.num_replicas])
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self.num_samples
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch) -> Any:
         """Another order in each epoch, the same in all processes."""
         self.epoch = epoch

@@ -1,9 +1,11 @@
 """Samplers: the order in which a DataLoader asks for samples. The draws each makes are part of its
 contract, since a seed has to give the same order everywhere."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -22,7 +24,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Sampler(Generic[_T_co]):
     """An iterable of indices, or of lists of them; `__len__` is wanted but not required."""
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
@@ -33,20 +35,20 @@ def _is_count(value):
 class SequentialSampler(Sampler[int]):
     """0, 1, 2, ..."""
 
-    def __init__(self, data_source):
+    def __init__(self, data_source) -> None:
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(range(len(self.data_source)))
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return len(self.data_source)
 
 
 class RandomSampler(Sampler[int]):
     """Indices at random: permutations, or with replacement independent draws."""
 
-    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None) -> None:
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -66,7 +68,7 @@ class RandomSampler(Sampler[int]):
         """How many indices one pass gives; the dataset may grow between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         n = len(self.data_source)
         generator = self.generator
         if generator is None:
@@ -86,29 +88,29 @@ class RandomSampler(Sampler[int]):
         # Drawn even when nothing of it is used: the generator's state afterwards depends on it.
         yield from torch.randperm(n, generator=generator).tolist()[:rest]
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self.num_samples
 
 
 class SubsetRandomSampler(Sampler[int]):
     """Given indices in random order."""
 
-    def __init__(self, indices, generator=None):
+    def __init__(self, indices, generator=None) -> None:
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         for i in torch.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return len(self.indices)
 
 
 class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with given weights, which need not sum to 1."""
 
-    def __init__(self, weights, num_samples, replacement=True, generator=None):
+    def __init__(self, weights, num_samples, replacement=True, generator=None) -> None:
         if not _is_count(num_samples):
             raise ValueError(
                 f"num_samples should be a positive integer value, but got num_samples={num_samples}"
@@ -128,20 +130,20 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         drawn = torch.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         yield from drawn.tolist()
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return self.num_samples
 
 
 class BatchSampler(Sampler[list[int]]):
     """The indices of another sampler in lists of batch_size."""
 
-    def __init__(self, sampler, batch_size, drop_last):
+    def __init__(self, sampler, batch_size, drop_last) -> None:
         if not _is_count(batch_size):
             raise ValueError(
                 f"batch_size should be a positive integer value, but got batch_size={batch_size}"
@@ -154,13 +156,13 @@ class BatchSampler(Sampler[list[int]]):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         indices = iter(self.sampler)
         while batch := list(itertools.islice(indices, self.batch_size)):
             if len(batch) < self.batch_size and self.drop_last:
                 return
             yield batch
 
-    def __len__(self):
+    def __len__(self) -> Any:
         whole, rest = divmod(len(self.sampler), self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1

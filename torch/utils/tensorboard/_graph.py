@@ -1,6 +1,6 @@
-"""The graph of a model for TensorBoard: its modules, seen while they run once. Each call of a module
-without children of its own is a node, named by its place in the model; an edge says whose output
-reached whose input, whether as it was or through operations between the modules."""
+"""The graph of a model for TensorBoard: its modules, seen while they run once. Each call of a
+module without children of its own is a node, named by its place in the model; an edge says whose
+output reached whose input, whether as it was or through operations between the modules."""
 
 import torch
 from torch.utils.tensorboard._events import chunk, integer

@@ -14,7 +14,12 @@ __all__ = ["FileWriter", "SummaryWriter"]
 def _number(value):
     if isinstance(value, torch.Tensor):
         return float(value.detach().item())
-    return float(value)
+    try:
+        return float(value)
+    except TypeError:
+        raise NotImplementedError(
+            f"Got {type(value)}, but numpy array or torch tensor are expected."
+        ) from None
 
 
 def _png(pixels):

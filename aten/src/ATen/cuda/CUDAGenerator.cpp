@@ -4,7 +4,9 @@
 #include <cstring>
 #include <random>
 
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDADevice.h>
+#include <c10/cuda/CUDAGraph.h>
 
 namespace at {
 
@@ -53,7 +55,7 @@ void CUDAGeneratorImpl::set_offset(uint64_t offset) {
 }
 
 PhiloxState CUDAGeneratorImpl::take(uint64_t increment) {
-  const PhiloxState out = {seed_, offset_};
+  const PhiloxState out = {seed_, offset_, nullptr};
   offset_ += (increment + 3) / 4 * 4;
   return out;
 }
@@ -76,6 +78,57 @@ CUDAGeneratorImpl& impl_of(const c10::Generator& generator) {
   TORCH_CHECK(impl != nullptr, "Expected a 'cuda' device type for generator but found '",
               generator->device().type(), "'");
   return *impl;
+}
+
+// The numbers that a graph draws from one generator. A replay finds the generator's seed and offset
+// on the device and moves the generator on by all that the graph draws.
+class GraphDraws final : public c10::cuda::GraphInput {
+ public:
+  GraphDraws(CUDAGeneratorImpl& generator)
+      : generator_(c10::intrusive_ptr<CUDAGeneratorImpl>::unsafe_retain(&generator)),
+        memory_(c10::cuda::CUDACachingAllocator::allocate(2 * sizeof(uint64_t),
+                                                          generator.device().index())) {}
+  bool draws_from(const CUDAGeneratorImpl& generator) const {
+    return generator_.get() == &generator;
+  }
+  PhiloxState take(uint64_t increment) {
+    const PhiloxState out = {0, used_, static_cast<const uint64_t*>(memory_.get())};
+    used_ += (increment + 3) / 4 * 4;
+    return out;
+  }
+  void write(c10::cuda::CUDAStream stream) override {
+    PhiloxState state;
+    {
+      std::lock_guard<std::mutex> lock(generator_->mutex);
+      state = generator_->take(used_);
+    }
+    // As fills, which read nothing of the host's: a copy would wait for the stream.
+    const uint32_t words[] = {
+        static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32),
+        static_cast<uint32_t>(state.offset), static_cast<uint32_t>(state.offset >> 32)};
+    auto address = reinterpret_cast<c10::cuda::CUdeviceptr>(memory_.get());
+    for (const uint32_t word : words) {
+      CRESSET_CUDA_CHECK(cuMemsetD32Async, address, word, size_t{1}, stream);
+      address += sizeof(word);
+    }
+  }
+
+ private:
+  c10::intrusive_ptr<CUDAGeneratorImpl> generator_;
+  c10::DataPtr memory_;
+  uint64_t used_ = 0;
+};
+
+PhiloxState take_for_graph(c10::cuda::CUDAGraph& graph, CUDAGeneratorImpl& generator,
+                           uint64_t increment) {
+  for (const auto& input : graph.inputs()) {
+    auto* draws = dynamic_cast<GraphDraws*>(input.get());
+    if (draws != nullptr && draws->draws_from(generator)) return draws->take(increment);
+  }
+  auto draws = std::make_unique<GraphDraws>(generator);
+  const PhiloxState out = draws->take(increment);
+  graph.add_input(std::move(draws));
+  return out;
 }
 
 } // namespace
@@ -106,13 +159,12 @@ void seed_all(uint64_t seed) {
 
 PhiloxState take_philox(const std::optional<c10::Generator>& generator, c10::Device device,
                         uint64_t increment) {
-  TORCH_CHECK_NOT_IMPLEMENTED(c10::cuda::detail::tls_state.graph_pool == 0,
-                              "drawing random numbers on ", device,
-                              " is not implemented while a CUDA graph is recorded");
   const bool given = generator && generator->defined();
   CUDAGeneratorImpl& impl = impl_of(given ? *generator : default_generator(device.index()));
   TORCH_CHECK(impl.device() == device, "Expected a generator on ", device, " but found one on ",
               impl.device());
+  if (c10::cuda::CUDAGraph* graph = c10::cuda::CUDAGraph::recording())
+    return take_for_graph(*graph, impl, increment);
   std::lock_guard<std::mutex> lock(impl.mutex);
   return impl.take(increment);
 }

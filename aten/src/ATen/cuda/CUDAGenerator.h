@@ -9,9 +9,12 @@
 namespace at {
 
 // What a kernel needs: each of its elements may take `increment` 32-bit numbers from `offset` on.
+// In a recorded graph the seed stands at `graph` on the device, and behind it a number to be added
+// to the offset: each replay writes both and takes its own part of the sequence.
 struct PhiloxState {
-  uint64_t seed;
-  uint64_t offset;
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+  const uint64_t* graph = nullptr;
 };
 
 class TORCH_API CUDAGeneratorImpl final : public c10::GeneratorImpl {

@@ -3,6 +3,8 @@
 
 #include <ATen/cuda/Program.h>
 
+#include <cstdlib>
+
 namespace at::cuda {
 
 CUfunction Kernel::load(int device) const {
@@ -27,6 +29,32 @@ void launch_function(CUfunction function, Dim3 grid, Dim3 block, unsigned shared
   check(api.cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                            shared_bytes, stream, args, nullptr),
         "cuLaunchKernel");
+}
+
+namespace {
+bool overlaps() {
+  static const bool chosen = [] {
+    const char* value = std::getenv("CRESSET_CUDA_OVERLAP");
+    return value != nullptr && *value == '1' && driver().cuLaunchKernelEx != nullptr &&
+           current_properties().major >= 9;
+  }();
+  return chosen;
+}
+} // namespace
+
+void launch_overlapping(CUfunction function, Dim3 grid, Dim3 block, CUstream stream, void** args) {
+  if (C10_LIKELY(!overlaps())) return launch_function(function, grid, block, 0, stream, args);
+  if (C10_UNLIKELY(grid.x == 0 || grid.y == 0 || grid.z == 0)) return;
+  CUlaunchAttribute attribute = {};
+  attribute.id = kLaunchAttributeProgrammaticStreamSerialization;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {};
+  config.gridDimX = grid.x, config.gridDimY = grid.y, config.gridDimZ = grid.z;
+  config.blockDimX = block.x, config.blockDimY = block.y, config.blockDimZ = block.z;
+  config.hStream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  check(driver().cuLaunchKernelEx(&config, function, args, nullptr), "cuLaunchKernelEx");
 }
 
 void launch_raw(const Kernel& kernel, Dim3 grid, Dim3 block, unsigned shared_bytes, CUstream stream,

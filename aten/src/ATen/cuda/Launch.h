@@ -65,6 +65,12 @@ TORCH_API void launch_raw(const Kernel& kernel, Dim3 grid, Dim3 block, unsigned 
 TORCH_API void launch_function(CUfunction function, Dim3 grid, Dim3 block, unsigned shared_bytes,
                                CUstream stream, void** args);
 
+// The same for a kernel that begins with CRESSET_AWAIT_PREDECESSOR (device/Pointwise.cuh): it may
+// be set up while the kernel before it on the stream ends. Off unless CRESSET_CUDA_OVERLAP=1, since
+// the call itself costs the host more; needs compute capability 9.0.
+TORCH_API void launch_overlapping(CUfunction function, Dim3 grid, Dim3 block, CUstream stream,
+                                  void** args);
+
 // The argument types must be exactly the kernel's parameter types: cast at the call.
 template <class... Args> inline void launch(const Kernel& kernel, Dim3 grid, Dim3 block,
                                             unsigned shared_bytes, CUstream stream,

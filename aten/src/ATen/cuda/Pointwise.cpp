@@ -330,9 +330,9 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
   args.aligned = aligned && is_aligned(args.out);
   set_params(args.param, params, compute);
   void* pointers[] = {&args};
-  launch_function(uniform_function(program, device.index(), compute, 0),
-                  flat_blocks(args.n, static_cast<int>(first->itemsize())), kFlatThreads, 0,
-                  getCurrentCUDAStream(device.index()), pointers);
+  launch_overlapping(uniform_function(program, device.index(), compute, 0),
+                     flat_blocks(args.n, static_cast<int>(first->itemsize())), kFlatThreads,
+                     getCurrentCUDAStream(device.index()), pointers);
   return true;
 }
 

@@ -37,8 +37,8 @@ bool launch_flat(const PointwiseLaunch& call, const StridedPlan& plan, int devic
   if (plan.ndim == 1 && plan.stride[0][0] != call.itemsize[0]) return false;
   std::memcpy(args.param, call.param, sizeof(args.param));
   void* pointers[] = {&args};
-  launch_function(call.functions(device, 0), flat_blocks(args.n, call.largest), kFlatThreads, 0,
-                  stream, pointers);
+  launch_overlapping(call.functions(device, 0), flat_blocks(args.n, call.largest), kFlatThreads,
+                     stream, pointers);
   return true;
 }
 

@@ -16,7 +16,6 @@
 #include <string_view>
 
 #include <ATen/cuda/Nvrtc.h>
-#include <c10/cuda/CUDAStream.h>
 #include <c10/cuda/ErrorSlot.h>
 
 namespace at::cuda {
@@ -180,6 +179,7 @@ struct Modules {
   std::mutex mutex;
   std::map<std::pair<int, std::string>, CUmodule> loaded;
   bool refuses_images[kMaxDevices] = {}; // the embedded machine code is for another GPU
+  CUstream fault_streams[kMaxDevices] = {};
 };
 Modules& modules() {
   static Modules* const all = new Modules;
@@ -203,11 +203,13 @@ void connect_faults(int device, CUmodule module) {
   if (api.cuModuleGetGlobal(&variable, &bytes, module, "cresset_fault_slot") != CUDA_SUCCESS)
     return;
   const auto index = static_cast<c10::DeviceIndex>(device);
-  const CUdeviceptr slot = error_slot(index);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool recording = detail::tls_state.graph_pool != 0;
   if (recording) check(api.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeCaptureMode");
-  const CUstream stream = getStreamFromPool(0, index);
+  const CUdeviceptr slot = error_slot(index);
+  CUstream& stream = modules().fault_streams[device];
+  if (stream == nullptr)
+    check(api.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, 0), "cuStreamCreate");
   check(api.cuMemcpyHtoDAsync(variable, &slot, sizeof(slot), stream), "cuMemcpyHtoDAsync");
   check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
   if (recording) check(api.cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeCaptureMode");

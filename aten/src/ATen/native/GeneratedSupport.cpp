@@ -30,6 +30,10 @@ void store_inplace(Tensor& self, const Tensor& result) {
   self.copy_(result);
 }
 
+Tensor kept_for_backward(const Tensor& self) {
+  return c10::tls_autograd_state.grad_mode && self.requires_grad() ? self.clone() : self;
+}
+
 void store_out(Tensor& out, const Tensor& result) {
   if (!result.defined()) return; // a gradient that its mask left out
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",

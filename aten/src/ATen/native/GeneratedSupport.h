@@ -11,6 +11,9 @@ TORCH_API bool resize_output(const Tensor& out, IntArrayRef sizes);
 namespace generated {
 // An in-place variant made of the functional one: shapes must agree and the dtype must be castable.
 TORCH_API void store_inplace(Tensor& self, const Tensor& result);
+// What such a variant computes with where its parts may save self for backward: a copy while
+// gradients are recorded, else self.
+TORCH_API Tensor kept_for_backward(const Tensor& self);
 // An out variant made of the functional one: resizes and copies.
 TORCH_API void store_out(Tensor& out, const Tensor& result);
 } // namespace generated

@@ -14,7 +14,7 @@ __all__ = ["ErrorInput", "Maker", "OpInfo", "SampleInput", "families", "records"
 
 # Families whose operators take every integer dtype, the wide unsigned ones included.
 _UNSIGNED = ("pointwise", "reduce", "index", "shape", "sort", "cumulative")
-_HELPERS = ("core", "refs", "uncovered", "wrong_calls")
+_HELPERS = ("core", "factor_refs", "refs", "uncovered", "wrong_calls")
 
 
 @functools.cache

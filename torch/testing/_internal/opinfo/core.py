@@ -262,10 +262,11 @@ class OpInfo:
     samples(t): the calls, made with the Maker t. ref(*arrays, **keywords): the same in NumPy.
     out_dtype: the dtype of the result by that of the inputs: same, float, real, bool, int64,
     acc (integers become int64), or None where the reference says nothing about it.
-    errors(t): calls that must fail. big(t): the call of the thread test, where scaling the
-    first sample gives none; large_elements: how large it is else. covers: further operators of native_functions.yaml that these calls
-    reach. grad_op, grad_outputs, grad_samples: what derivatives are checked of, where that is not
-    the operator, all its results, the samples. skips: name of a test (or test:dtype) -> reason.
+    errors(t), wrong_calls(t): calls that must fail. big(t): the call of the thread test, where
+    scaling the first sample gives none; large_elements: how large it is else. covers: further
+    operators of native_functions.yaml that these calls reach. grad_op, grad_outputs, grad_samples:
+    what derivatives are checked of, where that is not the operator, all its results, the samples.
+    skips: name of a test (or test:dtype) -> reason.
     """
 
     name: str

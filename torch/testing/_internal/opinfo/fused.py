@@ -246,8 +246,12 @@ RECORDS = [
         _unscale_reference,
         errors=lambda t: [
             error((TypeError, RuntimeError), "", 3, _numbers(0.0), _numbers(0.5)),
-            error(RuntimeError, "1-element|found_inf", _lists(t), _numbers(0.0, 1.0), _numbers(0.5)),
-            error(RuntimeError, "1-element|inv_scale", _lists(t), _numbers(0.0), _numbers(0.5, 1.0)),
+            error(
+                RuntimeError, "1-element|found_inf", _lists(t), _numbers(0.0, 1.0), _numbers(0.5)
+            ),
+            error(
+                RuntimeError, "1-element|inv_scale", _lists(t), _numbers(0.0), _numbers(0.5, 1.0)
+            ),
         ],
     ),
     _record(
@@ -260,13 +264,25 @@ RECORDS = [
         errors=lambda t: [
             error((TypeError, AttributeError), "", "text", 1, 2, 2.0, 0.5, 3),
             error(
-                RuntimeError, "1-element|int|growth_tracker|int32",
-                _numbers(8.0), _numbers(0.0), _numbers(0.0), 2.0, 0.5, 3,
+                RuntimeError,
+                "1-element|int|growth_tracker|int32",
+                _numbers(8.0),
+                _numbers(0.0),
+                _numbers(0.0),
+                2.0,
+                0.5,
+                3,
             ),
             error(
-                RuntimeError, "1-element|scale",
-                _numbers(8.0, 9.0), _numbers(0, dtype=torch.int32), _numbers(0.0), 2.0, 0.5, 3,
+                RuntimeError,
+                "1-element|scale",
+                _numbers(8.0, 9.0),
+                _numbers(0, dtype=torch.int32),
+                _numbers(0.0),
+                2.0,
+                0.5,
+                3,
             ),
-        ],  # fmt: skip
+        ],
     ),
 ]

@@ -6,6 +6,7 @@ import numpy as np
 
 import torch
 
+from . import factor_refs
 from .core import OpInfo, call, error
 
 TOL = {torch.float32: (2e-3, 2e-3), torch.complex64: (2e-3, 2e-3)}
@@ -114,21 +115,6 @@ def _same_set(reference):
     return check
 
 
-def _check_lu(sample, result):
-    p, l, u = result
-    _close(p @ l @ u, sample.input)
-
-
-def _check_lu_factor(sample, result):
-    lu, pivots = result[:2]
-    _close(_product_of(lu, pivots), sample.input)
-
-
-def _product_of(lu, pivots):
-    p, l, u = torch.lu_unpack(lu, pivots)
-    return p @ l @ u
-
-
 def _check_ldl(sample, result):
     b = torch.ones(*sample.input.shape[:-1], 1, dtype=sample.input.dtype)
     x = torch.linalg.ldl_solve(result[0], result[1], b)
@@ -181,23 +167,9 @@ def _householder(t):
     return [call(a.requires_grad_(t.requires_grad), tau.requires_grad_(t.requires_grad))]
 
 
-def _check_orthonormal(sample, result):
-    _close(result.mH @ result, _eye_like(result.mH @ result))
-
-
 def _lu_pairs(t):
     lu, pivots = torch.linalg.lu_factor(general(t, 3, 3, grad=False))
     return lu, pivots
-
-
-def _check_lu_solve(sample, result):
-    lu, pivots = (sample.input, *sample.args)[:2]
-    b = sample.args[1]
-    _close(_product_of(lu, pivots) @ result, b)
-
-
-def _check_old_lu_solve(sample, result):
-    _close(_product_of(sample.args[0], sample.args[1]) @ result, sample.input)
 
 
 def _lu_solve_samples(t):
@@ -213,16 +185,6 @@ def _old_lu_solve_samples(t):
 def _unpack_samples(t):
     lu, pivots = _lu_pairs(t)
     return [call(lu.requires_grad_(t.requires_grad), pivots)]
-
-
-def _check_ormqr(sample, result):
-    a, tau = sample.input, sample.args[0]
-    other = sample.args[1]
-    q = torch.linalg.householder_product(a, tau)
-    k = a.shape[-1]
-    _close(
-        result[..., :k, :], (q.mH @ other if sample.kwargs.get("transpose") else result)[..., :k, :]
-    )
 
 
 def _ormqr_samples(t):
@@ -389,8 +351,7 @@ RECORDS = [
     _op(
         "linalg.householder_product",
         _householder,
-        None,
-        check=_check_orthonormal,
+        factor_refs.householder_product,
         aliases=("orgqr",),
         covers=("orgqr",),
         grad_codes="d",
@@ -409,8 +370,7 @@ RECORDS = [
     _op(
         "ormqr",
         _ormqr_samples,
-        None,
-        check=_check_ormqr,
+        factor_refs.ormqr,
         grad_codes="",
         codes="d",
         skips={"expanded": "expanded reflectors are not orthogonal"},
@@ -451,16 +411,14 @@ RECORDS = [
     _op(
         "linalg.lu",
         lambda t: [call(general(t, 3, 3)), call(t(4, 3))],
-        None,
-        check=_check_lu,
+        factor_refs.lu,
         errors=_BAD_DIM,
     ),
     *[
         _op(
             name,
             lambda t: [call(general(t, 3, 3)), call(general(t, 2, 2, 2))],
-            None,
-            check=_check_lu_factor,
+            factor_refs.batched(*reference),
             errors=_BAD_DIM,
             skips=_SINGULAR_MOVED,
             grad_outputs=1,
@@ -468,32 +426,29 @@ RECORDS = [
             op=op,
             aten_name=aten,
         )
-        for name, op, aten in [
-            ("linalg.lu_factor", None, ""),
-            ("linalg.lu_factor_ex", None, ""),
-            ("lu", torch.lu if hasattr(torch, "lu") else torch.linalg.lu_factor, "_lu_with_info"),
+        for name, op, aten, reference in [
+            ("linalg.lu_factor", None, "", (factor_refs.lu_factor, 2)),
+            ("linalg.lu_factor_ex", None, "", (factor_refs.lu_factor_with_info, 3)),
+            ("lu", torch.lu, "_lu_with_info", (factor_refs.lu_factor, 2)),
         ]
     ],
     _op(
         "linalg.lu_solve",
         _lu_solve_samples,
-        None,
-        check=_check_lu_solve,
+        factor_refs.lu_solve,
         skips={"expanded": "expanded pivots are out of range"},
         errors=lambda t: [error((RuntimeError, TypeError), "", t(3, 3), t(3), t(3, 1))],
     ),
     _op(
         "lu_solve",
         _old_lu_solve_samples,
-        None,
-        check=_check_old_lu_solve,
+        lambda b, packed, pivots: factor_refs.lu_solve(packed, pivots, b),
         skips={"expanded": "expanded pivots are out of range"},
     ),
     _op(
         "lu_unpack",
         _unpack_samples,
-        None,
-        check=lambda s, r: _close(r[1].tril(), r[1]),
+        factor_refs.lu_unpack,
         skips={"expanded": "expanded pivots are out of range"},
         grad_outputs=3,
     ),

@@ -202,9 +202,9 @@ def _max_unpool(n):
         tolerances=TOL,
         aten_name=f"max_unpool{n}d" if n > 1 else "max_unpool2d",
         skips={"expanded": "expanded indices repeat"},
-        big=lambda t: _unpool_samples(n, {1: (8, 16, 512), 2: (4, 8, 64, 64), 3: (2, 4, 16, 16, 16)})(
-            _plain(t)
-        )[0],
+        big=lambda t: _unpool_samples(
+            n, {1: (8, 16, 512), 2: (4, 8, 64, 64), 3: (2, 4, 16, 16, 16)}
+        )(_plain(t))[0],
         errors=lambda t: [
             error(
                 (RuntimeError, ValueError),

@@ -99,7 +99,7 @@ def _cartesian(*tensors):
 
 
 def _chunk_cat(tensors, dim, chunks):
-    """Each tensor filled up with zeros to a multiple of the chunks, cut, the pieces side by side."""
+    """Each tensor filled with zeros to a multiple of the chunks, cut, the pieces side by side."""
     parts = []
     for x in tensors:
         rows = -(-x.shape[0] // chunks)

@@ -1,5 +1,5 @@
-"""Records of the sparse family. Every call takes and gives strided tensors: the operator under test
-stands between a conversion to its layout and one back, so that the same mechanical tests (reference,
+"""Records of the sparse family. Every call takes and gives strided tensors: the operator tested
+stands between a conversion to its layout and one back, so that the same mechanical tests (values,
 layouts of the parts, derivatives, threads) hold for it. Of each strided input, only every other
 element or so is kept (thin), which makes patterns with empty and full rows."""
 
@@ -262,7 +262,9 @@ _CONVERSIONS = [
         "_convert_indices_from_csr_to_coo",
         torch._convert_indices_from_csr_to_coo,
         lambda t: [call(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 2, 0]))],
-        lambda rows, columns: np.stack([np.repeat(np.arange(len(rows) - 1), np.diff(rows)), columns]),
+        lambda rows, columns: np.stack(
+            [np.repeat(np.arange(len(rows) - 1), np.diff(rows)), columns]
+        ),
         "l",
         skips={"expanded": "the indices would not describe the elements"},
         errors=lambda t: [
@@ -272,7 +274,6 @@ _CONVERSIONS = [
         ],
     ),
 ]
-
 
 
 def _resized(clear):
@@ -429,9 +430,9 @@ _REDUCTIONS = [
     *[
         _op(
             f"_sparse_{name}",
-            lambda x, dim, f=getattr(torch.sparse, name): f(coo(x), dim),
+            lambda x, dim, name=name: getattr(torch.sparse, name)(coo(x), dim),
             lambda t: [call(t(4, 6), 1), call(t(4, 6), 0), call(t(3, 4, 2), -1)],
-            lambda x, dim, log=name.startswith("log"): _softmax(x, dim, log),
+            lambda x, dim, name=name: _softmax(x, dim, log=name == "log_softmax"),
             "d",
             covers=(f"_sparse_{name}_backward_data",),
             skips={"expanded": _EXPAND},
@@ -502,24 +503,23 @@ RECORDS = [
             *("_sparse_coo_tensor_unsafe", "_sparse_coo_tensor_with_dims"),
             *("_sparse_coo_tensor_with_dims_and_tensors", "_validate_sparse_coo_tensor_args"),
         ),
-        big=lambda t: call(
-            t(3000), t.index(3000, high=400), t.index(3000, high=300), (400, 300)
-        ),
+        big=lambda t: call(t(3000), t.index(3000, high=400), t.index(3000, high=300), (400, 300)),
         errors=lambda t: [wrong() for wrong in _COO_ERRORS],
     ),
     *[_compressed_record(layout) for layout in _LAYOUTS],
     _op(
         "sparse_compressed_tensor",
         lambda x: torch.sparse_compressed_tensor(
-            csr(x).crow_indices(), csr(x).col_indices(), csr(x).values(), tuple(x.shape),
+            csr(x).crow_indices(),
+            csr(x).col_indices(),
+            csr(x).values(),
+            tuple(x.shape),
             layout=torch.sparse_csr,
-        ),  # fmt: skip
+        ),
         lambda t: [call(t(4, 6)), call(t(2, 2))],
         thin,
         "fi",
-        covers=(
-            *("_sparse_compressed_tensor_unsafe", "_validate_sparse_compressed_tensor_args"),
-        ),
+        covers=(*("_sparse_compressed_tensor_unsafe", "_validate_sparse_compressed_tensor_args"),),
         errors=_not_tensors(),
     ),
     *_PARTS,
@@ -540,8 +540,13 @@ RECORDS = [
     _resize_record("sparse_resize_and_clear_", True, ("resize_as_sparse_",)),
     _unary("neg", torch.neg, np.negative, codes="fic"),
     _unary("sin", torch.sin, np.sin, grad_codes=""),
-    _unary("sqrt", lambda s: torch.sqrt(torch.abs(s)), lambda x: np.sqrt(np.abs(x)), codes="d",
-           grad_codes=""),  # fmt: skip
+    _unary(
+        "sqrt",
+        lambda s: torch.sqrt(torch.abs(s)),
+        lambda x: np.sqrt(np.abs(x)),
+        codes="d",
+        grad_codes="",
+    ),
     _binary("add", torch.add, np.add),
     _binary("sub", torch.sub, np.subtract),
     _binary("mul", torch.mul, np.multiply),
@@ -576,7 +581,10 @@ RECORDS = [
     _op(
         "_spdiags",
         lambda d, offsets, shape: torch.sparse.spdiags(d, offsets, shape),
-        lambda t: [call(t(2, 4), torch.tensor([0, 1]), (4, 4)), call(t(1, 3), torch.tensor([-1]), (5, 3))],
+        lambda t: [
+            call(t(2, 4), torch.tensor([0, 1]), (4, 4)),
+            call(t(1, 3), torch.tensor([-1]), (5, 3)),
+        ],
         _spdiags,
         "di",
         grad_codes="",
@@ -588,9 +596,7 @@ RECORDS = [
             error((TypeError, RuntimeError), "", "text", torch.tensor([0, 1]), (4, 4)),
         ],
     ),
-    _gradient_record(
-        "embedding_sparse_backward", _embedding_gradient, False
-    ),
+    _gradient_record("embedding_sparse_backward", _embedding_gradient, False),
     _gradient_record("_embedding_bag_sparse_backward", _embedding_gradient, True),
     _gradient_record("_gather_sparse_backward", _gather_gradient, False),
 ]

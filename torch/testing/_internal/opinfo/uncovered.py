@@ -47,6 +47,7 @@ UNCOVERED = {
     "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
 }
 
+
 def reason(name):
     """Why no record calls the operator, or None."""
     if name in UNCOVERED:

@@ -1,6 +1,6 @@
 """Wrong calls of operators whose records are made from tables or have little to refuse: name of the
-record -> function of a Maker that gives ErrorInputs. They are appended to what the record itself and
-its kind refuse; test/test_op_records.py wants three of them for every operator."""
+record -> function of a Maker that gives ErrorInputs. They follow what the record itself and its
+kind refuse; test/test_op_records.py wants three of them for every operator."""
 
 import torch
 
@@ -227,7 +227,6 @@ def _normal(t):
     ]
 
 
-
 _REFLECTED = ("add", "sub", "mul", "div", "mod", "pow")
 _CONVERSIONS = "bfloat16 bool byte cdouble cfloat char double float half int long short"
 _WINDOWS = "bartlett blackman hamming hann kaiser"
@@ -252,7 +251,9 @@ WRONG_CALLS = {
     "alias_copy": _aliased,
     **{f"atleast_{n}d": _atleast for n in (1, 2, 3)},
     "clone": lambda t: [error(RuntimeError, "rank 4", t(2), memory_format=torch.channels_last)],
-    "contiguous": lambda t: [error(RuntimeError, "rank 4", t(2), memory_format=torch.channels_last)],
+    "contiguous": lambda t: [
+        error(RuntimeError, "rank 4", t(2), memory_format=torch.channels_last)
+    ],
     **dict.fromkeys(("conj", "ravel", "real", "resolve_conj", "resolve_neg"), _no_more_arguments),
     "detach": _no_more_arguments,
     "diagflat": lambda t: [error(TypeError, "must be int", t(2), 1.5)],
@@ -261,7 +262,10 @@ WRONG_CALLS = {
         error(RuntimeError, "equal size|must match", [t(2, 3), t(2, 4)]),
         error(RuntimeError, "padding_side", [t(2), t(3)], padding_side="up"),
     ],
-    "tile": lambda t: [error(RuntimeError, "negative", t(2), (-1,)), error(TypeError, "", t(2), 1.5)],
+    "tile": lambda t: [
+        error(RuntimeError, "negative", t(2), (-1,)),
+        error(TypeError, "", t(2), 1.5),
+    ],
     "to": lambda t: [
         error(RuntimeError, "rank 4", t(2), memory_format=torch.channels_last),
         error(RuntimeError, "device", t(2), "nowhere"),

@@ -4,8 +4,13 @@
 
 #include <ATen/cuda/device/ErrorSlot.cuh>
 
+#if defined(CRESSET_EMULATOR)
+#define CRESSET_PUBLIC_VARIABLE __attribute__((visibility("default")))
+#else
+#define CRESSET_PUBLIC_VARIABLE __device__
+#endif
 extern "C" {
-__device__ at::device::DeviceError* cresset_fault_slot = nullptr;
+CRESSET_PUBLIC_VARIABLE at::device::DeviceError* cresset_fault_slot = nullptr;
 }
 
 namespace at::device {

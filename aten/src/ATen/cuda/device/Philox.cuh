@@ -9,6 +9,7 @@ namespace at::device {
 
 struct PhiloxState { // the layout of at::PhiloxState
   unsigned long seed, offset;
+  const unsigned long* graph; // {seed, offset to add} of a recorded graph's replay, or null
 };
 
 struct Draws {
@@ -44,6 +45,8 @@ CRESSET_DEVICE_FN Draws philox(unsigned long key, unsigned long low, unsigned lo
 
 // The numbers of group `group` of a call that starts at this state.
 CRESSET_DEVICE_FN Draws draws_of(const PhiloxState& state, unsigned long group) {
+  if (state.graph != nullptr)
+    return philox(state.graph[0], (state.graph[1] + state.offset) / 4, group);
   return philox(state.seed, state.offset / 4, group);
 }
 

@@ -13,6 +13,14 @@
 
 #include <ATen/vec/ValueMath.h>
 
+// Before this a kernel touches nothing but its arguments: its launch may overlap the end of the one
+// before it (ATen/cuda/Launch.h), which must be over when memory is read or written.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define CRESSET_AWAIT_PREDECESSOR asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define CRESSET_AWAIT_PREDECESSOR
+#endif
+
 namespace at::device {
 
 inline constexpr int kMaxInputs = 4;
@@ -247,6 +255,7 @@ struct Pass {
 #define CRESSET_POINTWISE_KERNELS(name, suffix, ...)                                               \
   CRESSET_KERNEL(at::device::kFlatThreads)                                                         \
   name##_flat_##suffix(const __grid_constant__ at::device::FlatArgs args) {                        \
+    CRESSET_AWAIT_PREDECESSOR;                                                                     \
     __VA_ARGS__::flat(args);                                                                       \
   }                                                                                                \
   CRESSET_KERNEL(at::device::kPointwiseThreads)                                                    \

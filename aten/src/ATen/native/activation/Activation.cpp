@@ -278,6 +278,7 @@ std::tuple<Tensor, Tensor> _prelu_kernel_backward(const Tensor& grad_output, con
 // ---- made of others
 // -------------------------------------------------------------------------------
 Tensor relu6(const Tensor& self) { return at::hardtanh(self, 0, 6); }
+Tensor& relu6_(Tensor& self) { return at::hardtanh_(self, 0, 6); }
 Tensor celu(const Tensor& self, const Scalar& alpha) {
   return at::elu(self, alpha, 1.0, celu_input_scale(alpha));
 }

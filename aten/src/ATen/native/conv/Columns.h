@@ -177,7 +177,11 @@ template <class T> void columns_to_image(const ConvGeometry& g, const T* columns
             const T* from = row + at - begin;
             T* to = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
             const int64_t lo = std::clamp(x.lo, begin, end), hi = std::clamp(x.hi, lo, end);
-            for (int64_t i = lo; i < hi; ++i) to[i * s] = static_cast<T>(to[i * s] + from[i]);
+            if (s == 1) {
+              add_range(to + lo, from + lo, hi - lo);
+            } else {
+              for (int64_t i = lo; i < hi; ++i) to[i * s] = static_cast<T>(to[i * s] + from[i]);
+            }
           });
     });
   }

@@ -116,14 +116,15 @@ template <class T> void input_gradient(const ConvGeometry& g, const T* grad_out,
   });
 }
 
-// One block of channels of the weight's gradient, over all samples.
+// One block of channels of the weight's gradient, over the samples [n0, n1).
 template <class T> void weight_gradient_block(const ConvGeometry& g, const T* grad_out,
                                               const PlaneStrides& s, const T* input, T* grad_weight,
-                                              int64_t channels, int64_t width, T* columns) {
+                                              int64_t n0, int64_t n1, int64_t channels,
+                                              int64_t width, T* columns) {
   const int64_t rows = g.c_per_group() * g.kernel_volume(), mine = channels * g.kernel_volume(),
                 positions = g.out_plane();
   bool first = true;
-  for (int64_t n = 0; n < g.n; ++n) {
+  for (int64_t n = n0; n < n1; ++n) {
     const T* image = input + n * g.c * g.in_plane();
     for (int64_t p0 = 0; p0 < positions; p0 += width) {
       const int64_t p1 = std::min(positions, p0 + width);
@@ -137,6 +138,14 @@ template <class T> void weight_gradient_block(const ConvGeometry& g, const T* gr
   }
 }
 
+// Into how many runs the samples are cut, each with a gradient of its own that is added up at the
+// end: a few where the channels alone make too few tasks for the threads. By shape only.
+int64_t sample_runs(const ConvGeometry& g, int64_t tasks, int64_t elements) {
+  constexpr int64_t kTasks = 8, kPartialElements = 1 << 20;
+  if (tasks >= kTasks) return 1;
+  return std::max<int64_t>(1, std::min({g.n, kTasks / tasks, kPartialElements / elements}));
+}
+
 template <class T> void weight_gradient(const ConvGeometry& g, const T* grad_out,
                                         const PlaneStrides& s, const T* input, T* grad_weight) {
   const int64_t cg = g.c_per_group(), og = g.o_per_group(), volume = g.kernel_volume(),
@@ -144,16 +153,24 @@ template <class T> void weight_gradient(const ConvGeometry& g, const T* grad_out
   const int64_t block = channel_block(cg, volume), blocks = blocks_of(cg, block);
   const bool pointwise = g.is_pointwise();
   const int64_t width = tile_width(block * volume, g.out_plane());
-  parallel_for(0, g.groups * blocks, 1, [&](int64_t begin, int64_t end) {
+  const int64_t elements = g.groups * og * rows, tasks = g.groups * blocks,
+                runs = sample_runs(g, tasks, elements);
+  const Tensor partial = runs > 1 ? scratch<T>((runs - 1) * elements) : Tensor();
+  T* others = runs > 1 ? static_cast<T*>(partial.data_ptr()) : nullptr;
+  parallel_for(0, runs * tasks, 1, [&](int64_t begin, int64_t end) {
     const Tensor memory = pointwise ? Tensor() : scratch<T>(block * volume * width);
     T* columns = pointwise ? nullptr : static_cast<T*>(memory.data_ptr());
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t c0 = i % blocks * block, group = i / blocks;
-      weight_gradient_block(
-          g, grad_out + group * og * s.channel, s, input + (group * cg + c0) * g.in_plane(),
-          grad_weight + group * og * rows + c0 * volume, std::min(block, cg - c0), width, columns);
+      const int64_t c0 = i % blocks * block, group = i / blocks % g.groups, run = i / tasks;
+      T* target = run == 0 ? grad_weight : others + (run - 1) * elements;
+      weight_gradient_block(g, grad_out + group * og * s.channel, s,
+                            input + (group * cg + c0) * g.in_plane(),
+                            target + group * og * rows + c0 * volume, g.n * run / runs,
+                            g.n * (run + 1) / runs, std::min(block, cg - c0), width, columns);
     }
   });
+  for (int64_t run = 1; run < runs; ++run)
+    add_range(grad_weight, others + (run - 1) * elements, elements);
 }
 
 template <class T> void depthwise_forward_best(const ConvGeometry& g, const T* input,

@@ -68,7 +68,8 @@ Tensor degrees_of_freedom(const Tensor& total, const Tensor& weights, const Tens
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const ScalarType dtype = at::result_type(x1, x2);
-  TORCH_CHECK(c10::isFloatingType(dtype), "expected common dtype to be floating point, yet common dtype is ", dtype);
+  TORCH_CHECK(c10::isFloatingType(dtype),
+              "expected common dtype to be floating point, yet common dtype is ", dtype);
   const DimVector shape = broadcast_shapes(x1.sizes(), x2.sizes());
   const Tensor a = x1.to(dtype).expand(shape), b = x2.to(dtype).expand(shape);
   const int64_t dims[1] = {dim};

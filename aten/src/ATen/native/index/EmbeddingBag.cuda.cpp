@@ -4,7 +4,10 @@
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/IndexPlan.h>
+#include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
+#include <ATen/ops/_unique.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/clamp.h>
@@ -14,8 +17,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gt.h>
 #include <ATen/ops/index_add.h>
+#include <ATen/ops/index_copy.h>
 #include <ATen/ops/index_reduce.h>
+#include <ATen/ops/index_copy.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/lt.h>
 #include <ATen/ops/mul.h>
@@ -203,6 +209,22 @@ Tensor embedding_bag_per_sample_weights_backward_cuda(const Tensor& grad, const 
   const int64_t last[1] = {1};
   const Tensor dot = at::sum(at::mul(rows, g), IntArrayRef(last));
   return at::where(at::ne(index, padding_idx), dot, Scalar(0)).to(grad.scalar_type());
+}
+
+// ---- renormalisation of the rows in use
+Tensor& embedding_renorm_cuda_(Tensor& self, const Tensor& indices, double max_norm,
+                               double norm_type) {
+  check_embedding(self, indices);
+  cuda::check_same_device({&self, &indices});
+  if (indices.numel() == 0 || self.numel() == 0) return self;
+  const Tensor used = std::get<0>(at::_unique(indices.to(kLong), true, false));
+  const Tensor rows = rows_of(self.contiguous(), used).to(kDouble);
+  const int64_t last[1] = {1};
+  const Tensor norm = at::linalg_vector_norm(rows, norm_type, IntArrayRef(last), true);
+  const Tensor shrunk = at::div(at::mul(rows, max_norm), at::add(norm, 1e-7));
+  const Tensor kept = at::where(at::gt(norm, max_norm), shrunk, rows);
+  self.copy_(at::index_copy(self, 0, used, kept.to(self.scalar_type())));
+  return self;
 }
 
 // ---- isin

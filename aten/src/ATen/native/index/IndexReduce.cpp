@@ -105,7 +105,8 @@ namespace native {
 
 void index_add_cpu(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                    const Scalar& alpha, const Tensor& out) {
-  const Along along(out, dim, index, source, throw_runtime_out_of_bounds);
+  const Along along(out, dim, index, source,
+                    self.dim() > 1 ? throw_runtime_out_of_bounds : throw_out_of_range_in_self);
   if (!out.is_same(self)) out.copy_(self);
   dtype_switch<AllTypesAndBool>(self.scalar_type(), "index_add_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -21,7 +21,7 @@ namespace {
 // `mask` seen in self's shape; an in-place operator cannot grow self.
 Tensor fit_mask(const Tensor& self, const Tensor& mask) {
   if (mask.sizes() == self.sizes()) return mask;
-  const DimVector shape = broadcast_shapes(self.sizes(), mask.sizes());
+  const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
   TORCH_CHECK(IntArrayRef(shape) == self.sizes(), "output with shape ", self.sizes(),
               " doesn't match the broadcast shape ", IntArrayRef(shape));
   return mask.expand(shape);
@@ -29,7 +29,7 @@ Tensor fit_mask(const Tensor& self, const Tensor& mask) {
 
 // A new contiguous tensor with self's values in the common shape of self and mask.
 Tensor expanded_copy(const Tensor& self, const Tensor& mask) {
-  const DimVector shape = broadcast_shapes(self.sizes(), mask.sizes());
+  const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
   return self.expand(shape).clone(MemoryFormat::Contiguous);
 }
 
@@ -144,7 +144,7 @@ Tensor in_shape(const Tensor& t, IntArrayRef shape) {
 
 Tensor masked_select_cpu(const Tensor& self, const Tensor& mask) {
   check_select(self, mask);
-  const DimVector shape = broadcast_shapes(self.sizes(), mask.sizes());
+  const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
   const Tensor where = in_shape(mask, shape), from = in_shape(self, shape);
   const uint8_t* bytes = mask_bytes(where);
   const int64_t n = where.numel();

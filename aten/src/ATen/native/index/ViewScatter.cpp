@@ -62,8 +62,18 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
   return result;
 }
 
+namespace {
+// Whether an element stands for several, which could not take different values.
+bool repeats(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.stride(d) == 0 && t.size(d) > 1) return true;
+  return false;
+}
+} // namespace
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntArrayRef size,
                           IntArrayRef stride, std::optional<int64_t> storage_offset) {
+  if (repeats(self))
+    return as_strided_scatter(self.contiguous(), src, size, stride, storage_offset);
   // The copy has the bytes of self's whole storage from its own offset on, so that the numbers mean
   // the same elements.
   const int64_t offset = self.storage_offset();

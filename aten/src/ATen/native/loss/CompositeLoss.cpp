@@ -62,9 +62,10 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
 
 Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin,
                             int64_t reduction) {
-  const Tensor outside = at::clamp_min(at::rsub(self, margin), 0);
+  // In the dtype of the input, integers too.
+  const Tensor outside = at::clamp_min(at::rsub(self, margin), 0).to(self.scalar_type());
   const Tensor loss =
-      at::add(at::where(at::eq(target, 1), 0.0, outside), at::where(at::eq(target, -1), 0.0, self));
+      at::add(at::where(at::eq(target, 1), 0, outside), at::where(at::eq(target, -1), 0, self));
   return apply_reduction(loss, reduction);
 }
 

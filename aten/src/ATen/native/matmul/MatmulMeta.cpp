@@ -12,8 +12,8 @@ void check_dtypes(const Tensor& a, const Tensor& b) {
               native::c_type_name(a.scalar_type()), " != ", native::c_type_name(b.scalar_type()));
 }
 void check_product(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
-  TORCH_CHECK(a.dim() == 2, a_name, " must be a matrix, got ", a.dim(), "-D tensor");
-  TORCH_CHECK(b.dim() == 2, b_name, " must be a matrix, got ", b.dim(), "-D tensor");
+  TORCH_CHECK(a.dim() == 2, a_name, " must be a matrix\n  got a ", a.dim(), "-D tensor");
+  TORCH_CHECK(b.dim() == 2, b_name, " must be a matrix\n  got a ", b.dim(), "-D tensor");
   TORCH_CHECK(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x",
               a.size(1), " and ", b.size(0), "x", b.size(1), ")");
   check_dtypes(a, b);

@@ -4,8 +4,10 @@
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -56,36 +58,36 @@ void batch_norm_cuda(const Tensor& input, const std::optional<Tensor>& weight,
                      double eps, const Tensor& out, const Tensor& save_mean,
                      const Tensor& save_invstd) {
   check_type(input, "batch_norm");
+  if (input.numel() == 0) {
+    save_mean.zero_();
+    save_invstd.zero_();
+    return;
+  }
   const ScalarType compute = compute_type(input.scalar_type());
   const Tensor x = input.to(compute);
-  const int64_t channels = input.size(1), count = channels > 0 ? input.numel() / channels : 0;
   Tensor mean, invstd;
   if (!training) {
     mean = running_mean->to(compute);
     invstd = invstd_of(running_var->to(compute), eps);
-  } else if (count > 0) {
+  } else {
     const DimVector dims = others(x);
     const auto [variance, centre] =
         at::var_mean(x, IntArrayRef(dims), std::optional<Scalar>(Scalar(0)), false);
     mean = centre;
     invstd = invstd_of(variance, eps);
     update_running(running_mean, momentum, mean);
-    const double n = static_cast<double>(count);
+    const double n = static_cast<double>(input.numel() / input.size(1));
     update_running(running_var, momentum, at::mul(variance, n / (n - 1)));
-  } else {
-    mean = detail::empty({channels}, compute, input.device());
-    mean.zero_();
-    invstd = mean;
   }
   if (training) {
     save_mean.copy_(mean);
     save_invstd.copy_(invstd);
   }
-  if (out.numel() == 0) return;
   const Tensor scale = has(weight) ? at::mul(invstd, weight->to(compute)) : invstd;
-  Tensor y = at::mul(at::sub(x, by_channel(mean, x)), by_channel(scale, x));
-  if (has(bias)) y = at::add(y, by_channel(bias->to(compute), x));
-  out.copy_(y);
+  // x * scale + shift in one pass over x.
+  const Tensor centre = at::mul(mean, scale);
+  const Tensor shift = has(bias) ? at::sub(bias->to(compute), centre) : at::neg(centre);
+  out.copy_(at::addcmul(by_channel(shift, x), x, by_channel(scale, x)));
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
@@ -116,14 +118,18 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(
   Tensor to_input;
   if (output_mask[0]) {
     const Tensor scale = has(weight) ? at::mul(invstd, weight->to(compute)) : invstd;
-    Tensor slope = g;
+    Tensor gained;
     if (train && count > 0) {
-      const Tensor tilt = at::div(at::mul(at::mul(invstd, invstd), dot), count);
-      slope = at::sub(at::sub(g, by_channel(at::div(total, count), x)),
-                      at::mul(centred, by_channel(tilt, x)));
+      // scale * (g - mean of g - centred * tilt), in one pass over x and one over g.
+      const Tensor tilt = at::div(at::mul(at::mul(invstd, invstd), dot), -count);
+      const Tensor slope = at::mul(scale, tilt);
+      const Tensor shift = at::sub(at::mul(mean, slope), at::mul(scale, at::div(total, -count)));
+      const Tensor tilted = at::addcmul(at::neg(by_channel(shift, x)), x, by_channel(slope, x));
+      gained = at::addcmul(tilted, g, by_channel(scale, x));
+    } else {
+      gained = at::mul(g, by_channel(scale, x));
     }
-    to_input = detail::empty_strided(input.sizes(), x.strides(), dtype, input.device());
-    to_input.copy_(at::mul(slope, by_channel(scale, x)));
+    to_input = gained.to(dtype);
   }
   const ScalarType type = has(weight) ? weight->scalar_type() : dtype;
   return {to_input, as_type(at::mul(dot, invstd), output_mask[1], type),

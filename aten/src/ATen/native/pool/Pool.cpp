@@ -4,6 +4,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
+#include <ATen/native/pool/MaxRows.h>
 #include <ATen/native/pool/Native.h>
 #include <ATen/native/pool/PoolWindows.h>
 #include <ATen/parallel/Parallel.h>
@@ -52,17 +53,72 @@ template <class T> T lowest() {
 }
 
 // NaN is larger than everything, and the last one counts.
-template <class T> void max_plane(const PoolWindows& w, const T* in, T* out, int64_t* indices) {
-  for_outputs(w, [&](int64_t p, int64_t od, int64_t oh, int64_t ow) {
-    T best = lowest<T>();
-    int64_t where = (w.lo[0][od] * w.in[1] + w.lo[1][oh]) * w.in[2] + w.lo[2][ow];
-    for_window(w, od, oh, ow, [&](int64_t i) {
-      const T v = in[i];
-      if (v > best || v != v) best = v, where = i;
-    });
-    out[p] = best;
-    indices[p] = where;
+template <class T> void max_window(const PoolWindows& w, const T* in, int64_t od, int64_t oh,
+                                   int64_t ow, T& value, int64_t& place) {
+  T best = lowest<T>();
+  int64_t where = (w.lo[0][od] * w.in[1] + w.lo[1][oh]) * w.in[2] + w.lo[2][ow];
+  for_window(w, od, oh, ow, [&](int64_t i) {
+    const T v = in[i];
+    if (v > best || v != v) best = v, where = i;
   });
+  value = best;
+  place = where;
+}
+
+// The windows [begin, end) of a row that are equal but for their place, which is all of them apart
+// from those at the edges.
+struct EqualWindows {
+  int64_t begin = 0, end = 0, stride = 1, span = 0;
+  explicit EqualWindows(const PoolWindows& w) {
+    const int64_t count = w.out[2], middle = count / 2;
+    const auto &lo = w.lo[2], &hi = w.hi[2];
+    if (count < 2 || w.in_plane() > std::numeric_limits<int32_t>::max()) return;
+    const int64_t from = std::min(middle, count - 2);
+    stride = lo[from + 1] - lo[from], span = hi[from] - lo[from];
+    const auto fits = [&](int64_t o) {
+      return lo[o] == lo[from] + (o - from) * stride && hi[o] - lo[o] == span;
+    };
+    if (stride < 1 || span < 1) return;
+    for (begin = from; begin > 0 && fits(begin - 1); --begin) {
+    }
+    for (end = from; end < count && fits(end); ++end) {
+    }
+  }
+};
+
+template <class T> void max_row(const PoolWindows& w, const EqualWindows& equal, const T* in,
+                                int64_t od, int64_t oh, T* out, int64_t* indices,
+                                std::vector<int64_t>& lines, std::vector<int32_t>& where) {
+  const max_rows::RowFn fast =
+      max_rows::table().row[static_cast<int>(c10::scalar_type_of<T>)]; // null: by window
+  const int64_t begin = fast ? equal.begin : 0, end = fast ? equal.end : 0;
+  for (int64_t x = 0; x < begin; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
+  for (int64_t x = end; x < w.out[2]; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
+  if (begin == end) return;
+  lines.clear();
+  for (int64_t z = w.lo[0][od]; z < w.hi[0][od]; z += w.step[0])
+    for (int64_t y = w.lo[1][oh]; y < w.hi[1][oh]; y += w.step[1])
+      lines.push_back((z * w.in[1] + y) * w.in[2] + w.lo[2][begin]);
+  if (lines.empty()) {
+    for (int64_t x = begin; x < end; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
+    return;
+  }
+  const int64_t taps = (equal.span + w.step[2] - 1) / w.step[2];
+  const max_rows::RowShape shape{
+      end - begin, equal.stride, taps, w.step[2], static_cast<int64_t>(lines.size()), lines.data()};
+  fast(shape, in, out + begin, where.data());
+  for (int64_t x = begin; x < end; ++x) indices[x] = where[x - begin];
+}
+
+template <class T> void max_plane(const PoolWindows& w, const EqualWindows& equal, const T* in,
+                                  T* out, int64_t* indices) {
+  std::vector<int64_t> lines;
+  std::vector<int32_t> where(equal.end - equal.begin);
+  for (int64_t d = 0; d < w.out[0]; ++d)
+    for (int64_t h = 0; h < w.out[1]; ++h) {
+      const int64_t at = (d * w.out[1] + h) * w.out[2];
+      max_row(w, equal, in, d, h, out + at, indices + at, lines, where);
+    }
 }
 
 // The tensor a contiguous kernel writes, copied into `out` when that one lies otherwise.
@@ -91,9 +147,11 @@ template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(values.tensor.data_ptr());
     int64_t* at = places.tensor.data_ptr<int64_t>();
+    const EqualWindows equal(w);
     for_planes(w, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        max_plane(w, from + i * w.in_plane(), to + i * w.out_plane(), at + i * w.out_plane());
+        max_plane(w, equal, from + i * w.in_plane(), to + i * w.out_plane(),
+                  at + i * w.out_plane());
     });
     values.store();
     places.store();
@@ -114,15 +172,18 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
     T* to = static_cast<T*>(target.tensor.data_ptr());
     const int64_t in = w.in_plane(), out = w.out_plane();
     for_planes(w, [&](int64_t begin, int64_t end) {
-      std::vector<A> sum(in);
+      std::vector<A> wide(std::is_same_v<A, T> ? 0 : in);
       for (int64_t i = begin; i < end; ++i) {
-        std::fill(sum.begin(), sum.end(), A(0));
+        A* sum = wide.data();
+        if constexpr (std::is_same_v<A, T>) sum = to + i * in;
+        std::fill(sum, sum + in, A(0));
         for (int64_t p = i * out; p < (i + 1) * out; ++p) {
           TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p],
                       " (input planes have ", in, " elements)");
           sum[at[p]] = static_cast<A>(sum[at[p]] + static_cast<A>(from[p]));
         }
-        std::transform(sum.begin(), sum.end(), to + i * in, [](A v) { return static_cast<T>(v); });
+        if constexpr (!std::is_same_v<A, T>)
+          std::transform(sum, sum + in, to + i * in, [](A v) { return static_cast<T>(v); });
       }
     });
     target.store();

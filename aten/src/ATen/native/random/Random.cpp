@@ -160,8 +160,9 @@ Tensor& bernoulli_float_(Tensor& self, double p, Gen generator) {
 Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"bernoulli_tensor_cpu_self_\" not implemented ",
                               "for '", self.scalar_type(), "'");
-  TORCH_CHECK(c10::isFloatingType(p.scalar_type()),
-              "expected probabilities tensor to have floating type, got ", p.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(c10::isFloatingType(p.scalar_type()),
+                              "\"bernoulli_tensor_cpu_p_\" not implemented for '", p.scalar_type(),
+                              "'");
   const Tensor spread = p.expand(self.sizes()).contiguous();
   assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();

@@ -5,6 +5,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
@@ -236,7 +237,8 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
 }
 Tensor& rrelu_(Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
                Gen generator) {
-  return self.copy_(rrelu(self, lower, upper, training, generator));
+  const Tensor kept = generated::kept_for_backward(self);
+  return self.copy_(rrelu(kept, lower, upper, training, generator));
 }
 
 } // namespace at::native

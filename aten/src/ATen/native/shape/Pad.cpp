@@ -56,7 +56,7 @@ Tensor constant_pad_nd(const Tensor& self, IntArrayRef pad, const Scalar& value)
     const int64_t cut_left = left < 0 ? -std::max(left, -INT64_MAX) : 0;
     const int64_t cut_right = right < 0 ? -std::max(right, -INT64_MAX) : 0;
     TORCH_CHECK(cut_left <= sizes[d] && cut_right <= sizes[d] - cut_left,
-                "narrow(): length must be non-negative. The input size ", sizes[d],
+                "narrow(): length must be non-negative.\n  The input size ", sizes[d],
                 ", plus negative padding ", std::min<int64_t>(left, 0), " and ",
                 std::min<int64_t>(right, 0),
                 ", resulted in a negative output size, which is invalid. Check dimension ", d,

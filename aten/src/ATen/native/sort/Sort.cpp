@@ -171,7 +171,7 @@ void sort_dtype(const Tensor& self, bool stable, int64_t dim, bool descending, c
     sort_rows<T>(self, d, descending, n, true, values, indices,
                  [&](auto* entries, auto* scratch, int64_t count) {
                    return in_order ? sort_in_order(entries, scratch, count, key_bits<T>())
-                                 : sort_freely(entries, scratch, count, key_bits<T>());
+                                   : sort_freely(entries, scratch, count, key_bits<T>());
                  });
   });
 }

@@ -393,7 +393,8 @@ Tensor& resize_as_coo_(Tensor& self, const Tensor& the_template,
                        std::optional<MemoryFormat> memory_format) {
   TORCH_CHECK(!memory_format,
               "Unsupported memory format for sparse tensor resize_as_ :", *memory_format);
-  if (!self.is_sparse()) return self.resize_(the_template.sizes());
+  if (!self.is_sparse())
+    return at::_ops::resize_::call(self, c10::as_symint_array(the_template.sizes()), std::nullopt);
   TORCH_CHECK_NOT_IMPLEMENTED(the_template.is_sparse(),
                               "resize_as_: a sparse tensor takes the size of a sparse one, not of ",
                               the_template.layout());

@@ -1,0 +1,38 @@
+// The inner loop of max pooling, per instruction set: all windows of a row at once, one element of
+// each window after the other, which leaves nothing to branch on.
+#pragma once
+#include <cstdint>
+
+#include <c10/core/ScalarType.h>
+
+namespace at::native::max_rows {
+
+// `count` windows, each `stride` elements after the one before. The first takes, of each line that
+// begins at one of `lines` (places in the input plane), `taps` elements `step` apart.
+struct RowShape {
+  int64_t count, stride, taps, step, line_count;
+  const int64_t* lines;
+};
+
+// out[i], where[i]: the largest element of window i, and its place in `plane`. NaN is larger than
+// everything; among equals the first counts, among NaNs the last.
+using RowFn = void (*)(const RowShape& shape, const void* plane, void* out, int32_t* where);
+
+struct Table {
+  RowFn row[c10::NumScalarTypes] = {};
+};
+
+namespace base {
+void fill(Table& table);
+}
+namespace avx2 {
+void fill(Table& table);
+}
+namespace avx512 {
+void fill(Table& table);
+}
+
+// Of the machine's instruction set; float and double only.
+const Table& table();
+
+} // namespace at::native::max_rows

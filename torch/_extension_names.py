@@ -1,0 +1,85 @@
+"""Names that programs look for in the extension module and that need no C++: what compiled scripts
+are made of (there is no script compiler, so the classes have no instances and its switches change
+nothing), and a few questions. torch._C answers them from here at their first use."""
+
+import torch
+from torch import _later
+
+globals().update(
+    _later.names(
+        "torch._C",
+        "Argument AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
+        "Node NoneType NumberType OptionalType ScriptFunction StringType TensorType TupleType Type "
+        "Use Value",
+    )
+)
+
+# What the switches of the script compiler were set to.
+_switches = {}
+
+
+def _switch(name):
+    def switch(value):
+        before = _switches.get(name, False)
+        _switches[name] = bool(value)
+        return before
+
+    switch.__name__ = switch.__qualname__ = name
+    switch.__doc__ = "Keeps the value and answers the one before; nothing is compiled either way."
+    return switch
+
+
+for _name in (
+    "_jit_override_can_fuse_on_cpu",
+    "_jit_override_can_fuse_on_gpu",
+    "_jit_set_bailout_depth",
+    "_jit_set_inline_everything_mode",
+    "_jit_set_nvfuser_enabled",
+    "_jit_set_nvfuser_guard_mode",
+    "_jit_set_nvfuser_horizontal_mode",
+    "_jit_set_nvfuser_single_node_mode",
+    "_jit_set_profiling_executor",
+    "_jit_set_profiling_mode",
+    "_jit_set_texpr_fuser_enabled",
+):
+    globals()[_name] = _switch(_name)
+del _name
+
+
+def _jit_can_fuse_on_cpu():
+    """Whether scripts are fused into kernels: no."""
+    return False
+
+
+_jit_can_fuse_on_gpu = _jit_texpr_fuser_enabled = _jit_can_fuse_on_cpu
+
+
+def _is_tracing():
+    """Whether a trace is being recorded: never."""
+    return False
+
+
+def _get_cudnn_enabled():
+    """torch.backends.cudnn.enabled."""
+    return torch.backends.cudnn.enabled
+
+
+def _get_accelerator(check=None):
+    """The device that is not the host, where there is one, else the host."""
+    found = torch.accelerator.current_accelerator()
+    if found is None and check:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return torch.device("cpu") if found is None else found
+
+
+def _get_privateuse1_backend_name():
+    """The name of the device type left to other packages."""
+    return "privateuseone"
+
+
+def _is_alias_of(input, other):
+    """Whether two tensors share their memory."""
+    if input.layout != torch.strided or other.layout != torch.strided:
+        return False
+    first, second = input.untyped_storage(), other.untyped_storage()
+    return first.data_ptr() == second.data_ptr() and first.device == second.device
