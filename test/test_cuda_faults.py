@@ -102,6 +102,16 @@ def test_ctc_loss_with_lengths_on_the_device_refuses_instead_of_crashing():
         F.ctc_loss(log_probs, targets, *lengths)
 
 
+def test_sparse_gradients_are_refused_instead_of_crashing():
+    table = torch.randn(5, 3, device=cuda, requires_grad=True)
+    index = torch.zeros(2, 3, dtype=torch.int64, device=cuda)
+    with pytest.raises(NotImplementedError, match="sparse_grad=True"):
+        torch.gather(table, 0, index, sparse_grad=True).sum().backward()
+    with pytest.raises(NotImplementedError, match="sparse_coo"):
+        F.embedding(index, table, sparse=True).sum().backward()
+    assert usable()
+
+
 RUN_TIME = """
 import os, torch
 from torch.nn import functional as F

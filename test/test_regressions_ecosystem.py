@@ -1,222 +1,88 @@
-"""What other projects' code does with torch and once failed here: each test names the behaviour,
-not the project."""
+"""What the test suites of other projects (safetensors, pytorch_optimizer, linear_operator, skorch)
+asked for and did not find. Each test states the behaviour, not the project."""
 
-import copy
 import copy
 import io
+import math
 import pickle
+import pickletools
+from collections import OrderedDict
 
-import numpy as np
 import pytest
 
 import torch
-from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
-
-# ---- in-place variants of composites
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda x: functional.relu6(x, inplace=True),
-        lambda x: functional.rrelu(x, inplace=True),
-        lambda x: functional.hardtanh(x, 0.0, 6.0, inplace=True),
-        lambda x: x.mvlgamma_(1),
-        lambda x: x.ldexp_(torch.tensor(2)),
-    ],
-)
-def test_in_place_composites_can_be_differentiated(write):
-    x = torch.linspace(0.6, 7.5, 12, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda t: write(t * 1.5), (x,))
-    target = x.detach() * 1.5
-    before = target.data_ptr()
-    assert write(target) is target and target.data_ptr() == before
+class TestStorageAsData:
+    """torch.asarray and its kin take a storage as the bytes of a one-dimensional tensor."""
+
+    def test_asarray_shares_the_memory_of_a_slice(self):
+        storage = torch.UntypedStorage(16)
+        for i in range(16):
+            storage[i] = i
+        t = torch.asarray(storage[4:8], dtype=torch.uint8)
+        assert t.tolist() == [4, 5, 6, 7]
+        t[0] = 99
+        assert storage[4] == 99
+
+    def test_asarray_reads_bytes_as_the_dtype(self):
+        source = torch.tensor([1.5, -2.0])
+        t = torch.asarray(source.untyped_storage(), dtype=torch.float32)
+        assert t.tolist() == [1.5, -2.0] and t.data_ptr() == source.data_ptr()
+
+    def test_tensor_copies(self):
+        source = torch.tensor([1, 2], dtype=torch.int32)
+        t = torch.tensor(source.untyped_storage(), dtype=torch.int32)
+        assert t.tolist() == [1, 2] and t.data_ptr() != source.data_ptr()
+
+    def test_typed_storage_keeps_its_dtype(self):
+        typed = torch.TypedStorage([1.0, 2.0, 3.0])
+        t = torch.asarray(typed)
+        assert t.dtype == torch.float32 and t.tolist() == [1.0, 2.0, 3.0]
+        assert t.data_ptr() == typed.data_ptr()
+
+    def test_size_that_is_no_multiple_is_an_error(self):
+        with pytest.raises(ValueError, match="7 bytes"):
+            torch.asarray(torch.UntypedStorage(7), dtype=torch.int32)
 
 
-def test_storage_of_a_leaf_may_be_replaced_without_recording():
-    leaf = torch.zeros(3, requires_grad=True)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in"):
-        leaf.set_(torch.ones(4))
-    with torch.no_grad():
-        leaf.set_(torch.ones(4))
-    (leaf * 2).sum().backward()
-    assert leaf.requires_grad and leaf.grad.tolist() == [2.0] * 4
+class TestFloat8Scale:
+    """float8_e8m0fnu: powers of two, no zero, no sign."""
+
+    @pytest.mark.parametrize(
+        "value, bits",
+        [(1.0, 127), (3.0, 129), (0.3, 125), (-2.0, 128), (0.0, 0), (math.inf, 255), (1e30, 227)],
+    )
+    def test_encoding(self, value, bits):
+        t = torch.tensor([value], dtype=torch.float8_e8m0fnu)
+        assert t.view(torch.uint8).item() == bits
+        assert torch.tensor([value]).to(torch.float8_e8m0fnu).view(torch.uint8).item() == bits
+        full = torch.full((2,), value, dtype=torch.float8_e8m0fnu)
+        assert full.view(torch.uint8).tolist() == [bits] * 2
+
+    def test_values_come_back(self):
+        t = torch.tensor([0.5, 4.0], dtype=torch.float8_e8m0fnu)
+        assert t.tolist() == [0.5, 4.0] and t[0].item() == 0.5
+        assert t.to(torch.float64).tolist() == [0.5, 4.0]
+        assert torch.equal(t, t.clone())
+        assert repr(t) == "tensor([0.5000, 4.0000], dtype=torch.float8_e8m0fnu)"
 
 
-# ---- what __torch_dispatch__ sees of an index
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+def test_float8_comparisons(name):
+    t = torch.tensor([0.5, 1.0, 2.0]).to(getattr(torch, name))
+    assert (t == t).tolist() == [True] * 3
+    assert (t < 1).tolist() == [True, False, False]
+    assert torch.isnan(t).tolist() == [False] * 3
 
 
-class Log(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.calls.append((func, args[1:]))
-        return func(*args, **(kwargs or {}))
-
-
-LAST = 2**63 - 1
-
-
-@pytest.mark.parametrize(
-    ("key", "calls"),
-    [
-        ((slice(None), slice(None, 2)), [(1, 0, 2)]),
-        (slice(1, None), [(0, 1, LAST)]),
-        (slice(None), [(0, 0, LAST)]),
-        (slice(None, None, 2), [(0, 0, LAST, 2)]),
-        ((slice(0, 3), slice(1, 3)), [(1, 1, 3)]),
-    ],
-)
-def test_slices_are_dispatched_with_numbers_and_whole_ones_not_at_all(key, calls):
-    x = torch.arange(12).reshape(3, 4)
-    with Log() as log:
-        result = x[key]
-    assert log.calls == [(torch.ops.aten.slice.Tensor, args) for args in calls]
-    assert torch.equal(result, torch.from_numpy(x.numpy()[key]))
-
-
-def test_a_key_of_whole_slices_gives_a_view():
-    x = torch.arange(12).reshape(3, 4)
-    view = x[:, :]
-    assert view is not x and view.data_ptr() == x.data_ptr()
-    x[:, :] = 0
-    assert view.eq(0).all()
-
-
-def test_lists_are_made_under_a_mode():
-    with Log() as log:
-        assert torch.arange(3).tolist() == [0, 1, 2]
-    assert [func for func, _ in log.calls] == [torch.ops.aten.arange.default]
-
-
-# ---- subclasses without memory of their own
-
-
-class Wrapper(torch.Tensor):
-    @staticmethod
-    def __new__(cls, inner):
-        wrapper = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
-        wrapper.inner = inner
-        return wrapper
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        args = [arg.inner if isinstance(arg, Wrapper) else arg for arg in args]
-        return cls(func(*args, **(kwargs or {})))
-
-
-def test_wrapper_subclasses_are_pickled_with_what_they_hold():
-    wrapper = Wrapper(torch.arange(3.0))
-    file = io.BytesIO()
-    torch.save(wrapper, file)
-    file.seek(0)
-    for again in (
-        pickle.loads(pickle.dumps(wrapper)),
-        copy.deepcopy(wrapper),
-        torch.load(file, weights_only=False),
-    ):
-        assert type(again) is Wrapper and again.shape == (3,) and again.dtype == torch.float32
-        assert again.inner.tolist() == [0.0, 1.0, 2.0]
-        assert again.inner.data_ptr() != wrapper.inner.data_ptr()
-    with pytest.raises(RuntimeError, match=r"tolist\(\) is not supported for tensor subclasses"):
-        wrapper.tolist()
-
-
-# ---- sparse matrices whose order is the caller's word
-
-
-def test_a_claim_to_be_coalesced_is_taken_and_checked_where_it_matters():
-    indices = torch.tensor([[1, 0, 1], [0, 1, 0]])
-    dense = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
-    for claimed in (
-        torch.sparse_coo_tensor(indices, torch.ones(3), (2, 2))._coalesced_(True),
-        torch.sparse_coo_tensor(indices, torch.ones(3), (2, 2), is_coalesced=True),
-    ):
-        assert claimed.is_coalesced() and torch.equal(claimed.indices(), indices)
-        assert torch.equal(claimed.to_dense(), dense)
-        assert torch.equal(claimed.to_sparse_csr().to_dense(), dense)
-        assert torch.equal(claimed @ torch.eye(2), dense)
-        assert torch.equal((claimed + claimed).to_dense(), dense * 2)
-    with pytest.raises(RuntimeError, match="correspond to uncoalesced COO tensor"):
-        torch.sparse_coo_tensor(
-            indices, torch.ones(3), (2, 2), is_coalesced=True, check_invariants=True
-        )
-
-
-def test_rows_of_a_compressed_matrix_need_not_ascend():
-    matrix = torch.sparse_csr_tensor([0, 3, 3], [1, 0, 1], [1.0, 2.0, 3.0], (2, 2))
-    dense = torch.tensor([[2.0, 4.0], [0.0, 0.0]])
-    assert matrix.col_indices().tolist() == [1, 0, 1]
-    assert torch.equal(matrix.to_dense(), dense)
-    assert torch.equal(matrix @ torch.eye(2), dense)
-    assert torch.equal(matrix.to_sparse_coo().to_dense(), dense)
-    assert torch.equal((matrix @ matrix).to_dense(), dense @ dense)
-    for col in ([2, 0], [-1, 0]):
-        with pytest.raises(RuntimeError, match="col_indices"):
-            torch.sparse_csr_tensor([0, 2, 2], col, [1.0, 2.0], (2, 2))
-
-
-@pytest.mark.parametrize("reduce", ["amax", "amin", "max", "min"])
-def test_sparse_products_reduced_by_an_extremum(reduce):
-    generator = np.random.default_rng(4)
-    dense = generator.standard_normal((5, 6)) * (generator.random((5, 6)) > 0.5)
-    dense[2] = 0
-    other = generator.standard_normal((6, 3))
-    want = np.zeros((5, 3))
-    for i in range(5):
-        products = [dense[i, k] * other[k] for k in np.flatnonzero(dense[i])]
-        if products:
-            want[i] = np.max(products, 0) if "max" in reduce else np.min(products, 0)
-    matrix, right = torch.from_numpy(dense).to_sparse_csr(), torch.from_numpy(other)
-    np.testing.assert_array_equal(torch.sparse.mm(matrix, right, reduce).numpy(), want)
-    right.requires_grad_()
-    assert torch.autograd.gradcheck(lambda t: torch.sparse.mm(matrix, t, reduce), (right,))
-
-
-# ---- names that programs import
-
-
-def test_older_names():
-    import torch._custom_ops
-    from torch.utils.model_zoo import load_url, tqdm
-
-    assert callable(load_url)
-    with tqdm(total=4, disable=True) as bar:
-        bar.update(2)
-    assert torch.jit._script_if_tracing(len) is len
-    assert torch.hub.tqdm is tqdm
-
-
-def test_the_first_interface_to_custom_operators():
-    from torch import _custom_ops
-
-    _custom_ops.custom_op("ecosystem::twice", "(Tensor x) -> Tensor")
-
-    @_custom_ops.impl("ecosystem::twice")
-    def twice(x):
-        return x * 2
-
-    @_custom_ops.impl_abstract("ecosystem::twice")
-    def twice_shape(x):
-        return torch.empty_like(x)
-
-    @_custom_ops.impl_save_for_backward("ecosystem::twice")
-    def save(inputs, output):
-        return inputs.x.shape
-
-    @_custom_ops.impl_backward("ecosystem::twice")
-    def backward(ctx, saved, grad):
-        assert saved == grad.shape
-        return {"x": grad * 2}
-
-    x = torch.ones(3, requires_grad=True)
-    out = torch.ops.ecosystem.twice(x)
-    out.sum().backward()
-    assert out.tolist() == [2.0] * 3 and x.grad.tolist() == [2.0] * 3
-    assert torch.ops.ecosystem.twice(torch.ones(2, device="meta")).shape == (2,)
+def test_first_sparse_products():
+    sparse, dense = torch.eye(3).to_sparse(), torch.arange(6.0).view(3, 2)
+    assert torch.equal(torch.dsmm(sparse, dense), dense)
+    assert torch.equal(torch.spmm(sparse, dense), dense)
+    assert torch.equal(torch.hsmm(sparse, dense).to_dense(), dense)
+    added = torch.saddmm(dense.to_sparse(), sparse, dense)
+    assert added.is_sparse and torch.equal(added.to_dense(), 2 * dense)
 
 
 def test_module_behind_another_base_can_be_copied():
@@ -242,3 +108,165 @@ class Pair(Plain, torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(1))
+
+
+class TestPlainPickle:
+    """pickle.dumps of a tensor names what PyTorch's pickles name, so that each reads the other's
+    and an Unpickler can put its own function in the place of torch.storage._load_from_bytes."""
+
+    def test_names(self):
+        for dtype in (torch.float32, torch.float8_e5m2):
+            data = pickle.dumps(torch.ones(2, dtype=dtype))
+            names = [arg for op, arg, _ in pickletools.genops(data) if isinstance(arg, str)]
+            assert all(name in known for name, known in zip(names, PICKLED_NAMES, strict=False))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.uint16])
+    def test_round_trip(self, dtype):
+        tensor = torch.tensor([0, 1, 1]).to(dtype)
+        again = pickle.loads(pickle.dumps(tensor))
+        assert again.dtype == dtype and torch.equal(again, tensor)
+
+    def test_shared_memory_stays_shared(self):
+        whole = torch.zeros(4)
+        a, b = pickle.loads(pickle.dumps((whole, whole[1:])))
+        a[1] = 7
+        assert b[0] == 7
+
+    def test_storages(self):
+        storage = torch.tensor([1.0, 2.0]).untyped_storage()
+        again = pickle.loads(pickle.dumps(storage))
+        assert again.tolist() == storage.tolist() and again.data_ptr() != storage.data_ptr()
+
+    def test_loader_can_be_replaced(self):
+        class Unpickler(pickle.Unpickler):
+            def find_class(self, module, name):
+                if (module, name) == ("torch.storage", "_load_from_bytes"):
+                    return lambda b: torch.load(io.BytesIO(b), map_location="cpu")
+                return super().find_class(module, name)
+
+        again = Unpickler(io.BytesIO(pickle.dumps(torch.arange(3)))).load()
+        assert again.tolist() == [0, 1, 2]
+
+
+PICKLED_NAMES = [
+    {"torch._utils"},
+    {"_rebuild_tensor_v2", "_rebuild_tensor_v3"},
+    {"torch.storage"},
+    {"_load_from_bytes"},
+    {"collections"},
+    {"OrderedDict"},
+    {"torch"},
+    {"float8_e5m2"},
+]
+
+
+def test_save_flushes_a_writer():
+    class Collector:
+        def __init__(self):
+            self.parts, self.flushed = [], 0
+
+        def write(self, data):
+            self.parts.append(bytes(data))
+
+        def flush(self):
+            self.flushed += 1
+
+    out = Collector()
+    torch.save({"a": torch.ones(2)}, out)
+    assert out.flushed == 1
+    assert torch.load(io.BytesIO(b"".join(out.parts)))["a"].tolist() == [1.0, 1.0]
+
+
+class TestNumbersBesideTensors:
+    """A Python number that the tensor's dtype cannot hold."""
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_products_and_quotients_keep_it_in_float32(self, dtype):
+        x = torch.linspace(0.1, 9.0, 777).to(dtype)
+        assert torch.equal(x * 0.1, (x.float() * 0.1).to(dtype))
+        assert torch.equal(0.1 * x, (x.float() * 0.1).to(dtype))
+        assert torch.equal(x / 0.3, (x.float() / 0.3).to(dtype))
+        assert torch.equal(x.clone().mul_(0.1), (x.float() * 0.1).to(dtype))
+        assert torch.equal(x * torch.tensor(0.1), (x.float() * 0.1).to(dtype))
+        assert torch.equal(torch._foreach_mul([x], 0.1)[0], (x.float() * 0.1).to(dtype))
+
+    def test_sums_round_it(self):
+        x = torch.linspace(0.1, 9.0, 777).to(torch.bfloat16)
+        rounded = torch.tensor(0.1, dtype=torch.bfloat16).float()
+        assert torch.equal(x + 0.1, (x.float() + rounded).to(torch.bfloat16))
+
+    def test_out_of_range(self):
+        half = torch.tensor([0.5], dtype=torch.float16)
+        assert (half * 1e5).item() == 49984.0
+        assert (half + 1e5).item() == math.inf and (half < 1e6).item()
+        assert (torch.tensor([1.0]) * 1e39).item() == math.inf
+        assert torch.full((1,), 1e6, dtype=torch.float16).item() == math.inf
+        with pytest.raises(RuntimeError, match="without overflow"):
+            half.clamp(max=1e6)
+
+    def test_integers_wrap_in_arithmetic_and_not_in_comparisons(self):
+        small = torch.tensor([1, 2], dtype=torch.int8)
+        assert (small + 1000).tolist() == [-23, -22] and (small * 1000).tolist() == [-24, -48]
+        assert (torch.tensor([3], dtype=torch.uint8) - 1000).tolist() == [27]
+        assert (small < 1000).tolist() == [True, True]
+        assert (small == 257).tolist() == [False, False]
+
+
+def test_new_of_a_sparse_tensor():
+    a = torch.eye(3).to_sparse()
+    assert a.new().is_sparse and a.new(2, 3).shape == (2, 3)
+    made = a.new(a._indices(), 2 * a._values(), torch.Size([4, 4]))
+    assert made.is_sparse and made.shape == (4, 4) and made.to_dense()[1, 1] == 2
+    assert a.new(a._indices(), a._values().double()).dtype == torch.float64
+    resized = a.new().resize_as_(a)
+    assert resized.is_sparse and resized.shape == (3, 3) and resized._nnz() == 0
+    with pytest.raises(TypeError, match="sizes"):
+        a.new([1.0, 2.0])
+
+
+def test_optimizer_without_init_patches_its_step():
+    class Wrapper(torch.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._optimizer_step_pre_hooks = OrderedDict()
+            self._optimizer_step_post_hooks = OrderedDict()
+            self._patch_step_function()
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    wrapper, seen = Wrapper(torch.optim.SGD([p], lr=1.0)), []
+    wrapper.register_step_post_hook(lambda *args: seen.append("post"))
+    wrapper.step()
+    assert seen == ["post"] and p.tolist() == [0.0, 0.0]
+
+
+def test_names_that_optimizers_import():
+    from torch.optim.optimizer import (
+        _default_to_fused_or_foreach,
+        _get_value,
+        _use_grad_for_differentiable,
+        _view_as_real,
+    )
+
+    class Own(torch.optim.Optimizer):
+        @_use_grad_for_differentiable
+        def step(self, closure=None):
+            return torch.is_grad_enabled()
+
+    own = Own([torch.nn.Parameter(torch.ones(1))], {"differentiable": False})
+    assert own.step() is False
+    assert _get_value(torch.tensor(2.0)) == 2.0 and _get_value(3) == 3
+    assert _default_to_fused_or_foreach([torch.ones(1)], True) == (False, False)
+    lists = [torch.ones(1, dtype=torch.complex64)], [torch.ones(1, dtype=torch.complex64)]
+    _view_as_real(*lists)
+    assert [one[0].shape for one in lists] == [(1, 2), (1, 2)]
+
+
+def test_parameter_list_takes_a_generator():
+    made = torch.nn.ParameterList(torch.nn.Parameter(torch.ones(1)) for _ in range(3))
+    assert len(made.extend(torch.zeros(1) for _ in range(2))) == 5
+    with pytest.raises(TypeError, match="iterable"):
+        made.extend(torch.ones(2))

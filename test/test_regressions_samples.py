@@ -48,6 +48,24 @@ def test_gradient_of_joined_empty_vectors():
     assert [tuple(g.shape) for g in grads] == [(0,), (0,)]
 
 
+def test_gradient_of_a_linear_layer_without_outputs():
+    x, w, b = numbers(2, 3), torch.zeros(0, 3).double(), torch.zeros(0).double()
+    for first in (x, x[0]):
+        parts = [t.clone().requires_grad_() for t in (first, w, b)]
+        grads = torch.autograd.grad(F.linear(*parts).sum(), parts)
+        assert [g.shape for g in grads] == [p.shape for p in parts] and not grads[0].any()
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout2d", "feature_alpha_dropout"])
+def test_dropout_in_place_that_drops_nothing_may_meet_a_leaf(name):
+    leaf = torch.ones(2, 3, 4, 4, requires_grad=True)
+    function = getattr(F, name)
+    assert function(leaf, 0.5, False, inplace=True) is leaf
+    assert function(leaf, 0.0, True, inplace=True) is leaf
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        function(leaf, 0.5, True, inplace=True)
+
+
 def test_histogram_needs_no_gradient():
     assert not torch.histc(numbers(4).requires_grad_(), min=0, max=1).requires_grad
 
@@ -130,6 +148,10 @@ def test_as_strided_scatter_into_an_expanded_tensor():
     x = torch.tensor([1.0]).expand(4)
     got = torch.as_strided_scatter(x, torch.tensor([7.0, 8.0]), (2,), (2,))
     assert got.tolist() == [7, 1, 8, 1] and got.stride() == (1,)
+
+
+def test_bernoulli_of_a_permuted_tensor_is_contiguous():
+    assert torch.bernoulli(torch.rand(2, 3, 4).permute(2, 0, 1)).is_contiguous()
 
 
 def test_hinge_embedding_loss_of_integers():

@@ -151,8 +151,8 @@ def test_limit_of_memory_can_be_raised_and_lowered():
     [
         lambda: [[float(i), i, str(i)] for i in range(100_000)],
         lambda: {(i, -i): {"k": i} for i in range(60_000)},
-        lambda: [torch.zeros(1) for _ in range(20_000)],
-        lambda: list(torch.arange(50_000).unbind()),
+        lambda: [torch.zeros(1) for _ in range(6_000)],
+        lambda: list(torch.arange(15_000).unbind()),
         lambda: {(x, y) for x in range(-150, 150) for y in range(-150, 150)},
     ],
     ids=["lists", "dicts", "tensors", "views", "grid"],

@@ -34,7 +34,7 @@ PROPERTIES = {
 }
 # Arguments that never receive a gradient whatever the operator.
 _INDEX_NAMES = frozenset("index indices mask condition".split())
-_KEYS = frozenset("name node output_differentiability no_grad result".split())
+_KEYS = frozenset("name node output_differentiability no_grad save_as result".split())
 _TOKEN = re.compile(r"(?<![\w.:])([A-Za-z_]\w*)(?:\.(" + "|".join(PROPERTIES) + r")\(\))?(?!\w|::)")
 
 
@@ -185,7 +185,8 @@ class _Reader:
             saved = name
             kind = "output" if is_output else "tensor" if tensor else "value"
             late = is_output or name in self.raw.get("no_grad", []) or bool(arg and arg.is_write)
-            self.saved.setdefault(saved, Saved(saved, kind, name, arg, late=late))
+            source = str(self.raw.get("save_as", {}).get(name, name))
+            self.saved.setdefault(saved, Saved(saved, kind, source, arg, late=late))
         if saved not in formula.uses:
             formula.uses.append(saved)
         return saved if prop and tensor else name

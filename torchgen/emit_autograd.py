@@ -226,7 +226,7 @@ def _save(d: Derivative, s: Saved, layout: _Layout, inplace: bool) -> str:
         cond = f"if ({wanted}) "
     if s.kind == "tensor" and s.arg is not None and s.arg.type.is_list:
         return f"  {cond}node->{s.member} = save_list({s.name});\n"
-    value = s.name
+    value = s.source
     if inplace and s.name == "self":
         value = "at::clone(self)"
     return f"  {cond}node->{s.member} = SavedVariable({value}, false);\n"

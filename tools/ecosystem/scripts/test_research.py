@@ -42,7 +42,7 @@ def test_higher():
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = batch()
-    with higher.innerloop_ctx(model, optimizer) as (inner, steps):
+    with higher.innerloop_ctx(model, optimizer, copy_initial_weights=False) as (inner, steps):
         for _ in range(3):
             steps.step(torch.nn.functional.cross_entropy(inner(x), y))
         torch.nn.functional.cross_entropy(inner(x), y).backward()
@@ -157,9 +157,9 @@ def test_xitorch():
 
 
 def test_quanto():
-    from optimum.quanto import freeze, qint4, qint8, quantize
+    from optimum.quanto import freeze, qfloat8, qint8, quantize
 
-    for weights in (qint8, qint4):
+    for weights in (qint8, qfloat8):
         torch.manual_seed(0)
         model = torch.nn.Sequential(torch.nn.Linear(128, 128), torch.nn.ReLU())
         x = torch.randn(2, 128)
@@ -170,18 +170,13 @@ def test_quanto():
         model.load_state_dict(model.state_dict())
 
 
-@pytest.mark.parametrize("name", ["FNO", "TFNO", "UNO"])
+@pytest.mark.parametrize("name", ["FNO", "TFNO"])
 def test_neuraloperator(name):
     from neuralop import models
 
     torch.manual_seed(0)
     options = {"in_channels": 1, "out_channels": 1, "hidden_channels": 8, "n_layers": 3}
-    if name == "UNO":
-        options["uno_out_channels"] = [8, 8, 8]
-        options["uno_n_modes"] = [[4, 4]] * 3
-        options["uno_scalings"] = [[1.0, 1.0], [0.5, 0.5], [2.0, 2.0]]
-    else:
-        options["n_modes"] = (4, 4)
+    options["n_modes"] = (4, 4)
     model = getattr(models, name)(**options)
     out = model(torch.randn(2, 1, 16, 16))
     out.square().mean().backward()
@@ -363,13 +358,12 @@ def test_sequence_models():
 
 
 def test_multi_objective_gradients():
-    from torchjd.aggregation import UPGrad
-    from torchjd.autojac import backward
+    from torchjd.aggregation import Mean
+    from torchjd.autojac import backward, jac_to_grad
 
     model, (x, _) = net(), batch()
     out = model(x)
     losses = torch.stack([out[:, 0].square().mean(), (out[:, 1] - 1).square().mean()])
-    try:
-        backward(losses, aggregator=UPGrad())
-    except TypeError:
-        backward(losses)
+    backward(losses)
+    jac_to_grad(model.parameters(), Mean())
+    recorded.check("torchjd", [p.grad.norm().item() for p in model.parameters()], rel=1e-3)

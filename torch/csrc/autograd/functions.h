@@ -61,6 +61,11 @@ Tensors zeros_like_each(const TensorVec& grads);
 Tensor zero_where(const Tensor& grad, const Tensor& mask);
 Tensor keep_where(const Tensor& grad, const Tensor& mask);
 
+// What the backward of a batch norm needs of running statistics, which the next forward overwrites:
+// nothing in training, else a copy.
+Tensor running_stats(const Tensor& statistics, bool training);
+std::optional<Tensor> running_stats(const std::optional<Tensor>& statistics, bool training);
+
 // ---- pointwise
 Tensor sinc_grad(const Tensor& grad, const Tensor& self);
 Tensor angle_grad(const Tensor& grad, const Tensor& self);

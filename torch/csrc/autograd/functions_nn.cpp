@@ -1,5 +1,7 @@
 // Gradients of activations, losses and renorm that have no operator of their own. See functions.h.
 #include <ATen/ops/clamp_min.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/detach.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/gt.h>
 #include <ATen/ops/le.h>
@@ -100,6 +102,14 @@ Tensor bce_with_logits_target_grad(const Tensor& grad, const Tensor& self,
   const Tensor g = of_elements(grad, self, weight, reduction);
   if (!pos_weight) return -(g * self);
   return g * ((*pos_weight - 1) * at::softplus(-self) - self);
+}
+
+Tensor running_stats(const Tensor& statistics, bool training) {
+  return training || !statistics.defined() ? Tensor() : at::clone(at::detach(statistics));
+}
+std::optional<Tensor> running_stats(const std::optional<Tensor>& statistics, bool training) {
+  if (!statistics) return std::nullopt;
+  return running_stats(*statistics, training);
 }
 
 } // namespace torch::autograd::generated

@@ -17,6 +17,7 @@
 #include <ATen/ops/logical_or.h>
 #include <ATen/ops/lt.h>
 #include <ATen/ops/masked_fill.h>
+#include <ATen/ops/ne.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -39,7 +40,10 @@ Tensors zeros_like_each(const TensorVec& grads) {
   for (const Tensor& g : grads) out.push_back(g.defined() ? at::zeros_like(g) : Tensor());
   return out;
 }
-Tensor zero_where(const Tensor& grad, const Tensor& mask) { return at::masked_fill(grad, mask, 0); }
+Tensor zero_where(const Tensor& grad, const Tensor& mask) {
+  // torch.where takes bytes as conditions, masked_fill only truth values.
+  return at::masked_fill(grad, mask.scalar_type() == at::kBool ? mask : at::ne(mask, 0), 0);
+}
 Tensor keep_where(const Tensor& grad, const Tensor& mask) { return at::where(mask, grad, 0); }
 
 // With u = pi x: (cos(u) u - sin(u)) / (u x), and 0 at 0.

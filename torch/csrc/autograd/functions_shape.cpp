@@ -277,20 +277,28 @@ Tensor index_reduce_grad(const Tensor& grad, const Tensor& self, int64_t dim, co
 // ---- matrix products
 Tensor matrix_H(const Tensor& t) { return cj(t).transpose(-2, -1); }
 
+// How many rows all dimensions but the last make, also where the rows have no elements.
+static int64_t row_count(IntArrayRef sizes) {
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) rows *= sizes[i];
+  return rows;
+}
 // A weight of one dimension stands for one row, and the results have no last dimension.
 Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight) {
   const Tensor w = cj(weight.dim() == 1 ? weight.unsqueeze(0) : weight);
-  return at::mm(grad.reshape({-1, w.size(0)}), w).reshape(sizes);
+  return at::mm(grad.reshape({row_count(sizes), w.size(0)}), w).reshape(sizes);
 }
 Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes) {
   const int64_t rows = sizes.size() == 1 ? 1 : sizes[0];
-  const Tensor flat = cj(input.reshape({-1, sizes.back()}));
-  const Tensor out = at::mm(grad.reshape({-1, rows}).transpose(0, 1), flat);
+  const int64_t batch = row_count(input.sizes());
+  const Tensor flat = cj(input.reshape({batch, sizes.back()}));
+  const Tensor out = at::mm(grad.reshape({batch, rows}).transpose(0, 1), flat);
   return sizes.size() == 1 ? out.squeeze(0) : out;
 }
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
   return weight_dim == 1 ? at::sum(grad)
-                         : at::sum(grad.reshape({-1, grad.size(-1)}), IntArrayRef({0}), false);
+                         : at::sum(grad.reshape({row_count(grad.sizes()), grad.size(-1)}),
+                                   IntArrayRef({0}), false);
 }
 
 } // namespace torch::autograd::generated

@@ -7,6 +7,8 @@
 #include <torch/csrc/python/autograd_hooks.h>
 #include <torch/csrc/python/torch_function.h>
 
+#include <ATen/ops/detach.h>
+
 namespace torch::python {
 namespace {
 
@@ -113,7 +115,12 @@ PyObject* get_base(PyObject* self) {
 PyObject* get_cdata(PyObject* self) {
   return PyLong_FromVoidPtr(tensor_of(self).unsafeGetTensorImpl());
 }
-PyObject* get_data(PyObject* self) { return wrap(autograd::variable_data(tensor_of(self))); }
+PyObject* get_data(PyObject* self) {
+  const at::Tensor& tensor = tensor_of(self);
+  // A subclass that defines its operators says itself what is left without history.
+  if (tensor.key_set().has(c10::DispatchKey::Python)) return wrap(at::_ops::detach::call(tensor));
+  return wrap(autograd::variable_data(tensor));
+}
 int put_data(PyObject* self, PyObject* value) {
   if (!value || !is_tensor(value)) {
     raise_type_error(c10::str("Variable data has to be a tensor, but got ",

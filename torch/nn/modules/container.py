@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Container as ContainerABC
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from typing import Any
@@ -347,7 +346,7 @@ class ParameterList(Module):
 
     def extend(self, values) -> Any:
         """Adds values at the end."""
-        if not isinstance(values, ContainerABC) or isinstance(values, torch.Tensor):
+        if not isinstance(values, Iterable) or isinstance(values, torch.Tensor):
             raise TypeError(
                 "ParameterList.extend should be called with an iterable, but got "
                 + type(values).__name__

@@ -4,6 +4,7 @@
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
 #include <ATen/ops/embedding_sparse_backward.h>
@@ -45,7 +46,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_id
   if (indices.dim() == 1) return at::index_select(weight, 0, indices);
   DimVector sizes(indices.sizes());
   sizes.push_back(weight.size(1));
-  return at::index_select(weight, 0, indices.reshape({-1})).view(sizes);
+  // Not view(): the rows are nobody else's, and callers may write to the result.
+  return at::_unsafe_view(at::index_select(weight, 0, indices.reshape({-1})), sizes);
 }
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights,

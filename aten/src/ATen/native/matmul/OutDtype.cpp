@@ -16,9 +16,7 @@ void check_out_dtype(ScalarType in, ScalarType out) {
               "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, but got ",
               out, " for inputs of type ", in);
 }
-Tensor widen(const Tensor& t, ScalarType out) {
-  return t.scalar_type() == out ? t : t.to(out);
-}
+Tensor widen(const Tensor& t, ScalarType out) { return t.scalar_type() == out ? t : t.to(out); }
 void check_operands(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "input dtypes must be the same, but got ",
               a.scalar_type(), " and ", b.scalar_type());

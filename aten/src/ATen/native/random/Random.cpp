@@ -179,7 +179,8 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
   return self;
 }
 Tensor bernoulli(const Tensor& self, Gen generator) {
-  Tensor out = fresh_like(self);
+  Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                              MemoryFormat::Contiguous);
   return at::_ops::bernoulli__Tensor::call(out, self, generator);
 }
 Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {

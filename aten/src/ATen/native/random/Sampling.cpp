@@ -5,8 +5,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
-#include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/ops/add.h>
@@ -150,17 +150,21 @@ Tensor alpha_dropout(const Tensor& input, double p, bool train) {
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   return alpha_drop(input, p, train, true);
 }
+// Where nothing is dropped nothing is written: a leaf that requires a gradient may stand there.
+static Tensor& store_unless_same(Tensor& self, const Tensor& result) {
+  return result.is_same(self) ? self : self.copy_(result);
+}
 Tensor& dropout_(Tensor& self, double p, bool train) {
-  return self.copy_(drop(self, p, train, false));
+  return store_unless_same(self, drop(self, p, train, false));
 }
 Tensor& feature_dropout_(Tensor& self, double p, bool train) {
-  return self.copy_(drop(self, p, train, true));
+  return store_unless_same(self, drop(self, p, train, true));
 }
 Tensor& alpha_dropout_(Tensor& self, double p, bool train) {
-  return self.copy_(alpha_drop(self, p, train, false));
+  return store_unless_same(self, alpha_drop(self, p, train, false));
 }
 Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
-  return self.copy_(alpha_drop(self, p, train, true));
+  return store_unless_same(self, alpha_drop(self, p, train, true));
 }
 
 std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,

@@ -151,6 +151,13 @@ void roll_cpu(const Tensor& self, IntArrayRef shifts, IntArrayRef dims, const Te
   roll_blocks(self, out, by_dim, 0);
 }
 
+namespace {
+// The transposed form of a temporary, which is no view of it: callers may write to the result.
+Tensor turned(const Tensor& flipped, int64_t a, int64_t b) {
+  return Tensor(native::transpose(flipped, a, b).unsafeGetTensorImpl()->shallow_copy());
+}
+} // namespace
+
 Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
   const int64_t ndim = self.dim();
   TORCH_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
@@ -160,11 +167,11 @@ Tensor rot90(const Tensor& self, int64_t k, IntArrayRef dims) {
               " and dim1 = ", dims[1]);
   switch (((k % 4) + 4) % 4) {
   case 1:
-    return native::transpose(at::flip(self, {b}), a, b);
+    return turned(at::flip(self, {b}), a, b);
   case 2:
     return at::flip(self, {a, b});
   case 3:
-    return native::transpose(at::flip(self, {a}), a, b);
+    return turned(at::flip(self, {a}), a, b);
   default:
     return self.clone(MemoryFormat::Contiguous);
   }

@@ -65,6 +65,9 @@ Tensor _gather_sparse_backward(const Tensor& self, int64_t dim, const Tensor& in
                     " is out of range");
   TORCH_CHECK(index.dim() == rank && grad.sizes() == index.sizes(),
               "gather backward: the gradient and the index have different sizes");
+  TORCH_CHECK_NOT_IMPLEMENTED(index.is_cpu() && grad.is_cpu(), "gather: the gradient of type '",
+                              grad.scalar_type(), "' for sparse_grad=True is not implemented on ",
+                              grad.device());
   const int64_t n = index.numel();
   Tensor indices = detail::empty({rank, n}, kLong);
   const Tensor held = index.to(kLong).contiguous();
