@@ -1,272 +1,308 @@
-"""What the test suites of other projects (safetensors, pytorch_optimizer, linear_operator, skorch)
-asked for and did not find. Each test states the behaviour, not the project."""
+"""What other projects' programs found: each test is the smallest form of something that worked on
+PyTorch and did not here."""
 
-import copy
-import io
-import math
-import pickle
-import pickletools
-from collections import OrderedDict
+import inspect
 
 import pytest
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 
-class TestStorageAsData:
-    """torch.asarray and its kin take a storage as the bytes of a one-dimensional tensor."""
-
-    def test_asarray_shares_the_memory_of_a_slice(self):
-        storage = torch.UntypedStorage(16)
-        for i in range(16):
-            storage[i] = i
-        t = torch.asarray(storage[4:8], dtype=torch.uint8)
-        assert t.tolist() == [4, 5, 6, 7]
-        t[0] = 99
-        assert storage[4] == 99
-
-    def test_asarray_reads_bytes_as_the_dtype(self):
-        source = torch.tensor([1.5, -2.0])
-        t = torch.asarray(source.untyped_storage(), dtype=torch.float32)
-        assert t.tolist() == [1.5, -2.0] and t.data_ptr() == source.data_ptr()
-
-    def test_tensor_copies(self):
-        source = torch.tensor([1, 2], dtype=torch.int32)
-        t = torch.tensor(source.untyped_storage(), dtype=torch.int32)
-        assert t.tolist() == [1, 2] and t.data_ptr() != source.data_ptr()
-
-    def test_typed_storage_keeps_its_dtype(self):
-        typed = torch.TypedStorage([1.0, 2.0, 3.0])
-        t = torch.asarray(typed)
-        assert t.dtype == torch.float32 and t.tolist() == [1.0, 2.0, 3.0]
-        assert t.data_ptr() == typed.data_ptr()
-
-    def test_size_that_is_no_multiple_is_an_error(self):
-        with pytest.raises(ValueError, match="7 bytes"):
-            torch.asarray(torch.UntypedStorage(7), dtype=torch.int32)
+def test_batch_norm_called_twice_before_backward():
+    norm = nn.BatchNorm1d(3)
+    x = torch.randn(4, 3, requires_grad=True)
+    (norm(x).square().sum() + norm(x * 2).square().sum()).backward()
+    once = nn.BatchNorm1d(3)
+    y = x.detach().requires_grad_()
+    once(y).square().sum().backward()
+    other = nn.BatchNorm1d(3)
+    z = x.detach().requires_grad_()
+    other(z * 2).square().sum().backward()
+    torch.testing.assert_close(x.grad, y.grad + z.grad)
 
 
-class TestFloat8Scale:
-    """float8_e8m0fnu: powers of two, no zero, no sign."""
-
-    @pytest.mark.parametrize(
-        "value, bits",
-        [(1.0, 127), (3.0, 129), (0.3, 125), (-2.0, 128), (0.0, 0), (math.inf, 255), (1e30, 227)],
-    )
-    def test_encoding(self, value, bits):
-        t = torch.tensor([value], dtype=torch.float8_e8m0fnu)
-        assert t.view(torch.uint8).item() == bits
-        assert torch.tensor([value]).to(torch.float8_e8m0fnu).view(torch.uint8).item() == bits
-        full = torch.full((2,), value, dtype=torch.float8_e8m0fnu)
-        assert full.view(torch.uint8).tolist() == [bits] * 2
-
-    def test_values_come_back(self):
-        t = torch.tensor([0.5, 4.0], dtype=torch.float8_e8m0fnu)
-        assert t.tolist() == [0.5, 4.0] and t[0].item() == 0.5
-        assert t.to(torch.float64).tolist() == [0.5, 4.0]
-        assert torch.equal(t, t.clone())
-        assert repr(t) == "tensor([0.5000, 4.0000], dtype=torch.float8_e8m0fnu)"
+def test_batch_norm_backward_uses_the_statistics_of_its_forward():
+    norm = nn.BatchNorm1d(3).eval()
+    with torch.no_grad():
+        norm.running_var.fill_(4.0)
+    x = torch.randn(4, 3, requires_grad=True)
+    y = norm(x)
+    norm.train()
+    norm(torch.randn(8, 3) * 10)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, torch.full((4, 3), (4.0 + norm.eps) ** -0.5))
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
-def test_float8_comparisons(name):
-    t = torch.tensor([0.5, 1.0, 2.0]).to(getattr(torch, name))
-    assert (t == t).tolist() == [True] * 3
-    assert (t < 1).tolist() == [True, False, False]
-    assert torch.isnan(t).tolist() == [False] * 3
+def test_batch_norm_second_order_in_eval():
+    norm = nn.BatchNorm1d(3).double().eval()
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(norm, (x,))
 
 
-def test_first_sparse_products():
-    sparse, dense = torch.eye(3).to_sparse(), torch.arange(6.0).view(3, 2)
-    assert torch.equal(torch.dsmm(sparse, dense), dense)
-    assert torch.equal(torch.spmm(sparse, dense), dense)
-    assert torch.equal(torch.hsmm(sparse, dense).to_dense(), dense)
-    added = torch.saddmm(dense.to_sparse(), sparse, dense)
-    assert added.is_sparse and torch.equal(added.to_dense(), 2 * dense)
+def test_embedding_result_can_be_written_to():
+    table = nn.Embedding(5, 4)
+    out = table(torch.tensor([[0, 1], [1, 3]]))
+    assert not out._is_view()
+    out += 1.0
+    out.sum().backward()
+    assert table.weight.grad.sum() == 16
 
 
-def test_module_behind_another_base_can_be_copied():
-    class Named:
-        """A class of Python's that comes first, so that it gives the layout of the instances."""
-
-    class Both(Named, torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.ones(2))
-
-    both = Both()
-    for again in (copy.deepcopy(both), Both.__new__(Both)):
-        assert type(again) is Both
-    assert pickle.loads(pickle.dumps(Pair())).weight.tolist() == [1.0]
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_rot90_result_can_be_written_to(k):
+    x = torch.randn(2, 3, requires_grad=True)
+    out = torch.rot90(x, k)
+    assert not out._is_view()
+    out.mul_(2.0).sum().backward()
+    assert (x.grad == 2).all()
 
 
-class Plain:
-    pass
+def test_where_with_a_byte_condition_differentiates():
+    x = torch.randn(3, requires_grad=True)
+    y = torch.randn(3, requires_grad=True)
+    torch.where(torch.tensor([1, 0, 1], dtype=torch.uint8), x, y).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0, 1.0]
+    assert y.grad.tolist() == [0.0, 1.0, 0.0]
 
 
-class Pair(Plain, torch.nn.Module):
-    def __init__(self):
+def test_numpy_without_recording():
+    np = pytest.importorskip("numpy")
+    parameter = nn.Parameter(torch.ones(3))
+    with pytest.raises(RuntimeError, match="requires grad"):
+        parameter.numpy()
+    with torch.no_grad():
+        assert parameter.view(-1).numpy().tolist() == [1.0, 1.0, 1.0]
+        assert np.asarray(parameter).sum() == 3
+
+
+class _Wrapper(nn.Module):
+    def __init__(self, inner):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(1))
+        self._inner = inner
+
+    def __getattr__(self, name):
+        if name == "_inner":
+            return super().__getattr__("_inner")
+        return getattr(super().__getattr__("_inner"), name)
 
 
-class TestPlainPickle:
-    """pickle.dumps of a tensor names what PyTorch's pickles name, so that each reads the other's
-    and an Unpickler can put its own function in the place of torch.storage._load_from_bytes."""
-
-    def test_names(self):
-        for dtype in (torch.float32, torch.float8_e5m2):
-            data = pickle.dumps(torch.ones(2, dtype=dtype))
-            names = [arg for op, arg, _ in pickletools.genops(data) if isinstance(arg, str)]
-            assert all(name in known for name, known in zip(names, PICKLED_NAMES, strict=False))
-
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.uint16])
-    def test_round_trip(self, dtype):
-        tensor = torch.tensor([0, 1, 1]).to(dtype)
-        again = pickle.loads(pickle.dumps(tensor))
-        assert again.dtype == dtype and torch.equal(again, tensor)
-
-    def test_shared_memory_stays_shared(self):
-        whole = torch.zeros(4)
-        a, b = pickle.loads(pickle.dumps((whole, whole[1:])))
-        a[1] = 7
-        assert b[0] == 7
-
-    def test_storages(self):
-        storage = torch.tensor([1.0, 2.0]).untyped_storage()
-        again = pickle.loads(pickle.dumps(storage))
-        assert again.tolist() == storage.tolist() and again.data_ptr() != storage.data_ptr()
-
-    def test_loader_can_be_replaced(self):
-        class Unpickler(pickle.Unpickler):
-            def find_class(self, module, name):
-                if (module, name) == ("torch.storage", "_load_from_bytes"):
-                    return lambda b: torch.load(io.BytesIO(b), map_location="cpu")
-                return super().find_class(module, name)
-
-        again = Unpickler(io.BytesIO(pickle.dumps(torch.arange(3)))).load()
-        assert again.tolist() == [0, 1, 2]
+def test_module_getattr_can_be_called():
+    wrapper = _Wrapper(nn.Linear(2, 3))
+    assert wrapper.in_features == 2
+    assert wrapper.weight is nn.Module.__getattr__(wrapper, "_inner").weight
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'absent'"):
+        nn.Module.__getattr__(nn.Linear(2, 2), "absent")
+    with pytest.raises(AttributeError, match="absent"):
+        wrapper.absent  # noqa: B018
 
 
-PICKLED_NAMES = [
-    {"torch._utils"},
-    {"_rebuild_tensor_v2", "_rebuild_tensor_v3"},
-    {"torch.storage"},
-    {"_load_from_bytes"},
-    {"collections"},
-    {"OrderedDict"},
-    {"torch"},
-    {"float8_e5m2"},
-]
+def test_getattr_given_to_a_module_class_later():
+    class Plain(nn.Module):
+        pass
+
+    module = Plain()
+    assert not hasattr(module, "anything")
+    Plain.__getattr__ = lambda self, name: f"made {name}"
+    assert module.anything == "made anything"
+    del Plain.__getattr__
+    module.layer = nn.Linear(1, 1)
+    assert module.layer.in_features == 1
+    assert not hasattr(module, "anything")
 
 
-def test_save_flushes_a_writer():
-    class Collector:
-        def __init__(self):
-            self.parts, self.flushed = [], 0
+@pytest.mark.parametrize("first", [True, False])
+def test_init_subclass_of_a_mixin_runs(first):
+    class Mixin:
+        def __init_subclass__(cls, tag=None, **kwargs):
+            super().__init_subclass__(**kwargs)
+            cls.tag = tag
 
-        def write(self, data):
-            self.parts.append(bytes(data))
-
-        def flush(self):
-            self.flushed += 1
-
-    out = Collector()
-    torch.save({"a": torch.ones(2)}, out)
-    assert out.flushed == 1
-    assert torch.load(io.BytesIO(b"".join(out.parts)))["a"].tolist() == [1.0, 1.0]
+    bases = (Mixin, nn.Module) if first else (nn.Module, Mixin)
+    made = type(nn.Module)("Made", bases, {}, tag=7)
+    assert made.tag == 7
+    made().register_buffer("x", torch.zeros(1))
 
 
-class TestNumbersBesideTensors:
-    """A Python number that the tensor's dtype cannot hold."""
+def test_signatures_of_modules():
+    class Called(nn.Module):
+        def __call__(self, x, y=3):
+            return x
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-    def test_products_and_quotients_keep_it_in_float32(self, dtype):
-        x = torch.linspace(0.1, 9.0, 777).to(dtype)
-        assert torch.equal(x * 0.1, (x.float() * 0.1).to(dtype))
-        assert torch.equal(0.1 * x, (x.float() * 0.1).to(dtype))
-        assert torch.equal(x / 0.3, (x.float() / 0.3).to(dtype))
-        assert torch.equal(x.clone().mul_(0.1), (x.float() * 0.1).to(dtype))
-        assert torch.equal(x * torch.tensor(0.1), (x.float() * 0.1).to(dtype))
-        assert torch.equal(torch._foreach_mul([x], 0.1)[0], (x.float() * 0.1).to(dtype))
-
-    def test_sums_round_it(self):
-        x = torch.linspace(0.1, 9.0, 777).to(torch.bfloat16)
-        rounded = torch.tensor(0.1, dtype=torch.bfloat16).float()
-        assert torch.equal(x + 0.1, (x.float() + rounded).to(torch.bfloat16))
-
-    def test_out_of_range(self):
-        half = torch.tensor([0.5], dtype=torch.float16)
-        assert (half * 1e5).item() == 49984.0
-        assert (half + 1e5).item() == math.inf and (half < 1e6).item()
-        assert (torch.tensor([1.0]) * 1e39).item() == math.inf
-        assert torch.full((1,), 1e6, dtype=torch.float16).item() == math.inf
-        with pytest.raises(RuntimeError, match="without overflow"):
-            half.clamp(max=1e6)
-
-    def test_integers_wrap_in_arithmetic_and_not_in_comparisons(self):
-        small = torch.tensor([1, 2], dtype=torch.int8)
-        assert (small + 1000).tolist() == [-23, -22] and (small * 1000).tolist() == [-24, -48]
-        assert (torch.tensor([3], dtype=torch.uint8) - 1000).tolist() == [27]
-        assert (small < 1000).tolist() == [True, True]
-        assert (small == 257).tolist() == [False, False]
+    assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
+    assert str(inspect.signature(Called())) == "(x, y=3)"
+    assert list(inspect.signature(nn.Linear).parameters)[:3] == [
+        "in_features",
+        "out_features",
+        "bias",
+    ]
 
 
-def test_new_of_a_sparse_tensor():
-    a = torch.eye(3).to_sparse()
-    assert a.new().is_sparse and a.new(2, 3).shape == (2, 3)
-    made = a.new(a._indices(), 2 * a._values(), torch.Size([4, 4]))
-    assert made.is_sparse and made.shape == (4, 4) and made.to_dense()[1, 1] == 2
-    assert a.new(a._indices(), a._values().double()).dtype == torch.float64
-    resized = a.new().resize_as_(a)
-    assert resized.is_sparse and resized.shape == (3, 3) and resized._nnz() == 0
-    with pytest.raises(TypeError, match="sizes"):
-        a.new([1.0, 2.0])
-
-
-def test_optimizer_without_init_patches_its_step():
+def test_optimizer_wrapper_without_init():
     class Wrapper(torch.optim.Optimizer):
         def __init__(self, inner):
             self.inner = inner
-            self._optimizer_step_pre_hooks = OrderedDict()
-            self._optimizer_step_post_hooks = OrderedDict()
-            self._patch_step_function()
 
         def step(self, closure=None):
             return self.inner.step(closure)
 
-    p = torch.nn.Parameter(torch.ones(2))
-    p.grad = torch.ones(2)
-    wrapper, seen = Wrapper(torch.optim.SGD([p], lr=1.0)), []
-    wrapper.register_step_post_hook(lambda *args: seen.append("post"))
-    wrapper.step()
-    assert seen == ["post"] and p.tolist() == [0.0, 0.0]
-
-
-def test_names_that_optimizers_import():
-    from torch.optim.optimizer import (
-        _default_to_fused_or_foreach,
-        _get_value,
-        _use_grad_for_differentiable,
-        _view_as_real,
+    parameter = nn.Parameter(torch.ones(1))
+    inner = torch.optim.SGD([parameter], lr=0.5)
+    parameter.grad = torch.ones(1)
+    seen = []
+    handle = torch.optim.optimizer.register_optimizer_step_post_hook(
+        lambda optimizer, args, kwargs: seen.append(optimizer)
     )
-
-    class Own(torch.optim.Optimizer):
-        @_use_grad_for_differentiable
-        def step(self, closure=None):
-            return torch.is_grad_enabled()
-
-    own = Own([torch.nn.Parameter(torch.ones(1))], {"differentiable": False})
-    assert own.step() is False
-    assert _get_value(torch.tensor(2.0)) == 2.0 and _get_value(3) == 3
-    assert _default_to_fused_or_foreach([torch.ones(1)], True) == (False, False)
-    lists = [torch.ones(1, dtype=torch.complex64)], [torch.ones(1, dtype=torch.complex64)]
-    _view_as_real(*lists)
-    assert [one[0].shape for one in lists] == [(1, 2), (1, 2)]
+    try:
+        Wrapper(inner).step()
+    finally:
+        handle.remove()
+    assert parameter.item() == 0.5
+    assert seen == [inner]
 
 
-def test_parameter_list_takes_a_generator():
-    made = torch.nn.ParameterList(torch.nn.Parameter(torch.ones(1)) for _ in range(3))
-    assert len(made.extend(torch.zeros(1) for _ in range(2))) == 5
-    with pytest.raises(TypeError, match="iterable"):
-        made.extend(torch.ones(2))
+def test_kernel_registered_before_its_operator():
+    early = torch.library.Library("ecosystem_order", "FRAGMENT")
+    early.impl("twice", lambda x: x * 2, "CPU")
+    late = torch.library.Library("ecosystem_order", "FRAGMENT")
+    late.define("twice(Tensor x) -> Tensor")
+    assert torch.ops.ecosystem_order.twice(torch.ones(2)).tolist() == [2.0, 2.0]
+    gone = torch.library.Library("ecosystem_order", "FRAGMENT")
+    gone.impl("thrice", lambda x: x * 3, "CPU")
+    gone._destroy()
+    del gone
+    late.define("thrice(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError):
+        torch.ops.ecosystem_order.thrice(torch.ones(2))
+
+
+def test_index_by_a_tensor_under_vmap():
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    table = torch.arange(10, 14)
+    with TransformGetItemToIndex():
+        found = torch.vmap(lambda i: table[i])(torch.tensor([2, 0]))
+    assert found.tolist() == [12, 10]
+
+
+def test_single_records_of_a_file(tmp_path):
+    weight = torch.arange(6, dtype=torch.float32)
+    torch.save({"w": weight}, tmp_path / "file.pt")
+    reader = torch.PyTorchFileReader(str(tmp_path / "file.pt"))
+    assert reader.has_record("data.pkl")
+    assert reader.version() == 3
+    (name,) = [n for n in reader.get_all_records() if n.startswith("data/")]
+    found = reader.get_storage_from_record(name, 6, torch.float32)
+    torch.testing.assert_close(found, weight)
+    raw = reader.get_storage_from_record(name, 24, torch.UntypedStorage)
+    assert raw.dtype == torch.uint8
+    with pytest.raises(RuntimeError):
+        reader.get_storage_from_record(name, 7, torch.float32)
+
+
+def test_hparams_summaries(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter, summary
+
+    parts = summary.hparams({"lr": 0.1, "flag": True, "name": "x", "none": None}, {"acc": 1.0})
+    assert [b"_hparams_/experiment" in parts[0], b"lr" in parts[1]] == [True, True]
+    with pytest.raises(ValueError, match="int, float, str, bool"):
+        summary.hparams({"bad": object()}, {})
+    with pytest.raises(TypeError, match="same type"):
+        summary.hparams({"lr": 1.0}, {}, {"lr": [1.0, "x"]})
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_hparams({"lr": 0.1}, {"acc": 0.5}, run_name="run")
+    assert list((tmp_path / "run").glob("events.*"))
+
+
+def test_decorating_context_managers():
+    from torch.utils._contextlib import _DecoratorContextManager, context_decorator
+
+    depth = []
+
+    class deeper(_DecoratorContextManager):
+        def __enter__(self):
+            depth.append(1)
+
+        def __exit__(self, *error):
+            depth.pop()
+
+    @deeper()
+    def count():
+        return len(depth)
+
+    assert count() == 1
+    assert context_decorator(deeper, lambda: len(depth))() == 1
+    assert not depth
+
+
+def test_state_dict_of_one_process():
+    from torch.distributed.checkpoint import state_dict as states
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    model(torch.randn(4, 2)).sum().backward()
+    optimizer.step()
+    weights, moments = states.get_state_dict(model, optimizer)
+    assert set(moments["state"]) == {"0.weight", "0.bias", "1.weight", "1.bias"}
+    assert moments["param_groups"][0]["params"] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    flat = states.StateDictOptions(flatten_optimizer_state_dict=True)
+    for form in (moments, states.get_optimizer_state_dict(model, optimizer, options=flat)):
+        fresh = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+        other = torch.optim.Adam(fresh.parameters(), lr=0.7)
+        states.set_state_dict(fresh, other, model_state_dict=weights, optim_state_dict=form)
+        assert other.param_groups[0]["lr"] == 0.1
+        torch.testing.assert_close(fresh[0].weight, model[0].weight)
+        assert len(other.state) == 4
+    with torch.device("meta"):
+        empty = nn.Linear(2, 2)
+    full = states.StateDictOptions(full_state_dict=True)
+    states.set_model_state_dict(empty, nn.Linear(2, 2).state_dict(), options=full)
+    assert empty.weight.device.type == "cpu"
+    with pytest.raises(NotImplementedError, match="broadcast_from_rank0"):
+        states.get_model_state_dict(
+            empty, options=states.StateDictOptions(broadcast_from_rank0=True)
+        )
+
+
+def test_names_that_only_say_no():
+    import torch._dynamo.utils
+    import torch.distributed.rpc
+    from torch._subclasses.fake_tensor import is_fake
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    assert not is_fake(torch.ones(1))
+    assert get_proxy_mode() is None
+    assert not torch.distributed.rpc.is_available()
+    assert not torch._dynamo.utils.is_compile_supported("cpu")
+    assert not isinstance(torch.ones(1), torch._C.Graph)
+    assert issubclass(torch.fx.GraphModule, nn.Module)
+    assert not hasattr(torch._C, "_no_such_name")
+    with pytest.raises(NotImplementedError):
+        torch.fx.GraphModule(nn.Linear(1, 1), None)
+
+
+def test_dense_tensors_flattened():
+    from torch._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
+
+    tensors = [torch.ones(3), torch.zeros(2, 2)]
+    parts = _unflatten_dense_tensors(_flatten_dense_tensors(tensors), tensors)
+    assert [part.shape for part in parts] == [(3,), (2, 2)]
+    groups = list(_take_tensors([torch.ones(3), torch.ones(3).int(), torch.ones(9)], 16))
+    assert [[t.numel() for t in group] for group in groups] == [[3], [9], [3]]
+
+
+def test_alias_question():
+    x = torch.ones(4)
+    assert torch._C._is_alias_of(x, x[2:])
+    assert not torch._C._is_alias_of(x, x.clone())
+
+
+def test_reparametrize_module_is_undone():
+    from torch.nn.utils.stateless import _reparametrize_module
+
+    layer = nn.Linear(2, 2)
+    before = layer.weight
+    with _reparametrize_module(layer, {"weight": torch.zeros(2, 2)}):
+        assert (F.relu(layer(torch.ones(1, 2))) == F.relu(layer.bias)).all()
+    assert layer.weight is before

@@ -55,17 +55,17 @@ def public_modules():
 
 
 def public_names(module):
-    """The names a module offers: its own list where it has one, else what is not private, neither a
-    module nor taken from a package that is not ours."""
+    """The names a module offers: its own list where it has one, else what it holds that does not
+    come from a package that is not ours; without private names and modules."""
     listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return {name for name in listed if not isinstance(getattr(module, name), types.ModuleType)}
+    if listed is None:
+        members = vars(module).items()
+        origin = ((name, str(getattr(value, "__module__", "torch"))) for name, value in members)
+        listed = [name for name, source in origin if source.split(".")[0] == "torch"]
     return {
         name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and not isinstance(value, types.ModuleType)
-        and str(getattr(value, "__module__", "torch")).split(".")[0] == "torch"
+        for name in listed
+        if not name.startswith("_") and not isinstance(getattr(module, name), types.ModuleType)
     }
 
 

@@ -81,11 +81,6 @@ def lookup_backend(compiler_fn):
     raise NotImplementedError(f"lookup_backend: {compiler_fn!r} is not implemented in this version")
 
 
-def is_dynamo_supported():
-    """Whether functions can be traced: not yet."""
-    return False
-
-
 def is_inductor_supported():
     """Whether kernels can be generated: not yet."""
     return False

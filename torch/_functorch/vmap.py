@@ -60,8 +60,8 @@ def _flat_in_dims(func, in_dims, args, spec):
         )
     if not args:
         raise ValueError(
-            f"vmap({_get_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
-            "are trying to vmap over a function with no inputs. The latter is unsupported."
+            f"vmap({_get_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or "
+            "you are trying to vmap over a function with no inputs. The latter is unsupported."
         )
     dims = _broadcast_to_and_flatten(in_dims, spec, is_leaf=lambda d: d is None)
     if dims is None:

@@ -14,6 +14,4 @@ _SUBMODULES = _later.install(
     meta_utils: MetaConverter
     """,
 )
-__getattr__ = _later.submodules(
-    __name__, _SUBMODULES | {"fake_tensor", "functional_tensor"}
-)
+__getattr__ = _later.submodules(__name__, _SUBMODULES | {"fake_tensor", "functional_tensor"})

@@ -4,9 +4,7 @@ NotImplementedError."""
 from torch import _later
 
 globals().update(
-    _later.names(
-        __name__, "FunctionalTensor FunctionalTensorMode disable_functional_mode"
-    )
+    _later.names(__name__, "FunctionalTensor FunctionalTensorMode disable_functional_mode")
 )
 
 

@@ -4,7 +4,7 @@ class is there to be derived from and asked about, and making one raises NotImpl
 import torch
 from torch import _later
 
-__all__ = ["GraphModule", "reduce_graph_module"]
+__all__ = ["GraphModule"]
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 

@@ -287,21 +287,12 @@ def _flatten_dict(value):
     return list(value.values()), list(value.keys())
 
 
-# Containers made elsewhere that behave like these name them when they register themselves.
-def _dict_unflatten(values, context):
-    return dict(zip(context, values, strict=True))
-
-
-def _list_unflatten(values, context):
-    return list(values)
-
-
 def _tuple_unflatten(values, context):
     return tuple(values)
 
 
-_list_flatten = _tuple_flatten = _flatten_sequence
-_dict_flatten = _flatten_dict
+# Containers made elsewhere that behave like these name them when they register themselves.
+_tuple_flatten = _flatten_sequence
 _list_flatten_with_keys = _indexed(_flatten_sequence)
 _tuple_flatten_with_keys = _indexed(_flatten_sequence)
 _dict_flatten_with_keys = _keyed(_flatten_dict)

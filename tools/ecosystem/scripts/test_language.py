@@ -3,8 +3,9 @@
 from configurations; numbers are compared with the peer's."""
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("language")
 
@@ -99,9 +100,7 @@ def test_peft_switching():
     model.set_adapter("two")
     assert model.active_adapter == "two"
     with model.disable_adapter():
-        torch.testing.assert_close(
-            model(input_ids=IDS).logits, llama()(input_ids=IDS).logits
-        )
+        torch.testing.assert_close(model(input_ids=IDS).logits, llama()(input_ids=IDS).logits)
     model.delete_adapter("one")
 
 

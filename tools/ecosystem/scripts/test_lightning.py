@@ -6,8 +6,9 @@ import importlib
 import json
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 recorded = Recorded("lightning")

@@ -2,8 +2,9 @@
 gpytorch, botorch, pyro, torchdiffeq, torchsde. Numbers are compared with the peer's."""
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("probability")
 
@@ -229,6 +230,7 @@ DATA = torch.tensor([1.0] * 6 + [0.0] * 4)
 
 def test_svi(pyro):
     import pyro.distributions as dist
+
     from torch.distributions import constraints
 
     def guide(data):
@@ -236,16 +238,20 @@ def test_svi(pyro):
         b = pyro.param("b", torch.tensor(15.0), constraint=constraints.positive)
         pyro.sample("fairness", dist.Beta(a, b))
 
-    svi = pyro.infer.SVI(
-        coin_model, guide, pyro.optim.Adam({"lr": 0.05}), pyro.infer.Trace_ELBO()
-    )
+    svi = pyro.infer.SVI(coin_model, guide, pyro.optim.Adam({"lr": 0.05}), pyro.infer.Trace_ELBO())
     losses = [svi.step(DATA) for _ in range(20)]
     recorded.check("svi", losses[:5], rel=1e-2)
     assert pyro.param("a").item() > 0
 
 
-GUIDES = ["AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal",
-          "AutoDelta", "AutoLaplaceApproximation", "AutoIAFNormal"]
+GUIDES = [
+    "AutoDiagonalNormal",
+    "AutoMultivariateNormal",
+    "AutoLowRankMultivariateNormal",
+    "AutoDelta",
+    "AutoLaplaceApproximation",
+    "AutoIAFNormal",
+]
 
 
 @pytest.mark.parametrize("name", GUIDES)
@@ -260,7 +266,9 @@ def test_autoguide(pyro, name):
             pyro.sample("obs", dist.Normal(mean, scale).to_event(1), obs=data)
 
     guide = getattr(autoguide, name)(model)
-    svi = pyro.infer.SVI(model, guide, pyro.optim.ClippedAdam({"lr": 0.02}), pyro.infer.Trace_ELBO())
+    svi = pyro.infer.SVI(
+        model, guide, pyro.optim.ClippedAdam({"lr": 0.02}), pyro.infer.Trace_ELBO()
+    )
     data = torch.randn(8, 3) + 2
     losses = [svi.step(data) for _ in range(10)]
     assert all(torch.isfinite(torch.tensor(losses)))
@@ -320,8 +328,19 @@ def test_pyro_flows(pyro):
 
 
 @pytest.mark.parametrize(
-    "method", ["dopri5", "dopri8", "bosh3", "adaptive_heun", "euler", "midpoint", "rk4", "fehlberg2",
-               "explicit_adams", "implicit_adams"]
+    "method",
+    [
+        "dopri5",
+        "dopri8",
+        "bosh3",
+        "adaptive_heun",
+        "euler",
+        "midpoint",
+        "rk4",
+        "fehlberg2",
+        "explicit_adams",
+        "implicit_adams",
+    ],
 )
 def test_odeint(method):
     from torchdiffeq import odeint

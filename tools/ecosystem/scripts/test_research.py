@@ -2,8 +2,9 @@
 privacy, optimizers, transport, wavelets, operators. Numbers are compared with the peer's."""
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("research")
 
@@ -136,7 +137,11 @@ def test_torchquad():
 
     for rule in (Simpson(), Boole()):
         value = rule.integrate(
-            lambda x: torch.sin(x[:, 0]), dim=1, N=101, integration_domain=[[0, 3.0]], backend="torch"
+            lambda x: torch.sin(x[:, 0]),
+            dim=1,
+            N=101,
+            integration_domain=[[0, 3.0]],
+            backend="torch",
         )
         assert value.item() == pytest.approx(1.98999, abs=1e-3)
     MonteCarlo().integrate(lambda x: x[:, 0], dim=1, N=50, backend="torch", seed=1)
@@ -185,6 +190,7 @@ def test_neuraloperator(name):
 
 def test_opacus():
     from opacus import PrivacyEngine
+
     from torch.utils.data import DataLoader, TensorDataset
 
     model = net()
@@ -273,9 +279,7 @@ def test_wavelets():
     sum(part.square().sum() for part in parts).backward()
     recorded.check("wavelets", parts[0][0][:4])
     image = torch.randn(1, 16, 16, dtype=torch.float64)
-    torch.testing.assert_close(
-        ptwt.waverec2(ptwt.wavedec2(image, "haar", level=2), "haar"), image
-    )
+    torch.testing.assert_close(ptwt.waverec2(ptwt.wavedec2(image, "haar", level=2), "haar"), image)
 
 
 def test_tensor_networks():
@@ -304,9 +308,7 @@ def test_geotorch_and_pruning():
     torch.testing.assert_close(layer.weight @ layer.weight.T, torch.eye(5), atol=1e-5, rtol=1e-5)
     model = net()
     graph = torch_pruning.DependencyGraph().build_dependency(model, torch.randn(1, 4))
-    graph.get_pruning_group(
-        model[0], torch_pruning.prune_linear_out_channels, idxs=[1, 2]
-    ).prune()
+    graph.get_pruning_group(model[0], torch_pruning.prune_linear_out_channels, idxs=[1, 2]).prune()
     assert model[2].in_features == 6
 
 

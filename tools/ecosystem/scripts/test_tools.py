@@ -2,8 +2,9 @@
 pytorch-metric-learning, torch_ema, stable-baselines3. Numbers are compared with the peer's."""
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("tools")
 
@@ -103,7 +104,9 @@ def test_image_and_text_metrics():
     for metric in (text.WordErrorRate(), text.CharErrorRate(), text.BLEUScore(n_gram=2)):
         targets = ["the cat is on the mat"]
         targets = [targets] if isinstance(metric, text.BLEUScore) else targets
-        recorded.check(f"metric {type(metric).__name__}", flat(metric(["a cat on the mat"], targets)))
+        recorded.check(
+            f"metric {type(metric).__name__}", flat(metric(["a cat on the mat"], targets))
+        )
     retrieval = torchmetrics.RetrievalNormalizedDCG()
     score = retrieval(
         torch.tensor([0.2, 0.9, 0.4, 0.1]),
@@ -355,8 +358,17 @@ def test_e3nn_layers():
 
 
 @pytest.mark.parametrize(
-    "name", ["TripletMarginLoss", "ContrastiveLoss", "NTXentLoss", "CircleLoss", "MultiSimilarityLoss",
-             "SupConLoss", "AngularLoss", "NPairsLoss"]
+    "name",
+    [
+        "TripletMarginLoss",
+        "ContrastiveLoss",
+        "NTXentLoss",
+        "CircleLoss",
+        "MultiSimilarityLoss",
+        "SupConLoss",
+        "AngularLoss",
+        "NPairsLoss",
+    ],
 )
 def test_metric_learning(name):
     from pytorch_metric_learning import losses, miners

@@ -3,9 +3,10 @@ generation, saving and loading, and the Trainer with checkpoints. Numbers are co
 that the peer gave for the same seeds."""
 
 import pytest
-import torch
 import transformers
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("transformers")
 SMALL = {

@@ -1,8 +1,9 @@
 """Images and volumes: kornia and monai. Numbers are compared with the peer's for the same seeds."""
 
 import pytest
-import torch
 from recorded import Recorded
+
+import torch
 
 recorded = Recorded("vision")
 
@@ -153,12 +154,12 @@ def test_kornia_features():
     torch.manual_seed(0)
     x = image(channels=1, size=48)
     detector = feature.ScaleSpaceDetector(10)
-    frames, scores = detector(x)
+    frames, _ = detector(x)
     assert frames.shape == (2, 10, 2, 3)
     patches = feature.extract_patches_from_pyramid(x, frames, 16)
     descriptors = feature.SIFTDescriptor(16)(patches.flatten(0, 1))
     assert descriptors.shape == (20, 128)
-    distances, matches = feature.match_mnn(descriptors[:10], descriptors[:10])
+    _, matches = feature.match_mnn(descriptors[:10], descriptors[:10])
     assert len(matches) > 0
 
 
@@ -201,7 +202,14 @@ def test_monai_net(name):
     recorded.check(f"monai {name}", values, rel=5e-3, abs=1e-4)
 
 
-LOSSES = ["DiceLoss", "DiceCELoss", "GeneralizedDiceLoss", "TverskyLoss", "FocalLoss", "HausdorffDTLoss"]
+LOSSES = [
+    "DiceLoss",
+    "DiceCELoss",
+    "GeneralizedDiceLoss",
+    "TverskyLoss",
+    "FocalLoss",
+    "HausdorffDTLoss",
+]
 
 
 @pytest.mark.parametrize("name", LOSSES)

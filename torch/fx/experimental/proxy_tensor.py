@@ -5,7 +5,7 @@ import contextlib
 
 from torch import _later
 
-__all__ = ["get_proxy_mode", "make_fx"]
+__all__ = ["get_proxy_mode"]
 
 
 def get_proxy_mode():

@@ -1,5 +1,5 @@
-"""Summaries as programs hand them to a file writer: the bytes of TensorBoard's messages. Settings of
-runs (hparams) are the messages of its hparams plugin."""
+"""Summaries as programs hand them to a file writer: the bytes of TensorBoard's messages. Settings
+of runs (hparams) are the messages of its hparams plugin."""
 
 import time
 
