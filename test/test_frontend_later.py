@@ -128,9 +128,9 @@ def test_names_import_and_raise_when_used():
     from torch.ao.quantization import QuantStub
     from torch.distributed.fsdp import FullyShardedDataParallel
     from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
+
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.graph_module import GraphModule
-
     from torch.onnx.symbolic_helper import parse_args
     from torch.quantization import quantize_dynamic
 
@@ -222,11 +222,10 @@ assert torch.autograd.gradcheck is gradcheck
 
 
 def test_private_names_that_projects_import():
-    from torch._subclasses.fake_tensor import FakeTensor
-
     from torch._decomp import get_decompositions, register_decomposition
     from torch._guards import detect_fake_mode
     from torch._logging import getArtifactLogger
+    from torch._subclasses.fake_tensor import FakeTensor
     from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
     from torch.utils._triton import has_triton
 

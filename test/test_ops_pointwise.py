@@ -277,3 +277,10 @@ def test_in_place_refuses_operands_that_share_part_of_the_memory():
     assert x.equal(torch.arange(100.0))
     x[1:].add_(x[1:])
     assert x[5].item() == 10
+
+
+def test_comparison_with_a_number_out_of_range_wraps_it_around():
+    small = torch.tensor([0, 254, 255], dtype=torch.uint8)
+    assert (small == -1).tolist() == [False, False, True]
+    assert (small < 300).tolist() == [True, False, False]
+    assert (torch.tensor([-128, 127], dtype=torch.int8) == 128).tolist() == [True, False]

@@ -232,7 +232,7 @@ def test_decorating_context_managers():
         return len(depth)
 
     assert count() == 1
-    assert context_decorator(deeper, lambda: len(depth))() == 1
+    assert context_decorator(lambda: deeper(), lambda: len(depth))() == 1
     assert not depth
 
 
@@ -306,3 +306,72 @@ def test_reparametrize_module_is_undone():
     with _reparametrize_module(layer, {"weight": torch.zeros(2, 2)}):
         assert (F.relu(layer(torch.ones(1, 2))) == F.relu(layer.bias)).all()
     assert layer.weight is before
+
+
+def test_death_of_a_worker_that_is_not_ours():
+    import os
+
+    from torch.utils.data._utils import signal_handling
+
+    pid = os.fork()
+    if pid == 0:
+        os._exit(3)
+    try:
+        signal_handling._set_worker_pids("test", (pid,))
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(RuntimeError, match=f"pid {pid}.* exit code 3"):
+            signal_handling._error_if_any_worker_fails()
+        signal_handling._error_if_any_worker_fails()
+    finally:
+        signal_handling._remove_worker_pids("test")
+        os.waitpid(pid, 0)
+
+
+def test_iterator_of_another_package():
+    from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter, _DatasetKind
+
+    class Own(_BaseDataLoaderIter):
+        def __init__(self, loader):
+            super().__init__(loader)
+            assert self._timeout == 0
+            self.fetcher = _DatasetKind.create_fetcher(
+                self._dataset_kind,
+                self._dataset,
+                self._auto_collation,
+                self._collate_fn,
+                self._drop_last,
+            )
+
+        def _next_data(self):
+            return self.fetcher.fetch(self._next_index())
+
+    class Loader(DataLoader):
+        def __iter__(self):
+            return Own(self)
+
+    loader = Loader(list(range(5)), batch_size=2)
+    found = iter(loader)
+    assert [batch.tolist() for batch in found] == [[0, 1], [2, 3], [4]]
+    found._reset(loader)
+    assert next(found).tolist() == [0, 1]
+
+
+def test_new_of_a_mixin_after_module():
+    class Mixin:
+        def __new__(cls, *args, **kwargs):
+            made = super().__new__(cls)
+            made.given = args
+            return made
+
+    class Made(nn.Module, Mixin):
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls, *args, **kwargs)
+
+        def __init__(self, width):
+            super().__init__()
+            self.layer = nn.Linear(width, width)
+
+    assert Made(3).given == (3,)
+    assert Made(2).layer.in_features == 2
+    with pytest.raises(TypeError):
+        nn.Module(1)

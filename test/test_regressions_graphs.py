@@ -189,6 +189,7 @@ def test_older_names():
         bar.update(2)
     assert torch.jit._script_if_tracing(len) is len
     assert torch.hub.tqdm is tqdm
+    assert torch.cuda._initialized is torch.cuda.is_initialized()
 
 
 def test_the_first_interface_to_custom_operators():
@@ -218,3 +219,52 @@ def test_the_first_interface_to_custom_operators():
     out.sum().backward()
     assert out.tolist() == [2.0] * 3 and x.grad.tolist() == [2.0] * 3
     assert torch.ops.ecosystem.twice(torch.ones(2, device="meta")).shape == (2,)
+
+
+def test_a_mixin_behind_module_makes_the_instance():
+    class Mixin:
+        def __new__(cls, *args, **kwargs):
+            instance = super().__new__(cls)
+            instance.__dict__["made_with"] = args
+            return instance
+
+    class Both(torch.nn.Module, Mixin):
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls, *args, **kwargs)
+
+        def __init__(self, size):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(size))
+
+    both = Both(3)
+    assert both.made_with == (3,) and both.weight.shape == (3,)
+    assert torch.nn.Module.__new__(Both).__class__ is Both
+    with pytest.raises(TypeError):
+        torch.nn.Linear.__new__(int)
+
+
+def test_helpers_that_projects_borrow():
+    q, w, b = torch.randn(2, 3, 4), torch.randn(12, 4), torch.randn(12)
+    k, v = q + 1, q - 1
+    for given in ((q, q, q), (q, k, k), (q, k, v)):
+        parts = functional._in_projection_packed(*given, w, b)
+        for part, x, weight, bias in zip(parts, given, w.chunk(3), b.chunk(3), strict=True):
+            torch.testing.assert_close(part, x @ weight.t() + bias)
+    mask = torch.tensor([True, False])
+    as_numbers = functional._canonical_mask(mask, "mask", None, "other", torch.float32)
+    assert as_numbers.tolist() == [-float("inf"), 0.0]
+    with pytest.warns(UserWarning, match="mismatched a and b"):
+        functional._canonical_mask(as_numbers, "a", torch.bool, "b", torch.float32)
+    with pytest.raises(AssertionError, match="only bool and floating types of a"):
+        functional._canonical_mask(mask.long(), "a", None, "b", torch.float32)
+    assert functional._none_or_dtype(mask) is torch.bool and functional._none_or_dtype(None) is None
+    assert functional._pair(3) == (3, 3)
+    assert functional._Reduction.get_enum("mean") == 1
+    with pytest.raises(AttributeError, match="no attribute 'unknown'"):
+        functional.unknown  # noqa: B018
+    tensor = torch.empty(3, requires_grad=True)
+    torch.manual_seed(0)
+    filled = torch.nn.init._no_grad_normal_(tensor, 0.0, 1.0).tolist()
+    torch.manual_seed(0)
+    assert torch.nn.init.normal_(torch.empty(3)).tolist() == filled
+    assert torch.nn.init._no_grad_fill_(tensor, 2.0).tolist() == [2.0] * 3

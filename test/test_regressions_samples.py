@@ -182,6 +182,12 @@ PAIR = torch.tensor([0.5, 0.6])
             IndexError,
             "Dimension out of range",
         ),
+        (lambda: torch.slice_copy(PAIR[0]), IndexError, "cannot be applied to a 0-dim"),
+        (
+            lambda: F.embedding_bag(torch.tensor([[0]]), PAIR),
+            ValueError,
+            "weight has to be a 2D Tensor",
+        ),
         (lambda: F.kl_div(PAIR, torch.tensor([1, 0])), RuntimeError, "Integral inputs"),
         (lambda: torch.nanmean(PAIR, dtype=torch.int64), RuntimeError, "could not infer output"),
         (

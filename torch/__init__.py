@@ -367,6 +367,7 @@ _LAZY = {
     "DeviceObjType": "torch._extension_names",
     "FloatType": "torch._extension_names",
     "TensorType": "torch._extension_names",
+    "set_vital": "torch._extension_names",
     "from_dlpack": "torch.utils.dlpack",
     "to_dlpack": "torch.utils.dlpack",
 }

@@ -72,7 +72,7 @@ def _member(s: Saved) -> str:
 
 
 def _local(s: Saved, last: bool) -> str:
-    """Brings a member back under the name the formulas use; `last`: no formula after this one does."""
+    """Brings a member back under the name the formulas use. `last`: none after this one does."""
     if s.kind == "property":
         if s.prop in ("sizes", "strides") and not (s.arg is not None and s.arg.type.is_list):
             return f"[[maybe_unused]] const at::IntArrayRef {s.name}({s.member});"

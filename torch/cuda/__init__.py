@@ -342,6 +342,8 @@ def __getattr__(name) -> Any:
 
     if name in _SUBMODULES:
         return import_module("torch.cuda." + name)
+    if name == "_initialized":  # a variable elsewhere, which programs that fork state look at
+        return is_initialized()
     if name in _FROM_GRAPHS:
         return getattr(import_module("torch.cuda.graphs"), name)
     raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")

@@ -116,7 +116,8 @@ globals().update(
 )
 _FSDP = (
     "BackwardPrefetch CPUOffload CPUOffloadPolicy DataParallelMeshDims FSDPModule FlatParameter "
-    "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel LocalStateDictConfig "
+    "FullOptimStateDictConfig FullStateDictConfig FullyShardedDataParallel "
+    "LocalOptimStateDictConfig LocalStateDictConfig "
     "MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig OptimStateKeyType "
     "ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy StateDictConfig "
     "StateDictSettings StateDictType UnshardHandle fully_shard register_fsdp_forward_method"
@@ -146,15 +147,16 @@ _SUBMODULES = _later.install(
     autograd: DistAutogradContext backward context get_gradients
     _composable: checkpoint fully_shard replicate
     _composable.fsdp: {_FSDP}
+    _composable.fsdp.fully_shard: fully_shard
     _composable.replicate: replicate
-    checkpoint: {_CHECKPOINT}
+    checkpoint._consolidate_hf_safetensors: consolidate_safetensors_files
+    checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
     checkpoint.default_planner: DefaultLoadPlanner DefaultSavePlanner
     checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
     checkpoint.metadata: Metadata TensorStorageMetadata BytesStorageMetadata
     checkpoint.optimizer: load_sharded_optimizer_state_dict
     checkpoint.planner: LoadPlan LoadPlanner SavePlan SavePlanner ReadItem WriteItem
     checkpoint.staging: DefaultStager StagingOptions
-    checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict
     checkpoint.state_dict_loader: _load_state_dict load
     checkpoint.state_dict_saver: AsyncCheckpointerType AsyncSaveResponse save async_save
     checkpoint.stateful: Stateful
@@ -166,9 +168,11 @@ _SUBMODULES = _later.install(
     fsdp.api: {_FSDP}
     fsdp.fully_sharded_data_parallel: {_FSDP}
     fsdp._common_utils: _FSDPState
+    fsdp._runtime_utils: _root_pre_forward
+    fsdp._traversal_utils: _get_fsdp_states
     fsdp.sharded_grad_scaler: ShardedGradScaler
-    fsdp.wrap: CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
-    _functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single reduce_scatter_tensor wait_tensor
+    fsdp.wrap: _or_policy CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
+    _functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd permute_tensor reduce_scatter_tensor wait_tensor
     launcher: LaunchConfig elastic_launch
     launcher.api: LaunchConfig elastic_launch
     nn: RemoteModule all_gather all_reduce
@@ -177,12 +181,12 @@ _SUBMODULES = _later.install(
     pipelining: PipelineStage Schedule1F1B ScheduleGPipe SplitPoint pipe_split pipeline
     pipelining.schedules: PipelineScheduleMulti PipelineScheduleSingle get_schedule_class
     pipelining.stage: PipelineStage
-    rpc: BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async rpc_sync shutdown
     rpc.functions: async_execution
     run: get_args_parser main run
     tensor: {_TENSOR}
     tensor.device_mesh: DeviceMesh init_device_mesh
     tensor.debug: CommDebugMode
+    tensor._utils: compute_local_shape_and_global_offset
     tensor.experimental: context_parallel implicit_replication local_map
     tensor.experimental._attention: set_rotate_method
     tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel parallelize_module
@@ -190,6 +194,7 @@ _SUBMODULES = _later.install(
     tensor.placement_types: Partial Placement Replicate Shard _StridedShard
     _tensor: {_TENSOR}
     _tensor.experimental: implicit_replication
+    _tensor.placement_types: Partial Placement Replicate Shard DTensorSpec TensorMeta
     _shard.sharded_tensor: ShardedTensor
     utils: _sync_module_states
     """,  # noqa: E501

@@ -14,5 +14,5 @@ globals().update(_later.names(__name__, "_CodeOnlyModule _copy_attr reduce_graph
 class GraphModule(torch.nn.Module):
     """A module whose forward is generated from a graph."""
 
-    def __init__(self, root, graph, class_name="GraphModule"):
+    def __init__(self, root, graph=None, class_name="GraphModule"):
         raise NotImplementedError("torch.fx.GraphModule is not implemented in this version")

@@ -313,7 +313,7 @@ def __getattr__(name):
 globals().update(
     _later.names(
         __name__,
-        "CompilationUnit ScriptFunction _get_trace_graph export_opnames jit_module_from_flatbuffer load save "
-        "save_jit_module_to_flatbuffer",
+        "CompilationUnit ScriptFunction _get_trace_graph export_opnames "
+        "jit_module_from_flatbuffer load save save_jit_module_to_flatbuffer",
     )
 )

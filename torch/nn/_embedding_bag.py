@@ -86,6 +86,10 @@ def embedding_bag(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then "
             f"it must have the same shape as the input ({input.shape})"
         )
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
     rows = weight.size(0)
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise RuntimeError(

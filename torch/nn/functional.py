@@ -669,3 +669,22 @@ def scaled_dot_product_attention(
 def assert_int_or_pair(arg, arg_name, message) -> None:
     """Raises unless arg is an int or a sequence of two."""
     assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
+
+
+_BORROWED = {
+    **dict.fromkeys(
+        ("_canonical_mask", "_in_projection", "_in_projection_packed", "_none_or_dtype"),
+        "torch.nn._borrowed",
+    ),
+    **dict.fromkeys(("_single", "_pair", "_triple"), "torch.nn.modules.utils"),
+}
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    if name in _BORROWED:
+        return getattr(import_module(_BORROWED[name]), name)
+    if name == "_Reduction":
+        return import_module("torch.nn._reduction")
+    raise AttributeError(f"module 'torch.nn.functional' has no attribute {name!r}")

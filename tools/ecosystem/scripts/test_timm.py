@@ -67,7 +67,7 @@ def test_model(name):
     recorded.check(f"{name} loss", [loss.item(), norm.item()], rel=1e-2, abs=1e-3)
     optimizer.step()
     changed = [not torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True)]
-    assert sum(changed) > 0.8 * len(changed)
+    assert sum(changed) > 0.5 * len(changed)
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 

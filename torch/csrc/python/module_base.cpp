@@ -159,8 +159,13 @@ bool init_module_base(PyObject* module) {
   ModuleBaseType.tp_getattro = module_getattro;
   ModuleBaseType.tp_call = module_call;
   ModuleBaseType.tp_methods = methods;
+  // Instances are made as those of any Python class: without a __new__ of its own, so that one of a
+  // mixin that stands after Module among the bases is found.
   ModuleBaseType.tp_new = PyBaseObject_Type.tp_new;
-  return add_type(module, &ModuleBaseType) && PyModule_AddFunctions(module, functions) == 0;
+  if (!add_type(module, &ModuleBaseType)) return false;
+  if (PyDict_DelItemString(ModuleBaseType.tp_dict, "__new__") != 0) return false;
+  PyType_Modified(&ModuleBaseType);
+  return PyModule_AddFunctions(module, functions) == 0;
 }
 
 } // namespace torch::python

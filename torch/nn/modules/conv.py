@@ -264,6 +264,10 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
 
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """The old name of the base class."""
+
+
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution over one dimension."""
 

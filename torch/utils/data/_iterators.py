@@ -178,6 +178,11 @@ class _BaseDataLoaderIter:
         self._drop_last = loader.drop_last
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
+        self._timeout = loader.timeout
+        self._prefetch_factor = loader.prefetch_factor
+        self._persistent_workers = loader.persistent_workers
+        self._pin_memory_device = loader.pin_memory_device
+        self._world_size, self._rank = 1, 0  # one process, as torch.distributed says
         # Page-locked memory is for copies to a GPU: without one batches stay where they are.
         self._pin_memory = loader.pin_memory and torch.cuda.is_available()
         if loader.pin_memory and not self._pin_memory:
@@ -239,6 +244,15 @@ class _BaseDataLoaderIter:
         if self._dataset_kind == _DatasetKind.Map:
             for _ in itertools.islice(self._sampler_iter, resume["yielded"]):
                 pass
+
+    def _reset(self, loader, first_iter=False):
+        """Begins another pass; iterators of other packages, which run their own workers, extend
+        it."""
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
+        if isinstance(self._dataset, IterDataPipe) and not first_iter:
+            self._shared_seed = _draw(loader.generator)
 
     def __iter__(self):
         return self

@@ -62,6 +62,17 @@ def _start_context(context):
     return context
 
 
+def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id):
+    """Gives the data pipe of a worker its share among all workers of all processes."""
+    from torch.utils.data.graph_settings import apply_sharding
+
+    info = get_worker_info()
+    shards = world_size * info.num_workers
+    apply_sharding(info.dataset, shards, rank_id * info.num_workers + worker_id)
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)
+
+
 class DataLoader(Generic[_T_co]):
     """Iterates over a dataset in batches.
 
@@ -80,6 +91,8 @@ class DataLoader(Generic[_T_co]):
     pin_memory_device = ""
     prefetch_factor = None
     _iterator = None
+    _progress = None
+    _resume = None
     __initialized = False
 
     def __init__(

@@ -149,21 +149,15 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
     if (op.tensor) assert_no_partial_overlap(target, *op.tensor);
 }
 
-// The dtype of the loop, where numbers ask for a wider one than the operands have: float32 for the
-// number in a bfloat16 product, int64 for a comparison with a number out of range.
+// The dtype of the loop, where a number beside float16 or bfloat16 asks for float32.
 ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
-  const bool reduced = c10::isReducedFloatingType(compute);
-  const bool compared = spec.out == OutKind::Bool && c10::isIntegralType(compute, false);
-  if (!(compared && compute != ScalarType::UInt64) &&
-      !(reduced && number_rule(spec.name) == NumberRule::Wide)) {
+  if (!c10::isReducedFloatingType(compute) || number_rule(spec.name) != NumberRule::Wide)
     return compute;
-  }
   for (const Operand& op : operands) {
-    const bool wide = op.tensor ? reduced && op.tensor->dim() == 0 &&
-                                      op.tensor->scalar_type() != compute &&
+    const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
                                       c10::isFloatingType(op.tensor->scalar_type())
                                 : !number_fits(*op.scalar, compute);
-    if (wide) return reduced ? kFloat : kLong;
+    if (wide) return kFloat;
   }
   return compute;
 }

@@ -1,6 +1,9 @@
 """What a dataset can ask about the process it is read in. The loop of a worker is in worker_loop,
 which this process loads only when it starts workers."""
 
+import dataclasses
+import os
+
 __all__ = ["WorkerInfo", "get_worker_info"]
 
 _worker_info = None
@@ -25,6 +28,34 @@ class WorkerInfo:
     def __repr__(self):
         items = ", ".join(f"{name}={getattr(self, name)}" for name in self.__keys)
         return f"{type(self).__name__}({items})"
+
+
+# ---- for loaders that run workers of their own
+
+
+@dataclasses.dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """A worker's answer when its dataset has ended."""
+
+    worker_id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _ResumeIteration:
+    """Tells workers that another pass begins, and how all of them shuffle."""
+
+    seed: int | None = None
+
+
+class ManagerWatchdog:
+    """Tells a worker whether the process that started it still lives."""
+
+    def __init__(self):
+        self.manager_pid = os.getppid()
+
+    def is_alive(self):
+        """A process whose parent has ended is given to another."""
+        return os.getppid() == self.manager_pid
 
 
 def _generate_state(base_seed, worker_id):

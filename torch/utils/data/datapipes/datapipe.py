@@ -162,6 +162,34 @@ class MapDataPipe(_Pipe, Dataset[_T_co]):
     functions = {}
 
 
+class _IterDataPipeSerializationWrapper(IterDataPipe):
+    """A pipe on its way to a worker; it stands for the pipe there."""
+
+    def __init__(self, datapipe):
+        super().__init__()
+        self._datapipe = datapipe
+
+    def __iter__(self):
+        yield from self._datapipe
+
+    def __len__(self):
+        return len(self._datapipe)
+
+
+class _MapDataPipeSerializationWrapper(MapDataPipe):
+    """A pipe on its way to a worker; it stands for the pipe there."""
+
+    def __init__(self, datapipe):
+        super().__init__()
+        self._datapipe = datapipe
+
+    def __getitem__(self, index):
+        return self._datapipe[index]
+
+    def __len__(self):
+        return len(self._datapipe)
+
+
 class functional_datapipe:
     """Registers the class it decorates as a method of all pipes of its kind."""
 

@@ -30,7 +30,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
   const int64_t ndim = self.dim();
-  TORCH_CHECK(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK_INDEX(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
   const int64_t d = wrap_dim(dim, ndim);
   DimVector sizes(self.sizes()), strides(self.strides());
   const SliceRange range = slice_range(sizes[d], start, end, step);
