@@ -124,3 +124,10 @@ def test_depthwise_rows_do_not_leak_infinity():
     assert torch.isfinite(out[..., :-1]).all() and torch.isinf(out[..., -1]).all()
     taps = w.grad[:, 0]
     assert torch.isfinite(taps[..., :2]).all()
+
+
+def test_bytes_other_than_one_seen_as_bool_count_as_true():
+    raw = torch.tensor([0, 1, 2, 192, 255] * 20, dtype=torch.uint8)
+    for seen in (raw.view(torch.bool), raw.view(torch.bool)[::2]):
+        assert seen.to(torch.int8).tolist() == [int(v != 0) for v in raw[:: 100 // len(seen)]]
+        assert seen.to(torch.float32).max().item() == 1.0

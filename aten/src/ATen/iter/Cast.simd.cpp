@@ -64,6 +64,13 @@ run_contiguous(To* __restrict to, const From* __restrict from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
 }
 
+// Bytes of a bool tensor may hold anything, where other memory is viewed as one.
+template <class To> __attribute__((optimize("O3"))) void
+run_contiguous(To* __restrict to, const bool* __restrict from, int64_t n) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(from);
+  for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(bytes[i] != 0);
+}
+
 // float <-> Half/BFloat16 by registers; the tail goes element by element with the same rounding.
 template <class To, class From> void run_reduced(char* to, const char* from, int64_t n) {
   constexpr int64_t lanes = vec::Vec<float>::kLanes;
