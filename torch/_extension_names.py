@@ -8,7 +8,7 @@ from torch import _later
 globals().update(
     _later.names(
         "torch._C",
-        "Argument AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
+        "AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
         "Node NoneType NumberType OptionalType ScriptFunction StringType TensorType TupleType Type "
         "Use Value",
     )
