@@ -116,6 +116,7 @@ def placeholders():
     for package in packages:
         if package.isidentifier():
             importlib.import_module(f"torch.{package}")
+    importlib.import_module("torch._extension_names")  # those of torch._C, made at their first use
     found = {}
     for module in [*sys.modules, *_later._Finder.tables]:
         if module.split(".")[0] != "torch":

@@ -9,7 +9,7 @@ globals().update(
     _later.names(
         "torch._C",
         "AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
-        "Node NoneType NumberType OptionalType ScriptFunction StringType TensorType TupleType Type "
+        "Node NoneType NumberType OptionalType ScriptFunction StringType TensorType TupleType "
         "Use Value",
     )
 )
