@@ -41,6 +41,7 @@ Lines lines_of(const Tensor& t, int64_t dim) {
 
 // body(first element of a bundle of lines, lines in the bundle), in parallel.
 template <class F> void for_bundles(const Lines& l, const F& body) {
+  if (l.n == 0) return; // however many lines there are
   const int64_t tiles = (l.inner + kLineTile - 1) / kLineTile;
   const int64_t work = std::max<int64_t>(1, l.n * std::min(l.inner, kLineTile));
   const auto run = [&](int64_t b, int64_t e) {
