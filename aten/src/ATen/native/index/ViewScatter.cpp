@@ -65,6 +65,7 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
 namespace {
 // Whether an element stands for several, which could not take different values.
 bool repeats(const Tensor& t) {
+  if (t.numel() == 0) return false;
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t.stride(d) == 0 && t.size(d) > 1) return true;
   return false;
