@@ -1,8 +1,8 @@
 """The CUDA runtime: devices, streams, events, memory, copies and generators. Runs on a card, or on
 the emulator of test/cuda_emulator."""
 
-import gc
 import copy
+import gc
 import json
 import pickle
 import random
@@ -401,7 +401,7 @@ def test_small_blocks_another_stream_used_survive_their_neighbours():
 
 
 def test_snapshot_covers_what_is_allocated():
-    gc.collect()  # or the collector, which the snapshot's many dicts may start, frees what was in it
+    gc.collect()  # the snapshot's many dicts may start the collector between the two readings
     keep = [torch.empty(n, device="cuda") for n in (10, 100000, 3 << 20)]
     segments = torch.cuda.memory_snapshot()
     allocated = sum(s["allocated_size"] for s in segments if s["device"] == 0)
