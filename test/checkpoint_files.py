@@ -1,8 +1,11 @@
 """Checkpoint files made by hand, right or wrong in one chosen place: a zip writer whose every field
 can be overridden, and pickles assembled from opcodes."""
 
+import io
 import struct
 import zlib
+
+import torch
 
 DESCRIPTOR = 8
 UTF8 = 1 << 11
@@ -177,3 +180,12 @@ def tensor(size, stride, offset=0, numel=4, grad=b"\x89", hooks=EMPTY_HOOKS, mor
         hooks,
         *more,
     )
+
+
+# Four floats, and the pickle of the 2 x 2 tensor that is made of them.
+DATA = {"0": struct.pack("<4f", 1, 2, 3, 4)}
+GOOD = pickled(tensor((2, 2), (2, 1)))
+
+
+def load(data):
+    return torch.load(io.BytesIO(data))

@@ -6,28 +6,10 @@ import io
 import pickle
 
 import pytest
+from nested_support import LENGTHS, assert_components, components, jagged
 
 import torch
 import torch.nn.functional as F
-
-LENGTHS = (2, 5, 1, 3)
-
-
-def components(*trailing, lengths=LENGTHS, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(n, *trailing, generator=generator, dtype=dtype) for n in lengths]
-
-
-def jagged(parts, **options):
-    return torch.nested.nested_tensor(parts, layout=torch.jagged, **options)
-
-
-def assert_components(nested, expected, **tolerance):
-    parts = nested.unbind()
-    assert len(parts) == len(expected)
-    for part, wanted in zip(parts, expected, strict=True):
-        torch.testing.assert_close(part, wanted, **tolerance)
-
 
 # ---- making --------------------------------------------------------------------------------------
 

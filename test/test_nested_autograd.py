@@ -2,28 +2,12 @@
 and against the same layer on every component."""
 
 import pytest
+from nested_support import assert_components, components, jagged
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-
-LENGTHS = (2, 4, 1)
-
-
-def components(*trailing, lengths=LENGTHS, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(n, *trailing, generator=generator, dtype=dtype) for n in lengths]
-
-
-def jagged(parts, **options):
-    return torch.nested.nested_tensor(parts, layout=torch.jagged, **options)
-
-
-def assert_components(nested, expected, **tolerance):
-    for part, wanted in zip(nested.unbind(), expected, strict=True):
-        torch.testing.assert_close(part, wanted, **tolerance)
-
 
 # ---- autograd ------------------------------------------------------------------------------------
 

@@ -14,10 +14,13 @@ import zlib
 
 import pytest
 from checkpoint_files import (
+    DATA,
     EMPTY_HOOKS,
+    GOOD,
     Entry,
     call,
     checkpoint,
+    load,
     name,
     number,
     numbers,
@@ -32,13 +35,6 @@ import torch
 from torch import serialization
 from torch._serialization.zip_writer import ZipWriter
 from torch.serialization import CheckpointError, load_safetensors
-
-DATA = {"0": struct.pack("<4f", 1, 2, 3, 4)}
-GOOD = pickled(tensor((2, 2), (2, 1)))
-
-
-def load(data):
-    return torch.load(io.BytesIO(data))
 
 
 def peak_memory():

@@ -11,11 +11,14 @@ import sys
 
 import pytest
 from checkpoint_files import (
+    DATA,
     EMPTY_HOOKS,
+    GOOD,
     Entry,
     archive,
     call,
     checkpoint,
+    load,
     name,
     number,
     numbers,
@@ -28,13 +31,6 @@ from checkpoint_files import (
 
 import torch
 from torch.serialization import CheckpointError
-
-DATA = {"0": struct.pack("<4f", 1, 2, 3, 4)}
-GOOD = pickled(tensor((2, 2), (2, 1)))
-
-
-def load(data):
-    return torch.load(io.BytesIO(data))
 
 
 def test_file_without_a_fault_loads():

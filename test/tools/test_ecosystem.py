@@ -70,7 +70,7 @@ def test_recorder_writes_outcomes_and_leaves_out_what_is_done(tmp_path):
         "import pytest\n"
         "def test_ok(): pass\n"
         "def test_bad(): assert 0, 'why'\n"
-        "@pytest.mark.skip(reason='no')\n"
+        "@pytest.mark.skip(reason='skipped tests are recorded too')\n"
         "def test_skip(): pass\n"
         "def test_done(): raise SystemExit\n"
     )

@@ -132,7 +132,8 @@ def prepare(project: Project, kind: str, folder: pathlib.Path, options: Options)
 
 
 def index_url() -> str:
-    """The package index that pip uses."""
+    """The package index that pip is set to use: source distributions come from where the packages
+    come from, and no address of one stands in this tree."""
     if url := os.environ.get("PIP_INDEX_URL"):
         return url.rstrip("/")
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
