@@ -21,3 +21,14 @@ TORCH_API bool cpu_has_avx512_bf16();
 TORCH_API const char* cpu_isa_name(Isa isa);
 
 } // namespace at
+
+// `member` of the namespace that *.simd.cpp files were compiled into for this machine; `space` is
+// what stands before that namespace, `cast::` or nothing. A function or a table of any type.
+#ifdef CRESSET_HAVE_X86_ISA
+#define CRESSET_BY_ISA(space, member)                                                              \
+  (::at::cpu_isa() == ::at::Isa::Avx512 ? space avx512::member                                     \
+   : ::at::cpu_isa() == ::at::Isa::Avx2 ? space avx2::member                                       \
+                                        : space base::member)
+#else
+#define CRESSET_BY_ISA(space, member) (space base::member)
+#endif

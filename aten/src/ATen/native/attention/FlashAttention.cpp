@@ -32,14 +32,7 @@ using attention_loops::RowTable;
 constexpr int64_t kQueryBlock = 128;
 constexpr int64_t kKeyBlock = 512;
 
-const RowTable& row_table() {
-#if defined(CRESSET_HAVE_X86_ISA)
-  const Isa isa = cpu_isa();
-  if (isa == Isa::Avx512) return attention_loops::avx512::row_table;
-  if (isa == Isa::Avx2) return attention_loops::avx2::row_table;
-#endif
-  return attention_loops::base::row_table;
-}
+const RowTable& row_table() { return CRESSET_BY_ISA(attention_loops::, row_table); }
 
 bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
 

@@ -33,16 +33,7 @@ constexpr int64_t kProductRows = 25;
 const distance::Loops& loops_for(ScalarType dtype, const char* name) {
   static const distance::Table* const table = [] {
     auto* made = new distance::Table;
-#ifdef CRESSET_HAVE_X86_ISA
-    if (cpu_isa() == Isa::Avx512)
-      distance::avx512::fill(*made);
-    else if (cpu_isa() == Isa::Avx2)
-      distance::avx2::fill(*made);
-    else
-      distance::base::fill(*made);
-#else
-    distance::base::fill(*made);
-#endif
+    CRESSET_BY_ISA(distance::, fill)(*made);
     return made;
   }();
   const distance::Loops& loops = table->loops[static_cast<int>(dtype)];

@@ -21,25 +21,10 @@ namespace {
 template <class T> const FftLoops<T>& loops() {
   static const FftLoops<T> chosen = [] {
     constexpr bool single = std::is_same_v<T, float>;
-#if defined(CRESSET_HAVE_X86_ISA)
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) {
-      if constexpr (single)
-        return avx512::float_loops();
-      else
-        return avx512::double_loops();
-    }
-    if (isa == Isa::Avx2) {
-      if constexpr (single)
-        return avx2::float_loops();
-      else
-        return avx2::double_loops();
-    }
-#endif
     if constexpr (single)
-      return base::float_loops();
+      return CRESSET_BY_ISA(, float_loops)();
     else
-      return base::double_loops();
+      return CRESSET_BY_ISA(, double_loops)();
   }();
   return chosen;
 }

@@ -14,17 +14,7 @@ constexpr int64_t kGrain = 16384;
 const optim::Table& table() {
   static const optim::Table* const made = [] {
     auto* t = new optim::Table;
-#ifdef CRESSET_HAVE_X86_ISA
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512)
-      optim::avx512::fill(*t);
-    else if (isa == Isa::Avx2)
-      optim::avx2::fill(*t);
-    else
-      optim::base::fill(*t);
-#else
-    optim::base::fill(*t);
-#endif
+    CRESSET_BY_ISA(optim::, fill)(*t);
     return t;
   }();
   return *made;

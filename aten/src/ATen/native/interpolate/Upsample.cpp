@@ -97,25 +97,10 @@ template <class T, class A> void nearest_rows(const Axes<A>& axes, const T* in, 
 template <class A> const RowLoops<A>& rows() {
   static const RowLoops<A> chosen = [] {
     constexpr bool single = std::is_same_v<A, float>;
-#if defined(CRESSET_HAVE_X86_ISA)
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512) {
-      if constexpr (single)
-        return avx512::float_rows();
-      else
-        return avx512::double_rows();
-    }
-    if (isa == Isa::Avx2) {
-      if constexpr (single)
-        return avx2::float_rows();
-      else
-        return avx2::double_rows();
-    }
-#endif
     if constexpr (single)
-      return base::float_rows();
+      return CRESSET_BY_ISA(, float_rows)();
     else
-      return base::double_rows();
+      return CRESSET_BY_ISA(, double_rows)();
   }();
   return chosen;
 }

@@ -10,17 +10,7 @@ namespace norm_loops {
 const NormLoops& loops_for(ScalarType dtype, const char* name) {
   static const NormTable* const table = [] {
     auto* t = new NormTable();
-#if defined(CRESSET_HAVE_X86_ISA)
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512)
-      avx512::fill(*t);
-    else if (isa == Isa::Avx2)
-      avx2::fill(*t);
-    else
-      base::fill(*t);
-#else
-    base::fill(*t);
-#endif
+    CRESSET_BY_ISA(, fill)(*t);
     return t;
   }();
   const NormLoops& loops = table->loops[static_cast<int>(dtype)];

@@ -8,21 +8,13 @@ namespace at::native::reduce {
 const ReduceKernel* find_kernel(ReduceOp op, c10::ScalarType dtype) {
   static const ReduceTable* const table = [] {
     auto* t = new ReduceTable;
-#define CRESSET_FILL_ALL(isa)                                                                      \
-  isa::fill_sum(*t), isa::fill_minmax(*t), isa::fill_arg(*t), isa::fill_logic(*t),                 \
-      isa::fill_norm(*t), isa::fill_var(*t), isa::fill_logsumexp(*t)
-#if defined(CRESSET_HAVE_X86_ISA)
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512)
-      CRESSET_FILL_ALL(avx512);
-    else if (isa == Isa::Avx2)
-      CRESSET_FILL_ALL(avx2);
-    else
-      CRESSET_FILL_ALL(base);
-#else
-    CRESSET_FILL_ALL(base);
-#endif
-#undef CRESSET_FILL_ALL
+    CRESSET_BY_ISA(, fill_sum)(*t);
+    CRESSET_BY_ISA(, fill_minmax)(*t);
+    CRESSET_BY_ISA(, fill_arg)(*t);
+    CRESSET_BY_ISA(, fill_logic)(*t);
+    CRESSET_BY_ISA(, fill_norm)(*t);
+    CRESSET_BY_ISA(, fill_var)(*t);
+    CRESSET_BY_ISA(, fill_logsumexp)(*t);
     for (int op = 0; op < kReduceOps; ++op) {
       for (int dtype = 0; dtype < c10::NumScalarTypes; ++dtype) {
         t->kernel[op][dtype].op = static_cast<ReduceOp>(op);

@@ -25,17 +25,7 @@ constexpr int64_t kSoftmaxGrain = 16384;
 const SoftmaxKernel& kernel_for(bool log, const Tensor& self, int64_t dim) {
   static const SoftmaxTable* const table = [] {
     auto* t = new SoftmaxTable;
-#if defined(CRESSET_HAVE_X86_ISA)
-    const Isa isa = cpu_isa();
-    if (isa == Isa::Avx512)
-      softmax_loops::avx512::fill(*t);
-    else if (isa == Isa::Avx2)
-      softmax_loops::avx2::fill(*t);
-    else
-      softmax_loops::base::fill(*t);
-#else
-    softmax_loops::base::fill(*t);
-#endif
+    CRESSET_BY_ISA(softmax_loops::, fill)(*t);
     return t;
   }();
   const SoftmaxKernel& kernel = table->kernel[log][static_cast<int>(self.scalar_type())];

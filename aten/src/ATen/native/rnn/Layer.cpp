@@ -33,16 +33,7 @@ constexpr int64_t kSharedWork = 1 << 21;
 const rnn::Loops& loops_for(ScalarType dtype) {
   static const rnn::Table* const table = [] {
     auto* made = new rnn::Table;
-#ifdef CRESSET_HAVE_X86_ISA
-    if (cpu_isa() == Isa::Avx512)
-      rnn::avx512::fill(*made);
-    else if (cpu_isa() == Isa::Avx2)
-      rnn::avx2::fill(*made);
-    else
-      rnn::base::fill(*made);
-#else
-    rnn::base::fill(*made);
-#endif
+    CRESSET_BY_ISA(rnn::, fill)(*made);
     return made;
   }();
   const rnn::Loops& loops = table->loops[static_cast<int>(dtype)];

@@ -7,13 +7,7 @@
 namespace at::native::random {
 
 const EngineKernels& engine_kernels() {
-  static const EngineKernels& table = []() -> const EngineKernels& {
-#if defined(__x86_64__)
-    if (cpu_isa() == Isa::Avx512) return avx512::kEngineKernels;
-    if (cpu_isa() == Isa::Avx2) return avx2::kEngineKernels;
-#endif
-    return base::kEngineKernels;
-  }();
+  static const EngineKernels& table = CRESSET_BY_ISA(, kEngineKernels);
   return table;
 }
 
