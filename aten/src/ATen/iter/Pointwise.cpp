@@ -165,7 +165,6 @@ ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType c
 void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands, Params params,
              IntArrayRef shape, ScalarType result) {
   const ScalarType compute = loop_dtype(spec, operands, result);
-  const NumberRule rule = number_rule(spec.name);
   const native::Loop1d loop = loop_for(spec, compute);
   ParamBuffer buffer;
   const void* loop_params = buffer.fill(params, compute);
@@ -177,7 +176,7 @@ void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands,
     if (op.tensor) {
       iter.add_input(*op.tensor, compute);
     } else {
-      store_number(*op.scalar, compute, rule, numbers[index]);
+      store_number(*op.scalar, compute, number_rule(spec.name), numbers[index]);
       iter.add_constant(numbers[index]);
     }
     ++index;
