@@ -202,7 +202,7 @@ def test_node_shows_name_edges_and_metadata():
     a, b = leaf(3), leaf(3)
     fn = (a * b).grad_fn
     assert fn.name() == "MulBackward0" == type(fn).__name__
-    assert [n.name() for n, _ in fn.next_functions] == ["AccumulateGrad", "AccumulateGrad"]
+    assert [n.name() for n, _ in fn.next_functions] == ["torch::autograd::AccumulateGrad"] * 2
     assert fn.next_functions[0][0].variable is a
     assert isinstance(fn, torch.autograd.graph.Node) and not isinstance(
         a, torch.autograd.graph.Node

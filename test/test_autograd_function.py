@@ -388,7 +388,7 @@ def test_context_hooks_run():
 def test_context_has_edges_only_with_its_graph():
     y = Square.apply(leaf(3))
     fn = y.grad_fn
-    assert fn.next_functions[0][0].name() == "AccumulateGrad"
+    assert fn.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
     del y
     with pytest.raises(RuntimeError, match="Attribute 'next_functions' is invalid"):
         fn.next_functions  # noqa: B018

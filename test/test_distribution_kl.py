@@ -10,12 +10,7 @@ import pytest
 import torch
 import torch.distributions as D
 
-
-@pytest.fixture(autouse=True)
-def float64_default():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("float64_default")
 
 
 def t(values):

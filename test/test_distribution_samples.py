@@ -1,5 +1,5 @@
 """Samples of torch.distributions for a seed against recorded values, and the gradients that flow
-through them against finite differences of SciPy"s quantile functions.
+through them against finite differences of SciPy's quantile functions.
 """
 
 import numpy as np
@@ -9,12 +9,7 @@ import scipy.special
 import torch
 import torch.distributions as D
 
-
-@pytest.fixture(autouse=True)
-def float64_default():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("float64_default")
 
 
 t = torch.tensor

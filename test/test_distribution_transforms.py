@@ -10,12 +10,7 @@ import torch
 import torch.distributions as D
 from torch.distributions import biject_to, constraints, transform_to, transforms
 
-
-@pytest.fixture(autouse=True)
-def float64_default():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("float64_default")
 
 
 def points(*shape):

@@ -25,12 +25,7 @@ from torch.distributions.utils import (
     vec_to_tril_matrix,
 )
 
-
-@pytest.fixture(autouse=True)
-def float64_default():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("float64_default")
 
 
 def t(values):

@@ -3,6 +3,7 @@ library usable, a forked child can compute, and the pool is no larger than the c
 run on."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ import time
 import pytest
 
 import torch
+import torch.nn.functional as F
 
 LONG = {
     "pointwise": lambda: torch.zeros(()).expand(1 << 34).sum(),
@@ -47,6 +49,119 @@ def test_ctrl_c_inside_a_long_operator_raises_within_a_second(name):
     x = torch.rand(1000, 500)
     assert torch.equal(x + x, x * 2)
     assert torch.ones(300_000).sum().item() == 300_000
+
+
+def zeros(n, dtype=torch.float32):
+    return torch.zeros((), dtype=dtype).expand(n)
+
+
+# Work that was one piece before: a single row, plane or list. Most would take several seconds.
+ONE_PIECE = {
+    "replication_pad": lambda: F.pad(torch.ones(1, 1, 5), (0, 1 << 27), mode="replicate"),
+    "adaptive_avg_pool": lambda: F.adaptive_avg_pool1d(torch.ones(1, 1), 1 << 27),
+    "adaptive_max_pool": lambda: F.adaptive_max_pool1d(torch.ones(1, 1), 1 << 26),
+    "large_window": lambda: F.avg_pool2d(torch.ones(1, 1, 1500, 1500), 700, 1),
+    "tril_indices": lambda: torch.tril_indices(1 << 26, 3, dtype=torch.int16),
+    "interpolate": lambda: F.interpolate(torch.ones(1, 1, 4), 1 << 27, mode="linear"),
+    "interpolate_bytes": lambda: F.interpolate(
+        torch.ones(1, 1, 4, 4, dtype=torch.uint8), (1 << 15, 1 << 14), mode="bicubic"
+    ),
+    "interpolate_backward": lambda: torch.ops.aten.upsample_nearest1d_backward(
+        zeros((1, 1, 1 << 27)), [1 << 27], [1, 1, 4]
+    ),
+    "histogram": lambda: torch.histogram(zeros(1 << 27), 1000),
+    "histc": lambda: torch.histc(zeros(1 << 27), 1 << 26),
+    "sort": lambda: torch.sort(torch.rand(1 << 25)),
+    "topk": lambda: torch.topk(torch.rand(1 << 26), 1 << 24),
+    "median": lambda: torch.rand(1 << 25).median(),
+    "kthvalue": lambda: torch.rand(1 << 25).kthvalue(1 << 24),
+    "mode": lambda: torch.randint(1 << 20, (1 << 25,)).mode(),
+    "unique": lambda: torch.unique(torch.rand(1 << 25), return_inverse=True),
+    "unique_dim": lambda: torch.unique(torch.randint(9, (1 << 22, 3)), dim=0),
+    "isin": lambda: torch.isin(torch.ones(2), torch.rand(1 << 25)),
+    "fft_prime": lambda: torch.fft.fft(torch.ones(8388593)),
+    "fft": lambda: torch.fft.fft(torch.ones(1 << 25)),
+    "softmax": lambda: zeros(1 << 27).softmax(0),
+    "softmax_columns": lambda: torch.ones(1 << 24, 3).log_softmax(0),
+    "cummax": lambda: zeros(1 << 26, torch.int8).cummax(0),
+    "logcumsumexp": lambda: zeros(1 << 26).logcumsumexp(0),
+    "tril": lambda: zeros((1, 1 << 27)).tril(),
+    "cdist": lambda: torch.cdist(torch.ones(9000, 80), torch.ones(9000, 80), p=1.5),
+    "ctc": lambda: F.ctc_loss(
+        torch.zeros(9000, 1, 9),
+        torch.ones(1, 3000, dtype=torch.int64),
+        torch.tensor([9000]),
+        torch.tensor([3000]),
+    ),
+    "lstm": lambda: torch.nn.LSTM(1, 1)(torch.ones(1 << 21, 1, 1)),
+    "embedding_bag": lambda: F.embedding_bag(
+        zeros(1 << 23, torch.int64), torch.ones(9, 256), torch.tensor([0])
+    ),
+    "embedding_renorm": lambda: torch.embedding_renorm_(
+        torch.ones(1 << 20, 2), torch.randint(1 << 20, (1 << 25,)), 1.0, 2.0
+    ),
+    "depthwise": lambda: F.conv2d(torch.ones(1, 4, 2048, 4096), torch.ones(4, 1, 7, 7), groups=4),
+    "unfold": lambda: F.unfold(torch.ones(1, 1, 2048, 4096), 5),
+    "coalesce": lambda: torch.sparse_coo_tensor(
+        torch.randint(1 << 20, (2, 1 << 22)), zeros(1 << 22), (1 << 20, 1 << 20)
+    ).coalesce(),
+    "sparse_product": lambda: torch.ones(2048, 2048).to_sparse_csr() @ torch.ones(2048, 512),
+    "split": lambda: zeros(1 << 22).split(1),
+    "tolist": lambda: zeros(1 << 26, torch.int8).tolist(),
+    "tensor_of_list": lambda: torch.tensor([True] * (1 << 26)),
+}
+
+
+class Raised(Exception):
+    pass
+
+
+def raise_it(signum, frame):
+    raise Raised
+
+
+@pytest.fixture
+def alarm():
+    """Sets an alarm whose handler raises an exception of its own."""
+    before = signal.signal(signal.SIGALRM, raise_it)
+    yield lambda delay: signal.setitimer(signal.ITIMER_REAL, delay)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ONE_PIECE)
+def test_one_large_piece_of_work_answers_a_handler_that_raises(alarm, name):
+    delay = 0.1
+    began = time.monotonic()
+    alarm(delay)
+    try:
+        ONE_PIECE[name]()
+        alarm(0)  # a machine may be fast enough
+    except Raised:
+        pass
+    assert time.monotonic() - began - delay < 1.5
+    assert torch.equal(torch.ones(1000, 300).sum(0), torch.full((300,), 1000.0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.constant_pad_nd(zeros((7, 3, 5), torch.uint8), [0, 1 << 26]),
+        lambda: torch.affine_grid_generator(torch.ones(1, 2, 3), (1, 1, 1 << 14, 1 << 13), True),
+    ],
+    ids=["constant_pad_nd", "affine_grid_generator"],
+)
+def test_the_handlers_own_exception_comes_out_of_a_call_with_a_list(alarm, call):
+    # Describing the arguments for the message ran Python code, which dropped the exception.
+    for _ in range(20):
+        alarm(0.02)
+        try:
+            call()
+            alarm(0)
+        except Raised:
+            return
+    pytest.skip("the machine is too fast")
 
 
 def test_operators_go_on_after_many_interrupts():

@@ -21,7 +21,6 @@ from torch.testing._internal.opinfo.core import (
 )
 
 RECORDS = records()
-BY_NAME = {r.full_name: r for r in RECORDS}
 
 
 def each(condition=lambda record: True, quick=3):
@@ -151,14 +150,6 @@ def _some_dtypes(record):
     """One dtype of each kind: the heavy sweeps leave the others to test_value."""
     wanted = (torch.float32, torch.int64, torch.complex64, torch.bool)
     return [d for d in wanted if d in record.dtypes] or record.dtypes[:1]
-
-
-def _equal(a, b):
-    assert _layout(a)[:2] == _layout(b)[:2], f"{_layout(a)} != {_layout(b)}"
-    assert torch.equal(a.isnan(), b.isnan()) and torch.equal(
-        a.detach().nan_to_num(0) if a.is_floating_point() else a.detach()[~a.isnan()],
-        b.detach().nan_to_num(0) if b.is_floating_point() else b.detach()[~b.isnan()],
-    ), f"{a} != {b}"
 
 
 def _equal_bits(a, b):

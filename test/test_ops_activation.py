@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tensor_support import numeric_gradient
 
 import torch
 import torch.nn.functional as F
@@ -142,18 +143,6 @@ GRADIENTS = {
         lambda g, x: aten._log_softmax_backward_data(g, F.log_softmax(x, -1), -1, x.dtype),
     ),
 }
-
-
-def numeric_gradient(function, x, g, h=1e-6):
-    """Central differences of sum(function(x) * g)."""
-    base, out = x.flatten(), []
-    for i in range(x.numel()):
-        up, down = base.clone(), base.clone()
-        up[i] += h
-        down[i] -= h
-        difference = function(up.view(x.shape)) - function(down.view(x.shape))
-        out.append(float((difference * g).sum()) / (2 * h))
-    return torch.tensor(out, dtype=torch.float64).view(x.shape)
 
 
 @pytest.mark.parametrize("name", sorted(GRADIENTS))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tensor_support import numeric_gradient
 
 import torch
 import torch.nn.functional as F
@@ -11,16 +12,6 @@ import torch.nn.functional as F
 aten = torch.ops.aten
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 REDUCE = {"none": lambda v: v, "mean": lambda v: v.mean(), "sum": lambda v: v.sum()}
-
-
-def numeric_gradient(function, x, h=1e-6):
-    base, out = x.flatten(), []
-    for i in range(x.numel()):
-        up, down = base.clone(), base.clone()
-        up[i] += h
-        down[i] -= h
-        out.append(float(function(up.view(x.shape)) - function(down.view(x.shape))) / (2 * h))
-    return torch.tensor(out, dtype=torch.float64).view(x.shape)
 
 
 def smooth_l1(x, t, beta=0.7):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tensor_support import numeric_gradient
 
 import torch
 import torch.nn.functional as F
@@ -18,17 +19,6 @@ def reference(x, dims, eps=1e-5):
 def close(got, want, dtype):
     tolerance = TOLERANCE[dtype]
     np.testing.assert_allclose(got.double().numpy(), want, rtol=tolerance, atol=tolerance)
-
-
-def numeric_gradient(function, x, g, h=1e-6):
-    base, out = x.flatten(), []
-    for i in range(x.numel()):
-        up, down = base.clone(), base.clone()
-        up[i] += h
-        down[i] -= h
-        difference = function(up.view(x.shape)) - function(down.view(x.shape))
-        out.append(float((difference * g).sum()) / (2 * h))
-    return torch.tensor(out, dtype=torch.float64).view(x.shape)
 
 
 # ---- layer norm and RMS norm

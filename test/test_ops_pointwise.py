@@ -57,7 +57,6 @@ UNARY = {
     "i0": (sp.i0, -3, 3),
     "sinc": (np.sinc, -3, 3),
 }
-EXACT_STEPS = {"floor", "ceil", "trunc", "round", "frac", "sign"}
 
 
 def sample(shape, low, high, dtype, seed=0):

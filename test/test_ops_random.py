@@ -97,8 +97,8 @@ def test_dropout_scales_and_leaves_evaluation_alone():
         (lambda: torch.empty(2).geometric_(1.5), "p to be in"),
         (lambda: torch.empty(2).bernoulli_(2), "p to be in"),
         (lambda: torch.randint(5, 5, (2,)), "from"),
-        (lambda: torch.randperm(-1), "non-negative"),
-        (lambda: torch.randperm(300, dtype=torch.uint8), "too large"),
+        (lambda: torch.randperm(-1), "negative dimension"),
+        (lambda: torch.randperm(300, dtype=torch.uint8), "without overflow"),
     ],
 )
 def test_bad_parameters_raise(call, text):

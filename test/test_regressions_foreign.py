@@ -201,8 +201,50 @@ class TestNumbersBesideTensors:
         assert (half + 1e5).item() == math.inf and (half < 1e6).item()
         assert (torch.tensor([1.0]) * 1e39).item() == math.inf
         assert torch.full((1,), 1e6, dtype=torch.float16).item() == math.inf
-        with pytest.raises(RuntimeError, match="without overflow"):
-            half.clamp(max=1e6)
+        assert torch.pow(1e6, half.new_ones(1)).item() == math.inf
+        mask, two = torch.tensor([True]), torch.ones(2, dtype=torch.float16)
+        for call in (
+            lambda: half.clamp(max=1e6),
+            lambda: half.pow(1e6),
+            lambda: torch.full((2,), 1e6, dtype=torch.float16),
+            lambda: two.fill_(65505),
+            lambda: torch.nn.functional.pad(half, (1, 1), value=1e6),
+            lambda: torch.nn.functional.threshold(half, 1e6, 0.0),
+            lambda: torch.nn.functional.hardtanh(half, -1e6, 1e6),
+            lambda: half.masked_fill(mask, -65519.0),
+        ):
+            with pytest.raises(RuntimeError, match="type c10::Half without overflow"):
+                call()
+        assert two.tolist() == [1.0, 1.0]
+        with pytest.raises(RuntimeError, match="type c10::BFloat16 without overflow"):
+            torch.full((2,), torch.finfo(torch.float32).min, dtype=torch.bfloat16)
+        with pytest.raises(RuntimeError, match=r"type c10::complex<float> without overflow"):
+            torch.full((2,), 1e39, dtype=torch.complex64)
+        with pytest.raises(RuntimeError, match="type c10::Float8_e4m3fn without overflow"):
+            torch.full((2,), 1e3, dtype=torch.float8_e4m3fn)
+        with pytest.raises(RuntimeError, match="type float without overflow"):
+            torch.full((2,), 3.4028235e38)
+        assert torch.full((2,), torch.finfo(torch.float32).max).isfinite().all()
+
+    def test_numbers_with_a_point_do_not_wrap_into_integers(self):
+        for dtype, number in (
+            (torch.uint8, -8.4),
+            (torch.uint8, -0.5),
+            (torch.uint16, -1.0),
+            (torch.uint64, -1.5),
+            (torch.int8, 127.5),
+            (torch.int8, -128.5),
+        ):
+            for call in (
+                lambda n, d: torch.full((2,), n, dtype=d),
+                lambda n, d: torch.tensor([n], dtype=d),
+                lambda n, d: torch.zeros(2, dtype=d).fill_(n),
+                lambda n, d: torch.zeros(2, dtype=d).masked_fill(torch.tensor([True, False]), n),
+            ):
+                with pytest.raises(RuntimeError, match="without overflow"):
+                    call(number, dtype)
+        assert torch.full((2,), -8, dtype=torch.uint8).tolist() == [248, 248]
+        assert torch.tensor([-0.0, 3.9], dtype=torch.uint8).tolist() == [0, 3]
 
     def test_integers_wrap(self):
         small = torch.tensor([1, 2], dtype=torch.int8)

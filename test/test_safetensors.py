@@ -4,23 +4,10 @@ import io
 import struct
 
 import pytest
+from tensor_support import raw, sample
 
 import torch
 from torch.serialization import CheckpointError, load_safetensors, save_safetensors
-
-
-def raw(tensor):
-    """The bytes of a tensor's elements."""
-    if tensor.numel() == 0:
-        return b""
-    return bytes(tensor.contiguous().view(-1).view(torch.uint8).tolist())
-
-
-def sample(dtype):
-    """Twelve elements of a dtype."""
-    pattern = bytes(i % 2 for i in range(12)) if dtype == "bool" else bytes(range(12 * 16))
-    kind = getattr(torch, dtype)
-    return torch.frombuffer(bytearray(pattern), dtype=kind, count=12).clone().reshape(3, 4)
 
 
 def _safetensors(header, data=b"", length=None):

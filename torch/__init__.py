@@ -418,4 +418,9 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY})
+    """The public submodules too, loaded or not: a program that copies the names of the package
+    must not miss those that somebody loads later."""
+    from pkgutil import iter_modules
+
+    submodules = {module.name for module in iter_modules(__path__) if module.name[0] != "_"}
+    return sorted({*globals(), *_LAZY, *submodules})

@@ -41,8 +41,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     niter = 2 if niter is None else niter
     if M is not None:
         M = M.broadcast_to(A.shape)
-    wide = rows < cols or cols > q
-    # The smaller side is projected, so that the exact decomposition is of a q x min(m, n) matrix.
+    wide = rows < cols
+    # The random vectors have the length of the smaller side.
     if wide:
         B, shift = A.mH, None if M is None else M.mH
     else:
@@ -71,4 +71,8 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if not center:
         return svd_lowrank(A, q, niter=niter)
+    if A.is_sparse:
+        # Without its means the matrix would be dense: they are taken off each product instead.
+        means = torch.sparse.sum(A, dim=-2).to_dense() / rows
+        return svd_lowrank(A, q, niter=niter, M=means)
     return svd_lowrank(A - A.mean(dim=-2, keepdim=True), q, niter=niter)

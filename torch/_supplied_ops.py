@@ -8,13 +8,18 @@ for this library is loaded as any other."""
 import mmap
 import os
 
-from torch import _C
-
 # A library of the implementation that extensions in binary wheels are linked with.
 _FOREIGN = b"libtorch_cpu.so\0"
 
+
+def _supply_vision():
+    from torch import _supplied_vision
+
+    _supplied_vision.register()
+
+
 # (folder of the package, name of its extension) -> what defines its operators.
-_SUPPLIED = {("torchvision", "_C"): _C._register_vision_operators}
+_SUPPLIED = {("torchvision", "_C"): _supply_vision}
 
 
 def is_foreign(path):

@@ -176,6 +176,8 @@ def _shown_items(tensor, summarize):
     if not summarize or tensor.dim() == 0:
         return tensor.tolist()
     edge = PRINT_OPTS.edgeitems
+    if edge == 0:
+        return [Ellipsis]
     if tensor.size(0) > 2 * edge:
         # A count of zero edge items leaves only the mark; [-0:] would be everything.
         head, tail = tensor[:edge], tensor[tensor.size(0) - edge :]
@@ -190,6 +192,8 @@ def _shown_items(tensor, summarize):
 
 def _vector_lines(items, indent, form):
     per_line = max(1, (PRINT_OPTS.linewidth - indent) // (form.width + 2))
+    if items == [Ellipsis]:
+        return "[...]"
     cells = [" ..." if item is Ellipsis else form.format(item) for item in items]
     rows = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
@@ -308,7 +312,8 @@ def _str_intern(self, *, tensor_contents=None):
             suffixes.append("dtype=" + str(self.dtype))
         contents = tensor_contents or "..."
     else:
-        if self.numel() == 0 and self.dim() != 1:
+        # Where no element shows it, the size is said.
+        if (self.numel() == 0 and self.dim() != 1) or PRINT_OPTS.edgeitems == 0:
             suffixes.append(_size_text(self.shape))
         # An empty list would be read back as the default dtype, so integers say what they are.
         shown_by_values = default_dtype

@@ -8,7 +8,8 @@ import weakref
 
 import torch
 from torch import _C
-from torch._library.custom_ops import CustomOpDef, custom_op, find_definition
+from torch._library.custom_ops import CustomOpDef, custom_op
+from torch._library.custom_ops import find_definition as _find_definition
 from torch._library.infer_schema import infer_schema
 
 __all__ = [
@@ -271,7 +272,7 @@ def _name_of(op):
 
 def register_kernel(op, device_types, func=None, /, *, lib=None):
     """Registers an implementation of an operator for device types (all for None)."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
     if definition is not None:
         return definition.register_kernel(device_types, func)
     return _impl(_name_of(op), device_types or "default", func, lib=lib)
@@ -279,7 +280,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
     """Registers the form of an operator that computes shapes and dtypes only."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
 
     def register(function):
         if definition is not None:
@@ -302,7 +303,7 @@ def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """Registers the backward function of an operator."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
     if definition is None:
         name, overload = _split_name(_name_of(op))
         packet = getattr(getattr(torch.ops, name.partition("::")[0]), name.partition("::")[2])
@@ -326,7 +327,7 @@ class _ForeignOp(CustomOpDef):
 
 def register_vmap(op, func=None, /, *, lib=None):
     """Registers the batched form of a custom operator."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
     if definition is None:
         raise NotImplementedError(
             f"register_vmap: {_name_of(op)} was not made by torch.library.custom_op"
@@ -336,7 +337,7 @@ def register_vmap(op, func=None, /, *, lib=None):
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
     """Registers a rule of an operator for a tensor subclass or a mode."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
     overload = definition._opoverload if definition is not None else op
     if isinstance(overload, str):
         name, which = _split_name(overload)
@@ -348,7 +349,7 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     """Floating point inputs of a custom operator are cast where autocast is on for the device."""
-    definition = find_definition(op)
+    definition = _find_definition(op)
     if definition is None:
         raise NotImplementedError(
             f"register_autocast: {_name_of(op)} was not made by torch.library.custom_op"

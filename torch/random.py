@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any
+from typing import Any as _Any
 
 import torch
 from torch._C import default_generator
@@ -19,12 +19,12 @@ __all__ = [
 ]
 
 
-def set_rng_state(new_state) -> Any:
+def set_rng_state(new_state) -> _Any:
     """Puts the CPU generator into a state that get_rng_state() returned."""
     default_generator.set_state(new_state)
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> _Any:
     """The state of the CPU generator as a ByteTensor."""
     return default_generator.get_state()
 
@@ -43,7 +43,7 @@ def _seed_devices(number):
         torch._C._cuda_seedAll(number)
 
 
-def manual_seed(seed) -> Any:
+def manual_seed(seed) -> _Any:
     """Seeds the generators of all devices and returns the CPU's."""
     seed = int(seed)
     generator = default_generator.manual_seed(seed)
@@ -51,14 +51,14 @@ def manual_seed(seed) -> Any:
     return generator
 
 
-def seed() -> Any:
+def seed() -> _Any:
     """Seeds the generators of all devices from the operating system and returns the number."""
     number = default_generator.seed()
     _seed_devices(number)
     return number
 
 
-def initial_seed() -> Any:
+def initial_seed() -> _Any:
     """The number that the CPU generator was last seeded with."""
     return default_generator.initial_seed()
 
@@ -66,7 +66,7 @@ def initial_seed() -> Any:
 @contextlib.contextmanager
 def fork_rng(
     devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None
-) -> Any:
+) -> _Any:
     """Saves the state of the generators and puts it back at the end of the with statement.
 
     devices: indices of the accelerators whose state is saved too; all of them by default."""

@@ -34,7 +34,9 @@ PROPERTIES = {
 }
 # Arguments that never receive a gradient whatever the operator.
 _INDEX_NAMES = frozenset("index indices mask condition".split())
-_KEYS = frozenset("name node output_differentiability no_grad save_as result".split())
+_KEYS = frozenset(
+    "name node shown_as edges output_differentiability no_grad save_as result".split()
+)
 _TOKEN = re.compile(r"(?<![\w.:])([A-Za-z_]\w*)(?:\.(" + "|".join(PROPERTIES) + r")\(\))?(?!\w|::)")
 
 
@@ -73,12 +75,15 @@ class Derivative:
     saved: dict[str, Saved]
     differentiable_outputs: list[int]
     line: int = 0
+    shown_as: str = ""  # C++ expression over the arguments: the name of this very node
+    edges: tuple[str, ...] = ()  # the inputs in another order than the schema's
 
     @property
     def inputs(self) -> list[sch.Argument]:
-        """Inputs with a gradient, in the order of the schema: the order of the node's edges."""
+        """Inputs with a gradient, in the order of the node's edges."""
         named = {a.name for f in self.formulas for a in f.inputs}
-        return [a for a in self.op.schema.args if a.name in named]
+        found = [a for a in self.op.schema.args if a.name in named]
+        return sorted(found, key=lambda a: self.edges.index(a.name)) if self.edges else found
 
 
 @dataclasses.dataclass
@@ -133,7 +138,15 @@ class _Reader:
         if "node" in self.raw:
             name = str(self.raw["node"])
             cls = f"{name}_{self.op.struct}"
-        return Derivative(self.op, name, cls, formulas, self.saved, outputs, self.raw.line)
+        shown_as = str(self.raw.get("shown_as", ""))
+        edges = tuple(self.raw.get("edges", ()))
+        made = Derivative(
+            self.op, name, cls, formulas, self.saved, outputs, self.raw.line, shown_as
+        )
+        if edges and sorted(edges) != sorted(a.name for a in made.inputs):
+            raise self.error("'edges' needs each input that has a formula once", "edges")
+        made.edges = edges
+        return made
 
     def input(self, name: str, key: str) -> sch.Argument:
         arg = self.op.schema.arg(name)

@@ -189,9 +189,12 @@ def _node(d: Derivative) -> str:
         f"  static const SavedField fields[] = {{\n{fields}  }};\n  return fields;\n}}\n"
     )
     declared = "  c10::ArrayRef<SavedField> saved_fields() const override;\n"
+    shown_name = "shown_name" if d.shown_as else f'"{d.node}"'
+    if d.shown_as:
+        members += f'  const char* shown_name = "{d.node}";\n'
     return (
         f"struct {d.cls} final : GeneratedNode {{\n{members}"
-        f'  std::string name() const override {{ return "{d.node}"; }}\n{release}'
+        f"  std::string name() const override {{ return {shown_name}; }}\n{release}"
         f"  TensorVec apply(TensorVec grads) override;\n{declared if shown else ''}}};\n"
         f"{table if shown else ''}"
         f"TensorVec {d.cls}::apply(TensorVec grads) {{\n"
@@ -276,6 +279,8 @@ def _kernel(op: Op, d: Derivative) -> str:
     lines.append(f"  auto node = c10::make_intrusive<{d.cls}>();\n")
     lines += [f"  node->{a.name}_count = {a.cpp_name}.size();\n" for a in layout.lists]
     lines += [f"  connect(*node, {a.cpp_name});\n" for a in d.inputs]
+    if d.shown_as:
+        lines.append(f"  node->shown_name = {d.shown_as};\n")
     after = [s for s in d.saved.values() if _is_after(s, inplace)]
     before = [s for s in d.saved.values() if s not in after]
     lines += [_save(d, s, layout, inplace) for s in before]

@@ -58,10 +58,10 @@ def _checks(op: Op) -> list[str]:
 def _loop(op: Op) -> list[str]:
     assert op.target is not None
     call = f"at::_ops::{op.target.struct}::call({', '.join(_arguments(op).values())})"
-    head = f"for (size_t i = 0; i < {_lists(op)[0].cpp_name}.size(); ++i)"
+    count = f"{_lists(op)[0].cpp_name}.size()"
+    head = f"for (size_t i = 0; i < {count}; at::iter::foreach_step(++i))"
     if op.schema.is_inplace:
         return [f"{head} {call};"]
-    count = f"{_lists(op)[0].cpp_name}.size()"
     return [
         "::std::vector<at::Tensor> result;",
         f"result.reserve({count});",

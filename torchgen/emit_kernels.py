@@ -144,6 +144,10 @@ def _structured_body(op: Op, kernel: Kernel) -> list[str]:
         builder = f"at::OutputBuilder::InPlace, self, {device}"
         finish = ["outputs.finish();", "return self;"]
     lines = [f"at::OutputBuilder outputs({builder});"]
+    if op.functional is not None:
+        # In place, self is what the kernel expects to find in the result.
+        read = [a for a in _functional_args(op.schema) if op.schema.is_out or a.name != "self"]
+        lines.append(f"outputs.reads({', '.join(_kernel_args(read, entry.symint))});")
     lines.append(f"at::meta::meta_{entry.meta}({', '.join(['outputs', *args])});")
     if kernel.fn:
         results = [f"outputs[{i}]" for i in range(count)]

@@ -56,7 +56,8 @@ def spec_definition(entry: Entry) -> str:
             f'    "{entry.schema.name}", at::native::{pw.table},\n'
             f"    {len(pw.operands)}, {len(pw.params)}, "
             f"at::iter::OutKind::{OUT_KINDS[pw.output]}, "
-            f"at::iter::Promote::{_PROMOTE[pw.promote]}, &at::cuda::{pw.table}}};\n"
+            f"at::iter::Promote::{_PROMOTE[pw.promote]}, &at::cuda::{pw.table},\n"
+            f"    at::iter::NumberRule::{pw.numbers.capitalize()}}};\n"
         )
     return "".join(parts)
 

@@ -32,13 +32,14 @@ DISPATCH_KEYS = frozenset(
     CompositeImplicitAutogradNestedTensor CompositeExplicitAutogradNonFunctional""".split()
 )
 POINTWISE_KEYS = frozenset(
-    "functor header params types promote output operands plain check".split()
+    "functor header params types promote output operands numbers plain check".split()
 )
 POINTWISE_TYPES = frozenset(
     """all all_nobool real real_nobool integral integral_bool floating floating_complex complex
     complex_half pow""".split()
 )
 PROMOTE = ("default", "float", "none")
+NUMBERS = ("wrap", "wide", "checked")
 OUTPUT = ("same", "bool", "real")
 OPTION_NAMES = ("dtype", "layout", "device", "pin_memory")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z")
@@ -68,6 +69,7 @@ class Pointwise:
     types: str
     promote: str
     output: str
+    numbers: str = "wrap"  # a Python number that the dtype does not hold: see NumberRule
     plain: str = ""  # the functor for the parameter 1: the same without the multiplication
     check: str = ""  # called with the operator's arguments before anything else
 
@@ -424,6 +426,7 @@ class _EntryReader:
             ),
             promote=self.choice("pointwise.promote", raw.get("promote", "default"), PROMOTE),
             output=self.choice("pointwise.output", raw.get("output", "same"), OUTPUT),
+            numbers=self.choice("pointwise.numbers", raw.get("numbers", "wrap"), NUMBERS),
         )
         return [Kernel(key, "pointwise") for key in ("CPU", "CUDA", "Meta")]
 

@@ -39,6 +39,11 @@ Device::Device(std::string_view text) {
   if (kind == "privateuseone") found = static_cast<int>(DeviceType::PrivateUse1);
   TORCH_CHECK(!text.empty(), "Device string must not be empty");
   if (found < 0) {
+    // Only letters and underscores begin a device string.
+    for (const char c : kind) {
+      const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      TORCH_CHECK(letter, "Invalid device string: '", text, "'");
+    }
     // In the order in which programs have seen them.
     const std::string known =
         std::string("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, "

@@ -10,6 +10,15 @@ void Scalar::throw_overflow(ScalarType to) {
   case kByte:
     cpp = "uint8_t";
     break;
+  case kUInt16:
+    cpp = "uint16_t";
+    break;
+  case kUInt32:
+    cpp = "uint32_t";
+    break;
+  case kUInt64:
+    cpp = "uint64_t";
+    break;
   case kChar:
     cpp = "int8_t";
     break;
@@ -23,16 +32,22 @@ void Scalar::throw_overflow(ScalarType to) {
     cpp = "int64_t";
     break;
   case kHalf:
-    cpp = "at::Half";
+    cpp = "c10::Half";
     break;
   case kBFloat16:
-    cpp = "at::BFloat16";
+    cpp = "c10::BFloat16";
     break;
   case kFloat:
     cpp = "float";
     break;
   case kDouble:
     cpp = "double";
+    break;
+  case kComplexHalf:
+    cpp = "c10::complex<c10::Half>";
+    break;
+  case kComplexFloat:
+    cpp = "c10::complex<float>";
     break;
   default:
     break;

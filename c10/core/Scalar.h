@@ -71,6 +71,11 @@ class C10_API Scalar {
     return {as_double(), 0.0};
   }
   Scalar operator-() const;
+  // Whether a number with a point becomes a T: within T's range, which 2^63 and 2^64 are not.
+  template <class T> static constexpr bool in_integer_range(double d) {
+    constexpr double high = double(std::numeric_limits<T>::max());
+    return d >= double(std::numeric_limits<T>::min()) && (sizeof(T) == 8 ? d < high : d <= high);
+  }
   bool equal(double v) const {
     return tag_ == Tag::Complex ? v_.d[0] == v && v_.d[1] == 0 : as_double() == v;
   }
@@ -88,6 +93,25 @@ class C10_API Scalar {
       return double(v_.u);
     default:
       return double(v_.i);
+    }
+  }
+  // Within the finite range of a floating type, or infinite or NaN.
+  template <class T> static bool in_range(double d) {
+    if constexpr (std::is_same_v<T, double>) {
+      return true;
+    } else {
+      constexpr double limit = largest_finite<T>();
+      return (d <= limit && d >= -limit) || d - d != 0;
+    }
+  }
+  template <class T> static constexpr double largest_finite() {
+    switch (scalar_type_of<T>) {
+    case kHalf:
+      return 65504.0;
+    case kBFloat16:
+      return 3.3895313892515355e38;
+    default:
+      return std::numeric_limits<float>::max();
     }
   }
   [[noreturn]] static void throw_overflow(ScalarType to);
@@ -119,25 +143,22 @@ template <class T> T Scalar::to() const {
     }
     const double d = v_.d[0];
     if (tag_ == Tag::Complex && v_.d[1] != 0) throw_overflow(scalar_type_of<T>);
-    const double low = std::is_unsigned_v<T> ? -double(std::numeric_limits<T>::max())
-                                             : double(std::numeric_limits<T>::min());
-    // 2^63 itself is a double, so the upper bound of 64-bit types is exclusive.
-    if (!(d >= low && d < double(std::numeric_limits<T>::max()) + (sizeof(T) == 8 ? 0.0 : 1.0)))
-      throw_overflow(scalar_type_of<T>);
-    return d < 0 ? static_cast<T>(static_cast<int64_t>(d)) : static_cast<T>(d);
+    // The number has to be in range before its fraction goes: neither 127.5 nor -0.5 wrap or round.
+    if (!in_integer_range<T>(d)) throw_overflow(scalar_type_of<T>);
+    return static_cast<T>(d);
   } else if constexpr (is_complex_v<T>) {
     const complex<double> z = toComplexDouble();
     using R = typename T::value_type;
+    if (!in_range<R>(z.real_) || !in_range<R>(z.imag_)) throw_overflow(scalar_type_of<T>);
     return T(static_cast<R>(z.real_), static_cast<R>(z.imag_));
   } else {
-    if (C10_UNLIKELY(tag_ == Tag::Complex && v_.d[1] != 0)) throw_overflow(scalar_type_of<T>);
     const double d = as_double();
-    if constexpr (!std::is_same_v<T, double>) {
-      const double limit = scalar_type_of<T> == kHalf ? 65519.99 : 3.4028235677973366e38;
-      if (C10_UNLIKELY((d > limit || d < -limit) && d - d == 0)) throw_overflow(scalar_type_of<T>);
-      return static_cast<T>(static_cast<float>(d));
-    } else {
+    if (C10_UNLIKELY((tag_ == Tag::Complex && v_.d[1] != 0) || !in_range<T>(d)))
+      throw_overflow(scalar_type_of<T>);
+    if constexpr (std::is_same_v<T, double>) {
       return d;
+    } else {
+      return static_cast<T>(static_cast<float>(d));
     }
   }
 }

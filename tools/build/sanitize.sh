@@ -27,7 +27,8 @@ done
 ln -s "$PWD/$build"/torch/_C*.so "$shadow/"
 ln -s "$PWD/$build/lib" "$shadow/lib"
 if [ -f tools/fuzz/ops.py ]; then
-  # The interpreter is not instrumented, so the run-time library has to come first.
+  # The interpreter is not instrumented, so the run-time library has to come first. The children
+  # get a limit on single allocations from ops.py, since none can be set on the address space.
   LD_PRELOAD=$(g++ -print-file-name=libasan.so):$(g++ -print-file-name=libubsan.so) \
     PYTHONPATH=$build/shadow .venv/bin/python tools/fuzz/ops.py --calls "$calls"
 fi

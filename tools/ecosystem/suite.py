@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -20,6 +21,15 @@ from project import HERE, Project
 FINISHED = (0, 1, 5)
 STALL_SECONDS = 120
 RESTARTS = 40
+CONFIGURATIONS = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "",
+    ".pytest.ini": "",
+    "pyproject.toml": r"^\[tool\.pytest\b",
+    "tox.ini": r"^\[pytest\]",
+    "setup.cfg": r"^\[tool:pytest\]",
+}
 
 
 @dataclasses.dataclass
@@ -54,11 +64,38 @@ def read(path: pathlib.Path) -> tuple[dict[str, Outcome], list[str]]:
     return tests, list(running)
 
 
+def configured(folder: pathlib.Path) -> bool:
+    """Whether pytest would take its options from a file in this folder."""
+    return any(
+        path.exists() and re.search(section, path.read_text(), re.MULTILINE)
+        for path, section in ((folder / name, section) for name, section in CONFIGURATIONS.items())
+    )
+
+
+def place_of(project: Project, work: pathlib.Path) -> list[str]:
+    """Where pytest finds itself. Left to itself it looks upwards from the tests for a
+    configuration, past the unpacked source up to that of the tree in which all this lies: then the
+    ids would depend on where that is and our options would hold for a foreign suite."""
+    source = work / "src"
+    start = source / project.cwd
+    tests = [(start / test.split("::")[0]).resolve() for test in project.tests] or [start.resolve()]
+    common = pathlib.Path(os.path.commonpath(tests))
+    folders = [common, *common.parents]
+    inside = folders[: folders.index(source.resolve()) + 1]
+    words = [f"--rootdir={start}"]
+    if not any(configured(folder) for folder in inside if folder.is_dir()):
+        empty = work / "pytest.ini"
+        empty.write_text("[pytest]\n")
+        words += ["-c", str(empty)]
+    return words
+
+
 def command_of(project: Project, venv: pathlib.Path, work: pathlib.Path, jobs: int) -> list[str]:
     words = [str(python_of(venv)), str(venv / "bin" / "pytest"), "-q", "-p", "cresset_recorder"]
     words += ["-p", "no:cacheprovider", "--continue-on-collection-errors", "--tb=short"]
     words += [f"--timeout={project.timeout}", "--timeout-method=signal"]
     words += [f"--junitxml={work / 'junit.xml'}", *(["-n", str(jobs)] if jobs > 1 else [])]
+    words += place_of(project, work)
     words += project.args
     return words + ([project.script] if project.script else project.tests)
 
@@ -81,6 +118,7 @@ def run(project: Project, venv: pathlib.Path, work: pathlib.Path, jobs: int) -> 
     log, done = work / "results.jsonl", work / "done.txt"
     log.unlink(missing_ok=True)
     environment = clean_environment() | project.env
+    environment.pop("PYTEST_ADDOPTS", None)
     # Test suites are long rows of tiny operations: thread pools would only wake up and wait.
     environment.setdefault("OMP_NUM_THREADS", "1")
     environment["PYTHONPATH"] = str(HERE / "plugin")

@@ -19,9 +19,18 @@ class UnsupportedCheckpointError(CheckpointError, NotImplementedError):
     __module__ = "torch.serialization"
 
 
+def _named(name: str) -> type[CheckpointError]:
+    """A CheckpointError that reports and logs call as they know it from PyTorch."""
+    return type(name, (CheckpointError,), {"__module__": "torch.serialization"})
+
+
+_DamagedContainer = _named("RuntimeError")
+_RefusedPickle = _named("UnpicklingError")
+
+
 def container_error(reason: str) -> CheckpointError:
     """For a zip archive that breaks a rule of the format."""
-    return CheckpointError(
+    return _DamagedContainer(
         f"PytorchStreamReader failed reading zip archive: {reason}. The file is damaged, cut "
         "short, or was not written by torch.save."
     )
@@ -42,4 +51,4 @@ def brief(value) -> str:
 
 def refused(reason: str) -> CheckpointError:
     """For a pickle that the safe loader does not execute."""
-    return CheckpointError(f"Weights only load failed. WeightsUnpickler error: {reason}")
+    return _RefusedPickle(f"Weights only load failed. WeightsUnpickler error: {reason}")

@@ -52,7 +52,7 @@ def __getattr__(name):
         value = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = value
         return value
-    if name in _SUBMODULES and importlib.util.find_spec(f"torch.autograd.{name}"):
+    if name in _SUBMODULES:
         return importlib.import_module(f"torch.autograd.{name}")
     raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")
 

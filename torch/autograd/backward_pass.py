@@ -219,7 +219,7 @@ def grad(
             stacklevel=2,
         )
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _make_grads(outputs, _match(grad_outputs, len(outputs)), is_grads_batched)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:

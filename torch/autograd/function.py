@@ -96,7 +96,6 @@ class FunctionMeta(type):
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
-        cls._backward_cls.__module__ = cls.__module__
         single = globals().get("_SingleLevel")
         if single is not None:
             cls._resolved_backward = staticmethod(_resolve_backward(cls))

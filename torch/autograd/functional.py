@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -18,10 +18,10 @@ def _tuple(value, what, function):
     items = value if is_tuple else (value,)
     for i, item in enumerate(items):
         if not isinstance(item, torch.Tensor):
-            kind = f"Value at index {i} in the {what}" if is_tuple else f"The {what}"
+            kind = f"value at index {i} in {what}" if is_tuple else f"given {what}"
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
-                f"the given {kind.lower()} has type {type(item)}."
+                f"the {kind} has type {type(item)}."
             )
     return is_tuple, items
 
@@ -59,7 +59,8 @@ def _vectors(v, others, other_is_tuple, function, what):
     if v is None:
         if len(others) != 1 or others[0].nelement() != 1:
             raise RuntimeError(
-                f"The vector v can only be None if the {what} a single-element Tensor."
+                f"The vector v can only be None if the {what} a single Tensor with a single "
+                "element."
             )
         return (torch.ones_like(others[0]),)
     _, vectors = _tuple(v, "v", function)
@@ -73,7 +74,8 @@ def _strict_outputs(outputs, what):
         if not out.requires_grad:
             raise RuntimeError(
                 f"Output {i} of the user-provided function does not require gradients. The {what} "
-                "must be differentiable in strict mode."
+                "must be computed in a differentiable manner from the input when running in strict "
+                "mode."
             )
 
 
@@ -120,7 +122,7 @@ def _run(func, inputs, function, strict, what="outputs"):
 # ---- products ---------------------------------------------------------------------------
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
+def vjp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
     """(func(*inputs), the product of v with the Jacobian)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "vjp")
@@ -133,7 +135,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     return (outputs if out_is_tuple else outputs[0]), (product if is_tuple else product[0])
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
+def jvp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
     """(func(*inputs), the product of the Jacobian with v), by differentiating the vector-Jacobian
     product."""
     with torch.enable_grad():
@@ -163,7 +165,7 @@ def _scalar(func, inputs, function, strict):
     return outputs
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
+def vhp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
     """(func(*inputs), the product of v with the Hessian of a scalar function)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "vhp")
@@ -184,7 +186,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     return outputs[0], (product if is_tuple else product[0])
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
+def hvp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
     """(func(*inputs), the product of the Hessian of a scalar function with v)."""
     with torch.enable_grad():
         is_tuple, inputs = _tuple(inputs, "inputs", "hvp")
@@ -213,7 +215,8 @@ def _rows(out, inputs, create_graph, strict, index):
         if strict:
             raise RuntimeError(
                 f"Output {index} of the user-provided function does not require gradients. The "
-                "outputs must be differentiable in strict mode."
+                "outputs must be computed in a differentiable manner from the input when running "
+                "in strict mode."
             )
         return tuple(out.new_zeros(out.shape + t.shape) for t in inputs)
     rows = [[] for _ in inputs]
@@ -266,11 +269,15 @@ def _columns(func, inputs):
 
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
-) -> Any:
+) -> _Any:
     """The Jacobian of func at inputs: a tensor, or a tuple for each output of a tuple for each
     input."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            'Otherwise, prefer to use "reverse-mode".'
+        )
     if strategy == "forward-mode":
         if create_graph:
             raise NotImplementedError(
@@ -313,7 +320,7 @@ def hessian(
     strict=False,
     vectorize=False,
     outer_jacobian_strategy="reverse-mode",
-) -> Any:
+) -> _Any:
     """The Hessian of a scalar function: a tensor, or a tuple for each input of a tuple for each
     input."""
     is_tuple, inputs = _tuple(inputs, "inputs", "hessian")

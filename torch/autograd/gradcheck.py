@@ -186,7 +186,7 @@ def _check_arguments(inputs):
             )
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them "
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
             "have requires_grad=True."
         )
 

@@ -2,7 +2,7 @@
 do nothing, there is one device and it is always ready.
 """
 
-from contextlib import nullcontext
+from contextlib import nullcontext as _nullcontext
 
 import torch
 from torch.cpu import amp
@@ -79,7 +79,7 @@ class StreamContext:
 
 def stream(stream):
     """A context in which stream is the current one."""
-    return nullcontext() if stream is None else StreamContext(stream)
+    return _nullcontext() if stream is None else StreamContext(stream)
 
 
 def current_stream(device=None):

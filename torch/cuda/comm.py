@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -20,7 +20,7 @@ def _devices(devices):
     return [torch.device("cuda", d) if isinstance(d, int) else torch.device(d) for d in devices]
 
 
-def broadcast(tensor, devices=None, *, out=None) -> Any:
+def broadcast(tensor, devices=None, *, out=None) -> _Any:
     """Copies of a tensor on the given devices, or into the tensors `out`."""
     if (devices is None) == (out is None):
         raise RuntimeError(
@@ -32,12 +32,12 @@ def broadcast(tensor, devices=None, *, out=None) -> Any:
     return tuple(tensor.to(device, non_blocking=True) for device in _devices(devices))
 
 
-def broadcast_coalesced(tensors, devices, buffer_size=10485760) -> Any:
+def broadcast_coalesced(tensors, devices, buffer_size=10485760) -> _Any:
     """Copies of several tensors on the given devices: a list per device."""
     return tuple([t.to(d, non_blocking=True) for t in tensors] for d in _devices(devices))
 
 
-def reduce_add(inputs, destination=None) -> Any:
+def reduce_add(inputs, destination=None) -> _Any:
     """The sum of tensors that lie on several devices."""
     if not inputs:
         raise RuntimeError("reduce_add expects a non-empty sequence of tensors")
@@ -50,12 +50,12 @@ def reduce_add(inputs, destination=None) -> Any:
     return total
 
 
-def reduce_add_coalesced(inputs, destination=None, buffer_size=10485760) -> Any:
+def reduce_add_coalesced(inputs, destination=None, buffer_size=10485760) -> _Any:
     """The sums over devices of lists of tensors, one list per device."""
     return tuple(reduce_add(group, destination) for group in zip(*inputs, strict=True))
 
 
-def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None) -> Any:
+def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None) -> _Any:
     """Parts of a tensor on the given devices, or into the tensors `out`."""
     if out is not None:
         if devices is not None or chunk_sizes is not None:
@@ -74,7 +74,7 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     return tuple(moved)
 
 
-def gather(tensors, dim=0, destination=None, *, out=None) -> Any:
+def gather(tensors, dim=0, destination=None, *, out=None) -> _Any:
     """Tensors of several devices joined on one; the CPU is -1 or "cpu"."""
     if out is not None:
         if destination is not None:

@@ -4,7 +4,7 @@ random numbers are drawn meanwhile."""
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any as _Any
 
 import torch
 from torch import _C
@@ -24,18 +24,18 @@ class CUDAGraph(_C._CUDAGraph if _C._has_cuda else object):
     """A recording; capture_begin() and capture_end() around the work, then replay() any number of
     times."""
 
-    def __new__(cls, keep_graph=False) -> Any:
+    def __new__(cls, keep_graph=False) -> _Any:
         _lazy_init()
         if keep_graph:
             raise NotImplementedError("torch.cuda.CUDAGraph(keep_graph=True) is not implemented")
         return super().__new__(cls)
 
-    def debug_dump(self, debug_path) -> Any:
+    def debug_dump(self, debug_path) -> _Any:
         """Writes the graph to a file."""
         raise NotImplementedError("torch.cuda.CUDAGraph.debug_dump is not implemented")
 
 
-def graph_pool_handle() -> Any:
+def graph_pool_handle() -> _Any:
     """A name for memory that several graphs share: `graph(..., pool=...)`."""
     _lazy_init()
     return _C._graph_pool_handle()
@@ -54,14 +54,14 @@ class graph:
         self.capture_error_mode = capture_error_mode
         self._context = torch.cuda.stream(self.capture_stream)
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _Any:
         torch.cuda.synchronize()
         gc.collect()
         torch.cuda.empty_cache()
         self._context.__enter__()
         self.cuda_graph.capture_begin(self.pool, capture_error_mode=self.capture_error_mode)
 
-    def __exit__(self, *exc_info) -> Any:
+    def __exit__(self, *exc_info) -> _Any:
         try:
             self.cuda_graph.capture_end()
         finally:
@@ -70,6 +70,6 @@ class graph:
 
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
-) -> Any:
+) -> _Any:
     """Modules whose passes are graphs."""
     raise NotImplementedError("torch.cuda.make_graphed_callables is not implemented")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
@@ -22,32 +22,32 @@ def _library():
     return None
 
 
-def range_push(msg) -> Any:
+def range_push(msg) -> _Any:
     """Opens a range; returns its depth, counted from 0."""
     library = _library()
     return library.nvtxRangePushA(str(msg).encode()) if library else -1
 
 
-def range_pop() -> Any:
+def range_pop() -> _Any:
     """Closes the innermost range; returns its depth."""
     library = _library()
     return library.nvtxRangePop() if library else -1
 
 
-def range_start(msg) -> Any:
+def range_start(msg) -> _Any:
     """Opens a range that may end on another thread; returns its number."""
     library = _library()
     return library.nvtxRangeStartA(str(msg).encode()) if library else 0
 
 
-def range_end(range_id) -> Any:
+def range_end(range_id) -> _Any:
     """Closes a range of range_start."""
     library = _library()
     if library:
         library.nvtxRangeEnd(range_id)
 
 
-def mark(msg) -> Any:
+def mark(msg) -> _Any:
     """A moment with a name."""
     library = _library()
     if library:
@@ -55,7 +55,7 @@ def mark(msg) -> Any:
 
 
 @contextlib.contextmanager
-def range(msg, *args, **kwargs) -> Any:
+def range(msg, *args, **kwargs) -> _Any:
     """The with statement's body as a range; `msg` is formatted with the other arguments."""
     range_push(msg.format(*args, **kwargs))
     try:

@@ -9,7 +9,7 @@ import warnings
 
 import torch
 from torch import _later
-from torch._compile import say_once
+from torch._compile import say_once as _say_once
 from torch.jit import annotations  # noqa: F401
 
 __all__ = [
@@ -93,7 +93,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Answers obj: a function, module or class, to run as Python."""
     if not callable(obj) and not builtins.isinstance(obj, (dict, list, tuple)):
         raise RuntimeError(f"torch.jit.script cannot compile an object of type {type(obj)}")
-    say_once("torch.jit.script")
+    _say_once("torch.jit.script")
     return obj
 
 
@@ -114,7 +114,7 @@ def trace(
     """Answers func after one call with the example inputs, as tracing makes."""
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("example_kwarg_inputs should be a dict")
-    say_once("torch.jit.trace")
+    _say_once("torch.jit.trace")
     args = () if example_inputs is None else example_inputs
     args = (args,) if builtins.isinstance(args, (torch.Tensor, dict)) else tuple(args)
     with torch.no_grad():
@@ -137,7 +137,7 @@ def trace_module(
     _store_inputs=True,
 ):
     """Answers mod after one call of each method named in inputs."""
-    say_once("torch.jit.trace")
+    _say_once("torch.jit.trace")
     with torch.no_grad():
         for method, args in inputs.items():
             args = args if builtins.isinstance(args, tuple) else (args,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 from torch.nn import functional, init, modules, utils
 from torch.nn.modules import *  # noqa: F403
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def factory_kwargs(kwargs) -> Any:
+def factory_kwargs(kwargs) -> _Any:
     """The device, dtype and memory_format among keyword arguments, those under "factory_kwargs"
     included; raises for anything else, so that a misspelt one is not lost in silence."""
     if kwargs is None:
@@ -41,7 +41,7 @@ def factory_kwargs(kwargs) -> Any:
     return result
 
 
-def __getattr__(name) -> Any:
+def __getattr__(name) -> _Any:
     if name in ("attention", "grad"):
         from importlib import import_module
 

@@ -321,6 +321,8 @@ def _fractional(dims):
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         spread = lambda v: (v,) * dims if isinstance(v, int) else v
         if output_size is None:
+            if dims == 3 and isinstance(output_ratio, int | float):
+                output_ratio = (output_ratio,) * dims
             if len(output_ratio) > dims:
                 raise ValueError(
                     f"{name} requires output_ratio to either be a single Int or tuple of Ints."

@@ -398,7 +398,7 @@ def dropout3d(
         )
     if input.dim() not in (4, 5):
         _warn_shape("dropout3d", input, "4D or 5", "3")
-    batched = input.dim() != 4
+    batched = input.dim() == 5
     whole = input if batched else (input.unsqueeze_(0) if inplace else input.unsqueeze(0))
     result = _dropout("feature_dropout", whole, p, training, inplace)
     if batched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -38,7 +38,7 @@ _LINEAR = {
 }
 
 
-def calculate_gain(nonlinearity, param=None) -> Any:
+def calculate_gain(nonlinearity, param=None) -> _Any:
     """The factor by which a nonlinearity shrinks the spread of its input; weights undo it."""
     if nonlinearity in _LINEAR:
         return 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 from torch.optim import adam, lr_scheduler, optimizer, sgd, swa_utils
 from torch.optim._adafactor import Adafactor
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name) -> Any:
+def __getattr__(name) -> _Any:
     # Ours alone: programs that list the optimizers of this module find PyTorch's.
     if name in ("LAMB", "LARS"):
         from torch.optim import _layerwise

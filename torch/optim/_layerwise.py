@@ -18,6 +18,8 @@ from torch.optim._stepwise import (
     descent,
     reals,
     step_counter,
+    update_moments_,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -77,7 +79,7 @@ class LARS(Stepwise):
         super().__init__(params, defaults)
 
     def _new_state(self, param, group):
-        return {"momentum_buffer": torch.zeros_like(param, memory_format=torch.preserve_format)}
+        return {"momentum_buffer": zeros(param)}
 
     def _update(self, group):
         params, grads, states = self._collect(group)
@@ -126,11 +128,7 @@ class LAMB(Stepwise):
         super().__init__(params, defaults)
 
     def _new_state(self, param, group):
-        return {
-            "step": step_counter(),
-            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
-        }
+        return {"step": step_counter(), "exp_avg": zeros(param), "exp_avg_sq": zeros(param)}
 
     def _update(self, group):
         params, grads, states = self._collect(group)
@@ -144,9 +142,7 @@ class LAMB(Stepwise):
         torch._foreach_add_(steps, 1)
         counts = [step.item() for step in steps]
         grads = descent(grads, params, 0, group["maximize"])
-        torch._foreach_lerp_(means, grads, 1 - beta1)
-        torch._foreach_mul_(squares, beta2)
-        torch._foreach_addcmul_(squares, grads, grads, value=1 - beta2)
+        update_moments_(means, squares, grads, beta1, beta2)
         rising, spread = means, squares
         if group["bias_correction"]:
             rising = torch._foreach_div(means, [1 - beta1**n for n in counts])

@@ -52,6 +52,14 @@ def check_betas(betas: tuple[float | torch.Tensor, float | torch.Tensor]):
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
+def check_adam(lr, betas, eps, **settings) -> Any:
+    """The checks of Adam and its relatives, in the order in which they complain."""
+    check_lr(lr)
+    check_not_negative(epsilon=eps)
+    check_betas(betas)
+    check_not_negative(**settings)
+
+
 def check_beta_types(betas: tuple[float | torch.Tensor, float | torch.Tensor], foreach, capturable):
     """Refuses decay rates of which only one is a tensor, or tensors where numbers are needed."""
     kinds = [isinstance(betas[i], torch.Tensor) for i in (0, 1)]
@@ -89,6 +97,11 @@ def step_counter(value=0.0, param=None, group=None) -> Any:
     device = param.device if group is not None and group.get("capturable") else "cpu"
     kind = torch.float64 if wide else torch.float32
     return torch.tensor(float(value), dtype=kind, device=device)
+
+
+def zeros(param) -> Any:
+    """State that begins at zero, laid out as the parameter."""
+    return torch.zeros_like(param, memory_format=torch.preserve_format)
 
 
 def numbers(tensors, capturable) -> Any:
@@ -155,6 +168,21 @@ def descent(grads, params, weight_decay, maximize) -> Any:
     if weight_decay != 0:
         grads = torch._foreach_add(grads, params, alpha=weight_decay)
     return grads
+
+
+def decayed_descent(grads, params, lr, weight_decay, decoupled, maximize) -> Any:
+    """The same with weight decay that, where decoupled, is taken off the parameters at once."""
+    if decoupled and weight_decay != 0:
+        for param in params:
+            param.mul_(1 - lr * weight_decay)
+    return descent(grads, params, 0 if decoupled else weight_decay, maximize)
+
+
+def update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2) -> Any:
+    """Adam's running means of the gradients and of their squares."""
+    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
+    torch._foreach_mul_(exp_avg_sqs, beta2)
+    torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
 
 
 class Stepwise(Optimizer):

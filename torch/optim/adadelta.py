@@ -14,6 +14,7 @@ from torch.optim._stepwise import (
     reals,
     step_along_,
     step_counter,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -57,8 +58,8 @@ class Adadelta(Stepwise):
     def _new_state(self, param, group):
         return {
             "step": step_counter(0.0, param, group),
-            "square_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "acc_delta": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "square_avg": zeros(param),
+            "acc_delta": zeros(param),
         }
 
     def _update(self, group):

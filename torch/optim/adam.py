@@ -15,6 +15,7 @@ from torch.optim._stepwise import (
     reals,
     refuse_foreach,
     step_counter,
+    zeros,
 )
 from torch.optim.optimizer import Optimizer, run_closure
 
@@ -93,10 +94,10 @@ class Adam(Optimizer):
     def _init_state(self, param, group):
         amsgrad, state = group["amsgrad"], self.state[param]
         state["step"] = step_counter(0.0, param, group)
-        state["exp_avg"] = torch.zeros_like(param, memory_format=torch.preserve_format)
-        state["exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
+        state["exp_avg"] = zeros(param)
+        state["exp_avg_sq"] = zeros(param)
         if amsgrad:
-            state["max_exp_avg_sq"] = torch.zeros_like(param, memory_format=torch.preserve_format)
+            state["max_exp_avg_sq"] = zeros(param)
         return state
 
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:

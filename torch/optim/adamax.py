@@ -8,15 +8,14 @@ import torch
 from torch.optim._stepwise import (
     Stepwise,
     add_ratios_,
-    check_betas,
-    check_lr,
-    check_not_negative,
+    check_adam,
     descent,
     held,
     numbers,
     rate_of,
     reals,
     step_counter,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -41,10 +40,7 @@ class Adamax(Stepwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(epsilon=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
+        check_adam(lr, betas, eps, weight_decay=weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -60,8 +56,8 @@ class Adamax(Stepwise):
     def _new_state(self, param, group):
         return {
             "step": step_counter(0.0, param, group),
-            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "exp_inf": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "exp_avg": zeros(param),
+            "exp_inf": zeros(param),
         }
 
     def _update(self, group):

@@ -14,6 +14,7 @@ from torch.optim._stepwise import (
     rate_of,
     reals,
     step_counter,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ASGD(Stepwise):
             "step": step_counter(0.0, param, group),
             "eta": step_counter(group["lr"], param, group),
             "mu": step_counter(1.0, param, group),
-            "ax": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "ax": zeros(param),
         }
 
     def _update(self, group):

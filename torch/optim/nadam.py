@@ -8,10 +8,8 @@ import torch
 from torch.optim._stepwise import (
     Stepwise,
     add_ratios_,
-    check_betas,
-    check_lr,
-    check_not_negative,
-    descent,
+    check_adam,
+    decayed_descent,
     divided_by,
     held,
     numbers,
@@ -19,6 +17,8 @@ from torch.optim._stepwise import (
     reals,
     scaled_by,
     step_counter,
+    update_moments_,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -48,10 +48,7 @@ class NAdam(Stepwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(epsilon=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_adam(lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -70,8 +67,8 @@ class NAdam(Stepwise):
         return {
             "step": step_counter(0.0, param, group),
             "mu_product": step_counter(1.0, param, group),
-            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "exp_avg": zeros(param),
+            "exp_avg_sq": zeros(param),
         }
 
     def _update(self, group):
@@ -124,17 +121,12 @@ def nadam(
     torch._foreach_add_(state_steps, 1)
     steps = numbers(state_steps, capturable)
     params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
-    grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
-    if decoupled_weight_decay and weight_decay != 0:
-        for param in params:
-            param.mul_(1 - lr * weight_decay)
+    grads = decayed_descent(grads, params, lr, weight_decay, decoupled_weight_decay, maximize)
     mus = [beta1 * (1.0 - 0.5 * 0.96 ** (step * momentum_decay)) for step in steps]
     nexts = [beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * momentum_decay)) for step in steps]
     torch._foreach_copy_(mu_products, scaled_by(mu_products, mus))
     so_far = numbers(mu_products, capturable)
-    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
-    torch._foreach_mul_(exp_avg_sqs, beta2)
-    torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
+    update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2)
     denoms = divided_by(exp_avg_sqs, [1 - beta2**step for step in steps])
     denoms = torch._foreach_add(torch._foreach_sqrt(denoms), eps)
     rates = [-lr * (1.0 - mu) / (1.0 - done) for mu, done in zip(mus, so_far, strict=True)]

@@ -7,15 +7,15 @@ import typing
 import torch
 from torch.optim._stepwise import (
     Stepwise,
-    check_betas,
-    check_lr,
-    check_not_negative,
-    descent,
+    check_adam,
+    decayed_descent,
     divided_by,
     numbers,
     rate_of,
     reals,
     step_counter,
+    update_moments_,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -43,10 +43,7 @@ class RAdam(Stepwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        check_not_negative(epsilon=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
+        check_adam(lr, betas, eps, weight_decay=weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -63,8 +60,8 @@ class RAdam(Stepwise):
     def _new_state(self, param, group):
         return {
             "step": step_counter(0.0, param, group),
-            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "exp_avg": zeros(param),
+            "exp_avg_sq": zeros(param),
         }
 
     def _update(self, group):
@@ -124,13 +121,8 @@ def radam(
     torch._foreach_add_(state_steps, 1)
     steps = numbers(state_steps, capturable)
     params, grads, exp_avgs, exp_avg_sqs = reals(params, grads, exp_avgs, exp_avg_sqs)
-    grads = descent(grads, params, 0 if decoupled_weight_decay else weight_decay, maximize)
-    if decoupled_weight_decay and weight_decay != 0:
-        for param in params:
-            param.mul_(1 - lr * weight_decay)
-    torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
-    torch._foreach_mul_(exp_avg_sqs, beta2)
-    torch._foreach_addcmul_(exp_avg_sqs, grads, grads, value=1 - beta2)
+    grads = decayed_descent(grads, params, lr, weight_decay, decoupled_weight_decay, maximize)
+    update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2)
     updates = divided_by(exp_avgs, [1 - beta1**step for step in steps])
     updates = [update * lr for update in updates]
     rows = zip(params, updates, exp_avg_sqs, steps, strict=True)

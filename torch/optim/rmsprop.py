@@ -15,6 +15,7 @@ from torch.optim._stepwise import (
     reals,
     step_along_,
     step_counter,
+    zeros,
 )
 
 if typing.TYPE_CHECKING:
@@ -59,14 +60,11 @@ class RMSprop(Stepwise):
         super().__init__(params, defaults)
 
     def _new_state(self, param, group):
-        def zeros():
-            return torch.zeros_like(param, memory_format=torch.preserve_format)
-
-        state = {"step": step_counter(0.0, param, group), "square_avg": zeros()}
+        state = {"step": step_counter(0.0, param, group), "square_avg": zeros(param)}
         if group["momentum"] > 0:
-            state["momentum_buffer"] = zeros()
+            state["momentum_buffer"] = zeros(param)
         if group["centered"]:
-            state["grad_avg"] = zeros()
+            state["grad_avg"] = zeros(param)
         return state
 
     def _update(self, group):

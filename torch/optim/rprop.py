@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_lr, real, step_counter
+from torch.optim._stepwise import Stepwise, check_lr, real, step_counter, zeros
 
 if typing.TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -48,7 +48,7 @@ class Rprop(Stepwise):
         first = complex(first, first) if param.is_complex() else first
         return {
             "step": step_counter(0.0, param, group),
-            "prev": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "prev": zeros(param),
             "step_size": torch.full_like(param.grad, first),
         }
 

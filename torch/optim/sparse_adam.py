@@ -6,7 +6,7 @@ import math
 import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_betas
+from torch.optim._stepwise import Stepwise, check_betas, zeros
 
 if typing.TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -55,8 +55,8 @@ class SparseAdam(Stepwise):
     def _new_state(self, param, group):
         return {
             "step": 0,
-            "exp_avg": torch.zeros_like(param, memory_format=torch.preserve_format),
-            "exp_avg_sq": torch.zeros_like(param, memory_format=torch.preserve_format),
+            "exp_avg": zeros(param),
+            "exp_avg_sq": zeros(param),
         }
 
     def _update(self, group):

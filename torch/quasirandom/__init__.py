@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -35,7 +35,7 @@ class _Bits:
         self.value = int.from_bytes(data, "big")
         self.left = 8 * len(data)
 
-    def take(self, width) -> Any:
+    def take(self, width) -> _Any:
         """The next `width` bits as a number."""
         self.left -= width
         return self.value >> self.left & (1 << width) - 1
@@ -142,7 +142,7 @@ class SobolEngine:
             points ^= (gray >> bit & 1).unsqueeze(1) * self.sobolstate[:, bit]
         return points
 
-    def draw(self, n=1, out=None, dtype=None) -> Any:
+    def draw(self, n=1, out=None, dtype=None) -> _Any:
         """The next n points, (n, dimension), in [0, 1)."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if not dtype.is_floating_point:
@@ -159,7 +159,7 @@ class SobolEngine:
         out.resize_(values.shape).copy_(values)
         return out
 
-    def draw_base2(self, m, out=None, dtype=None) -> Any:
+    def draw_base2(self, m, out=None, dtype=None) -> _Any:
         """The next 2**m points; together with those before, there must be a power of two."""
         n = 2**m
         total = self.num_generated + n
@@ -172,13 +172,13 @@ class SobolEngine:
             )
         return self.draw(n=n, out=out, dtype=dtype)
 
-    def reset(self) -> Any:
+    def reset(self) -> _Any:
         """Back to the first point."""
         self.num_generated = 0
         self.quasi = self.shift.clone()
         return self
 
-    def fast_forward(self, n) -> Any:
+    def fast_forward(self, n) -> _Any:
         """Leaves n points out."""
         if n < 0:
             raise ValueError(f"SobolEngine.fast_forward: n must not be negative, got {n}")
@@ -187,7 +187,7 @@ class SobolEngine:
             self.quasi = self._points(self.num_generated - 1, 1)[0]
         return self
 
-    def __repr__(self) -> Any:
+    def __repr__(self) -> _Any:
         settings = [f"dimension={self.dimension}"]
         if self.scramble:
             settings.append("scramble=True")

@@ -6,7 +6,8 @@ everything else is a leaf, None included. A TreeSpec is the tree without its lea
 
 # ruff: noqa: F401
 import json
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch.utils._pytree_nodes import (
@@ -46,6 +47,14 @@ DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
 # Names for annotations: what a tree and what a container's context may be.
 PyTree = Any
 Context = Any
+DumpableContext = Any
+KeyEntry = Any
+KeyPath = tuple[KeyEntry, ...]
+FlattenFunc = Callable[[PyTree], tuple[list[Any], Context]]
+UnflattenFunc = Callable[[Iterable[Any], Context], PyTree]
+FlattenWithKeysFunc = Callable[[PyTree], tuple[list[tuple[KeyEntry, Any]], Any]]
+ToDumpableContextFn = Callable[[Context], DumpableContext]
+FromDumpableContextFn = Callable[[DumpableContext], Context]
 
 # ---- specs ---------------------------------------------------------------------------------------
 # -------------
@@ -163,7 +172,6 @@ class LeafSpec(TreeSpec):
 
 
 PyTreeSpec = TreeSpec
-Context = Any
 _LEAF = LeafSpec()
 
 
@@ -442,9 +450,22 @@ def treespec_pprint(treespec):
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
-# Names that other packages import from here.
+# Names that other packages import from here: how each container is taken apart and put together.
 _dict_flatten = SUPPORTED_NODES[dict].flatten_fn
 _dict_unflatten = SUPPORTED_NODES[dict].unflatten_fn
 _list_flatten = SUPPORTED_NODES[list].flatten_fn
 _list_unflatten = SUPPORTED_NODES[list].unflatten_fn
+_namedtuple_flatten = SUPPORTED_NODES[namedtuple].flatten_fn
+_namedtuple_unflatten = SUPPORTED_NODES[namedtuple].unflatten_fn
+_namedtuple_flatten_with_keys = SUPPORTED_NODES[namedtuple].flatten_with_keys_fn
+_ordereddict_flatten = _odict_flatten = SUPPORTED_NODES[OrderedDict].flatten_fn
+_ordereddict_unflatten = _odict_unflatten = SUPPORTED_NODES[OrderedDict].unflatten_fn
+_ordereddict_flatten_with_keys = SUPPORTED_NODES[OrderedDict].flatten_with_keys_fn
+_defaultdict_flatten = SUPPORTED_NODES[defaultdict].flatten_fn
+_defaultdict_unflatten = SUPPORTED_NODES[defaultdict].unflatten_fn
+_defaultdict_flatten_with_keys = SUPPORTED_NODES[defaultdict].flatten_with_keys_fn
+_deque_flatten = SUPPORTED_NODES[deque].flatten_fn
+_deque_unflatten = SUPPORTED_NODES[deque].unflatten_fn
+_deque_flatten_with_keys = SUPPORTED_NODES[deque].flatten_with_keys_fn
 _is_leaf = tree_is_leaf
+_is_namedtuple_instance = is_namedtuple_instance

@@ -155,7 +155,7 @@ class FlopCounterMode:
         add("Global", "Global", 0)
         for name in names:
             level = name.count(".") + 1
-            if level <= depth:
+            if depth is None or level <= depth:
                 add(name, name, level)
         rows.insert(0, ("Module", "FLOP", "% Total"))
         widths = [max(len(row[i]) for row in rows) for i in range(3)]

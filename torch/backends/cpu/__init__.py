@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["get_cpu_capability"]
 
 
-def get_cpu_capability() -> Any:
+def get_cpu_capability() -> _Any:
     """The widest vector instructions that kernels use: "AVX512", "AVX2" or "DEFAULT"."""
     try:
         with open("/proc/cpuinfo") as file:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
@@ -28,19 +28,19 @@ fp32_precision = "none"
 depthwise_kernel = "auto"
 
 
-def version() -> Any:
+def version() -> _Any:
     """The version of cuDNN as one number, or None where it is not used."""
     from torch import _C
 
     return _C._cudnn_version() if is_available() else None
 
 
-def is_available() -> Any:
+def is_available() -> _Any:
     """Whether operators use cuDNN."""
     return False
 
 
-def is_acceptable(tensor) -> Any:
+def is_acceptable(tensor) -> _Any:
     """Whether cuDNN would take the tensor."""
     return False
 
@@ -53,7 +53,7 @@ def set_flags(
     _allow_tf32=None,
     _fp32_precision="none",
     _depthwise_kernel="auto",
-) -> Any:
+) -> _Any:
     """Changes settings; returns what they were."""
     wanted = (
         _enabled,
@@ -81,7 +81,7 @@ def flags(
     allow_tf32=True,
     fp32_precision="none",
     depthwise_kernel="auto",
-) -> Any:
+) -> _Any:
     """Settings for the with statement's body."""
     before = set_flags(
         enabled,
@@ -101,7 +101,7 @@ def flags(
 class _Module(types.ModuleType):
     """Keeps misspelled settings from passing unnoticed."""
 
-    def __setattr__(self, name, value) -> Any:
+    def __setattr__(self, name, value) -> _Any:
         if not name.startswith("_") and name not in self.__dict__:
             raise AttributeError(f"torch.backends.cudnn has no setting '{name}'")
         super().__setattr__(name, value)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["is_available"]
 
 
-def is_available() -> Any:
+def is_available() -> _Any:
     """Whether cuSPARSELt is used: no."""
     return False
 
 
-def version() -> Any:
+def version() -> _Any:
     """Its version, or None where it is not used."""
     return 0 if is_available() else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["is_available"]
 
 
-def is_available() -> Any:
+def is_available() -> _Any:
     """Whether MKL is used."""
     return False

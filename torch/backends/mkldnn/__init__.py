@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["flags", "is_available", "set_flags"]
 
@@ -12,12 +12,12 @@ deterministic = False
 allow_tf32 = True
 
 
-def is_available() -> Any:
+def is_available() -> _Any:
     """Whether oneDNN is used."""
     return False
 
 
-def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None) -> Any:
+def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None) -> _Any:
     """Changes settings; returns what they were."""
     global enabled, deterministic, allow_tf32
     before = (enabled, deterministic, allow_tf32)
@@ -28,7 +28,7 @@ def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precis
 
 
 @contextlib.contextmanager
-def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none") -> Any:
+def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none") -> _Any:
     """Settings for the with statement's body."""
     before = set_flags(enabled, deterministic, allow_tf32)
     try:

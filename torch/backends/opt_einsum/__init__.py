@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 __all__ = ["get_opt_einsum", "is_available"]
 
@@ -10,11 +10,11 @@ enabled = False
 strategy = None
 
 
-def is_available() -> Any:
+def is_available() -> _Any:
     """Whether opt_einsum is used."""
     return False
 
 
-def get_opt_einsum() -> Any:
+def get_opt_einsum() -> _Any:
     """The opt_einsum package, or None."""
     return None

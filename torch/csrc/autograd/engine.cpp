@@ -45,8 +45,7 @@ PassScope::~PassScope() {
 }
 
 namespace {
-// ---- counting
-// -------------------------------------------------------------------------------------
+// ---- counting -----------------------------------------------------------------------------------
 void count_dependencies(Pass& pass, c10::ArrayRef<Edge> roots) {
   std::vector<Node*> stack;
   bool fresh = false;
@@ -94,8 +93,7 @@ void mark_needed(Pass& pass) {
 
 } // namespace
 
-// ---- gradients
-// ------------------------------------------------------------------------------------
+// ---- gradients ----------------------------------------------------------------------------------
 void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
   while (grads.size() < size) grads.push_back(Tensor());
   if (!grad.defined()) return;
@@ -352,7 +350,6 @@ bool is_wanted(const Node* node, size_t i) {
 bool is_last_run(const Node* node) {
   return running_node == node && current_pass != nullptr && !current_pass->options.keep_graph;
 }
-int backward_depth() { return depth; }
 
 // ---- the C++ front end --------------------------------------------------------------------------
 namespace {

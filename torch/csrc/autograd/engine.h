@@ -36,8 +36,6 @@ TORCH_API bool will_compute(const Edge& edge);
 TORCH_API bool is_wanted(const Node* node, size_t i);
 // Whether the pass in progress runs `node` for the last time: what it saved may go at its last use.
 TORCH_API bool is_last_run(const Node* node);
-// How deep backward passes are nested on this thread (a pass started inside a node's apply).
-TORCH_API int backward_depth();
 
 // What surrounds work on a thread that the engine starts; set by the Python layer, whose lock the
 // work needs. `leave` gets what `enter` gave and answers an error to carry over, or null; `resume`

@@ -188,6 +188,9 @@ Tensor matrix_H(const Tensor& t); // of the last two dimensions
 Tensor linear_input_grad(const Tensor& grad, IntArrayRef sizes, const Tensor& weight);
 Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef sizes);
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim);
+// The name of linear's node: that of the last of the operators PyTorch makes of these arguments.
+const char* linear_node(const Tensor& input, const Tensor& weight,
+                        const std::optional<Tensor>& bias);
 
 // ---- activations and losses
 Tensor elu_slope_grad(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha,
@@ -229,6 +232,8 @@ Tensor im2col_grad(const Tensor& grad, IntArrayRef sizes, IntArrayRef kernel_siz
 // ---- pooling
 // The elements of each plane (the last `dims` dimensions) at the flat indices.
 Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims);
+// Whether adaptive pooling leaves one value of each plane, which PyTorch computes as a mean.
+bool pools_all(c10::SymIntArrayRef output_size);
 IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims);
 
 // ---- Fourier transforms

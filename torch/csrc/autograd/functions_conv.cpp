@@ -1,6 +1,8 @@
 // Gradients of convolutions and poolings. The convolution's gradient operator is linear in each of
 // grad_output, input and weight, so its own gradients are convolutions and gradient operators
 // again, and any order can be asked for.
+#include <algorithm>
+
 #include <ATen/ops/col2im.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -76,6 +78,10 @@ Tensor gather_planes(const Tensor& grad, const Tensor& indices, int64_t dims) {
   const Tensor places = indices.reshape(IntArrayRef(flat_planes(indices.sizes(), dims)));
   return at::gather(grad.reshape(IntArrayRef(flat_planes(grad.sizes(), dims))), -1, places)
       .reshape(indices.sizes());
+}
+bool pools_all(c10::SymIntArrayRef output_size) {
+  return std::all_of(output_size.begin(), output_size.end(),
+                     [](const c10::SymInt& size) { return size == 1; });
 }
 
 IntArrayRef last_sizes(IntArrayRef sizes, int64_t dims) {

@@ -98,4 +98,12 @@ std::array<Tensor, 11> rnn_second_order(const std::array<bool, 11>& mask, const 
   return out;
 }
 
+const char* rnn_layer_node(at::ScalarType dtype, const OptionalTensor& w_hr,
+                           IntArrayRef batch_sizes, int64_t mode) {
+  if (!batch_sizes.empty()) return "CatBackward0";
+  const bool projects = w_hr && w_hr->defined();
+  const bool fused = mode == kLstm && dtype == at::kFloat && !projects;
+  return fused ? "MkldnnRnnLayerBackward0" : "StackBackward0";
+}
+
 } // namespace torch::autograd::generated

@@ -295,6 +295,19 @@ Tensor linear_weight_grad(const Tensor& grad, const Tensor& input, IntArrayRef s
   const Tensor out = at::mm(grad.reshape({batch, rows}).transpose(0, 1), flat);
   return sizes.size() == 1 ? out.squeeze(0) : out;
 }
+const char* linear_node(const Tensor& input, const Tensor& weight,
+                        const std::optional<Tensor>& bias) {
+  const int64_t dim = input.dim();
+  if (bias && bias->defined()) {
+    if (dim == 2) return "AddmmBackward0";
+    return input.is_contiguous() ? "ViewBackward0" : "AddBackward0";
+  }
+  if (weight.dim() == 1) {
+    return dim == 1 ? "DotBackward0" : dim == 2 ? "MvBackward0" : "UnsafeViewBackward0";
+  }
+  return dim == 1 ? "SqueezeBackward4" : dim == 2 ? "MmBackward0" : "UnsafeViewBackward0";
+}
+
 Tensor linear_bias_grad(const Tensor& grad, int64_t weight_dim) {
   return weight_dim == 1 ? at::sum(grad)
                          : at::sum(grad.reshape({row_count(grad.sizes()), grad.size(-1)}),

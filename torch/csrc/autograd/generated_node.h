@@ -53,8 +53,7 @@ template <class T> at::IValue read_saved(const void* member, Node* owner);
 #define CRESSET_SAVED(node, name)                                                                  \
   { #name, __builtin_offsetof(node, name##_), &read_saved < decltype(node::name##_)> }
 
-// ---- in kernels
-// -----------------------------------------------------------------------------------
+// ---- in kernels ---------------------------------------------------------------------------------
 template <class... Args> bool recording(const Args&... args) {
   return c10::tls_autograd_state.grad_mode && any_requires_grad(args...);
 }
@@ -95,8 +94,7 @@ inline void set_history_each(const Tensor& t, const c10::intrusive_ptr<Node>& no
   set_history(t, node);
 }
 
-// ---- saving
-// ---------------------------------------------------------------------------------------
+// ---- saving -------------------------------------------------------------------------------------
 inline c10::DimVector keep(at::IntArrayRef list) { return c10::DimVector(list); }
 inline std::optional<c10::DimVector> keep(const at::OptionalIntArrayRef& list) {
   return list ? std::optional<c10::DimVector>(c10::DimVector(*list)) : std::nullopt;
@@ -126,8 +124,7 @@ inline std::vector<c10::DimVector> sizes_of_each(at::TensorList list) {
   return out;
 }
 
-// ---- in nodes
-// -------------------------------------------------------------------------------------
+// ---- in nodes -----------------------------------------------------------------------------------
 inline bool any_defined(const TensorVec& grads) {
   for (const Tensor& g : grads)
     if (g.defined()) return true;

@@ -1,7 +1,22 @@
 // Tensors saved for the backward pass. See variable.h.
 #include <torch/csrc/autograd/variable.h>
 
+#include <ATen/ops/detach.h>
+
 namespace torch::autograd {
+
+namespace {
+// The tensor without its history. One with __torch_dispatch__ makes it itself: a copy of the
+// implementation alone would have lost the object that knows what the tensor is.
+Tensor without_history(const Tensor& t) {
+  if (C10_LIKELY(!t.key_set().has(c10::DispatchKey::Python))) return autograd::detach(t);
+  c10::ExcludeDispatchKeyGuard below(c10::kAutogradKeys);
+  const Tensor out = at::detach(t);
+  if (!out.key_set().has(c10::DispatchKey::Python) || out.is_same(t)) return autograd::detach(t);
+  out.unsafeGetTensorImpl()->share_version_of(*t.unsafeGetTensorImpl());
+  return out;
+}
+} // namespace
 
 SavedTensorHooks::~SavedTensorHooks() = default;
 std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
@@ -23,7 +38,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (C10_UNLIKELY(current_saved_tensor_hooks != nullptr)) {
     if (std::shared_ptr<SavedTensorHooks> hooks = current_saved_tensor_hooks()) {
       packed_ = std::make_unique<Packed>();
-      packed_->value = hooks->pack(is_output ? detach(t) : t);
+      packed_->value = hooks->pack(is_output ? without_history(t) : t);
       packed_->hooks = std::move(hooks);
       if (!is_output) packed_->edge = gradient_edge(t);
       return;
@@ -31,7 +46,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   }
   // An output is kept without its history, which is the node that saves it: the graph must not own
   // itself.
-  data_ = is_output ? detach(t) : t;
+  data_ = is_output ? without_history(t) : t;
 }
 SavedVariable::~SavedVariable() {
   if (packed_) release_node(std::move(packed_->edge.function));
@@ -45,7 +60,7 @@ void SavedVariable::reset() {
 }
 
 Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const {
-  Tensor out = detach(plain);
+  Tensor out = without_history(plain);
   AutogradMeta& meta = ensure_meta(out);
   if (dynamic_cast<AccumulateGrad*>(edge.function.get())) {
     meta.requires_grad = true;
@@ -69,11 +84,15 @@ Tensor SavedVariable::unpack(Node* owner) const {
                           "need to access saved tensors after calling backward.");
   const bool own_output = is_output_ && owner != nullptr;
   if (packed_) {
-    const Tensor out = packed_->hooks->unpack(packed_->value);
-    if (!requires_grad_) return out;
-    if (own_output)
-      return with_history(out, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
-    return packed_->edge.is_valid() ? with_history(out, packed_->edge) : out;
+    // The hook is the user's code, which may free the graph this belongs to: what is needed after
+    // it is taken before.
+    const Packed packed = *packed_;
+    Edge history;
+    if (requires_grad_)
+      history = own_output ? Edge{c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_}
+                           : packed.edge;
+    const Tensor out = packed.hooks->unpack(packed.value);
+    return history.is_valid() ? with_history(out, history) : out;
   }
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
   if (C10_UNLIKELY(now != version_)) throw_modified(now, owner);

@@ -106,21 +106,6 @@ Tensors grads_at(const Tensors& outputs, const Tensors& weights, const Tensors& 
 }
 } // namespace
 
-Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad,
-                         const Tensors& inputs) {
-  const OwnLevel level(inputs, grad);
-  GradModeOn on;
-  Tensors fresh;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    fresh.push_back(i < needed.size() && needed[i] ? fresh_input(inputs[i], on.before, level)
-                                                   : inputs[i]);
-  const Tensor y = f(fresh);
-  fresh.resize(needed.size());
-  for (size_t i = 0; i < fresh.size(); ++i)
-    if (!needed[i]) fresh[i] = Tensor();
-  return level.leave(grads_at({y}, {level.enter(grad)}, fresh, on.before));
-}
-
 Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads,
                           const Tensor& grad_output, const Tensors& inputs) {
   const OwnLevel level(inputs, grad_output);
@@ -185,12 +170,6 @@ Forward softplus_forward(const Scalar& beta, const Scalar& threshold) {
     return at::where(at::gt(scaled_x, threshold), in[0], soft_smooth(scaled_x) / beta);
   };
 }
-Forward elu_forward(const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
-  const double a = alpha.toDouble(), s = scale.toDouble(), i = input_scale.toDouble();
-  return [a, s, i](const Tensors& in) {
-    return at::where(at::gt(in[0], 0), in[0] * s, at::expm1(in[0] * i) * (a * s));
-  };
-}
 Forward prelu_forward() {
   return [](const Tensors& in) { return at::where(at::gt(in[0], 0), in[0], in[0] * in[1]); };
 }
@@ -242,15 +221,6 @@ Forward bce_forward(int64_t reduction) {
     const Tensor yes = at::clamp_min(at::log(in[0]), -100),
                  no = at::clamp_min(at::log(1 - in[0]), -100);
     const Tensor loss = (in[1] - 1) * no - in[1] * yes;
-    return reduced(in[2].defined() ? loss * in[2] : loss, reduction);
-  };
-}
-Forward bce_with_logits_forward(int64_t reduction) {
-  return [reduction](const Tensors& in) {
-    const Tensor &x = in[0], &target = in[1];
-    const Tensor tail = soft_smooth(-x);
-    Tensor loss = (1 - target) * x;
-    loss = loss + (in[3].defined() ? ((in[3] - 1) * target + 1) * tail : tail);
     return reduced(in[2].defined() ? loss * in[2] : loss, reduction);
   };
 }

@@ -28,18 +28,6 @@ template <size_t N> std::array<Tensor, N> second_order(const std::array<bool, N>
   for (size_t i = 0; i < N; ++i) out[i] = found[i];
   return out;
 }
-// The gradients of f itself.
-Tensors first_order_list(const std::vector<bool>& needed, const Forward& f, const Tensor& grad,
-                         const Tensors& inputs);
-template <size_t N> std::array<Tensor, N> first_order(const std::array<bool, N>& mask,
-                                                      const Forward& f, const Tensor& grad,
-                                                      const Tensors& inputs) {
-  const Tensors found =
-      first_order_list(std::vector<bool>(mask.begin(), mask.end()), f, grad, inputs);
-  std::array<Tensor, N> out;
-  for (size_t i = 0; i < N; ++i) out[i] = found[i];
-  return out;
-}
 
 inline Tensor or_undefined(const OptionalTensor& t) { return t ? *t : Tensor(); }
 
@@ -52,7 +40,6 @@ Forward mish_forward();
 Forward gelu_forward(std::string_view approximate);
 Forward glu_forward(int64_t dim);
 Forward softplus_forward(const Scalar& beta, const Scalar& threshold);
-Forward elu_forward(const Scalar& alpha, const Scalar& scale, const Scalar& input_scale);
 Forward prelu_forward();
 Forward logit_forward(std::optional<double> eps);
 Forward mse_forward(int64_t reduction);
@@ -62,8 +49,7 @@ Forward cross_entropy_forward(const Tensor& target, const std::optional<Tensor>&
 Forward smooth_l1_forward(int64_t reduction, double beta);
 Forward huber_forward(int64_t reduction, double delta);
 Forward soft_margin_forward(int64_t reduction);
-Forward bce_forward(int64_t reduction);             // input, target, weight
-Forward bce_with_logits_forward(int64_t reduction); // input, target, weight, pos_weight
+Forward bce_forward(int64_t reduction); // input, target, weight
 // input, weight, bias. Mean and reciprocal deviation are functions of the input; eps is what the
 // saved ones leave.
 Forward layer_norm_forward(IntArrayRef shape, const Tensor& rstd);
@@ -80,5 +66,8 @@ Forward grid_sample_forward(int64_t mode, int64_t padding, bool align_corners);
 std::array<Tensor, 11> rnn_second_order(const std::array<bool, 11>& mask, const TensorVec& grads,
                                         const Tensors& inputs, IntArrayRef batch_sizes,
                                         int64_t mode, bool reverse);
+// The name of a recurrent layer's node: that of the last operator of PyTorch's own layer.
+const char* rnn_layer_node(at::ScalarType dtype, const OptionalTensor& w_hr,
+                           IntArrayRef batch_sizes, int64_t mode);
 
 } // namespace torch::autograd::generated

@@ -35,8 +35,7 @@ template <class... Args> at::Stack call_below(const char* name, const Args&... a
   return call(name, args...);
 }
 
-// ---- kernels: CPU and meta
-// ------------------------------------------------------------------------------------------------
+// ---- kernels: CPU and meta ----------------------------------------------------------------------
 template <bool kMeta> Tensor roi_align(const Tensor& input, const Tensor& rois, double scale,
                                        int64_t ph, int64_t pw, int64_t ratio, bool aligned) {
   const auto sizes = kernels::roi_sizes(input, rois, ph, pw, false, "roi_align");
@@ -136,8 +135,7 @@ kernels::DeformGrads deform_conv2d_backward_meta(const Tensor&, const Tensor& in
   return {like(input), like(weight), like(offset), like(mask), like(bias)};
 }
 
-// ---- gradients
-// ------------------------------------------------------------------------------------------------
+// ---- gradients ----------------------------------------------------------------------------------
 // The numbers of a call, kept for backward.
 template <class... Args> void keep(AutogradContext* ctx, const Args&... args) {
   int i = 0;
@@ -330,8 +328,7 @@ void in_float32(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack
     if (is_floating(v)) v = cast(v.toTensor(), dtype);
 }
 
-// ---- registration
-// ------------------------------------------------------------------------------------------------
+// ---- registration -------------------------------------------------------------------------------
 void define(Library& m) {
   m.def("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor");
   m.def("roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, "

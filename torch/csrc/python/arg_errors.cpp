@@ -61,7 +61,7 @@ const char* param_type_name(P type) {
 
 bool takes_numbers_as_tensors(const char* name) {
   static constexpr const char* names[] = {"add", "sub",         "subtract",     "mul",   "multiply",
-                                          "div", "true_divide", "floor_divide", "divide"};
+                                          "div", "true_divide", "floor_divide", "divide", "copy"};
   size_t length = std::strlen(name);
   if (length > 1 && name[length - 1] == '_') --length;
   for (const char* known : names) {
@@ -119,6 +119,8 @@ std::string Matcher::given_types() const {
     }
     out += type_name(args_[i]);
   }
+  // PyTorch's text of keywords alone ends so.
+  if (nargs_ == 0 && keyword_count() > 0) out += ", ";
   return out + ")";
 }
 
@@ -128,11 +130,20 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
   switch (m.kind) {
   case Mismatch::TooMany: {
     const int takes = s.positional - first();
-    return c10::str(name, "() takes ", takes,
-                    takes == 1 ? " positional argument" : " positional arguments", " but ",
-                    static_cast<long>(nargs_), nargs_ == 1 ? " was given" : " were given");
+    if (self_ && s.count == 1) {
+      return c10::str("TensorBase.", name, "() takes no arguments (", static_cast<long>(nargs_),
+                      " given)");
+    }
+    int least = 0;
+    for (int i = first(); i < s.positional; ++i) least += !(s.params[i].flags & kHasDefault);
+    const std::string range =
+        least == takes ? c10::str(takes) : c10::str("from ", least, " to ", takes);
+    return c10::str(name, "() takes ", range,
+                    takes == 1 && least == takes ? " positional argument" : " positional arguments",
+                    " but ", static_cast<long>(nargs_), nargs_ == 1 ? " was given" : " were given");
   }
   case Mismatch::Unexpected:
+    if (self_ && s.count == 1) return "TensorBase." + name + "() takes no keyword arguments";
     return name + "() got an unexpected keyword argument '" + text_of(m.value) + "'";
   case Mismatch::Duplicate:
     return name + "() got multiple values for argument '" + s.params[m.param].name + "'";
@@ -144,7 +155,10 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
       if (count++) missing += ", ";
       missing += c10::str("\"", s.params[i].name, "\"");
     }
-    return c10::str(name, "() missing ", count, " required positional arguments: ", missing);
+    // One is PyTorch's plural.
+    return c10::str(name, "() missing ", count,
+                    count == 1 ? " required positional arguments: " : " required positional argument: ",
+                    missing);
   }
   case Mismatch::Type:
     break;
@@ -163,6 +177,12 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
   }
   std::string out = c10::str(name, "(): argument '", param.name, "'");
   if (m.position >= 0) out += c10::str(" (position ", static_cast<long>(m.position + 1), ")");
+  const bool numbers = param.type == P::IntList || param.type == P::SymIntList;
+  if (numbers && (PyTuple_Check(m.value) || PyList_Check(m.value)) &&
+      PySequence_Fast_GET_SIZE(m.value) > 0 && !PyIndex_Check(PySequence_Fast_GET_ITEM(m.value, 0))) {
+    return out + c10::str(" must be ", param_type_name(param.type), ", but found element of type ",
+                          type_name(PySequence_Fast_GET_ITEM(m.value, 0)), " at pos 0");
+  }
   return out + c10::str(" must be ", param_type_name(param.type), ", not ", type_name(m.value));
 }
 
@@ -224,8 +244,7 @@ void Matcher::fail() noexcept {
   }
 }
 
-// ---- the context line of operator errors
-// ---------------------------------------------------------------
+// ---- the context line of operator errors --------------------------------------------------------
 
 std::string describe_tensor(const at::Tensor& tensor) {
   std::string out;

@@ -61,6 +61,9 @@ const char* canonical_keyword(const char* name) {
 }
 
 std::string safe_context(const ArgValues& values) noexcept {
+  // What Python code has raised, a signal's handler for instance, goes on as it is; describing the
+  // arguments would replace it.
+  if (PyErr_Occurred()) return {};
   try {
     return call_context(values);
   } catch (...) {

@@ -61,6 +61,15 @@ c10::Scalar scalar_from_numpy(PyObject* o) {
   return c10::Scalar(to_double(o));
 }
 
+// The k-th of the n items a list had when its conversion began. Items are converted by Python code
+// (__index__, __float__) that may change the list: each is held while it is looked at.
+PyRef item_of_list(PyObject* list, Py_ssize_t k, Py_ssize_t n) {
+  if (C10_UNLIKELY(PySequence_Fast_GET_SIZE(list) != n)) {
+    raise(PyExc_RuntimeError, "a list changed its length while it was converted");
+  }
+  return PyRef::borrow(PySequence_Fast_GET_ITEM(list, k));
+}
+
 } // namespace
 
 int64_t to_int64(PyObject* o) {
@@ -147,29 +156,30 @@ int64_t* ArgValues::take_ints(size_t n) {
 
 c10::IntArrayRef ArgValues::int_list(int i) {
   PyObject* o = values_[i];
-  PyObject* const* items = varargs_;
-  Py_ssize_t n = varargs_count_;
-  if (i != varargs_index_) {
-    if (!PyTuple_Check(o) && !PyList_Check(o)) {
-      // A single number stands for a list of N copies of it.
-      const int8_t size = signature_->params[i].size;
-      int64_t* out = take_ints(size);
-      const int64_t value = to_int64(o);
-      for (int8_t k = 0; k < size; ++k) out[k] = value;
-      return {out, static_cast<size_t>(size)};
-    }
-    n = PySequence_Fast_GET_SIZE(o);
-    items = PySequence_Fast_ITEMS(o);
-  }
-  int64_t* out = take_ints(static_cast<size_t>(n));
-  for (Py_ssize_t k = 0; k < n; ++k) {
-    if (!is_integer_like(items[k])) fail_item(i, k, items[k], "tuple of ints");
+  const auto convert = [&](Py_ssize_t k, PyObject* item) {
+    if (!is_integer_like(item)) fail_item(i, k, item, "tuple of ints");
     try {
-      out[k] = to_int64(items[k]);
+      return to_int64(item);
     } catch (const python_error&) {
-      fail_item(i, k, items[k], "tuple of ints");
+      fail_item(i, k, item, "tuple of ints");
     }
+  };
+  if (i == varargs_index_) {
+    int64_t* out = take_ints(static_cast<size_t>(varargs_count_));
+    for (Py_ssize_t k = 0; k < varargs_count_; ++k) out[k] = convert(k, varargs_[k]);
+    return {out, static_cast<size_t>(varargs_count_)};
   }
+  if (!PyTuple_Check(o) && !PyList_Check(o)) {
+    // A single number stands for a list of N copies of it.
+    const int8_t size = signature_->params[i].size;
+    int64_t* out = take_ints(size);
+    const int64_t value = to_int64(o);
+    for (int8_t k = 0; k < size; ++k) out[k] = value;
+    return {out, static_cast<size_t>(size)};
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  int64_t* out = take_ints(static_cast<size_t>(n));
+  for (Py_ssize_t k = 0; k < n; ++k) out[k] = convert(k, item_of_list(o, k, n).get());
   return {out, static_cast<size_t>(n)};
 }
 
@@ -186,8 +196,9 @@ c10::ArrayRef<double> ArgValues::float_list(int i) {
     out.assign(signature_->params[i].size, to_double(o));
     return out;
   }
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, k);
+  for (Py_ssize_t k = 0, n = PySequence_Fast_GET_SIZE(o); k < n; ++k) {
+    const PyRef held = item_of_list(o, k, n);
+    PyObject* item = held.get();
     if (!is_number_like(item) || PyComplex_Check(item)) fail_item(i, k, item, "tuple of floats");
     out.push_back(to_double(item));
   }
@@ -197,8 +208,8 @@ c10::ArrayRef<double> ArgValues::float_list(int i) {
 c10::ArrayRef<c10::Scalar> ArgValues::scalar_list(int i) {
   PyObject* o = values_[i];
   std::vector<c10::Scalar>& out = kept().scalar_lists.emplace_back();
-  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
-    out.push_back(to_scalar(PySequence_Fast_GET_ITEM(o, k)));
+  for (Py_ssize_t k = 0, n = PySequence_Fast_GET_SIZE(o); k < n; ++k) {
+    out.push_back(to_scalar(item_of_list(o, k, n).get()));
   }
   return out;
 }
@@ -240,8 +251,9 @@ void ArgValues::read_bools(int i, bool* out, size_t n) {
                               "' must have ", n, " elements, got ",
                               static_cast<long>(PySequence_Fast_GET_SIZE(o))));
   }
-  for (size_t k = 0; k < n; ++k) {
-    const int truth = PyObject_IsTrue(PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(k)));
+  const auto count = static_cast<Py_ssize_t>(n);
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    const int truth = PyObject_IsTrue(item_of_list(o, k, count).get());
     if (truth < 0) throw python_error();
     out[k] = truth != 0;
   }

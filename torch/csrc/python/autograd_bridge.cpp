@@ -1,5 +1,6 @@
 // The tensor type's view of autograd: thin, except for the checks that PyTorch makes when a
 // gradient is assigned.
+#include <ATen/native/CTypeName.h>
 #include <torch/csrc/python/autograd_bridge.h>
 
 #include <torch/csrc/python/autograd_node.h>
@@ -11,8 +12,10 @@ namespace {
 void check_grad(const at::Tensor& tensor, const at::Tensor& grad) {
   TORCH_CHECK(!grad.is_same(tensor), "can't assign Variable as its own grad");
   TORCH_CHECK(grad.scalar_type() == tensor.scalar_type(),
-              "attempting to assign a gradient with dtype '", c10::info(grad.scalar_type()).name,
-              "' to a tensor with grad_dtype '", c10::info(tensor.scalar_type()).name, "'");
+              "attempting to assign a gradient with dtype '",
+              at::native::c_type_name(grad.scalar_type()), "' to a tensor with grad_dtype '",
+              tensor.scalar_type(),
+              "'. The gradient must match the tensor's grad_dtype, which is the tensor's dtype");
   TORCH_CHECK(grad.device().type() == tensor.device().type(),
               "attempting to assign a gradient with device type '", grad.device().type(),
               "' to a tensor with device type '", tensor.device().type(), "'");

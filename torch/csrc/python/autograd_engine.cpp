@@ -32,8 +32,7 @@ void warn_create_graph(bool create_graph) {
                   "after use to break the cycle and avoid the leak.");
 }
 
-// ---- where gradients are wanted
-// -------------------------------------------------------------------------------
+// ---- where gradients are wanted -----------------------------------------------------------------
 Edge input_edge(PyObject* item, bool accumulate) {
   Edge edge = edge_of(item);
   TORCH_CHECK(edge.is_valid(), "One of the differentiated Tensors does not require grad");
@@ -52,13 +51,14 @@ EdgeList input_edges(PyObject* inputs, bool accumulate) {
   }
   PyRef items = checked(PySequence_Fast(inputs, "inputs must be tensors or GradientEdges"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    out.push_back(input_edge(PySequence_Fast_GET_ITEM(items.get(), i), accumulate));
+    // Asking a GradientEdge for its node runs Python code, which may change the list.
+    const PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
+    out.push_back(input_edge(item.get(), accumulate));
   }
   return out;
 }
 
-// ---- Tensor.backward
-// ----------------------------------------------------------------------------------------
+// ---- Tensor.backward ----------------------------------------------------------------------------
 Tensor root_gradient(const Tensor& self, PyObject* gradient) {
   if (gradient && gradient != Py_None) {
     if (!is_tensor(gradient)) {
@@ -117,8 +117,7 @@ PyObject* py_backward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
   return call(kBackward, self, args, n, names);
 }
 
-// ---- run_backward
-// -------------------------------------------------------------------------------------------
+// ---- run_backward -------------------------------------------------------------------------------
 bool truth(PyObject* value, bool otherwise) {
   if (!value) return otherwise;
   const int answer = PyObject_IsTrue(value);
@@ -235,8 +234,7 @@ PyMethodDef module_functions[] = {{"_current_autograd_node", py_current_node, ME
                                   {nullptr, nullptr, 0, nullptr}};
 PyTypeObject EngineType = type_object("torch._C._ImperativeEngine");
 
-// ---- threads of the engine
-// -----------------------------------------------------------------------------------
+// ---- threads of the engine ----------------------------------------------------------------------
 struct CarriedError {
   PyObject *type, *value, *trace;
 };

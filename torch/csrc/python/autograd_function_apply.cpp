@@ -102,8 +102,7 @@ PyRef run_forward(Application& call) {
   return checked(PyObject_CallObject(forward.get(), args.get()));
 }
 
-// ---- what forward declared
-// ----------------------------------------------------------------------------------
+// ---- what forward declared ----------------------------------------------------------------------
 void check_tensor_tuple(PyObject* tuple, const char* what, const char* where) {
   if (!tuple) return;
   if (!PyTuple_Check(tuple)) {
@@ -135,8 +134,7 @@ void check_dirty(const Application& call) {
   }
 }
 
-// ---- outputs
-// ---------------------------------------------------------------------------------------------
+// ---- outputs ------------------------------------------------------------------------------------
 // An output without gradient: as it is, unless it would carry the history of an input it is.
 Tensor without_history(const Application& call, const Tensor& t) {
   if (!t.requires_grad()) return t;
@@ -216,8 +214,7 @@ void save_tensors(Application& call) {
   Py_CLEAR(call.context->to_save);
 }
 
-// ---- forward mode
-// -----------------------------------------------------------------------------------------
+// ---- forward mode -------------------------------------------------------------------------------
 bool has_tangents(const Application& call) {
   if (!c10::tls_autograd_state.fw_grad_mode) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.inputs.get()); ++i) {
@@ -262,8 +259,7 @@ void run_jvp(Application& call, PyObject* outputs) {
   }
 }
 
-// ---- arguments
-// --------------------------------------------------------------------------------------------
+// ---- arguments ----------------------------------------------------------------------------------
 // forward(*args, **kwargs) as one tuple: keywords are put in their places by the class.
 PyRef positional(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyRef tuple = checked(PyTuple_New(nargs));
@@ -279,8 +275,7 @@ PyRef positional(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObjec
   return checked(PyObject_CallFunctionObjArgs(bind.get(), tuple.get(), kwargs.get(), nullptr));
 }
 
-// ---- function transforms
-// ----------------------------------------------------------------------------------
+// ---- function transforms ------------------------------------------------------------------------
 bool holds_wrapper(PyObject* o) {
   if (is_tensor(o)) return at::functorch::wrapper_of(tensor_of(o)) != nullptr;
   if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;

@@ -16,8 +16,7 @@ namespace {
 using at::Tensor;
 using autograd::TensorVec;
 
-// ---- life
-// --------------------------------------------------------------------------------------------------
+// ---- life ---------------------------------------------------------------------------------------
 PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* py = type->tp_alloc(type, 0);
   if (!py) return nullptr;
@@ -61,8 +60,7 @@ void context_dealloc(PyObject* py) {
   Py_TYPE(py)->tp_free(py);
 }
 
-// ---- attributes
-// --------------------------------------------------------------------------------------------
+// ---- attributes ---------------------------------------------------------------------------------
 FunctionNode& need_node(PyObject* py, const char* what) {
   FunctionNode* node = as_context(py)->node;
   TORCH_CHECK(
@@ -102,17 +100,18 @@ PyObject* get_saved_tensors(PyObject* py, void*) {
     FunctionContext* self = as_context(py);
     // Kept for the time of jvp only.
     if (self->saved_for_forward) return PyRef::borrow(self->saved_for_forward).release();
-    TORCH_CHECK(
-        !self->released,
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they have already been freed). Saved intermediate values of the graph are freed "
-        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-        "backward through the graph a second time or if you need to access saved tensors after "
-        "calling backward.");
     PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(self->saved.size())));
-    for (size_t i = 0; i < self->saved.size(); ++i) {
-      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i),
-                       checked(wrap(self->saved[i].unpack(self->node))).release());
+    for (Py_ssize_t i = 0, n = PyTuple_GET_SIZE(out.get()); i < n || self->released; ++i) {
+      // Asked each time: an unpack hook may run the backward pass that frees what is saved.
+      TORCH_CHECK(
+          !self->released,
+          "Trying to backward through the graph a second time (or directly access saved tensors "
+          "after they have already been freed). Saved intermediate values of the graph are freed "
+          "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+          "backward through the graph a second time or if you need to access saved tensors after "
+          "calling backward.");
+      Tensor value = self->saved[static_cast<size_t>(i)].unpack(self->node);
+      PyTuple_SET_ITEM(out.get(), i, checked(wrap(std::move(value))).release());
     }
     return out.release();
   });
@@ -205,8 +204,7 @@ Tensor zeros_for(const autograd::InputMetadata& meta) {
 
 } // namespace
 
-// ---- the node
-// ----------------------------------------------------------------------------------------------
+// ---- the node -----------------------------------------------------------------------------------
 FunctionNode::FunctionNode(PyObject* context) : context_(PyRef::borrow(context).release()) {
   as_context(context)->node = this;
 }
@@ -289,8 +287,7 @@ TensorVec FunctionNode::apply(TensorVec grads) {
   return results(returned.get());
 }
 
-// ---- for other files
-// ----------------------------------------------------------------------------------------
+// ---- for other files ----------------------------------------------------------------------------
 PyObject* context_of_node(const autograd::Node& node) {
   const auto* mine = dynamic_cast<const FunctionNode*>(&node);
   return mine ? mine->context() : nullptr;

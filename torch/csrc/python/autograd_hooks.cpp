@@ -224,7 +224,8 @@ void set_post_accumulate_hooks(const Tensor& tensor, PyObject* hooks) {
   }
   if (!hooks && !autograd::meta_of(tensor)) return;
   auto& list = autograd::ensure_meta(tensor).post_accumulate;
-  list.clear();
+  // What was there goes last: a hook's end may run Python code, which must find the list in order.
+  const auto dropped = std::exchange(list, {});
   if (hooks) list.push_back(make_post_accumulate_hook(hooks));
 }
 

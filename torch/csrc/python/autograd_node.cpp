@@ -39,8 +39,7 @@ void node_dealloc(PyObject* py) {
   Py_TYPE(py)->tp_free(py);
 }
 
-// ---- members
-// -----------------------------------------------------------------------------------------------
+// ---- members ------------------------------------------------------------------------------------
 PyObject* get_next_functions(PyObject* self, void*) {
   return guarded([&] { return node_next_functions(self_node(self)); });
 }
@@ -60,8 +59,16 @@ PyObject* get_variable(PyObject* self, void*) {
     return wrap(leaf->variable());
   });
 }
+// Nodes of no operator's formula, which name() gives with the namespace of PyTorch's classes.
+bool is_written_by_hand(const std::string& name) {
+  return name == "AccumulateGrad" || name == "CopySlices" || name == "CopyBackwards" ||
+         name == "NotImplemented";
+}
 PyObject* py_name(PyObject* self, PyObject*) {
-  return guarded([&] { return wrap(self_node(self).name()); });
+  return guarded([&] {
+    const std::string name = self_node(self).name();
+    return wrap(is_written_by_hand(name) ? "torch::autograd::" + name : name);
+  });
 }
 PyObject* py_sequence_nr(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(self_node(self).sequence_nr());
@@ -164,8 +171,7 @@ PyTypeObject* type_for(const Node& node) {
   return &made->type;
 }
 
-// ---- module functions
-// --------------------------------------------------------------------------------------
+// ---- module functions ---------------------------------------------------------------------------
 // _gradient_edge(tensor) -> (node, output number, token that keeps the node alive).
 void free_token(PyObject* capsule) {
   auto* node = static_cast<Node*>(PyCapsule_GetPointer(capsule, "torch.node"));

@@ -13,6 +13,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/ops/to.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -74,31 +75,32 @@ std::optional<ScalarType> leaf_type(PyObject* o) {
   return std::nullopt;
 }
 
-ScalarType infer(PyObject* o, size_t depth);
+ScalarType infer(PyObject* o, size_t depth, at::Steps& steps);
 
-ScalarType infer_sequence(PyObject* o, size_t depth) {
+ScalarType infer_sequence(PyObject* o, size_t depth, at::Steps& steps) {
   if (depth > kMaxDims)
     raise(PyExc_ValueError, c10::str("too many dimensions '", type_name(o), "'"));
   PyRef items = checked(PySequence_Fast(o, "not a sequence"));
   std::optional<ScalarType> common;
   // The list may shrink while __index__ or the like of an item runs: its length is asked each time.
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    steps.add(4);
     PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
     if (item.get() == o) raise_type_error("new(): self-referential lists are incompatible");
-    const ScalarType type = infer(item.get(), depth + 1);
+    const ScalarType type = infer(item.get(), depth + 1, steps);
     common = common ? (*common == type ? type : c10::promoteTypes(*common, type)) : type;
   }
   return common ? *common : c10::get_default_dtype();
 }
 
-ScalarType infer(PyObject* o, size_t depth) {
+ScalarType infer(PyObject* o, size_t depth, at::Steps& steps) {
   if (const std::optional<ScalarType> type = leaf_type(o)) return *type;
   if (is_numpy_array(o)) {
     if (const std::optional<ScalarType> type = numpy_scalar_type(o)) return *type;
     return tensor_from_numpy(o, false).scalar_type(); // raises with the reason
   }
   if (is_text(o)) throw_text(o);
-  if (PySequence_Check(o)) return infer_sequence(o, depth);
+  if (PySequence_Check(o)) return infer_sequence(o, depth, steps);
   raise(PyExc_RuntimeError, c10::str("Could not infer dtype of ", type_name(o)));
 }
 
@@ -118,13 +120,8 @@ c10::Scalar tensor_item(PyObject* o) {
 }
 
 template <class T> T integer_from_double(double value) {
-  // Unsigned types take negatives by wrapping, within their own width.
-  constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max());
-  constexpr double kLow =
-      std::is_unsigned_v<T> ? -kHigh : static_cast<double>(std::numeric_limits<T>::min());
-  constexpr double kSlack = sizeof(T) == 8 ? 0.0 : 1.0;
-  if (!(value > kLow - 1 && value < kHigh + kSlack)) throw_overflow<T>();
-  return value < 0 ? static_cast<T>(static_cast<int64_t>(value)) : static_cast<T>(value);
+  if (!c10::Scalar::in_integer_range<T>(value)) throw_overflow<T>();
+  return static_cast<T>(value);
 }
 
 template <class T> T integer_from_long(PyObject* o) {
@@ -217,6 +214,7 @@ template <class T> class Filler {
     check_length(items.get(), expected, dim);
     const bool last = dim + 1 == sizes_.size();
     for (Py_ssize_t i = 0; i < expected; ++i) {
+      steps_.add(4);
       check_length(items.get(), expected, dim);
       PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
       if (last) {
@@ -238,6 +236,7 @@ template <class T> class Filler {
 
   const DimVector& sizes_;
   T* next_;
+  at::Steps steps_;
 };
 
 void fill_elements(const Tensor& out, const DimVector& sizes, PyObject* data) {
@@ -297,7 +296,10 @@ Tensor tensor_from_storage(PyObject* data, std::optional<ScalarType> dtype) {
   return converted(shared, shared.device(), dtype.value_or(own));
 }
 
-ScalarType infer_scalar_type(PyObject* data) { return infer(data, 0); }
+ScalarType infer_scalar_type(PyObject* data) {
+  at::Steps steps;
+  return infer(data, 0, steps);
+}
 
 Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
   if (is_text(data)) throw_text(data);
@@ -317,7 +319,7 @@ Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
   }
   // The shape comes first: its complaints about a nest are the better ones.
   if (!options.dtype) nested_sizes(data);
-  const ScalarType dtype = options.dtype ? *options.dtype : infer(data, 0);
+  const ScalarType dtype = options.dtype ? *options.dtype : infer_scalar_type(data);
   const Tensor made = from_sequence(data, dtype);
   return options.device ? converted(made, *options.device, dtype) : made;
 }
@@ -330,7 +332,7 @@ Tensor indexing_tensor_from_data(PyObject* data, c10::Device device) {
     const bool mask = type == at::kByte || type == at::kBool;
     return converted(shared, device, mask ? type : at::kLong);
   }
-  const ScalarType type = infer(data, 0);
+  const ScalarType type = infer_scalar_type(data);
   const bool mask = type == at::kByte || type == at::kBool;
   return converted(from_sequence(data, mask ? type : at::kLong), device, mask ? type : at::kLong);
 }

@@ -10,6 +10,8 @@
 #include <torch/csrc/python/tensor.h>
 #include <torch/csrc/python/wrap.h>
 
+#include <strings.h>
+
 namespace torch::python {
 namespace {
 
@@ -17,11 +19,49 @@ namespace {
 // ---------------------------------------------------------------------------------------------
 PyObject* key_type = nullptr;
 
+// Note [Keys of absent devices]
+// Programs name the keys of devices that have no backend here, in registrations and in sets. No
+// tensor carries such a key, so it needs no bit: it is a name with a value above all keys, adds
+// nothing to a set, and a kernel registered for it is not kept.
+// clang-format off
+#define CRESSET_FORALL_ABSENT_BACKENDS(X, prefix)                                                  \
+  X(prefix##HIP) X(prefix##XLA) X(prefix##MPS) X(prefix##IPU) X(prefix##XPU) X(prefix##HPU)        \
+  X(prefix##VE) X(prefix##Lazy) X(prefix##MTIA) X(prefix##MAIA) X(prefix##PrivateUse2)             \
+  X(prefix##PrivateUse3)
+#define CRESSET_FORALL_ABSENT_KEYS(X)                                                              \
+  CRESSET_FORALL_ABSENT_BACKENDS(X, ) CRESSET_FORALL_ABSENT_BACKENDS(X, Autograd)                  \
+  CRESSET_FORALL_ABSENT_BACKENDS(X, Sparse) CRESSET_FORALL_ABSENT_BACKENDS(X, SparseCsr)           \
+  CRESSET_FORALL_ABSENT_BACKENDS(X, Quantized) CRESSET_FORALL_ABSENT_BACKENDS(X, NestedTensor)     \
+  X(AutocastXPU) X(AutocastMPS) X(AutocastHPU) X(AutocastIPU) X(Vulkan) X(FPGA)                    \
+  X(QuantizedMeta) X(QuantizedPrivateUse1) X(SparseCsrPrivateUse1) X(NestedTensorPrivateUse1)
+// clang-format on
+enum AbsentKey : long {
+  kFirstAbsent = 127,
+#define X(name) kAbsent##name,
+  CRESSET_FORALL_ABSENT_KEYS(X)
+#undef X
+};
+
 constexpr EnumMember kKeyMembers[] = {{"Undefined", 0},
 #define X(name) {#name, static_cast<long>(c10::DispatchKey::name)},
                                       CRESSET_FORALL_DISPATCH_KEYS(X) CRESSET_FORALL_ALIAS_KEYS(X)
 #undef X
+#define X(name) {#name, kAbsent##name},
+                                          CRESSET_FORALL_ABSENT_KEYS(X)
+#undef X
 };
+
+// The value of the member of DispatchKey that `o` is or names; throws.
+long key_value(PyObject* o) {
+  if (PyUnicode_Check(o)) {
+    const std::string_view name = utf8(o);
+    for (const EnumMember& member : kKeyMembers)
+      if (member.value > kFirstAbsent && name == member.name) return member.value;
+    return static_cast<long>(c10::parseDispatchKey(name));
+  }
+  if (Py_TYPE(o) == reinterpret_cast<PyTypeObject*>(key_type)) return PyLong_AsLong(o);
+  raise_type_error(c10::str("expected a DispatchKey or its name, got ", type_name(o)));
+}
 
 // ---- DispatchKeySet
 // ------------------------------------------------------------------------------------------
@@ -250,10 +290,15 @@ PyObject* py_keys_of(PyObject*, PyObject* tensor) {
   });
 }
 PyObject* py_key_name(PyObject*, PyObject* key) {
-  return guarded([&] { return PyUnicode_FromString(c10::toString(key_from(key))); });
+  return guarded([&] {
+    const long value = key_value(key);
+    for (const EnumMember& member : kKeyMembers)
+      if (member.value == value) return PyUnicode_FromString(member.name);
+    return PyUnicode_FromString("Unknown");
+  });
 }
 PyObject* py_parse_key(PyObject*, PyObject* name) {
-  return guarded([&] { return wrap(key_from(name)); });
+  return guarded([&] { return enum_member(key_type, key_value(name)); });
 }
 PyObject* py_is_alias(PyObject*, PyObject* key) {
   return guarded([&] { return new_bool(c10::isAliasDispatchKey(key_from(key))); });
@@ -262,7 +307,14 @@ PyObject* py_key_for_device(PyObject*, PyObject* device) {
   return guarded([&] {
     c10::Device parsed;
     if (!device_from_object(device, &parsed)) raise_type_error("expected a device");
-    return PyUnicode_FromString(c10::toString(c10::backend_key(parsed.type())));
+    const c10::DispatchKey key = c10::backend_key(parsed.type());
+    if (key == c10::DispatchKey::Undefined) {
+      const std::string kind = c10::Device(parsed.type()).str();
+      for (const EnumMember& member : kKeyMembers)
+        if (member.value > kFirstAbsent && strcasecmp(member.name, kind.c_str()) == 0)
+          return PyUnicode_FromString(member.name);
+    }
+    return PyUnicode_FromString(c10::toString(key));
   });
 }
 PyObject* py_full(PyObject*, PyObject*) {
@@ -295,12 +347,11 @@ PyMethodDef functions[] = {
 
 } // namespace
 
+bool is_absent_key(PyObject* o) { return key_value(o) > kFirstAbsent; }
+
 c10::DispatchKey key_from(PyObject* o) {
-  if (PyUnicode_Check(o)) return c10::parseDispatchKey(utf8(o));
-  if (Py_TYPE(o) == reinterpret_cast<PyTypeObject*>(key_type)) {
-    return static_cast<c10::DispatchKey>(PyLong_AsLong(o));
-  }
-  raise_type_error(c10::str("expected a DispatchKey or its name, got ", type_name(o)));
+  const long value = key_value(o);
+  return value > kFirstAbsent ? c10::DispatchKey::Undefined : static_cast<c10::DispatchKey>(value);
 }
 
 c10::DispatchKeySet key_set_from(PyObject* o) {

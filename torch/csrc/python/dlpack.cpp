@@ -53,7 +53,6 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
-constexpr uint64_t kReadOnly = 1;
 constexpr uint64_t kCopied = 2;
 constexpr uint32_t kMajor = 1;
 enum DeviceCode : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
@@ -133,6 +132,10 @@ void check_exportable(const Tensor& tensor) {
   if (tensor.is_conj()) {
     throw c10::BufferError("Can't export tensors with the conjugate bit set");
   }
+  if (tensor.is_neg()) {
+    throw c10::BufferError("Can't export tensors with the negative bit set, use "
+                           "tensor.resolve_neg() before calling this");
+  }
   if (tensor.layout() != at::kStrided) {
     throw c10::BufferError("Can't export tensors with layout other than torch.strided");
   }
@@ -206,6 +209,8 @@ c10::Device device_of_code(const DLDevice& device) {
   case kDLCUDAHost:
     return c10::Device(at::kCPU);
   case kDLCUDA:
+    TORCH_CHECK(device.device_id >= 0 && device.device_id <= INT8_MAX, "DLPack: no device number ",
+                int(device.device_id));
     return c10::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.device_id));
   default:
     throw c10::BufferError(c10::str("Unsupported DLPack device type ", device.device_type));
@@ -230,15 +235,10 @@ template <class Managed> Tensor import_managed(Managed* managed) {
   const c10::Device device = device_of_code(in.device);
   TORCH_CHECK(in.ndim >= 0 && in.ndim <= 64, "DLPack: a tensor of ", int(in.ndim), " dimensions");
   const c10::DimVector sizes(in.shape, in.shape + in.ndim);
-  c10::DimVector strides;
-  if (in.strides) {
-    strides = c10::DimVector(in.strides, in.strides + in.ndim);
-  } else {
-    strides = c10::DimVector(static_cast<size_t>(in.ndim), 1);
-    for (int d = in.ndim - 2; d >= 0; --d) strides[d] = strides[d + 1] * sizes[d + 1];
-  }
+  for (const int64_t size : sizes) TORCH_CHECK(size >= 0, "DLPack: negative size ", size);
+  c10::DimVector strides = in.strides ? c10::DimVector(in.strides, in.strides + in.ndim)
+                                      : c10::contiguous_strides(sizes);
   for (int d = 0; d < in.ndim; ++d) {
-    TORCH_CHECK(sizes[d] >= 0, "DLPack: negative size ", sizes[d]);
     if (sizes[d] < 2) strides[d] = std::max<int64_t>(strides[d], 0);
     TORCH_CHECK_VALUE(strides[d] >= 0, "DLPack: tensors with negative strides are not supported");
   }

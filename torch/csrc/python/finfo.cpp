@@ -56,8 +56,7 @@ int bits_of(c10::ScalarType type) {
   return static_cast<int>(c10::elementSize(c10::toRealValueType(type))) * 8;
 }
 
-// ---- construction
-// ------------------------------------------------------------------------------------
+// ---- construction -------------------------------------------------------------------------------
 PyObject* new_info(PyTypeObject* type, c10::ScalarType dtype) {
   auto* self = reinterpret_cast<PyInfo*>(type->tp_alloc(type, 0));
   if (self) self->dtype = dtype;
@@ -102,8 +101,7 @@ PyObject* iinfo_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   return call_tuple(kIinfo, nullptr, args, kwargs);
 }
 
-// ---- properties
-// --------------------------------------------------------------------------------------
+// ---- properties ---------------------------------------------------------------------------------
 PyObject* info_bits(PyObject* self, void*) { return PyLong_FromLong(bits_of(dtype_of(self))); }
 PyObject* info_dtype(PyObject* self, void*) {
   return PyUnicode_FromString(c10::info(dtype_of(self)).name);

@@ -37,8 +37,7 @@ PyRef pop_mode() {
   return mode;
 }
 
-// ---- functions of the module
-// ---------------------------------------------------------------------------
+// ---- functions of the module --------------------------------------------------------------------
 PyObject* py_push(PyObject*, PyObject* mode) {
   return guarded([&] {
     if (mode != Py_None) push_mode(mode);
@@ -148,8 +147,7 @@ PyMethodDef functions[] = {
     {"_set_torch_function_state", py_set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-// ---- context managers
-// ------------------------------------------------------------------------------------
+// ---- context managers ---------------------------------------------------------------------------
 struct Switch {
   PyObject_HEAD FunctionState saved;
   bool entered;

@@ -32,15 +32,37 @@ PyObject* new_object(PyTypeObject* type, at::Generator generator) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-at::Tensor state_tensor(const c10::GeneratorImpl& generator) {
-  const std::vector<uint8_t> bytes = generator.state();
+// The generator's lock. Who waits for it lets other threads run Python: the one that holds it may
+// be filling memory and want the interpreter to ask for Ctrl-C.
+class Locked {
+ public:
+  explicit Locked(c10::GeneratorImpl& generator) : mutex_(generator.mutex) {
+    if (C10_LIKELY(mutex_.try_lock())) return;
+    NoGil waiting;
+    mutex_.lock();
+  }
+  ~Locked() { mutex_.unlock(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  std::mutex& mutex_;
+};
+
+// Making the tensor may run Python code (the garbage collector's), so that the lock is given back
+// before.
+at::Tensor state_tensor(c10::GeneratorImpl& generator) {
+  std::vector<uint8_t> bytes;
+  {
+    const Locked lock(generator);
+    bytes = generator.state();
+  }
   at::Tensor out = at::detail::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
   std::memcpy(out.data_ptr(), bytes.data(), bytes.size());
   return out;
 }
 
-// ---- construction
-// ------------------------------------------------------------------------------------------
+// ---- construction -------------------------------------------------------------------------------
 PyObject* make_generator(ArgValues& a) {
   const c10::Device device = a.opt_device(0).value_or(c10::Device());
   if (device.is_cpu()) return new_object(&GeneratorType, at::detail::createCPUGenerator());
@@ -65,8 +87,7 @@ void generator_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// ---- methods
-// -------------------------------------------------------------------------------------------------
+// ---- methods ------------------------------------------------------------------------------------
 uint64_t seed_value(PyObject* o) {
   if (!is_integer_like(o)) {
     raise(PyExc_RuntimeError, c10::str("manual_seed expected a long, but got ", type_name(o)));
@@ -87,7 +108,7 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
   return guarded([&] {
     c10::GeneratorImpl& impl = impl_of(self);
     const uint64_t value = seed_value(seed);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     impl.set_current_seed(value);
     Py_INCREF(self);
     return self;
@@ -96,7 +117,7 @@ PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
 PyObject* generator_seed(PyObject* self, PyObject*) {
   return guarded([&] {
     c10::GeneratorImpl& impl = impl_of(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     return PyLong_FromUnsignedLongLong(impl.seed());
   });
 }
@@ -104,11 +125,7 @@ PyObject* generator_initial_seed(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(impl_of(self).current_seed());
 }
 PyObject* generator_get_state(PyObject* self, PyObject*) {
-  return guarded([&] {
-    c10::GeneratorImpl& impl = impl_of(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
-    return wrap(state_tensor(impl));
-  });
+  return guarded([&] { return wrap(state_tensor(impl_of(self))); });
 }
 PyObject* generator_set_state(PyObject* self, PyObject* state) {
   return guarded([&] {
@@ -121,7 +138,7 @@ PyObject* generator_set_state(PyObject* self, PyObject* state) {
       raise_type_error("RNG state must be a torch.ByteTensor");
     }
     c10::GeneratorImpl& impl = impl_of(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     impl.set_state(static_cast<const uint8_t*>(tensor.data_ptr()),
                    static_cast<size_t>(tensor.numel()));
     Py_INCREF(self);
@@ -131,7 +148,7 @@ PyObject* generator_set_state(PyObject* self, PyObject* state) {
 PyObject* generator_clone_state(PyObject* self, PyObject*) {
   return guarded([&] {
     c10::GeneratorImpl& impl = impl_of(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     return new_object(&GeneratorType, impl.clone());
   });
 }
@@ -145,7 +162,7 @@ at::CUDAGeneratorImpl& jumping(PyObject* self) {
 PyObject* generator_get_offset(PyObject* self, PyObject*) {
   return guarded([&] {
     at::CUDAGeneratorImpl& impl = jumping(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     return PyLong_FromUnsignedLongLong(impl.offset());
   });
 }
@@ -153,7 +170,7 @@ PyObject* generator_set_offset(PyObject* self, PyObject* offset) {
   return guarded([&] {
     const uint64_t value = seed_value(offset);
     at::CUDAGeneratorImpl& impl = jumping(self);
-    std::lock_guard<std::mutex> lock(impl.mutex);
+    const Locked lock(impl);
     impl.set_offset(value);
     Py_INCREF(self);
     return self;

@@ -39,7 +39,7 @@ int64_t unpack_index(PyObject* o) {
       c10::str("index ", index, " is out of bounds for dimension ", dim, " with size ", size));
 }
 
-// `real_dim` counts the dimensions of the tensor as the user wrote it, for the message.
+// `real_dim` is the place in the key, for the message.
 Tensor apply_select(const Tensor& self, int64_t dim, int64_t index, int64_t real_dim) {
   TORCH_CHECK_INDEX(self.dim() > 0,
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
@@ -179,6 +179,7 @@ class KeyReader {
       real_dim_ += skipped;
     } else if (o == Py_None) {
       result_ = result_.unsqueeze(dim_++);
+      ++real_dim_;
     } else if (PyBool_Check(o)) {
       read_bool(o == Py_True);
     } else if (is_tensor(o)) {
@@ -230,17 +231,22 @@ class KeyReader {
         type_name(o), ")"));
   }
 
+  // A mask of several dimensions is one entry of the list and as many dimensions of result_.
   void record(Tensor index) {
-    indices_->resize(dim_);
+    const int64_t width =
+        is_mask_type(index.scalar_type()) ? std::max<int64_t>(index.dim(), 1) : 1;
+    indices_->resize(dim_ - shared_);
     indices_->push_back(std::move(index));
-    ++dim_;
+    dim_ += width;
+    shared_ += width - 1;
   }
 
   const Tensor& original_;
   Tensor result_;
   IndexList* indices_;
   int64_t dim_ = 0;      // of result_
-  int64_t real_dim_ = 0; // of the tensor the user indexed
+  int64_t shared_ = 0;   // dimensions before dim_ that share their entry with the one before
+  int64_t real_dim_ = 0; // of the tensor as the key shapes it
 };
 
 // Index tensors live on the tensor's device, except that small ones on the CPU may stay there.

@@ -78,11 +78,13 @@ at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, co
   }
 }
 
+// Reading an item may run Python code (__index__), which may change the list.
 template <class T, class Read> std::vector<T> read_items(PyObject* o, Read&& read) {
+  const PyRef items = checked(PySequence_Tuple(o));
   std::vector<T> out;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   out.reserve(static_cast<size_t>(n));
-  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(read(PySequence_Fast_GET_ITEM(o, i)));
+  for (Py_ssize_t i = 0; i < n; ++i) out.push_back(read(PyTuple_GET_ITEM(items.get(), i)));
   return out;
 }
 

@@ -25,7 +25,7 @@ class KeywordArgs {
     if (nargs > positional) {
       raise_type_error(c10::str(function, "() takes ", positional, " positional argument",
                                 positional == 1 ? "" : "s", " but ", int64_t(nargs),
-                                " were given"));
+                                nargs == 1 ? " was given" : " were given"));
     }
     for (Py_ssize_t i = 0; i < nargs; ++i) values_[i] = args[i];
     const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;

@@ -25,8 +25,7 @@ struct PyOperator {
 
 const at::OperatorEntry& entry_of(PyObject* o) { return *reinterpret_cast<PyOperator*>(o)->op; }
 
-// ---- calls
-// -----------------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 void collect_overloads(PyObject* const* args, Py_ssize_t n, Overloads& overloads) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     overloads.add(args[i]);
@@ -133,8 +132,7 @@ PyObject* operator_decompose(PyObject* self, PyObject* const* args, Py_ssize_t n
   });
 }
 
-// ---- properties
-// --------------------------------------------------------------------------------------------------
+// ---- properties ---------------------------------------------------------------------------------
 PyObject* operator_name(PyObject* self, void*) { return PyUnicode_FromString(entry_of(self).name); }
 PyObject* operator_overload(PyObject* self, void*) {
   return PyUnicode_FromString(entry_of(self).overload);
@@ -202,8 +200,7 @@ PyObject* new_operator(const at::OperatorEntry* op) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-// ---- packets
-// -----------------------------------------------------------------------------------------------------
+// ---- packets ------------------------------------------------------------------------------------
 // In which order overloads are tried: those on tensors before those on numbers, out= forms last.
 int overload_rank(const at::OperatorEntry& op) {
   const std::string_view overload(op.overload);
@@ -249,8 +246,7 @@ PyObject* py_call_overloads(PyObject*, PyObject* const* args, Py_ssize_t nargs, 
   });
 }
 
-// ---- functions of the module
-// ---------------------------------------------------------------------------------------
+// ---- functions of the module --------------------------------------------------------------------
 const at::OperatorEntry* find_operator(const char* name, const char* overload) {
   const at::OperatorEntry* op = at::Dispatcher::singleton().find(name, overload);
   TORCH_CHECK(op != nullptr, "No such operator ", name, overload[0] ? "." : "", overload);

@@ -11,6 +11,10 @@
 #include <torch/csrc/python/wrap.h>
 
 #include <ATen/core/Dispatcher.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/t.h>
 
 #include <algorithm>
 #include <cstring>
@@ -218,10 +222,35 @@ PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
   fail_unhandled(op, mode.get(), handlers);
 }
 
+// linear is one kernel here and, to handlers, what it stands for: a transpose and a product.
+at::Tensor linear_in_parts(const at::Tensor& input, const at::Tensor& weight,
+                           const at::Tensor& bias) {
+  if (!bias.defined()) return at::matmul(input, at::t(weight));
+  if (input.dim() == 2) return at::addmm(bias, input, at::t(weight));
+  if (input.dim() == 0 || weight.dim() != 2 || !input.is_contiguous())
+    return at::add(at::matmul(input, at::t(weight)), bias);
+  c10::DimVector shape(input.sizes().begin(), input.sizes().end());
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const at::Tensor flat = input.view({rows, shape.back()});
+  const at::Tensor product = at::addmm(bias, flat, at::t(weight));
+  shape.back() = weight.size(0);
+  return product.view(shape);
+}
+
 struct PythonKeyKernel final : at::BoxedKernel {
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
     if (is_composite(op)) {
       op.redispatch_boxed(keys.remove(c10::DispatchKey::Python), stack);
+      return;
+    }
+    if (std::strcmp(op.name, "aten::linear") == 0 && *op.overload == 0) {
+      const size_t first = stack.size() - 3;
+      const at::IValue& bias = stack[first + 2];
+      at::Tensor out = linear_in_parts(stack[first].toTensor(), stack[first + 1].toTensor(),
+                                       bias.isTensor() ? bias.toTensor() : at::Tensor());
+      stack.resize(first);
+      stack.push_back(at::IValue(std::move(out)));
       return;
     }
     WithGil gil;

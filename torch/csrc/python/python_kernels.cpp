@@ -105,8 +105,10 @@ PyObject* py_impl(PyObject*, PyObject* args) {
       raise_type_error(c10::str("a kernel must be callable, got ", type_name(function)));
     }
     kernel.debug = "registered from Python";
-    const uint64_t id = at::Dispatcher::singleton().register_kernel(
-        existing(name, overload), key_from(key), std::move(kernel));
+    const at::OperatorEntry* op = existing(name, overload);
+    if (is_absent_key(key)) return PyLong_FromLong(0); // of no registration
+    const uint64_t id =
+        at::Dispatcher::singleton().register_kernel(op, key_from(key), std::move(kernel));
     return PyLong_FromUnsignedLongLong(id);
   });
 }
@@ -136,6 +138,7 @@ PyObject* py_fallback(PyObject*, PyObject* args) {
     } else {
       raise_type_error(c10::str("a kernel must be callable, got ", type_name(function)));
     }
+    if (is_absent_key(key)) return new_none();
     const c10::DispatchKey parsed = key_from(key);
     TORCH_CHECK(!c10::isAliasDispatchKey(parsed) && parsed != c10::DispatchKey::Undefined,
                 "a fallback needs a key of its own, got ", parsed);
@@ -146,6 +149,7 @@ PyObject* py_fallback(PyObject*, PyObject* args) {
 }
 PyObject* py_remove_fallback(PyObject*, PyObject* key) {
   return guarded([&] {
+    if (is_absent_key(key)) return new_none();
     const c10::DispatchKey parsed = key_from(key);
     TORCH_CHECK(!c10::isAliasDispatchKey(parsed) && parsed != c10::DispatchKey::Python,
                 "no fallback of ", parsed, " can be removed");

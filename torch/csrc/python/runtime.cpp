@@ -16,8 +16,7 @@
 namespace torch::python {
 namespace {
 
-// ---- hooks
-// -------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 void* enter_blocking() {
   // Work may start on threads that never held the GIL.
   return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
@@ -35,8 +34,7 @@ bool interrupted() {
   return PyErr_CheckSignals() < 0;
 }
 
-// ---- helpers
-// -----------------------------------------------------------------------------------------------
+// ---- helpers ------------------------------------------------------------------------------------
 bool as_bool(PyObject* value, const char* function) {
   if (!PyBool_Check(value)) {
     raise_type_error(c10::str(function, "(): argument 'enabled' (position 1) must be bool, not ",
@@ -53,8 +51,7 @@ int as_count(PyObject* value, const char* function) {
   return static_cast<int>(n);
 }
 
-// ---- autograd state
-// ------------------------------------------------------------------------------------------
+// ---- autograd state -----------------------------------------------------------------------------
 template <bool c10::AutogradState::*kFlag> PyObject* get_flag(PyObject*, PyObject*) {
   return new_bool(c10::tls_autograd_state.*kFlag);
 }
@@ -116,8 +113,7 @@ PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, n
                                    {"__exit__", inference_exit, METH_VARARGS, nullptr},
                                    {nullptr, nullptr, 0, nullptr}};
 
-// ---- defaults
-// ------------------------------------------------------------------------------------------------
+// ---- defaults -----------------------------------------------------------------------------------
 PyObject* py_get_default_dtype(PyObject*, PyObject*) { return wrap(c10::get_default_dtype()); }
 PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
   return guarded([&] {
@@ -137,8 +133,7 @@ PyObject* py_set_default_dtype(PyObject*, PyObject* dtype) {
 }
 PyObject* py_get_default_device(PyObject*, PyObject*) { return PyUnicode_FromString("cpu"); }
 
-// ---- threads
-// -------------------------------------------------------------------------------------------------
+// ---- threads ------------------------------------------------------------------------------------
 PyObject* py_get_num_threads(PyObject*, PyObject*) {
   return PyLong_FromLong(at::get_num_threads());
 }
@@ -158,8 +153,7 @@ PyObject* py_set_interop(PyObject*, PyObject* n) {
   });
 }
 
-// ---- settings
-// --------------------------------------------------------------------------------------------------
+// ---- settings -----------------------------------------------------------------------------------
 template <std::atomic<bool> at::Context::*kSetting> PyObject* get_setting(PyObject*, PyObject*) {
   return new_bool((at::globalContext().*kSetting).load());
 }

@@ -2,6 +2,7 @@
 #include <torch/csrc/python/scalar_access.h>
 
 #include <ATen/functorch/Level.h>
+#include <ATen/parallel/Stretches.h>
 #include <torch/csrc/python/construct.h>
 #include <torch/csrc/python/wrap.h>
 
@@ -52,7 +53,8 @@ bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
   }
 }
 
-PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim) {
+PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim, at::Steps& steps) {
+  steps.add(16);
   if (dim == tensor.dim()) {
     c10::Scalar value;
     TORCH_CHECK_NOT_IMPLEMENTED(read(tensor.scalar_type(), p, &value),
@@ -62,11 +64,14 @@ PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim) {
   const int64_t n = tensor.sizes()[dim];
   const int64_t step = tensor.strides()[dim] * tensor.itemsize();
   PyRef out = checked(PyList_New(n));
+  // Python code may run before it is filled: a signal's handler must not find it.
+  PyObject_GC_UnTrack(out.get());
   for (int64_t i = 0; i < n; ++i) {
-    PyObject* item = list_of(tensor, p + i * step, dim + 1);
+    PyObject* item = list_of(tensor, p + i * step, dim + 1, steps);
     if (!item) throw python_error();
     PyList_SET_ITEM(out.get(), i, item);
   }
+  PyObject_GC_Track(out.get());
   return out.release();
 }
 
@@ -99,12 +104,13 @@ PyObject* tensor_to_list(const at::Tensor& tensor) {
   // A list is no operator: modes do not hear of it, and a subclass has to make its own.
   TORCH_CHECK(!tensor.key_set().has(c10::DispatchKey::Python),
               ".tolist() is not supported for tensor subclasses that define __torch_dispatch__");
+  at::Steps steps;
   if (tensor.numel() == 0 || readable_with(tensor, tensor.key_set().raw())) {
-    return list_of(tensor, static_cast<const char*>(tensor.data_ptr()), 0);
+    return list_of(tensor, static_cast<const char*>(tensor.data_ptr()), 0, steps);
   }
   const at::Tensor plain = converted(tensor, c10::Device(), tensor.scalar_type()).clone();
   TORCH_CHECK_NOT_IMPLEMENTED(readable(plain), "tolist is not implemented for ", tensor);
-  return list_of(plain, static_cast<const char*>(plain.data_ptr()), 0);
+  return list_of(plain, static_cast<const char*>(plain.data_ptr()), 0, steps);
 }
 
 } // namespace torch::python

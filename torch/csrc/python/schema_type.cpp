@@ -35,8 +35,7 @@ using at::FunctionSchema;
 using at::SchemaArgument;
 using at::SchemaType;
 
-// ---- Type
-// ------------------------------------------------------------------------------------------------------
+// ---- Type ---------------------------------------------------------------------------------------
 PyObject* type_str(PyObject* self) {
   return guarded([&] { return wrap(unbox<SchemaType>(self).str()); });
 }
@@ -103,8 +102,7 @@ PyMethodDef type_methods[] = {{"kind", type_kind, METH_NOARGS, nullptr},
 PyGetSetDef type_properties[] = {{"annotation_str", type_annotation, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- alias info
-// --------------------------------------------------------------------------------------------------
+// ---- alias info ---------------------------------------------------------------------------------
 PyRef split_set(const std::string& text) {
   PyRef out = checked(PySet_New(nullptr));
   size_t start = 0;
@@ -134,8 +132,7 @@ PyGetSetDef alias_properties[] = {{"is_write", alias_is_write, nullptr, nullptr,
                                   {"after_set", alias_after, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- Argument
-// ----------------------------------------------------------------------------------------------------
+// ---- Argument -----------------------------------------------------------------------------------
 PyObject* argument_name(PyObject* self, void*) {
   return guarded([&] { return wrap(unbox<SchemaArgument>(self).name); });
 }
@@ -188,8 +185,7 @@ PyGetSetDef argument_properties[] = {{"name", argument_name, nullptr, nullptr, n
                                      {"alias_info", argument_alias, nullptr, nullptr, nullptr},
                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// ---- FunctionSchema
-// ----------------------------------------------------------------------------------------------
+// ---- FunctionSchema -----------------------------------------------------------------------------
 PyRef argument_list(const std::vector<SchemaArgument>& arguments) {
   PyRef out = checked(PyList_New(static_cast<Py_ssize_t>(arguments.size())));
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -38,13 +38,19 @@ void unmap(void* context) {
   delete mapping;
 }
 
-void drop_storage(void* context) { delete static_cast<c10::Storage*>(context); }
+// What a part of a storage keeps: the whole, and its memory should the whole exchange it.
+struct Part {
+  explicit Part(const c10::Storage& of) : whole(of), memory(of) {}
+  c10::Storage whole;
+  c10::MemoryExport memory;
+};
+void drop_part(void* context) { delete static_cast<Part*>(context); }
 
 const Mapping* mapping_of(const c10::Storage& storage) {
   const c10::DataPtr& data = storage->data_ptr();
   if (data.get_deleter() == unmap) return static_cast<const Mapping*>(data.get_context());
-  if (data.get_deleter() == drop_storage) {
-    return mapping_of(*static_cast<const c10::Storage*>(data.get_context()));
+  if (data.get_deleter() == drop_part) {
+    return mapping_of(static_cast<const Part*>(data.get_context())->whole);
   }
   return nullptr;
 }
@@ -196,6 +202,17 @@ void wait_for_end(int pid, int handle) {
   while (!parent_is_gone(pid)) usleep(200000);
 }
 
+// A thread that cannot be started is an exception: the mask is put back in any case.
+struct SignalsBlocked {
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  sigset_t before;
+};
+
 // torch._C._die_with(pid, signal): this process gets the signal when that one ends. A thread of its
 // own, since the kernel's parent-death signal follows the thread that forked, not the process.
 PyObject* py_die_with(PyObject*, PyObject* args) {
@@ -208,15 +225,12 @@ PyObject* py_die_with(PyObject*, PyObject* args) {
       kill(getpid(), signal_number);
       return new_none();
     }
-    sigset_t all, before;
-    sigfillset(&all);
     // The watching thread takes no signals: handlers belong to the interpreter's threads.
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     std::thread([pid, handle, signal_number] {
       wait_for_end(pid, handle);
       kill(getpid(), signal_number);
     }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return new_none();
   });
 }
@@ -258,8 +272,7 @@ c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
 
 c10::Storage storage_part(const c10::Storage& whole, int64_t start, int64_t bytes) {
   char* data = static_cast<char*>(whole->data());
-  c10::DataPtr part(data ? data + start : nullptr, new c10::Storage(whole), drop_storage,
-                    whole->device());
+  c10::DataPtr part(data ? data + start : nullptr, new Part(whole), drop_part, whole->device());
   return mapped_storage(static_cast<size_t>(bytes), std::move(part));
 }
 

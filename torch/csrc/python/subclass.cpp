@@ -31,8 +31,7 @@ at::Tensor detached(const at::Tensor& data) {
   return at::Tensor(std::move(impl));
 }
 
-// ---- _make_subclass
-// --------------------------------------------------------------------------------------
+// ---- _make_subclass -----------------------------------------------------------------------------
 constexpr Param kMakeParams[] = {
     {"cls", P::Object, 0, 0, nullptr},
     {"data", P::Tensor, 0, 0, nullptr},
@@ -53,15 +52,18 @@ PyObject* invoke_make_subclass(ArgValues& a) {
   PyTypeObject* type = tensor_class_of(a.object(0));
   refuse_policies(a, 3);
   at::Tensor data = detached(a.tensor(1));
-  if (a.given(2) && a.boolean(2)) set_requires_grad(data, true);
+  if (a.given(2) && a.boolean(2)) {
+    TORCH_CHECK(data.is_floating_point() || data.is_complex(),
+                "Only Tensors of floating point and complex dtype can require gradients");
+    set_requires_grad(data, true);
+  }
   return new_tensor_object(type, std::move(data));
 }
 const Signature kMakeSignature[] = {{kMakeParams, 6, 3, kNoOverride, invoke_make_subclass,
                                      "_make_subclass(cls, Tensor data, bool require_grad)"}};
 const Function kMakeSubclass = {"_make_subclass", "torch.Tensor", kMakeSignature, 1};
 
-// ---- _make_wrapper_subclass
-// --------------------------------------------------------------------------------
+// ---- _make_wrapper_subclass ---------------------------------------------------------------------
 constexpr Param kWrapperParams[] = {
     {"cls", P::Object, 0, 0, nullptr},
     {"size", P::SymIntList, 0, 0, nullptr},
@@ -116,8 +118,7 @@ const Signature kWrapperSignature[] = {{kWrapperParams, 15, 15, kNoOverride, inv
                                         "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
 const Function kMakeWrapper = {"_make_wrapper_subclass", "torch.Tensor", kWrapperSignature, 1};
 
-// ---- as_subclass
-// -----------------------------------------------------------------------------------------------
+// ---- as_subclass --------------------------------------------------------------------------------
 constexpr Param kAsParams[] = {{"self", P::Tensor, 0, 0, nullptr},
                                {"cls", P::Object, 0, 0, nullptr}};
 PyObject* invoke_as_subclass(ArgValues& a) {

@@ -27,10 +27,9 @@ namespace {
 
 PyTensor* as_tensor_object(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 
-// ---- free list
-// ------------------------------------------------------------------------------------- Dead
-// objects of exactly torch.Tensor, linked through `dict`. A result object is made for nearly every
-// operator call; reusing one saves the allocator and the zeroing.
+// ---- free list ----------------------------------------------------------------------------------
+// Dead objects of exactly torch.Tensor, linked through `dict`. A result object is made for nearly
+// every operator call; reusing one saves the allocator and the zeroing.
 constexpr int kMaxFree = 128;
 PyTensor* free_objects = nullptr;
 int free_count = 0;
@@ -62,9 +61,8 @@ void release_memory(PyTensor* self, PyTypeObject* type) {
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
 }
 
-// ---- ownership
-// --------------------------------------------------------------------------------------- Whether
-// losing the object could be noticed by whoever gets the tensor from C++ later.
+// ---- ownership ----------------------------------------------------------------------------------
+// Whether losing the object could be noticed by whoever gets the tensor from C++ later.
 bool worth_keeping(PyTensor* self) {
   return self->dict || self->weakrefs || self->backward_hooks || self->post_accumulate_grad_hooks ||
          !is_plain_tensor(reinterpret_cast<PyObject*>(self));
@@ -117,14 +115,16 @@ PyObject* existing_object(c10::TensorImpl* impl) {
   return py;
 }
 
-// ---- destruction
-// ---------------------------------------------------------------------------------------
+// ---- destruction --------------------------------------------------------------------------------
 void clear_slots(PyObject* self, PyTypeObject* type) {
   for (; type && type != &TensorBaseType; type = type->tp_base) {
     PyMemberDef* member = type->tp_members;
     for (Py_ssize_t i = 0, n = Py_SIZE(type); member && i < n; ++i, ++member) {
       if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
       auto** slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + member->offset);
+      // The last reference goes with a tuple, whose end CPython keeps from nesting too deep: a slot
+      // may hold the first of a long chain of tensors.
+      const PyRef last(*slot && PyObject_IS_GC(*slot) ? PyTuple_Pack(1, *slot) : nullptr);
       Py_CLEAR(*slot);
     }
   }
@@ -170,10 +170,9 @@ void tensor_dealloc(PyObject* py) {
   release_memory(self, type);
 }
 
-// ---- types
-// --------------------------------------------------------------------------------------------- A
-// class that defines __torch_dispatch__ and leaves __torch_function__ as torch.Tensor has it wants
-// its operators one level below: the default __torch_function__ is switched off for it.
+// ---- types --------------------------------------------------------------------------------------
+// A class that defines __torch_dispatch__ and leaves __torch_function__ as torch.Tensor has it
+// wants its operators one level below: the default __torch_function__ is switched off for it.
 bool settle_overrides(PyTypeObject* type) {
   if (!PyDict_GetItemString(type->tp_dict, "__torch_dispatch__")) return true;
   auto function_of = [](PyTypeObject* owner) {

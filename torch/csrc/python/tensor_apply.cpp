@@ -49,7 +49,7 @@ template <int kTensors> PyObject* invoke(ArgValues& a) {
   const char* name = a.function().name;
   PyObject* function = a.object(kTensors);
   if (!PyCallable_Check(function)) {
-    raise_type_error(c10::str(name, "(): expected a callable, got ", type_name(function)));
+    raise_type_error(c10::str("'", type_name(function), "' object is not callable"));
   }
   const at::Tensor& self = a.tensor(0);
   at::Tensor tensors[3];

@@ -53,8 +53,7 @@ PyObject* convert(ArgValues& a, const Wanted& wanted) {
                                               wanted.format));
 }
 
-// ---- to()
-// ------------------------------------------------------------------------------------------------
+// ---- to() ---------------------------------------------------------------------------------------
 constexpr Param kSelf = {"self", P::Tensor, 0, 0, nullptr};
 constexpr Param kNonBlocking = {"non_blocking", P::Bool, kHasDefault, 0, "False"};
 constexpr Param kCopy = {"copy", P::Bool, kHasDefault, 0, "False"};
@@ -112,8 +111,7 @@ PyObject* py_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* n
   return call(kTo, self, args, n, names);
 }
 
-// ---- cpu(), cuda()
-// -------------------------------------------------------------------------------------------
+// ---- cpu(), cuda() ------------------------------------------------------------------------------
 constexpr Param kCpuParams[] = {kSelf, kFormat};
 constexpr Param kCudaParams[] = {
     kSelf, {"device", P::Device, kHasDefault | kOptional, 0, "None"}, kNonBlocking, kFormat};
@@ -143,9 +141,8 @@ PyObject* py_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   return call(kCuda, self, args, n, names);
 }
 
-// ---- float(), long(), ...
-// -------------------------------------------------------------------------------------- One
-// Function per dtype; the dtype of a call is found again by the function's name.
+// ---- float(), long(), ... -----------------------------------------------------------------------
+// One Function per dtype; the dtype of a call is found again by the function's name.
 struct DtypeMethod {
   const char* name;
   c10::ScalarType dtype;
@@ -178,8 +175,7 @@ PyObject* py_dtype(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject
   return call(function, self, args, n, names);
 }
 
-// ---- type()
-// --------------------------------------------------------------------------------------------------
+// ---- type() -------------------------------------------------------------------------------------
 std::string type_string(const at::Tensor& tensor) {
   const c10::Device device = tensor.device();
   const char* prefix = device.is_cpu() ? "" : c10::device_type_name(device.type());

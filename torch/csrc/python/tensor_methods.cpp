@@ -14,8 +14,7 @@
 namespace torch::python {
 namespace {
 
-// ---- methods without arguments
-// -------------------------------------------------------------------------------
+// ---- methods without arguments ------------------------------------------------------------------
 struct Simple {
   const char* name;
   PyObject* (*run)(PyObject* self); // throws
@@ -106,8 +105,7 @@ constexpr Simple kComplexNumber = {"__complex__", run_complex};
 constexpr Simple kRetainGrad = {"retain_grad", run_retain_grad};
 constexpr Simple kFixWeakref = {"_fix_weakref", run_fix_weakref};
 
-// ---- methods with arguments
-// --------------------------------------------------------------------------------------
+// ---- methods with arguments ---------------------------------------------------------------------
 constexpr Param kSelf = {"self", P::Tensor, 0, 0, nullptr};
 constexpr Param kDimParams[] = {kSelf, {"dim", P::Int, kHasDefault | kOptional, 0, "None"}};
 

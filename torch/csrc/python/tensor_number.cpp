@@ -61,9 +61,8 @@ PyObject* run_function(Target& target, PyObject* a, PyObject* b) {
   return or_not_implemented(result, b, a);
 }
 
-// ---- binary operators
-// -------------------------------------------------------------------------------------- Left
-// operand a tensor: the method. Otherwise the right one is, and the reflected form decides.
+// ---- binary operators ---------------------------------------------------------------------------
+// Left operand a tensor: the method. Otherwise the right one is, and the reflected form decides.
 enum class Reflect { Commutes, Function, Reverse };
 
 struct Binary {
@@ -124,8 +123,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary<binary_pow>(a, b);
 }
 
-// ---- in-place operators
-// --------------------------------------------------------------------------------------
+// ---- in-place operators -------------------------------------------------------------------------
 Target inplace_add = {kMethod, "add_"};
 Target inplace_sub = {kMethod, "sub_"};
 Target inplace_mul = {kMethod, "mul_"};
@@ -147,8 +145,7 @@ PyObject* power_inplace(PyObject* self, PyObject* other, PyObject* modulus) {
   return inplace<inplace_pow>(self, other);
 }
 
-// ---- unary operators
-// -------------------------------------------------------------------------------------------
+// ---- unary operators ----------------------------------------------------------------------------
 Target unary_neg = {kMethod, "neg"};
 Target unary_abs = {kMethod, "abs"};
 Target unary_not = {kMethod, "bitwise_not"};
@@ -183,8 +180,7 @@ PyObject* positive(PyObject* self) {
   });
 }
 
-// ---- conversion to Python numbers
-// --------------------------------------------------------------------------
+// ---- conversion to Python numbers ---------------------------------------------------------------
 template <class F> PyObject* convert(const char* name, PyObject* self, F&& f) {
   PyObject* result = nullptr;
   if (C10_UNLIKELY(!is_plain_tensor(self) || function_mode_active())) {
@@ -237,8 +233,7 @@ PyObject* tensor_index(PyObject* self) {
   });
 }
 
-// ---- comparison
-// ------------------------------------------------------------------------------------------------
+// ---- comparison ---------------------------------------------------------------------------------
 Target compare_targets[] = {{kMethod, "lt"}, {kMethod, "le"}, {kMethod, "eq"},
                             {kMethod, "ne"}, {kMethod, "gt"}, {kMethod, "ge"}};
 static_assert(Py_LT == 0 && Py_LE == 1 && Py_EQ == 2 && Py_NE == 3 && Py_GT == 4 && Py_GE == 5);

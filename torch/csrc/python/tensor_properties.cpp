@@ -35,8 +35,7 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
   return guarded([&] { return property.set(self, value); });
 }
 
-// ---- geometry and type
-// -----------------------------------------------------------------------------------
+// ---- geometry and type --------------------------------------------------------------------------
 PyObject* get_shape(PyObject* self) { return make_size(tensor_of(self).sizes()); }
 PyObject* get_ndim(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* get_dtype(PyObject* self) { return wrap(tensor_of(self).scalar_type()); }
@@ -67,8 +66,7 @@ PyObject* get_python_dispatch(PyObject* self) {
   return new_bool(tensor_of(self).key_set().has(c10::DispatchKey::Python));
 }
 
-// ---- autograd
-// ----------------------------------------------------------------------------------------------
+// ---- autograd -----------------------------------------------------------------------------------
 PyObject* get_requires_grad(PyObject* self) { return new_bool(tensor_of(self).requires_grad()); }
 int put_requires_grad(PyObject* self, PyObject* value) {
   if (!value || !PyBool_Check(value)) raise(PyExc_RuntimeError, "requires_grad must be a bool");
@@ -177,8 +175,7 @@ int put_post_accumulate_hooks(PyObject* self, PyObject* value) {
                    set_post_accumulate_hooks);
 }
 
-// ---- views
-// -----------------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 PyRef run_method(const char* name, PyObject* self) {
   const Function* function = find_function("torch.Tensor", name);
   if (!function) function = find_function("torch", name);
@@ -198,7 +195,6 @@ PyObject* get_T(PyObject* self) {
         "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
         "tensor.");
   }
-  if (n == 2) return wrap(tensor.transpose(0, 1));
   c10::DimVector order;
   for (int64_t d = n - 1; d >= 0; --d) order.push_back(d);
   return wrap(tensor.permute(order));
@@ -241,19 +237,17 @@ PyObject* get_imag(PyObject* self) {
               "imag is not implemented for tensors with non-complex dtypes.");
   return run_method("imag", self).release();
 }
-int put_real(PyObject* self, PyObject* value) {
-  PyRef part(get_real(self));
-  if (!part || !value || PyObject_SetItem(part.get(), Py_Ellipsis, value) < 0) {
-    throw python_error();
-  }
+int put_part(PyRef part, PyObject* value, const char* name) {
+  if (!value) raise_type_error(c10::str("the attribute ", name, " of a tensor cannot be deleted"));
+  if (!part) throw python_error();
+  check_status(PyObject_SetItem(part.get(), Py_Ellipsis, value));
   return 0;
 }
+int put_real(PyObject* self, PyObject* value) {
+  return put_part(PyRef(get_real(self)), value, "real");
+}
 int put_imag(PyObject* self, PyObject* value) {
-  PyRef part(get_imag(self));
-  if (!part || !value || PyObject_SetItem(part.get(), Py_Ellipsis, value) < 0) {
-    throw python_error();
-  }
-  return 0;
+  return put_part(PyRef(get_imag(self)), value, "imag");
 }
 
 #define CRESSET_PROPERTY(name, get, set) const Property property_##name = {#name, get, set}

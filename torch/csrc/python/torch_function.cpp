@@ -15,10 +15,9 @@ namespace {
 PyObject* torch_function_name = nullptr; // interned "__torch_function__"
 PyObject* torch_dispatch_name = nullptr; // interned "__torch_dispatch__"
 
-// ---- traits of types
-// ----------------------------------------------------------------------------------- CPython gives
-// each state of a type a version number that is never reused, so a number found in the cache still
-// describes the type. Zero means "not numbered".
+// ---- traits of types ----------------------------------------------------------------------------
+// CPython gives each state of a type a version number that is never reused, so a number found in
+// the cache still describes the type. Zero means "not numbered".
 struct CachedTraits {
   unsigned version;
   uint8_t traits;
@@ -49,8 +48,7 @@ uint8_t compute_traits(PyTypeObject* type) {
   return traits;
 }
 
-// ---- owners of functions
-// -------------------------------------------------------------------------------
+// ---- owners of functions ------------------------------------------------------------------------
 struct Owner {
   const char* module;
   PyObject* object;

@@ -15,11 +15,17 @@ namespace torch::python {
 PyObject* wrap(std::vector<at::Tensor>&& tensors) {
   PyRef out(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
   if (!out) return nullptr;
+  // Millions of pieces answer Ctrl-C; its handler must not find the tuple before it is filled.
+  constexpr size_t kMany = size_t(1) << 14;
+  const bool many = tensors.size() > kMany;
+  if (many) PyObject_GC_UnTrack(out.get());
   for (size_t i = 0; i < tensors.size(); ++i) {
+    if (many && i % kMany == 0 && PyErr_CheckSignals() < 0) return nullptr;
     PyObject* item = wrap(std::move(tensors[i]));
     if (!item) return nullptr;
     PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item);
   }
+  if (many) PyObject_GC_Track(out.get());
   return out.release();
 }
 

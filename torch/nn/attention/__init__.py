@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import warnings
-from typing import Any
+from typing import Any as _Any
 
 from torch.backends import cuda as _switches
 
@@ -36,10 +36,10 @@ class SDPBackend(enum.Enum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
-    def __repr__(self) -> Any:
+    def __repr__(self) -> _Any:
         return f"<SDPBackend.{self.name}: {self.value}>"
 
-    def __int__(self) -> Any:
+    def __int__(self) -> _Any:
         return self.value
 
     __index__ = __int__
@@ -72,7 +72,7 @@ _priority = [
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends, set_priority=False) -> Any:
+def sdpa_kernel(backends, set_priority=False) -> _Any:
     """Lets scaled_dot_product_attention use only these backends inside; with set_priority, in
     this order. An attention that none of them can compute is an error."""
     if isinstance(backends, SDPBackend):
@@ -101,23 +101,23 @@ _implementations = {}
 _active = None
 
 
-def register_flash_attention_impl(impl, *, register_fn) -> Any:
+def register_flash_attention_impl(impl, *, register_fn) -> _Any:
     """Makes a flash attention known under a name; register_fn() puts its kernels in place and
     answers an object whose remove() takes them out again."""
     _implementations[impl] = register_fn
 
 
-def list_flash_attention_impls() -> Any:
+def list_flash_attention_impls() -> _Any:
     """The names given to register_flash_attention_impl."""
     return sorted(_implementations)
 
 
-def current_flash_attention_impl() -> Any:
+def current_flash_attention_impl() -> _Any:
     """The implementation in use; None for the one built in."""
     return None if _active is None else _active[0]
 
 
-def activate_flash_attention_impl(impl) -> Any:
+def activate_flash_attention_impl(impl) -> _Any:
     """Uses a registered implementation from now on."""
     global _active
     if impl not in _implementations:
@@ -132,7 +132,7 @@ def activate_flash_attention_impl(impl) -> Any:
     _active = (impl, _implementations[impl]())
 
 
-def restore_flash_attention_impl() -> Any:
+def restore_flash_attention_impl() -> _Any:
     """Goes back to the implementation built in."""
     global _active
     if _active is None:
@@ -144,7 +144,7 @@ def restore_flash_attention_impl() -> Any:
         handle.remove()
 
 
-def __getattr__(name) -> Any:
+def __getattr__(name) -> _Any:
     if name in ("bias", "flex_attention", "varlen"):
         from importlib import import_module
 

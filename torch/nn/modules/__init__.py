@@ -45,8 +45,11 @@ from torch.nn.modules.rnn import *  # noqa: F403
 from torch.nn.modules.sparse import *  # noqa: F403
 from torch.nn.modules.transformer import *  # noqa: F403
 from torch.nn.modules.upsampling import *  # noqa: F403
+from torch.nn.modules.utils import _name_after_class
 
 __all__ = ["Module"]
+_name_after_class(batchnorm._BatchNorm)
+_name_after_class(instancenorm._InstanceNorm)
 for _module in (
     activation,
     adaptive,
@@ -71,3 +74,7 @@ for _module in (
     upsampling,
 ):
     __all__ += _module.__all__
+    for _name in _module.__all__:
+        _member = getattr(_module, _name)
+        if isinstance(_member, type) and issubclass(_member, Module):
+            _name_after_class(_member)

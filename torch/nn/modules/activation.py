@@ -15,23 +15,35 @@ from torch.nn.parameter import Parameter
 __all__ = ["PReLU"]
 
 
+_REQUIRED = object()
+
+
 def _init_from(defaults):
     names = list(defaults)
+    least = sum(default is _REQUIRED for default in defaults.values())
+    takes = f"from {1 + least} to {1 + len(names)}" if least < len(names) else f"{1 + len(names)}"
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
+        where = f"{type(self).__name__}.__init__()"
         if len(args) > len(names):
+            plural = "s" if names else ""
             raise TypeError(
-                f"{type(self).__name__}.__init__() takes at most {len(names)} arguments "
-                f"({len(args)} given)"
+                f"{where} takes {takes} positional argument{plural} "
+                f"but {1 + len(args)} were given"
             )
         values = {**defaults, **dict(zip(names, args, strict=False))}
         for key, value in kwargs.items():
             if key not in defaults:
-                raise TypeError(
-                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{key}'"
-                )
+                raise TypeError(f"{where} got an unexpected keyword argument '{key}'")
             values[key] = value
+        missing = [repr(key) for key, value in values.items() if value is _REQUIRED]
+        if missing:
+            plural = "s" if len(missing) > 1 else ""
+            raise TypeError(
+                f"{where} missing {len(missing)} required positional argument{plural}: "
+                f"{' and '.join(missing)}"
+            )
         for key, value in values.items():
             setattr(self, key, value)
 
@@ -39,6 +51,7 @@ def _init_from(defaults):
 
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for name, default in defaults.items():
+        default = inspect.Parameter.empty if default is _REQUIRED else default
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
         )
@@ -47,7 +60,7 @@ def _init_from(defaults):
 
 
 def _make(name, function, doc, shown=None, **defaults):
-    """`shown` names the attributes the repr gives; `inplace` only when it is set."""
+    """`shown` is how the repr gives the attributes, "" not at all; `inplace` only when set."""
 
     def forward(self, input):
         return getattr(F, function)(input, **{key: getattr(self, key) for key in defaults})
@@ -56,7 +69,7 @@ def _make(name, function, doc, shown=None, **defaults):
         parts = []
         for key in defaults:
             value = getattr(self, key)
-            if key == "inplace":
+            if key == "inplace" and shown != "":
                 parts += ["inplace=True"] if value else []
             elif shown is None:
                 parts.append(f"{key}={value!r}" if isinstance(value, str) else f"{key}={value}")
@@ -84,8 +97,8 @@ _make("ELU", "elu", "x above 0, alpha * (exp(x) - 1) below.", alpha=1.0, inplace
 _make("GELU", "gelu", "x times the normal distribution function of x.", approximate="none")
 _make("SiLU", "silu", "x * sigmoid(x).", inplace=False)
 _make("Mish", "mish", "x * tanh(softplus(x)).", inplace=False)
-_make("Hardswish", "hardswish", "A piecewise form of x * sigmoid(x).", inplace=False)
-_make("Hardsigmoid", "hardsigmoid", "A piecewise linear sigmoid.", inplace=False)
+_make("Hardswish", "hardswish", "A piecewise form of x * sigmoid(x).", shown="", inplace=False)
+_make("Hardsigmoid", "hardsigmoid", "A piecewise linear sigmoid.", shown="", inplace=False)
 _make(
     "LeakyReLU", "leaky_relu", "x above 0, a small slope below.", negative_slope=0.01, inplace=False
 )
@@ -103,8 +116,8 @@ _make(
     "Threshold",
     "threshold",
     "x above threshold, value elsewhere.",
-    threshold=0,
-    value=0,
+    threshold=_REQUIRED,
+    value=_REQUIRED,
     inplace=False,
 )
 
@@ -144,8 +157,7 @@ class Hardtanh(Module):
         self.inplace = inplace
         if self.max_val <= self.min_val:
             raise AssertionError(
-                f"max_val must be larger than min_val, got max_val={self.max_val}, "
-                f"min_val={self.min_val}"
+                f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})"
             )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:

@@ -102,7 +102,7 @@ class Sequential(Module):
     @classmethod
     def _check_times(cls, times):
         if not isinstance(times, int):
-            raise TypeError(f"unsupported operand type(s) for *: 'Sequential' and '{type(times)}'")
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {cls}")
 
@@ -287,7 +287,7 @@ class ModuleDict(Module):
         for position, pair in enumerate(pairs):
             if not isinstance(pair, Iterable):
                 raise TypeError(
-                    f"ModuleDict update sequence element #{position} should be Iterable; is "
+                    f"ModuleDict update sequence element #{position} should be Iterable; is"
                     + type(pair).__name__
                 )
             pair = tuple(pair)

@@ -188,8 +188,8 @@ class RNNBase(Module):
             return data, sizes, None if hx is None else self._permuted(hx, order), False
         if input.dim() not in (2, 3):
             raise ValueError(
-                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D tensor "
-                "instead"
+                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D"
+                f"{' tensor' if self.mode.startswith('RNN') else ''} instead"
             )
         lone = input.dim() == 2
         if input.size(1 if self.batch_first and not lone else 0) == 0:

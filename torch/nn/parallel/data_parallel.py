@@ -3,7 +3,7 @@ device, or none, it is the module itself."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch.nn.modules.module import Module
@@ -12,6 +12,8 @@ from torch.nn.parallel.replicate import replicate
 from torch.nn.parallel.scatter_gather import _device, gather, scatter_kwargs
 
 __all__ = ["DataParallel", "data_parallel"]
+
+T = TypeVar("T", bound=Module)
 
 
 def _all_devices():
@@ -23,7 +25,7 @@ def _number(device):
     return device.index if device.type == "cuda" else device
 
 
-class DataParallel(Module):
+class DataParallel(Module, Generic[T]):
     """Cuts the batch along dim over device_ids (all GPUs by default), calls a copy of the module
     on each and joins the results on output_device."""
 

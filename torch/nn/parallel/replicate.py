@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 from torch.nn.parallel.scatter_gather import _device
 
 __all__ = ["replicate"]
 
 
-def replicate(network, devices, detach=False) -> Any:
+def replicate(network, devices, detach=False) -> _Any:
     """A copy of network per device. Parameters are moved by a differentiable copy, so the gradients
     of all copies add up in the original."""
     return [_copy_to(network, _device(device), detach) for device in devices]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any as _Any
 
 from torch.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name) -> Any:
+def __getattr__(name) -> _Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_LAZY[name]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -18,14 +18,14 @@ def _one_device(params):
         )
 
 
-def parameters_to_vector(parameters) -> Any:
+def parameters_to_vector(parameters) -> _Any:
     """All parameters, flattened, one after another."""
     params = list(parameters)
     _one_device(params)
     return torch.cat([param.reshape(-1) for param in params])
 
 
-def vector_to_parameters(vec, parameters) -> Any:
+def vector_to_parameters(vec, parameters) -> _Any:
     """Gives each parameter its slice of the vector, in place of its data."""
     if not isinstance(vec, torch.Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from typing import Any as _Any
 
 import torch
 from torch.nn.parameter import Parameter
@@ -37,7 +37,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     return _fold(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b) -> Any:
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b) -> _Any:
     """Folds a batch norm into the weight and bias of a linear layer."""
     return _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
@@ -60,7 +60,7 @@ def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
     return fused
 
 
-def fuse_linear_bn_eval(linear, bn) -> Any:
+def fuse_linear_bn_eval(linear, bn) -> _Any:
     """A linear layer that does what linear and bn, both in eval mode, do one after the other."""
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls, *args, **kwargs) -> Any:
+def skip_init(module_cls, *args, **kwargs) -> _Any:
     """Makes a module whose parameters hold whatever memory held."""
     if not issubclass(module_cls, torch.nn.Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 from torch.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 
@@ -17,11 +17,11 @@ def _convert(module, kinds, memory_format):
     return module
 
 
-def convert_conv2d_weight_memory_format(module, memory_format) -> Any:
+def convert_conv2d_weight_memory_format(module, memory_format) -> _Any:
     """Changes the weights of every two-dimensional convolution of a module, in place."""
     return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
-def convert_conv3d_weight_memory_format(module, memory_format) -> Any:
+def convert_conv3d_weight_memory_format(module, memory_format) -> _Any:
     """Changes the weights of every three-dimensional convolution of a module, in place."""
     return _convert(module, (Conv3d, ConvTranspose3d), memory_format)

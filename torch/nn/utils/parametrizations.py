@@ -3,7 +3,7 @@ one, or with orthonormal columns."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any as _Any
 
 import torch
 import torch.nn.functional as F
@@ -26,10 +26,10 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g, weight_v) -> Any:
+    def forward(self, weight_g, weight_v) -> _Any:
         return torch._weight_norm(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight) -> Any:
+    def right_inverse(self, weight) -> _Any:
         return torch.norm_except_dim(weight, 2, self.dim), weight
 
 
@@ -87,7 +87,7 @@ class _SpectralNorm(Module):
             self._u.copy_(F.normalize(torch.mv(matrix, self._v), dim=0, eps=self.eps))
             self._v.copy_(F.normalize(torch.mv(matrix.t(), self._u), dim=0, eps=self.eps))
 
-    def forward(self, weight) -> Any:
+    def forward(self, weight) -> _Any:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._as_matrix(weight)
@@ -97,7 +97,7 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()
         return weight / torch.dot(u, torch.mv(matrix, v))
 
-    def right_inverse(self, value) -> Any:
+    def right_inverse(self, value) -> _Any:
         return value
 
 
@@ -192,12 +192,12 @@ class _Orthogonal(Module):
     def _tall(self, matrix):
         return matrix.mT if self.shape[-2] < self.shape[-1] else matrix
 
-    def forward(self, original) -> Any:
+    def forward(self, original) -> _Any:
         q = _ORTHOGONAL_MAPS[self.orthogonal_map](self._tall(original))
         return self._tall(q if self.base is None else self.base @ q)
 
     @torch.no_grad()
-    def right_inverse(self, weight) -> Any:
+    def right_inverse(self, weight) -> _Any:
         if weight.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. "

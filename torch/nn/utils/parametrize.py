@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any as _Any
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ _cache = {}
 
 
 @contextmanager
-def cached() -> Any:
+def cached() -> _Any:
     """Within it, a parametrized tensor is computed once and then remembered."""
     global _cache_depth
     _cache_depth += 1
@@ -137,7 +137,7 @@ class ParametrizationList(ModuleList):
             return [self.original]
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def forward(self) -> Any:
+    def forward(self) -> _Any:
         """The tensor as the module sees it."""
         first, *others = self
         value = first(*self._originals())
@@ -145,7 +145,7 @@ class ParametrizationList(ModuleList):
             value = module(value)
         return value
 
-    def right_inverse(self, value) -> Any:
+    def right_inverse(self, value) -> _Any:
         """Sets the originals to what makes the tensor equal to a value."""
         with torch.no_grad():
             for module in reversed(self):
@@ -215,7 +215,7 @@ def _set_class(module, base):
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
 
-def is_parametrized(module, tensor_name=None) -> Any:
+def is_parametrized(module, tensor_name=None) -> _Any:
     """Whether a module has parametrized tensors, or that one."""
     # Looked up without getattr, which would compute a property of that name.
     lists = module.__dict__.get("_modules", {}).get("parametrizations")
@@ -224,7 +224,7 @@ def is_parametrized(module, tensor_name=None) -> Any:
     return len(lists) > 0 if tensor_name is None else tensor_name in lists
 
 
-def type_before_parametrizations(module) -> Any:
+def type_before_parametrizations(module) -> _Any:
     """The module's class before any of its tensors was parametrized."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
@@ -302,7 +302,7 @@ def remove_parametrizations(module, tensor_name, leave_parametrized: bool = True
     return module
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None) -> Any:
+def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None) -> _Any:
     """Gives one module the parametrizations, and the originals, of another."""
     if not is_parametrized(from_module):
         return to_module

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any as _Any
 
 import torch
 
@@ -59,19 +59,19 @@ class BasePruningMethod(ABC):
     """Subclasses set PRUNING_TYPE and define compute_mask."""
 
     @abstractmethod
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         """The mask for a tensor; at most the ones of default_mask."""
 
-    def __call__(self, module, inputs) -> Any:
+    def __call__(self, module, inputs) -> _Any:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
-    def apply_mask(self, module) -> Any:
+    def apply_mask(self, module) -> _Any:
         """The parameter with the pruned entries set to zero."""
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
         return mask.to(dtype=original.dtype) * original
 
-    def prune(self, t, default_mask=None, importance_scores=None) -> Any:
+    def prune(self, t, default_mask=None, importance_scores=None) -> _Any:
         """A pruned copy of a tensor."""
         scores = t if importance_scores is None else importance_scores
         if default_mask is None:
@@ -79,7 +79,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=default_mask)
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs) -> Any:
+    def apply(cls, module, name, *args, importance_scores=None, **kwargs) -> _Any:
         """Prunes a parameter of a module and installs the hook."""
         found = [
             (key, hook)
@@ -113,7 +113,7 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def remove(self, module) -> Any:
+    def remove(self, module) -> _Any:
         """Makes the pruning permanent: the parameter holds the zeros itself."""
         name = self._tensor_name
         value = self.apply_mask(module)
@@ -134,7 +134,7 @@ class PruningContainer(BasePruningMethod):
         if args:
             self._tensor_name = args[0]._tensor_name
 
-    def add_pruning_method(self, method) -> Any:
+    def add_pruning_method(self, method) -> _Any:
         """Appends a method for the same parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -149,13 +149,13 @@ class PruningContainer(BasePruningMethod):
     def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx) -> Any:
+    def __getitem__(self, idx) -> _Any:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         """The old mask narrowed by the last method, which sees only what is still there."""
         method = self._pruning_methods[-1]
         kind = method.PRUNING_TYPE
@@ -181,7 +181,7 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         return default_mask
 
 
@@ -192,7 +192,7 @@ class _Unstructured(BasePruningMethod):
         _check_amount(amount)
         self.amount = amount
 
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         mask = default_mask.clone(memory_format=torch.contiguous_format)
         count = _count(self.amount, t.nelement())
         if count:
@@ -208,7 +208,7 @@ class RandomUnstructured(_Unstructured):
         return torch.topk(torch.rand_like(t).view(-1), k=count).indices
 
     @classmethod
-    def apply(cls, module, name, amount) -> Any:
+    def apply(cls, module, name, amount) -> _Any:
         """Prunes a parameter of a module."""
         return super().apply(module, name, amount=amount)
 
@@ -220,7 +220,7 @@ class L1Unstructured(_Unstructured):
         return torch.topk(t.abs().reshape(-1), k=count, largest=False).indices
 
     @classmethod
-    def apply(cls, module, name, amount, importance_scores=None) -> Any:
+    def apply(cls, module, name, amount, importance_scores=None) -> _Any:
         """Prunes a parameter of a module."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
@@ -228,7 +228,7 @@ class L1Unstructured(_Unstructured):
 class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. "
@@ -256,7 +256,7 @@ class RandomStructured(_Structured):
         return torch.rand(channels)
 
     @classmethod
-    def apply(cls, module, name, amount, dim=-1) -> Any:
+    def apply(cls, module, name, amount, dim=-1) -> _Any:
         """Prunes a parameter of a module."""
         return super().apply(module, name, amount=amount, dim=dim)
 
@@ -276,7 +276,7 @@ class LnStructured(_Structured):
         return torch.linalg.vector_norm(t, float(self.n), dim=others)
 
     @classmethod
-    def apply(cls, module, name, amount, n, dim, importance_scores=None) -> Any:
+    def apply(cls, module, name, amount, n, dim, importance_scores=None) -> _Any:
         """Prunes a parameter of a module."""
         return super().apply(
             module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
@@ -291,52 +291,52 @@ class CustomFromMask(BasePruningMethod):
     def __init__(self, mask) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask) -> Any:
+    def compute_mask(self, t, default_mask) -> _Any:
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, mask) -> Any:
+    def apply(cls, module, name, mask) -> _Any:
         """Prunes a parameter of a module."""
         return super().apply(module, name, mask=mask)
 
 
-def identity(module, name) -> Any:
+def identity(module, name) -> _Any:
     """Installs mask and hook without pruning."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount) -> Any:
+def random_unstructured(module, name, amount) -> _Any:
     """Prunes entries of a parameter at random."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None) -> Any:
+def l1_unstructured(module, name, amount, importance_scores=None) -> _Any:
     """Prunes the entries of a parameter of smallest magnitude."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module, name, amount, dim) -> Any:
+def random_structured(module, name, amount, dim) -> _Any:
     """Prunes channels of a parameter at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None) -> Any:
+def ln_structured(module, name, amount, n, dim, importance_scores=None) -> _Any:
     """Prunes the channels of a parameter of smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask) -> Any:
+def custom_from_mask(module, name, mask) -> _Any:
     """Prunes a parameter by a given mask."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> Any:
+def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> _Any:
     """Prunes several parameters as if they were one vector."""
     pairs = list(parameters)
     scores = importance_scores or {}
@@ -362,7 +362,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         start += count
 
 
-def remove(module, name) -> Any:
+def remove(module, name) -> _Any:
     """Makes the pruning of a parameter permanent."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
@@ -374,7 +374,7 @@ def remove(module, name) -> Any:
     )
 
 
-def is_pruned(module) -> Any:
+def is_pruned(module) -> _Any:
     """Whether any parameter of a module or its submodules is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import types
 import warnings
-from typing import Any, Generic, TypeVar
+from typing import Any as _Any
+from typing import Generic, TypeVar
 
 import torch
 
@@ -22,30 +24,34 @@ __all__ = [
 ]
 
 _T_co = TypeVar("_T_co", covariant=True)
+_T_stack = TypeVar("_T_stack")
 
 
 class Dataset(Generic[_T_co]):
     """Samples by index: subclasses define `__getitem__` and usually `__len__`. A `__getitems__`
     that takes a list of indices fetches a batch at once."""
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index) -> _Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other) -> Any:
+    def __add__(self, other) -> _Any:
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset[_T_co]):
     """Samples in the order of `__iter__`, for data that cannot be indexed."""
 
-    def __iter__(self) -> Any:
+    # As collections.abc.Iterable: every subclass takes parameters, whether it declares them or not.
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def __iter__(self) -> _Any:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other) -> Any:
+    def __add__(self, other) -> _Any:
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
     """Tensors side by side: sample i holds row i of each."""
 
     def __init__(self, *tensors) -> None:
@@ -53,10 +59,10 @@ class TensorDataset(Dataset):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index) -> _Any:
         return tuple(tensor[index] for tensor in self.tensors)
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self.tensors[0].size(0)
 
 
@@ -72,7 +78,7 @@ def _fetch_many(dataset, indices):
     return [dataset[index] for index in indices]
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[_T_stack]):
     """Datasets side by side: sample i is a tuple, or with keyword arguments a dict, of samples i
     of each."""
 
@@ -90,12 +96,12 @@ class StackDataset(Dataset):
         if any(len(dataset) != self._length for dataset in members):
             raise ValueError("Size mismatch between datasets")
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index) -> _Any:
         if isinstance(self.datasets, dict):
             return {key: dataset[index] for key, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
 
-    def __getitems__(self, indices) -> Any:
+    def __getitems__(self, indices) -> _Any:
         if isinstance(self.datasets, dict):
             columns = [_fetch_many(dataset, indices) for dataset in self.datasets.values()]
             return [
@@ -104,7 +110,7 @@ class StackDataset(Dataset):
         columns = [_fetch_many(dataset, indices) for dataset in self.datasets]
         return list(zip(*columns, strict=True))
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self._length
 
 
@@ -112,7 +118,7 @@ class ConcatDataset(Dataset[_T_co]):
     """Datasets one after the other."""
 
     @staticmethod
-    def cumsum(sequence) -> Any:
+    def cumsum(sequence) -> _Any:
         """The index at which each dataset ends."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
@@ -124,7 +130,7 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self.cumulative_sizes[-1]
 
     @property
@@ -137,7 +143,7 @@ class ConcatDataset(Dataset[_T_co]):
         )
         return self.cumulative_sizes
 
-    def __getitem__(self, idx) -> Any:
+    def __getitem__(self, idx) -> _Any:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -160,11 +166,11 @@ class ChainDataset(IterableDataset):
                 raise AssertionError("ChainDataset only supports IterableDataset")
             yield dataset
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         for dataset in self._members():
             yield from dataset
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return sum(len(dataset) for dataset in self._members())
 
 
@@ -175,18 +181,18 @@ class Subset(Dataset[_T_co]):
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx) -> Any:
+    def __getitem__(self, idx) -> _Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
 
-    def __getitems__(self, indices) -> Any:
+    def __getitems__(self, indices) -> _Any:
         chosen = [self.indices[i] for i in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
             return self.dataset.__getitems__(chosen)
         return [self.dataset[index] for index in chosen]
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return len(self.indices)
 
 
@@ -208,7 +214,7 @@ def _lengths_of_fractions(total, fractions):
     return lengths
 
 
-def random_split(dataset, lengths, generator=None) -> Any:
+def random_split(dataset, lengths, generator=None) -> _Any:
     """Subsets of given lengths, or fractions that sum to 1, without overlap, chosen at random."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _lengths_of_fractions(len(dataset), lengths)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any as _Any
+from typing import TypeVar
 
 import torch
 from torch.utils.data.dataset import Dataset
@@ -51,7 +52,7 @@ class DistributedSampler(Sampler[_T_co]):
         self.shuffle = shuffle
         self.seed = seed
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         count = len(self.dataset)
         if self.shuffle:
             generator = torch.Generator()
@@ -65,9 +66,9 @@ class DistributedSampler(Sampler[_T_co]):
             indices += (indices * repeats)[:missing]
         return iter(indices[self.rank : self.total_size : self.num_replicas])
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self.num_samples
 
-    def set_epoch(self, epoch) -> Any:
+    def set_epoch(self, epoch) -> _Any:
         """Another order in each epoch, the same in all processes."""
         self.epoch = epoch

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any as _Any
+from typing import Generic, TypeVar
 
 import torch
 
@@ -24,7 +25,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Sampler(Generic[_T_co]):
     """An iterable of indices, or of lists of them; `__len__` is wanted but not required."""
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
@@ -38,10 +39,10 @@ class SequentialSampler(Sampler[int]):
     def __init__(self, data_source) -> None:
         self.data_source = data_source
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         return iter(range(len(self.data_source)))
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return len(self.data_source)
 
 
@@ -68,7 +69,7 @@ class RandomSampler(Sampler[int]):
         """How many indices one pass gives; the dataset may grow between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         n = len(self.data_source)
         generator = self.generator
         if generator is None:
@@ -88,7 +89,7 @@ class RandomSampler(Sampler[int]):
         # Drawn even when nothing of it is used: the generator's state afterwards depends on it.
         yield from torch.randperm(n, generator=generator).tolist()[:rest]
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self.num_samples
 
 
@@ -99,11 +100,11 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         for i in torch.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return len(self.indices)
 
 
@@ -130,13 +131,13 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         drawn = torch.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         yield from drawn.tolist()
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         return self.num_samples
 
 
@@ -156,13 +157,13 @@ class BatchSampler(Sampler[list[int]]):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Any:
         indices = iter(self.sampler)
         while batch := list(itertools.islice(indices, self.batch_size)):
             if len(batch) < self.batch_size and self.drop_last:
                 return
             yield batch
 
-    def __len__(self) -> Any:
+    def __len__(self) -> _Any:
         whole, rest = divmod(len(self.sampler), self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1

@@ -173,8 +173,7 @@ const FunctionSchema& OperatorEntry::schema() const {
   return *s.schema;
 }
 
-// ---- boxed calls
-// ----------------------------------------------------------------------------------
+// ---- boxed calls --------------------------------------------------------------------------------
 namespace {
 uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t arguments) {
   uint64_t bits = 0;
@@ -324,7 +323,8 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
   state->owned_schema = schema;
   state->tags = std::move(tags);
   state->defined_at_runtime = true;
-  uint32_t flags = (parsed.is_mutable() ? kOpMutates : 0) | (parsed.is_view() ? kOpView : 0);
+  const uint32_t flags =
+      (parsed.is_mutable() ? uint32_t(kOpMutates) : 0) | (parsed.is_view() ? uint32_t(kOpView) : 0);
   state->schema = std::make_unique<FunctionSchema>(std::move(parsed));
   auto op =
       std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),

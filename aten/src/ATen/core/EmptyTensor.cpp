@@ -81,8 +81,7 @@ Tensor wrapped_number(const Scalar& value) {
   return out;
 }
 
-// ---- views
-// ----------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 void check_in_bounds(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset,
                      int64_t itemsize, size_t storage_bytes) {
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");

@@ -21,8 +21,7 @@ namespace {
 
 using c10::cuda::CUstream;
 
-// ---- the library
-// ----------------------------------------------------------------------------------
+// ---- the library --------------------------------------------------------------------------------
 using Status = int;
 constexpr Status kSuccess = 0;
 enum MatmulAttribute : int {
@@ -122,8 +121,7 @@ void* handle_of(int device, const Product& p) {
   return handles[device];
 }
 
-// ---- workspace: one per device and stream, kept for good
-// -----------------------------------------
+// ---- workspace: one per device and stream, kept for good ----------------------------------------
 constexpr size_t kWorkspaceBytes = 32 << 20;
 
 void* workspace_of(int device, CUstream stream) {
@@ -156,8 +154,7 @@ void* workspace_of(int device, CUstream stream) {
   return memory;
 }
 
-// ---- plans
-// ----------------------------------------------------------------------------------------
+// ---- plans --------------------------------------------------------------------------------------
 static_assert(std::has_unique_object_representations_v<Product>, "compared byte by byte");
 
 struct Plan {
@@ -270,8 +267,7 @@ void choose(Plan& plan, const Heuristic& choice) {
   plan.workspace = choice.workspace;
 }
 
-// ---- choosing by time
-// -----------------------------------------------------------------------------
+// ---- choosing by time ---------------------------------------------------------------------------
 // The heuristics know no timings, and their first choice for a large product may be a tenth slower
 // than their third. The first time a thread meets a product that is worth it, the choices are timed
 // into scratch memory. Only one that gives the very bits of the first may replace it, so that

@@ -36,8 +36,7 @@ const char* out_kind_name(OutKind kind) {
   return kind == OutKind::Bool ? "Bool" : kind == OutKind::Real ? "Real" : "Same";
 }
 
-// ---- functions of the table's programs
-// -----------------------------------------------------------
+// ---- functions of the table's programs ----------------------------------------------------------
 C10_COLD CUfunction load_uniform(const PointwiseProgram& p, int device, ScalarType dtype,
                                  int kind) {
   const std::string type = device_type_name(dtype);
@@ -114,8 +113,7 @@ const Tensor* common_tensor(Operands operands) {
   return first;
 }
 
-// ---- conversions
-// ----------------------------------------------------------------------------------
+// ---- conversions --------------------------------------------------------------------------------
 constexpr int kTypes = c10::NumScalarTypes;
 
 C10_COLD CUfunction load_cast(ScalarType from, ScalarType to, int device, int kind) {
@@ -164,8 +162,7 @@ ScalarType carrier(int64_t itemsize) {
   }
 }
 
-// ---- transposing copies
-// ---------------------------------------------------------------------------
+// ---- transposing copies -------------------------------------------------------------------------
 constexpr int kTileDims = 10;
 constexpr int64_t kTile = 32;
 
@@ -221,8 +218,7 @@ bool copy_tiles(const PointwiseLaunch& call, const StridedPlan& plan, CUstream s
   return true;
 }
 
-// ---- the general way
-// ------------------------------------------------------------------------------
+// ---- the general way ----------------------------------------------------------------------------
 // The operand without the dimensions it is only repeated along.
 Tensor unrepeated(const Tensor& t) {
   DimVector sizes(t.sizes());
@@ -252,8 +248,7 @@ CUfunction find_uniform(const void* program, int device, int kind) {
   return uniform_function(*call.program, device, call.compute, kind);
 }
 
-// ---- operands of several dtypes
-// -------------------------------------------------------------------
+// ---- operands of several dtypes -----------------------------------------------------------------
 // From this many elements on, a program for the very combination of dtypes (a tenth of a second of
 // compilation, once per machine) beats converting the operands first.
 constexpr int64_t kWorthCompiling = int64_t(1) << 20;

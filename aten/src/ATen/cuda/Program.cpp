@@ -22,8 +22,7 @@ namespace at::cuda {
 namespace {
 using namespace c10::cuda;
 
-// ---- embedded files
-// -------------------------------------------------------------------------------
+// ---- embedded files -----------------------------------------------------------------------------
 std::string_view find_file(std::string_view path) {
   for (size_t i = 0; i < embedded::file_count; ++i) {
     const embedded::File& file = embedded::files[i];
@@ -92,8 +91,7 @@ class Expander {
   std::set<std::string> seen_;
 };
 
-// ---- the cache on disk
-// ----------------------------------------------------------------------------
+// ---- the cache on disk --------------------------------------------------------------------------
 std::string cache_folder() {
   if (const char* named = std::getenv("CRESSET_CACHE_DIR"); named && *named) return named;
   if (const char* base = std::getenv("XDG_CACHE_HOME"); base && *base)
@@ -172,8 +170,7 @@ std::string compile_cached(int device, const std::string& source, const char* na
   return image;
 }
 
-// ---- modules
-// --------------------------------------------------------------------------------------
+// ---- modules ------------------------------------------------------------------------------------
 // Loaded once per device and kept for the life of the process, as functions are.
 struct Modules {
   std::mutex mutex;

@@ -40,15 +40,18 @@ void loss_rule(Call& call) {
   call.results[0] = IValue(reduced(call.results[0].toTensor(), reduction));
 }
 
-// The gradient of a mean is that of each element divided by their number.
+// The gradient of a mean is that of each element divided by their number. Without a reduction the
+// gradient has the shape of the loss, and the second derivative relies on it.
 void loss_backward_rule(Call& call) {
   same_shape(call, 1, 2);
   const int at = call.find("reduction");
   const int64_t reduction = call.args[at].toInt();
-  if (reduction == kMean) {
-    const int64_t count = std::max<int64_t>(call.tensor(1).numel(), 1);
-    call.args[0] = IValue(at::div(call.tensor(0), Scalar(count)));
-  }
+  const Tensor self = call.tensor(1);
+  Tensor grad = call.tensor(0);
+  if (reduction == kMean) grad = at::div(grad, Scalar(std::max<int64_t>(self.numel(), 1)));
+  if (self.sizes() == call.tensor(2).sizes() && grad.sizes() != self.sizes())
+    grad = grad.expand(self.sizes());
+  call.args[0] = IValue(grad);
   call.args[at] = IValue(int64_t(kNone));
   pointwise_rule(call);
 }

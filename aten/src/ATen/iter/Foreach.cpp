@@ -26,6 +26,10 @@ void check_foreach_number(const Tensor& scalar) {
               scalar.numel(), " elements.");
 }
 
+void foreach_step(size_t done) {
+  if (done % 256 == 0) check_interrupt();
+}
+
 PointwiseBatch::PointwiseBatch(const PointwiseSpec& spec, size_t count, TensorList self)
     : spec_(spec), self_(self), jobs_(new PointwiseJob[count]) {
   if (self.empty()) results_.resize(count);
@@ -34,6 +38,7 @@ PointwiseBatch::~PointwiseBatch() = default;
 
 void PointwiseBatch::add(Operands operands, Params params) {
   const size_t i = next_++;
+  foreach_step(next_);
   if (self_.empty()) {
     if (plan_pointwise(spec_, &results_[i], nullptr, operands, params, jobs_[pending_]))
       ++pending_;

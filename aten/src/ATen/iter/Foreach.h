@@ -15,6 +15,8 @@ struct PointwiseJob;
 TORCH_API void check_foreach_lists(std::initializer_list<size_t> tensors);
 TORCH_API void check_foreach_scalars(size_t tensors, size_t scalars);
 TORCH_API void check_foreach_number(const Tensor& scalar);
+// After the call on tensor number `done`: there may be millions, so Ctrl-C is answered in between.
+TORCH_API void foreach_step(size_t done);
 
 class TORCH_API PointwiseBatch {
  public:

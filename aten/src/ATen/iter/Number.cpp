@@ -9,8 +9,12 @@ namespace {
 
 // Without a check: integers by their low bits, floating numbers by IEEE conversion.
 template <class T> T wrapped(const Scalar& value) {
-  if constexpr (std::is_same_v<T, bool> || c10::is_complex_v<T> || std::is_same_v<T, double>) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) {
     return value.to<T>();
+  } else if constexpr (c10::is_complex_v<T>) {
+    using R = typename T::value_type;
+    const c10::complex<double> z = value.toComplexDouble();
+    return T(static_cast<R>(z.real_), static_cast<R>(z.imag_));
   } else if constexpr (std::is_integral_v<T>) {
     if (!value.isIntegral(true)) return value.to<T>();
     return static_cast<T>(value.type() == ScalarType::UInt64 ? value.to<uint64_t>()
@@ -39,22 +43,6 @@ template <class T> bool fits(const Scalar& value) {
   }
 }
 } // namespace
-
-NumberRule number_rule(const char* op) {
-  struct Entry {
-    const char* op;
-    NumberRule rule;
-  };
-  static constexpr Entry kEntries[] = {
-      {"mul", NumberRule::Wide},          {"div", NumberRule::Wide},
-      {"floor_divide", NumberRule::Wide}, {"pow", NumberRule::Checked},
-      {"clamp", NumberRule::Checked},     {"clamp_min", NumberRule::Checked},
-      {"clamp_max", NumberRule::Checked},
-  };
-  for (const Entry& entry : kEntries)
-    if (std::strcmp(op, entry.op) == 0) return entry.rule;
-  return NumberRule::Wrap;
-}
 
 bool number_fits(const Scalar& value, ScalarType type) {
   switch (type) {

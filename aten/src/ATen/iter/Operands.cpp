@@ -3,8 +3,7 @@
 
 namespace at {
 
-// ---- memory overlap
-// -------------------------------------------------------------------------------
+// ---- memory overlap -----------------------------------------------------------------------------
 namespace {
 // The bytes a tensor can touch, [first, last).
 std::pair<const char*, const char*> extent(const Tensor& t) {
@@ -35,6 +34,13 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   return x.first < y.second && y.first < x.second ? Overlap::Partial : Overlap::None;
 }
 } // namespace
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
+  if (a.numel() == 0 || b.numel() == 0 || !a.is_alias_of(b)) return false;
+  const auto x = extent(a), y = extent(b);
+  return x.first < y.second && y.first < x.second;
+}
 
 void assert_no_internal_overlap(const Tensor& out) {
   if (out.is_non_overlapping_and_dense()) return;

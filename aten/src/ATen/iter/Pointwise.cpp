@@ -21,13 +21,18 @@ namespace {
 // Scalars converted to the type the loop computes in, one after the other.
 struct ParamBuffer {
   alignas(16) char bytes[kMaxParams * 16];
-  const void* fill(Params params, ScalarType compute) { return fill(params, compute, bytes); }
-  static const void* fill(Params params, ScalarType compute, char* bytes) {
+  const void* fill(const PointwiseSpec& spec, Params params, ScalarType compute) {
+    return fill(spec, params, compute, bytes);
+  }
+  static const void* fill(const PointwiseSpec& spec, Params params, ScalarType compute,
+                          char* bytes) {
     if (params.size() == 0) return nullptr;
     const ScalarType type = c10::toOpMathType(compute);
     const int64_t size = c10::elementSize(type);
     char* p = bytes;
     for (const Scalar* s : params) {
+      if (spec.numbers == NumberRule::Checked && type != compute)
+        store_number(*s, compute, NumberRule::Checked, p);
       store_number(*s, type, NumberRule::Checked, p);
       p += size;
     }
@@ -71,7 +76,7 @@ const Tensor* plain_operand(Operands operands) {
 
 // Whether a number that is no element of the dtype is simply rounded to one.
 bool rounds(const PointwiseSpec& spec, ScalarType compute) {
-  return c10::isReducedFloatingType(compute) && number_rule(spec.name) == NumberRule::Wrap;
+  return c10::isReducedFloatingType(compute) && spec.numbers == NumberRule::Wrap;
 }
 
 bool try_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace, Operands operands,
@@ -151,7 +156,7 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
 
 // The dtype of the loop, where a number beside float16 or bfloat16 asks for float32.
 ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
-  if (!c10::isReducedFloatingType(compute) || number_rule(spec.name) != NumberRule::Wide)
+  if (!c10::isReducedFloatingType(compute) || spec.numbers != NumberRule::Wide)
     return compute;
   for (const Operand& op : operands) {
     const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
@@ -167,7 +172,7 @@ void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands,
   const ScalarType compute = loop_dtype(spec, operands, result);
   const native::Loop1d loop = loop_for(spec, compute);
   ParamBuffer buffer;
-  const void* loop_params = buffer.fill(params, compute);
+  const void* loop_params = buffer.fill(spec, params, compute);
   TensorIterator iter(shape);
   iter.add_output(target, output_dtype(spec, compute));
   alignas(16) char numbers[kMaxInputs][16];
@@ -176,7 +181,7 @@ void run_cpu(const PointwiseSpec& spec, const Tensor& target, Operands operands,
     if (op.tensor) {
       iter.add_input(*op.tensor, compute);
     } else {
-      store_number(*op.scalar, compute, number_rule(spec.name), numbers[index]);
+      store_number(*op.scalar, compute, spec.numbers, numbers[index]);
       iter.add_constant(numbers[index]);
     }
     ++index;
@@ -248,7 +253,7 @@ bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
     ++count;
   }
   job.loop = loop_for(spec, compute);
-  job.params = ParamBuffer::fill(params, compute, job.param_bytes);
+  job.params = ParamBuffer::fill(spec, params, compute, job.param_bytes);
   if (inplace == nullptr) *out = detail::empty(first->sizes(), output_dtype(spec, compute));
   const Tensor& target = inplace ? *inplace : *out;
   job.data[0] = static_cast<char*>(target.data_ptr());

@@ -22,6 +22,13 @@ enum class Promote : uint8_t {
   None,    // all operands must already have one dtype
 };
 
+// What becomes of a Python number that the dtype of the operation does not hold.
+enum class NumberRule : uint8_t {
+  Wrap,    // integers wrap around, floating numbers round or become infinite
+  Wide,    // the same, but beside float16 and bfloat16 the number stays a float32: x * 0.1
+  Checked, // out of range is an error, for operands and parameters
+};
+
 // An input: a tensor, or a Python number (which takes part in promotion as a wrapped number).
 struct Operand {
   Operand(const Tensor& t) : tensor(&t) {}
@@ -38,6 +45,7 @@ struct PointwiseSpec {
   OutKind out;
   Promote promote;
   const cuda::PointwiseProgram* cuda = nullptr; // null: not on CUDA
+  NumberRule numbers = NumberRule::Wrap;
 };
 
 using Operands = std::initializer_list<Operand>;

@@ -102,6 +102,8 @@ TORCH_API DimVector pointwise_output_strides(IntArrayRef shape, ArrayRef<const T
 TORCH_API void assert_no_internal_overlap(const Tensor& out);
 TORCH_API void assert_no_partial_overlap(const Tensor& out, const Tensor& in);
 TORCH_API void assert_no_overlap(const Tensor& out, const Tensor& in);
+// Whether the bytes from the first to the last that each can touch intersect.
+TORCH_API bool may_overlap(const Tensor& a, const Tensor& b);
 
 // ---- dtypes -------------------------------------------------------------------------------------
 // The promotion state over operands: tensors with dimensions, 0-dim tensors and numbers rank in

@@ -1,7 +1,10 @@
 #pragma once
 // The C++ name of a dtype's element, for the messages in which programs expect to find it ("float
 // != double", "Input type (c10::Half)"): one table, so that every operator spells them alike.
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
+
+#include <string>
 
 namespace at::native {
 
@@ -48,6 +51,17 @@ inline const char* c_type_name(c10::ScalarType dtype) {
   default:
     return c10::toString(dtype);
   }
+}
+
+/// "torch.FloatTensor", "torch.cuda.LongTensor"; "CPUBoolType" where no such class has existed.
+inline std::string tensor_type_name(c10::ScalarType dtype, const c10::Device& device) {
+  const bool classic = dtype == c10::kByte || dtype == c10::kChar || dtype == c10::kShort ||
+                       dtype == c10::kInt || dtype == c10::kLong || dtype == c10::kHalf ||
+                       dtype == c10::kFloat || dtype == c10::kDouble;
+  if (classic && (device.is_cpu() || device.is_cuda()))
+    return c10::str(device.is_cpu() ? "torch." : "torch.cuda.", dtype, "Tensor");
+  const char* kind = device.is_cpu() ? "CPU" : device.is_cuda() ? "CUDA" : "Meta";
+  return c10::str(kind, dtype, "Type");
 }
 
 } // namespace at::native

@@ -2,6 +2,7 @@
 #include <ATen/native/OutputBuilder.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
 
 namespace at {
@@ -16,6 +17,15 @@ OutputBuilder::OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
     : mode_(Mode::Out), count_(static_cast<int>(outs.size())), device_(device) {
   int i = 0;
   for (const Tensor* out : outs) given_[i++] = *out;
+}
+
+void OutputBuilder::note(const Tensor& operand) {
+  for (int i = 0; operand.defined() && i < count_; ++i) {
+    const Tensor& target = given_[i];
+    if (!target.defined()) continue;
+    shares_[i] |= operand.is_same(target) || operand.is_alias_of(target);
+    overlaps_[i] |= may_overlap(operand, target);
+  }
 }
 
 void OutputBuilder::set(int i, IntArrayRef sizes, ScalarType dtype, OptionalIntArrayRef strides) {
@@ -39,10 +49,10 @@ void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device de
   if (mode_ == Mode::InPlace) {
     TORCH_CHECK(target.sizes() == sizes, "Bad in-place call: input tensor size ", target.sizes(),
                 " and output tensor size ", sizes, " should match");
-  } else {
+  } else if (!shares_[i]) {
     native::resize_output(target, sizes);
   }
-  const bool usable = target.scalar_type() == dtype &&
+  const bool usable = !overlaps_[i] && target.sizes() == sizes && target.scalar_type() == dtype &&
                       (!strides || target.strides() == *strides || target.numel() <= 1) &&
                       (strides || target.is_contiguous());
   if (usable) {
@@ -56,10 +66,12 @@ void OutputBuilder::set_on(int i, IntArrayRef sizes, ScalarType dtype, Device de
 void OutputBuilder::finish() {
   for (int i = 0; i < count_; ++i) {
     if (!given_[i].defined()) continue;
-    if (!outputs_[i].is_same(given_[i]))
-      given_[i].copy_(outputs_[i]);
-    else
+    if (outputs_[i].is_same(given_[i])) {
       given_[i].unsafeGetTensorImpl()->bump_version();
+      continue;
+    }
+    if (mode_ == Mode::Out) native::resize_output(given_[i], outputs_[i].sizes());
+    given_[i].copy_(outputs_[i]);
   }
 }
 

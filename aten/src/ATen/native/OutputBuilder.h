@@ -22,6 +22,9 @@ class TORCH_API OutputBuilder {
   OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device = c10::kCPU);
   OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
                 c10::DeviceType device = c10::kCPU);
+  // The arguments of an in-place (but self) or out variant, before its shape function is called: a
+  // caller's tensor that shares memory with one of them stays as it is until finish().
+  template <class... Args> void reads(const Args&... args) { (note(args), ...); }
 
   // ---- for shape functions
   // Output `i` has these sizes (and strides, else contiguous) and dtype. Called once per output.
@@ -44,12 +47,26 @@ class TORCH_API OutputBuilder {
   Tensor take(int i) { return std::move(outputs_[i]); }
 
  private:
+  void note(const Tensor& operand);
+  void note(const std::optional<Tensor>& operand) {
+    if (operand) note(*operand);
+  }
+  void note(TensorList operands) {
+    for (const Tensor& operand : operands) note(operand);
+  }
+  void note(OptionalTensorList operands) {
+    for (const std::optional<Tensor>& operand : operands) note(operand);
+  }
+  template <class T> void note(const T&) {}
+
   enum class Mode : uint8_t { Functional, InPlace, Out };
   Mode mode_ = Mode::Functional;
   int count_;
   c10::DeviceType device_;
   Tensor outputs_[kMaxOutputs];
   Tensor given_[kMaxOutputs];
+  // Of the caller's tensor and any argument: one storage, and the same part of it.
+  bool shares_[kMaxOutputs] = {}, overlaps_[kMaxOutputs] = {};
 };
 
 } // namespace at

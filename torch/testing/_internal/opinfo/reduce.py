@@ -236,26 +236,19 @@ RECORDS = [
         out_dtype="acc",
         tolerances=HALF,
     ),
-    OpInfo(
-        "amax",
-        reduce_samples(),
-        axis(np.max),
-        "fib",
-        kind="reduce",
-        out_dtype="same",
-        supports_out=True,
-        errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)],
-    ),
-    OpInfo(
-        "amin",
-        reduce_samples(),
-        axis(np.min),
-        "fib",
-        kind="reduce",
-        out_dtype="same",
-        supports_out=True,
-        errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)],
-    ),
+    *[
+        OpInfo(
+            name,
+            reduce_samples(),
+            axis(function),
+            "fib",
+            kind="reduce",
+            out_dtype="same",
+            supports_out=True,
+            errors=lambda t: [error(IndexError, "Expected reduction dim", t(0, 3), 0)],
+        )
+        for name, function in (("amax", np.max), ("amin", np.min))
+    ],
     OpInfo(
         "aminmax",
         lambda t: [
@@ -273,109 +266,65 @@ RECORDS = [
             error(RuntimeError, "", t(0)),
         ],
     ),
-    OpInfo(
-        "max",
-        _extreme_samples,
-        _extreme(np.max, "max"),
-        "fib",
-        out_dtype="same",
-        errors=lambda t: [
-            error(IndexError, "Dimension out of range", t(2, 3), 2),
-            error(RuntimeError, "must match", t(2), t(3)),
-            error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0)),
-        ],
-    ),
-    OpInfo(
-        "min",
-        _extreme_samples,
-        _extreme(np.min, "min"),
-        "fib",
-        out_dtype="same",
-        errors=lambda t: [
-            error(IndexError, "Dimension out of range", t(2, 3), 2),
-            error(RuntimeError, "must match", t(2), t(3)),
-            error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0)),
-        ],
-    ),
-    OpInfo(
-        "argmax",
-        reduce_samples(dims=False),
-        _arg(np.argmax),
-        "fi",
-        kind="reduce",
-        out_dtype="int64",
-        grad_codes="",
-        supports_out=True,
-    ),
-    OpInfo(
-        "argmin",
-        reduce_samples(dims=False),
-        _arg(np.argmin),
-        "fi",
-        kind="reduce",
-        out_dtype="int64",
-        grad_codes="",
-        supports_out=True,
-    ),
-    OpInfo(
-        "all",
-        reduce_samples(),
-        axis(np.all),
-        "fibc",
-        kind="reduce",
-        grad_codes="",
-        out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool,
-        supports_out=True,
-        covers=("_is_all_true",),
-    ),
-    OpInfo(
-        "any",
-        reduce_samples(),
-        axis(np.any),
-        "fibc",
-        kind="reduce",
-        grad_codes="",
-        out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool,
-        supports_out=True,
-        covers=("_is_any_true",),
-    ),
-    OpInfo(
-        "std",
-        _variance_samples,
-        _variance(np.std),
-        "fc",
-        kind="reduce",
-        out_dtype="real",
-        tolerances=HALF,
-        supports_out=False,
-    ),
-    OpInfo(
-        "var",
-        _variance_samples,
-        _variance(np.var),
-        "fc",
-        kind="reduce",
-        out_dtype="real",
-        tolerances=HALF,
-    ),
-    OpInfo(
-        "std_mean",
-        _variance_samples,
-        _variance(np.std, True),
-        "fc",
-        kind="reduce",
-        out_dtype="real",
-        tolerances=HALF,
-    ),
-    OpInfo(
-        "var_mean",
-        _variance_samples,
-        _variance(np.var, True),
-        "fc",
-        kind="reduce",
-        out_dtype="real",
-        tolerances=HALF,
-    ),
+    *[
+        OpInfo(
+            name,
+            _extreme_samples,
+            _extreme(function, name),
+            "fib",
+            out_dtype="same",
+            errors=lambda t: [
+                error(IndexError, "Dimension out of range", t(2, 3), 2),
+                error(RuntimeError, "must match", t(2), t(3)),
+                error(RuntimeError, "numel\\(\\) == 0|non-empty|no identity|dim", t(0)),
+            ],
+        )
+        for name, function in (("max", np.max), ("min", np.min))
+    ],
+    *[
+        OpInfo(
+            name,
+            reduce_samples(dims=False),
+            _arg(function),
+            "fi",
+            kind="reduce",
+            out_dtype="int64",
+            grad_codes="",
+            supports_out=True,
+        )
+        for name, function in (("argmax", np.argmax), ("argmin", np.argmin))
+    ],
+    *[
+        OpInfo(
+            name,
+            reduce_samples(),
+            axis(function),
+            "fibc",
+            kind="reduce",
+            grad_codes="",
+            out_dtype=lambda d: torch.uint8 if d is torch.uint8 else torch.bool,
+            supports_out=True,
+            covers=(f"_is_{name}_true",),
+        )
+        for name, function in (("all", np.all), ("any", np.any))
+    ],
+    *[
+        OpInfo(
+            name,
+            _variance_samples,
+            reference,
+            "fc",
+            kind="reduce",
+            out_dtype="real",
+            tolerances=HALF,
+        )
+        for name, reference in (
+            ("std", _variance(np.std)),
+            ("var", _variance(np.var)),
+            ("std_mean", _variance(np.std, True)),
+            ("var_mean", _variance(np.var, True)),
+        )
+    ],
     OpInfo(
         "logsumexp",
         _logsumexp_samples,

@@ -50,10 +50,6 @@ def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     return np.isclose(a, b, rtol, atol, equal_nan)
 
 
-def shift_left(a, b):
-    return np.left_shift(a, b)
-
-
 def heaviside(a, b):
     return np.heaviside(a.astype(float), np.asarray(b, float))
 

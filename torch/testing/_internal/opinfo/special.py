@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 from . import refs
-from .core import OpInfo, binary_samples, call, error, scipy_special, unary_samples
+from .core import OpInfo, binary_samples, call, scipy_special, unary_samples
 
 HALF = {torch.float16: (1e-2, 5e-3), torch.bfloat16: (6e-2, 3e-2), torch.float32: (1e-4, 1e-5)}
 
@@ -59,140 +59,48 @@ def _spherical(x):
     return scipy.special.spherical_jn(0, x)
 
 
-def _unary(name, scipy_name, codes, bounds):
+def _float_op(name, samples, reference, codes, kind, bounds, out_dtype="float", **more):
+    """The record of an operator without an in-place form."""
     return OpInfo(
         f"special.{name}",
-        unary_samples,
-        scipy_special(scipy_name),
+        samples,
+        reference,
         codes,
-        kind="unary",
+        kind=kind,
         bounds=bounds,
-        out_dtype="float",
+        out_dtype=out_dtype,
         supports_out=True,
         tolerances=HALF,
         inplace=None,
-        big=lambda t: call(t(70_001)),
+        **more,
     )
+
+
+def _unary(name, scipy_name, codes, bounds):
+    big = lambda t: call(t(70_001))
+    reference = scipy_special(scipy_name)
+    return _float_op(name, unary_samples, reference, codes, "unary", bounds, big=big)
 
 
 def _alias(name, target):
     reference = {"sigmoid": "expit", "lgamma": "gammaln", "digamma": "psi"}.get(target, target)
     plain = {"exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "sinc": np.sinc}
-    return OpInfo(
-        f"special.{name}",
-        unary_samples,
-        plain.get(target) or scipy_special(reference),
-        "fib",
-        kind="unary",
-        bounds=(0.1, 0.45),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    )
+    reference = plain.get(target) or scipy_special(reference)
+    return _float_op(name, unary_samples, reference, "fib", "unary", (0.1, 0.45))
 
-
-def _polygamma(n, x):
-    import scipy.special
-
-    return scipy.special.polygamma(n, x)
-
-
-def _multigammaln(x, d):
-    import scipy.special
-
-    total = sum(scipy.special.gammaln(x - i / 2) for i in range(d))
-    return total + d * (d - 1) / 4 * np.log(np.pi)
-
-
-_POLYGAMMA = lambda t: [call(n, t(2, 3)) for n in (0, 1, 2, 3)]
-_POLYGAMMA_ERROR = lambda t: [error(RuntimeError, "negative n", -1, t(2))]
 
 RECORDS = [
     *[_unary(*row) for row in _UNARY],
     *[_alias(name, target) for name, target in _ALIASES.items()],
-    OpInfo(
-        "special.airy_ai",
-        unary_samples,
-        _airy,
-        "dib",
-        kind="unary",
-        bounds=(-2.0, 2.0),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
+    _float_op("airy_ai", unary_samples, _airy, "dib", "unary", (-2.0, 2.0)),
+    _float_op("spherical_bessel_j0", unary_samples, _spherical, "dib", "unary", (0.5, 3.0)),
+    _float_op(
+        "zeta", binary_samples((2,), (0.5, 3.0)), scipy_special("zeta"), "dib", "binary", (1.5, 4.0)
     ),
-    OpInfo(
-        "special.spherical_bessel_j0",
-        unary_samples,
-        _spherical,
-        "dib",
-        kind="unary",
-        bounds=(0.5, 3.0),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
-    OpInfo(
-        "special.zeta",
-        binary_samples((2,), (0.5, 3.0)),
-        scipy_special("zeta"),
-        "dib",
-        kind="binary",
-        bounds=(1.5, 4.0),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
-    OpInfo(
-        "special.xlog1py",
-        binary_samples((2,)),
-        refs.xlog1py,
-        "fib",
-        kind="binary",
-        bounds=(0.5, 2.0),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
-    OpInfo(
-        "special.xlogy",
-        binary_samples((2,)),
-        refs.xlogy,
-        "fib",
-        kind="binary",
-        bounds=(0.5, 2.0),
-        out_dtype="float",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
-    OpInfo(
-        "special.gammainc",
-        binary_samples(()),
-        scipy_special("gammainc"),
-        "f",
-        kind="binary",
-        bounds=(0.5, 3.0),
-        out_dtype="same",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
-    OpInfo(
-        "special.gammaincc",
-        binary_samples(()),
-        scipy_special("gammaincc"),
-        "f",
-        kind="binary",
-        bounds=(0.5, 3.0),
-        out_dtype="same",
-        supports_out=True,
-        tolerances=HALF,
-        inplace=None,
-    ),
+    _float_op("xlog1py", binary_samples((2,)), refs.xlog1py, "fib", "binary", (0.5, 2.0)),
+    _float_op("xlogy", binary_samples((2,)), refs.xlogy, "fib", "binary", (0.5, 2.0)),
+    *[
+        _float_op(name, binary_samples(()), scipy_special(name), "f", "binary", (0.5, 3.0), "same")
+        for name in ("gammainc", "gammaincc")
+    ],
 ]

@@ -298,8 +298,8 @@ WRONG_CALLS = {
     "rand": _factory_of_random,
     "randn": _factory_of_random,
     "randperm": lambda t: [
-        error(RuntimeError, "non-negative", -1),
-        error(RuntimeError, "too large", 300, dtype=torch.uint8),
+        error(RuntimeError, "negative dimension", -1),
+        error(RuntimeError, "without overflow", 300, dtype=torch.uint8),
         error(TypeError, "must be int", 3.5),
     ],
     "normal": _normal,

@@ -131,8 +131,7 @@ Scalar celu_input_scale(const Scalar& alpha) {
 }
 } // namespace
 
-// ---- checks
-// ---------------------------------------------------------------------------------------
+// ---- checks -------------------------------------------------------------------------------------
 void relu_check(const Tensor& self) {
   TORCH_CHECK(self.scalar_type() != kBool, "Boolean inputs not supported for relu");
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "clamp is not supported for complex types");
@@ -149,12 +148,16 @@ void softshrink_check(const Tensor& self, const Scalar& lambd) {
                               "\"softshrink_check\" not implemented for '", self.scalar_type(),
                               "'");
   const double value = lambd.toDouble();
-  TORCH_CHECK(value >= 0, "lambda must be in range [0, largest ", self.scalar_type(),
-              "] for input dtype ", self.scalar_type(), ", but found ", value);
+  const ScalarType dtype = self.scalar_type();
+  const char* largest = dtype == kHalf       ? "65504"
+                        : dtype == kBFloat16 ? "3.38953e+38"
+                        : dtype == kFloat    ? "3.40282e+38"
+                                             : "1.79769e+308";
+  TORCH_CHECK(value >= 0, "lambda must be in range [0, ", largest, "] for input dtype ", dtype,
+              ", but found ", value);
 }
 
-// ---- functors chosen at run time
-// ------------------------------------------------------------------
+// ---- functors chosen at run time ----------------------------------------------------------------
 Tensor gelu(const Tensor& self, std::string_view approximate) {
   return run(nullptr, use_tanh(approximate) ? kGeluTanh : kGelu, {self});
 }
@@ -222,8 +225,7 @@ Tensor& log_sigmoid_backward_out(const Tensor& grad_output, const Tensor& self,
   return grad_input;
 }
 
-// ---- glu
-// ------------------------------------------------------------------------------------------
+// ---- glu ----------------------------------------------------------------------------------------
 void glu_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
   const Halves h = halves_of(self, dim);
   Tensor target = out;
@@ -244,8 +246,7 @@ Tensor glu_jvp(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim
   return at::add(at::mul(half(dx, h, 0), s), at::mul(at::mul(glu, at::rsub(s, 1)), half(dx, h, 1)));
 }
 
-// ---- prelu
-// ----------------------------------------------------------------------------------------
+// ---- prelu --------------------------------------------------------------------------------------
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   TORCH_CHECK(self.scalar_type() == weight.scalar_type(),
               "prelu: Type promoting not supported. Got ", self.scalar_type(), " and ",
@@ -275,8 +276,7 @@ std::tuple<Tensor, Tensor> _prelu_kernel_backward(const Tensor& grad_output, con
           run(nullptr, kPreluSlope, {grad_output, self})};
 }
 
-// ---- made of others
-// -------------------------------------------------------------------------------
+// ---- made of others -----------------------------------------------------------------------------
 Tensor relu6(const Tensor& self) { return at::hardtanh(self, 0, 6); }
 Tensor& relu6_(Tensor& self) { return at::hardtanh_(self, 0, 6); }
 Tensor celu(const Tensor& self, const Scalar& alpha) {

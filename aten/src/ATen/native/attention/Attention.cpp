@@ -60,7 +60,7 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   TORCH_CHECK(type == kBool || type == q.scalar_type() || type == kFloat,
               "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
               "attn_mask.dtype: ",
-              type, " and  query.dtype: ", q.scalar_type(), " instead.");
+              c_type_name(type), " and  query.dtype: ", c_type_name(q.scalar_type()), " instead.");
   TORCH_CHECK(
       !is_causal,
       "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");

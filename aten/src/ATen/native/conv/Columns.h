@@ -3,6 +3,7 @@
 // and bounded.
 #pragma once
 #include <ATen/native/conv/ConvGeometry.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <cstring>
@@ -39,10 +40,14 @@ template <class F> void for_window_rows(const ConvGeometry& g, int64_t p0, int64
 
 // f(kd, kh, kw, row) with the row of a channel's block in the matrix.
 template <class F> void for_kernel(const ConvGeometry& g, const F& f) {
+  const bool large = g.out_plane() > kStretch;
   int64_t row = 0;
   for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
     for (int64_t kh = 0; kh < g.kernel[1]; ++kh)
-      for (int64_t kw = 0; kw < g.kernel[2]; ++kw) f(kd, kh, kw, row++);
+      for (int64_t kw = 0; kw < g.kernel[2]; ++kw) {
+        f(kd, kh, kw, row++);
+        if (large) check_interrupt();
+      }
 }
 
 // Windows that keep the image's rows (stride 1, one depth, as many windows in a row as elements): a

@@ -25,6 +25,18 @@ std::string crossed(IntArrayRef values) {
   return out;
 }
 
+// "stride_height: 1 stride_width: 2"; one dimension is spoken of as a row of a plane.
+std::string by_axis(const char* name, IntArrayRef values, int64_t missing) {
+  static constexpr const char* axes[] = {"depth", "height", "width"};
+  DimVector all(values);
+  if (all.size() == 1) all.insert(all.begin(), missing);
+  std::string out;
+  for (size_t i = 0; i < all.size() && all.size() <= 3; ++i) {
+    out += c10::str(i ? " " : "", name, "_", axes[3 - all.size() + i], ": ", all[i]);
+  }
+  return out;
+}
+
 int64_t fitting(__int128 value) {
   TORCH_CHECK(value <= INT64_MAX && value >= INT64_MIN,
               "convolution: a size does not fit in 64 bits");
@@ -77,9 +89,9 @@ void check_transposed(IntArrayRef input, IntArrayRef weight, const ConvParams& p
         "Only zero batch or zero channel inputs are supported, but got input shape: ", input);
     TORCH_CHECK(
         p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
-        "output padding must be smaller than either stride or dilation, but got output_padding: ",
-        IntArrayRef(p.output_padding), " stride: ", IntArrayRef(p.stride),
-        " dilation: ", IntArrayRef(p.dilation));
+        "output padding must be smaller than either stride or dilation, but got ",
+        by_axis("output_padding", p.output_padding, 0), " ", by_axis("stride", p.stride, 1), " ",
+        by_axis("dilation", p.dilation, 1));
   }
 }
 

@@ -1,4 +1,5 @@
-// Convolutions as matrix products over tiles of windows. The cut into tasks depends on the shape
+// Convolutions as matrix products over tiles of windows, and the choice between these, the direct
+// loops (Direct.h) and those of depthwise convolutions. The cut into tasks depends on the shape
 // only, and each output element is summed by one task in a fixed order, so the bits do not depend
 // on the threads.
 #define CRESSET_KERNEL_TU
@@ -9,6 +10,7 @@
 #include <ATen/native/conv/Columns.h>
 #include <ATen/native/conv/Depthwise.h>
 #include <ATen/native/conv/DepthwisePadded.h>
+#include <ATen/native/conv/Direct.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/parallel/Parallel.h>
 
@@ -79,6 +81,17 @@ template <class T> void forward(const ConvGeometry& g, const T* input, const T* 
   });
 }
 
+template <class T> void forward_best(const ConvGeometry& g, const T* input, const T* weight,
+                                     const T* bias, T* out, const PlaneStrides& s) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (!g.is_pointwise()) {
+      if (const auto plan = direct::forward_plan(g, c10::scalar_type_of<T>))
+        return direct::run<T>(*plan, {input, weight, bias, out, s, false});
+    }
+  }
+  forward<T>(g, input, weight, bias, out, s);
+}
+
 template <class T> void input_gradient(const ConvGeometry& g, const T* grad_out,
                                        const PlaneStrides& s, const T* weight, T* grad_in) {
   const int64_t cg = g.c_per_group(), og = g.o_per_group(), volume = g.kernel_volume(),
@@ -114,6 +127,18 @@ template <class T> void input_gradient(const ConvGeometry& g, const T* grad_out,
       }
     }
   });
+}
+
+std::optional<direct::Plan> input_gradient_plan(const ConvGeometry& g, ScalarType type) {
+  if (g.is_pointwise() || g.is_depthwise()) return std::nullopt;
+  return direct::input_gradient_plan(g, type);
+}
+template <class T> void run_input_gradient(const direct::Plan& plan, const ConvGeometry& g,
+                                           const T* grad_out, const T* weight, T* grad_in) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    const PlaneStrides large{g.c * g.in_plane(), g.in_plane(), 1};
+    direct::run<T>(plan, {grad_out, weight, nullptr, grad_in, large, true});
+  }
 }
 
 // One block of channels of the weight's gradient, over the samples [n0, n1).
@@ -173,6 +198,18 @@ template <class T> void weight_gradient(const ConvGeometry& g, const T* grad_out
     add_range(grad_weight, others + (run - 1) * elements, elements);
 }
 
+template <class T> void weight_gradient_best(const ConvGeometry& g, const T* grad_out,
+                                             const PlaneStrides& s, const T* input,
+                                             T* grad_weight) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (!g.is_pointwise()) {
+      if (const auto plan = direct::weight_gradient_plan(g, c10::scalar_type_of<T>))
+        return direct::run_weight_gradient<T>(*plan, grad_out, s, input, grad_weight);
+    }
+  }
+  weight_gradient<T>(g, grad_out, s, input, grad_weight);
+}
+
 template <class T> void depthwise_forward_best(const ConvGeometry& g, const T* input,
                                                const T* weight, const T* bias, T* out,
                                                const PlaneStrides& s) {
@@ -225,8 +262,8 @@ void conv_forward(const ConvGeometry& g, const Tensor& input, const Tensor& weig
       depthwise_forward_best<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
                                 plane_strides(output));
     } else {
-      forward<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
-                 plane_strides(output));
+      forward_best<T>(g, data<T>(input), data<T>(weight), data<T>(bias), data<T>(output),
+                      plane_strides(output));
     }
   });
 }
@@ -240,8 +277,12 @@ void conv_input_gradient(const ConvGeometry& g, const Tensor& grad_output, const
       grad_input.zero_();
       return;
     }
+    const auto plan = input_gradient_plan(g, grad_output.scalar_type());
+    const Tensor small = plan ? grad_output.contiguous() : grad_output;
     const BlockingRegion unlocked;
-    if (g.is_depthwise()) {
+    if (plan) {
+      run_input_gradient<T>(*plan, g, data<T>(small), data<T>(weight), data<T>(grad_input));
+    } else if (g.is_depthwise()) {
       depthwise_input_gradient_best<T>(g, data<T>(grad_output), plane_strides(grad_output),
                                        data<T>(weight), data<T>(grad_input));
     } else {
@@ -265,8 +306,8 @@ void conv_weight_gradient(const ConvGeometry& g, const Tensor& grad_output, cons
       depthwise_weight_gradient_best<T>(g, data<T>(grad_output), plane_strides(grad_output),
                                         data<T>(input), data<T>(grad_weight));
     } else {
-      weight_gradient<T>(g, data<T>(grad_output), plane_strides(grad_output), data<T>(input),
-                         data<T>(grad_weight));
+      weight_gradient_best<T>(g, data<T>(grad_output), plane_strides(grad_output), data<T>(input),
+                              data<T>(grad_weight));
     }
   });
 }

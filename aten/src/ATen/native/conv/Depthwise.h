@@ -59,11 +59,14 @@ __attribute__((optimize("O3"))) T dot_strided(const T* a, const T* b, int64_t co
   return part[0];
 }
 
+// Planes that a thread takes at least.
+inline int64_t plane_grain(const ConvGeometry& g) { return g.out_plane() > kStretch ? 1 : 4; }
+
 template <class T> void depthwise_forward(const ConvGeometry& g, const T* input, const T* weight,
                                           const T* bias, T* out, const PlaneStrides& s) {
   using A = gemm::acc_t<T>;
   const int64_t positions = g.out_plane(), og = g.o_per_group(), volume = g.kernel_volume();
-  parallel_for(0, g.n * g.o, 4, [&](int64_t begin, int64_t end) {
+  parallel_for(0, g.n * g.o, plane_grain(g), [&](int64_t begin, int64_t end) {
     const Tensor memory = detail::empty({positions}, c10::scalar_type_of<A>);
     A* sum = static_cast<A*>(memory.data_ptr());
     for (int64_t i = begin; i < end; ++i) {
@@ -94,7 +97,7 @@ template <class T> void depthwise_input_gradient(const ConvGeometry& g, const T*
                                                  const PlaneStrides& s, const T* weight,
                                                  T* grad_in) {
   const int64_t positions = g.out_plane(), og = g.o_per_group(), volume = g.kernel_volume();
-  parallel_for(0, g.n * g.c, 4, [&](int64_t begin, int64_t end) {
+  parallel_for(0, g.n * g.c, plane_grain(g), [&](int64_t begin, int64_t end) {
     const Tensor memory = detail::empty({positions}, c10::scalar_type_of<T>);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i / g.c, c = i % g.c;

@@ -76,6 +76,17 @@ ConvGeometry fold_geometry(const Tensor& self, IntArrayRef size, IntArrayRef ker
                         size[0], size[1], kernel, dilation, padding, stride);
 }
 
+// The windows as the element at one place of the kernel sees them: a kernel of one element.
+ConvGeometry one_place(const ConvGeometry& g, int64_t place) {
+  ConvGeometry one = g;
+  for (int d = 2; d >= 0; --d) {
+    one.padding[d] -= place % g.kernel[d] * g.dilation[d];
+    one.kernel[d] = 1;
+    place /= g.kernel[d];
+  }
+  return one;
+}
+
 // The type columns are moved as.
 template <class T> using column_t = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
 
@@ -93,9 +104,21 @@ void im2col_cpu(const Tensor& self, IntArrayRef kernel, IntArrayRef dilation, In
     T* to = static_cast<T*>(target.data_ptr());
     const int64_t positions = g.out_plane(), rows = g.kernel_volume();
     const BlockingRegion unlocked;
-    parallel_for(0, g.n * g.c, 1, [&](int64_t begin, int64_t end) {
-      image_to_columns(g, from + begin * g.in_plane(), end - begin, 0, positions,
-                       to + begin * rows * positions);
+    if (positions <= kStretch) {
+      parallel_for(0, g.n * g.c, 1, [&](int64_t begin, int64_t end) {
+        image_to_columns(g, from + begin * g.in_plane(), end - begin, 0, positions,
+                         to + begin * rows * positions);
+      });
+      return;
+    }
+    // Large planes are cut: a part of the windows at one place of the kernel at a time.
+    const int64_t parts = (positions + kStretch - 1) / kStretch;
+    parallel_for(0, g.n * g.c * rows * parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % parts * kStretch, row = i / parts;
+        image_to_columns(one_place(g, row % rows), from + row / rows * g.in_plane(), 1, first,
+                         std::min(positions, first + kStretch), to + row * positions + first);
+      }
     });
   });
   if (!target.is_same(out)) out.copy_(target);

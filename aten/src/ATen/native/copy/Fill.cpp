@@ -1,4 +1,5 @@
 // Setting every element to one value. Dense tensors are filled as one block, by element size.
+#include <cmath>
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fill.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/util/NumericLimits.h>
 
 namespace at::native {
 namespace {
@@ -30,17 +32,21 @@ void encode(const Tensor& self, const Scalar& value, void* bits) {
   }
   dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "fill_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (sizeof(T) == 1 && !std::is_integral_v<T>) {
-      const T converted = T(value.to<float>());
-      std::memcpy(bits, &converted, sizeof(T));
-    } else if constexpr (std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>) {
-      // Beyond the range is infinity here, unlike for float32, where it is an error.
-      const T converted = T(static_cast<float>(value.to<double>()));
-      std::memcpy(bits, &converted, sizeof(T));
+    constexpr bool float8 = sizeof(T) == 1 && !std::is_integral_v<T>;
+    constexpr bool reduced = float8 || std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
+    T converted;
+    if constexpr (reduced) {
+      // One number may leave the range (programs write torch.full((), -1e9, dtype=half) for minus
+      // infinity); more of them have to be in it, as for float32.
+      const double number = value.to<double>();
+      converted = T(static_cast<float>(number));
+      const double limit = static_cast<float>(c10::numeric_limits<T>::max());
+      TORCH_CHECK(self.numel() <= 1 || std::abs(number) <= limit || number - number != 0,
+                  "value cannot be converted to type c10::", self.scalar_type(), " without overflow");
     } else {
-      const T converted = value.to<T>();
-      std::memcpy(bits, &converted, sizeof(T));
+      converted = value.to<T>();
     }
+    std::memcpy(bits, &converted, sizeof(T));
   });
 }
 

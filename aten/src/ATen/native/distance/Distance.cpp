@@ -21,7 +21,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/sum.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -40,6 +40,15 @@ const distance::Loops& loops_for(ScalarType dtype, const char* name) {
   TORCH_CHECK_NOT_IMPLEMENTED(loops.rows != nullptr, "\"", name, "\" not implemented for '", dtype,
                               "'");
   return loops;
+}
+
+// The distances of a row from `count` rows that lie one behind the other. A few at a time, so that
+// Ctrl-C is answered.
+void row_distances(const distance::Loops& loops, const char* row, const char* others, int64_t count,
+                   int64_t columns, double p, char* to, int64_t item) {
+  serial_for(0, count, 4 * columns, [&](int64_t b, int64_t e) {
+    loops.rows(row, others + b * columns * item, e - b, columns, p, to + b * item);
+  });
 }
 
 int64_t grain_for(int64_t work_per_item) {
@@ -122,7 +131,9 @@ void cdist_forward_cpu(const Tensor& x1, const Tensor& x2, double p, std::option
     for (int64_t i = begin; i < end;) {
       const int64_t row1 = i / rows2, at = i % rows2, count = std::min(end - i, rows2 - at);
       const char* first = from2 + (row1 / rows1 * rows2 + at) * bytes;
-      loops.rows(from1 + row1 * bytes, first, count, columns, p, to + i * a.itemsize());
+      row_distances(loops, from1 + row1 * bytes, first, count, columns, p, to + i * a.itemsize(),
+                    a.itemsize());
+      check_interrupt();
       i += count;
     }
   });
@@ -145,11 +156,13 @@ void cdist_backward_cpu(const Tensor& grad, const Tensor& x1, const Tensor& x2, 
   const int64_t all_rows = out.numel() / columns;
   parallel_for(0, all_rows, grain_for(columns * rows2), [&](int64_t begin, int64_t end) {
     const std::unique_ptr<char[]> sum(new char[columns * loops.sum_size]);
+    Steps steps;
     for (int64_t row = begin; row < end; ++row) {
       std::fill_n(sum.get(), columns * loops.sum_size, 0);
       const char* others = from2 + row / rows1 * rows2 * bytes;
       for (int64_t k = 0; k < rows2; ++k) {
         const int64_t at = row * rows2 + k;
+        steps.add(4 * columns);
         loops.slope(sum.get(), from1 + row * bytes, others + k * bytes, columns, p,
                     loops.load(grads, at), loops.load(norms, at));
       }
@@ -181,8 +194,9 @@ void pdist_forward_cpu(const Tensor& self, double p, const Tensor& out) {
   parallel_for(0, rows - 1, grain_for(columns * rows / 2), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = i * rows - i * (i + 1) / 2;
-      loops.rows(from + i * bytes, from + (i + 1) * bytes, rows - 1 - i, columns, p,
-                 to + at * a.itemsize());
+      row_distances(loops, from + i * bytes, from + (i + 1) * bytes, rows - 1 - i, columns, p,
+                    to + at * a.itemsize(), a.itemsize());
+      check_interrupt();
     }
   });
 }
@@ -205,10 +219,12 @@ void pdist_backward_cpu(const Tensor& grad, const Tensor& self, double p, const 
   BlockingRegion unlocked;
   parallel_for(0, rows, grain_for(columns * rows), [&](int64_t begin, int64_t end) {
     const std::unique_ptr<char[]> sum(new char[columns * loops.sum_size]);
+    Steps steps;
     for (int64_t i = begin; i < end; ++i) {
       std::fill_n(sum.get(), columns * loops.sum_size, 0);
       for (int64_t j = 0; j < rows; ++j) {
         if (j == i) continue;
+        steps.add(4 * columns);
         const int64_t low = std::min(i, j), high = std::max(i, j);
         const int64_t at = low * rows - low * (low + 1) / 2 + high - low - 1;
         loops.slope(sum.get(), from + i * bytes, from + j * bytes, columns, p,

@@ -173,6 +173,7 @@ Tensor new_ones(const Tensor& self, IntArrayRef size, std::optional<ScalarType> 
 
 Tensor zeros(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
+  for (const int64_t s : size) TORCH_CHECK(s >= 0, "zeros: Dimension size must be non-negative.");
   return unwritten(at::empty(size, dtype, layout, device, pin_memory, std::nullopt).zero_());
 }
 Tensor ones(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,

@@ -7,7 +7,7 @@
 #include <ATen/native/factory/Native.h>
 #include <ATen/native/factory/RangeKernel.h>
 #include <ATen/ops/empty.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
@@ -22,7 +22,9 @@ void fill_by_index(const Tensor& out, const char* name, const F& value_of) {
     using T = typename decltype(tag)::type;
     T* data = static_cast<T*>(out.data_ptr());
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) data[i] = value_of(tag, i);
+      serial_for(begin, end, 16, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) data[i] = value_of(tag, i);
+      });
     });
   });
 }
@@ -263,10 +265,9 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
 }
 
 namespace {
-Scalar bound(const Tensor& t, const char* name) {
-  TORCH_CHECK(t.dim() == 0, name,
-              " only supports 0-dimensional start and end tensors, but got a tensor with ", t.dim(),
-              " dimension(s).");
+Scalar bound(const Tensor& t, const char* name, const char* which) {
+  TORCH_CHECK(t.dim() == 0, name, " only supports 0-dimensional start and end tensors, but got ",
+              which, " with ", t.dim(), " dimension(s).");
   return t.item();
 }
 } // namespace
@@ -274,18 +275,20 @@ Scalar bound(const Tensor& t, const char* name) {
   Tensor Name##_tt(const Tensor& start, const Tensor& end, int64_t steps ExtraDecl,                \
                    std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
                    std::optional<Device> device, std::optional<bool> pin_memory) {                 \
-    return Name(bound(start, #Name), bound(end, #Name), steps ExtraUse, dtype, layout, device,     \
-                pin_memory);                                                                       \
+    return Name(bound(start, #Name, "start"), bound(end, #Name, "end"), steps ExtraUse, dtype,     \
+                layout, device, pin_memory);                                                       \
   }                                                                                                \
   Tensor Name##_ts(const Tensor& start, const Scalar& end, int64_t steps ExtraDecl,                \
                    std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
                    std::optional<Device> device, std::optional<bool> pin_memory) {                 \
-    return Name(bound(start, #Name), end, steps ExtraUse, dtype, layout, device, pin_memory);      \
+    return Name(bound(start, #Name, "start"), end, steps ExtraUse, dtype, layout, device,          \
+                pin_memory);                                                                       \
   }                                                                                                \
   Tensor Name##_st(const Scalar& start, const Tensor& end, int64_t steps ExtraDecl,                \
                    std::optional<ScalarType> dtype, std::optional<Layout> layout,                  \
                    std::optional<Device> device, std::optional<bool> pin_memory) {                 \
-    return Name(start, bound(end, #Name), steps ExtraUse, dtype, layout, device, pin_memory);      \
+    return Name(start, bound(end, #Name, "end"), steps ExtraUse, dtype, layout, device,            \
+                pin_memory);                                                                       \
   }
 #define CRESSET_NOTHING
 #define CRESSET_BASE_DECL , double base
@@ -338,6 +341,27 @@ int64_t triangle_count(int64_t row, int64_t col, int64_t offset, bool lower) {
                               (row - full) * col);
 }
 
+// Elements begin .. end of the triangle, row by row.
+template <class T> void fill_triangle(int64_t row, int64_t col, int64_t offset, bool lower,
+                                      int64_t begin, int64_t end, T* rows, T* cols) {
+  // The last row that `begin` elements or fewer come before; rows without a column are passed over,
+  // for there may be very many.
+  int64_t i = 0, above = row;
+  while (above - i > 1) {
+    const int64_t middle = i + (above - i) / 2;
+    (triangle_count(middle, col, offset, lower) <= begin ? i : above) = middle;
+  }
+  int64_t skip = begin - triangle_count(i, col, offset, lower);
+  for (int64_t at = begin; at < end; ++i, skip = 0) {
+    const auto [first, last] = triangle_row(i, col, offset, lower);
+    const int64_t stop = std::min(last, first + skip + (end - at));
+    for (int64_t j = first + skip; j < stop; ++j, ++at) {
+      rows[at] = static_cast<T>(i);
+      cols[at] = static_cast<T>(j);
+    }
+  }
+}
+
 Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower,
                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
                         std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -358,23 +382,16 @@ Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool lower,
   const int64_t count = triangle_count(row, col, offset, lower);
   Tensor out = options_empty({2, count}, dtype ? *dtype : kLong, layout, device, pin_memory);
   if (out.is_meta() || count == 0) return out;
-  dtype_switch<IntegralTypes>(out.scalar_type(), lower ? "tril_indices" : "triu_indices",
-                              [&](auto tag) {
-                                using T = typename decltype(tag)::type;
-                                T* rows = static_cast<T*>(out.data_ptr());
-                                T* cols = rows + count;
-                                // Rows without a column are passed over: there may be very many.
-                                const int64_t begin = lower ? std::max<int64_t>(0, -offset) : 0;
-                                const bool all = lower || __int128(col) - offset > row;
-                                const int64_t end = all ? row : std::max<int64_t>(0, col - offset);
-                                for (int64_t i = begin; i < end; ++i) {
-                                  const auto [first, last] = triangle_row(i, col, offset, lower);
-                                  for (int64_t j = first; j < last; ++j) {
-                                    *rows++ = static_cast<T>(i);
-                                    *cols++ = static_cast<T>(j);
-                                  }
-                                }
-                              });
+  dtype_switch<IntegralTypes>(
+      out.scalar_type(), lower ? "tril_indices" : "triu_indices", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T* rows = static_cast<T*>(out.data_ptr());
+        parallel_for(0, count, 32768, [&](int64_t begin, int64_t end) {
+          serial_for(begin, end, 4, [&](int64_t b, int64_t e) {
+            fill_triangle<T>(row, col, offset, lower, b, e, rows, rows + count);
+          });
+        });
+      });
   return out;
 }
 } // namespace

@@ -9,7 +9,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/native/fft/FftKernel.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -30,8 +30,6 @@ template <class T> const FftLoops<T>& loops() {
 }
 
 constexpr int kMostLanes = 64;
-// Above this many elements a line's own lanes would leave the second-level cache.
-constexpr int64_t kLongLine = 8192;
 // Elements for which it pays to wake a thread.
 constexpr int64_t kGrain = 16384;
 
@@ -135,6 +133,13 @@ template <class T> void run_blocks(const Job<T>& job, const FftPlan<T>& plan, co
 
 template <class T> void line_c2c(const Job<T>& job);
 
+// f(i) for the elements of one line, which are independent of each other.
+template <class F> void for_elements(int64_t n, const F& f) {
+  parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
 template <class T> void line_split(const Job<T>& job, const FftSplit<T>& split) {
   const Tensor middle = detail::empty({2 * job.n}, c10::scalar_type_of<T>);
   T* const tmp = static_cast<T*>(middle.data_ptr());
@@ -156,25 +161,25 @@ template <class T> void line_bluestein(const Job<T>& job, const FftPlan<T>& plan
   T *x = static_cast<T*>(buffers.data_ptr()), *y = x + 2 * length;
   const T *chirp = plan.chirp.data(), *spectrum = plan.spectrum.data();
   const int first = job.inverse ? 1 : 0, second = 1 - first;
-  for (int64_t i = 0; i < job.n; ++i) {
+  for_elements(job.n, [&](int64_t i) {
     const T re = job.in[2 * i * job.in_step + first], im = job.in[2 * i * job.in_step + second];
     x[2 * i] = re * chirp[2 * i] - im * chirp[2 * i + 1];
     x[2 * i + 1] = re * chirp[2 * i + 1] + im * chirp[2 * i];
-  }
-  std::fill(x + 2 * job.n, x + 2 * length, T(0));
+  });
+  parallel_zero(x + 2 * job.n, 2 * (length - job.n) * static_cast<int64_t>(sizeof(T)));
   line_c2c<T>({Kind::C2C, x, y, length, 1, 1, false, T(1)});
-  for (int64_t i = 0; i < length; ++i) {
+  for_elements(length, [&](int64_t i) {
     const T re = y[2 * i], im = y[2 * i + 1];
     y[2 * i] = re * spectrum[2 * i] - im * spectrum[2 * i + 1];
     y[2 * i + 1] = re * spectrum[2 * i + 1] + im * spectrum[2 * i];
-  }
+  });
   line_c2c<T>({Kind::C2C, y, x, length, 1, 1, true, T(1)});
-  for (int64_t i = 0; i < job.n; ++i) {
+  for_elements(job.n, [&](int64_t i) {
     const T re = x[2 * i], im = x[2 * i + 1];
     T* to = job.out + 2 * i * job.out_step;
     to[first] = (re * chirp[2 * i] - im * chirp[2 * i + 1]) * job.scale;
     to[second] = (re * chirp[2 * i + 1] + im * chirp[2 * i]) * job.scale;
-  }
+  });
 }
 
 template <class T> void line_c2c(const Job<T>& job) {
@@ -195,29 +200,31 @@ template <class T> void line_r2c(const Job<T>& job) {
   const Tensor buffers = detail::empty({2, room}, c10::scalar_type_of<T>);
   T *x = static_cast<T*>(buffers.data_ptr()), *z = x + room;
   if (!even) {
-    for (int64_t i = 0; i < job.n; ++i) x[2 * i] = job.in[i * job.in_step], x[2 * i + 1] = T(0);
+    for_elements(job.n,
+                 [&](int64_t i) { x[2 * i] = job.in[i * job.in_step], x[2 * i + 1] = T(0); });
     line_c2c<T>({Kind::C2C, x, z, job.n, 1, 1, false, job.scale});
-    for (int64_t k = 0; k <= m; ++k)
+    for_elements(m + 1, [&](int64_t k) {
       std::copy(z + 2 * k, z + 2 * k + 2, job.out + 2 * k * job.out_step);
+    });
     return;
   }
   const T* from = job.in;
   if (job.in_step != 1) {
-    for (int64_t i = 0; i < job.n; ++i) x[i] = job.in[i * job.in_step];
+    for_elements(job.n, [&](int64_t i) { x[i] = job.in[i * job.in_step]; });
     from = x;
   }
   line_c2c<T>({Kind::C2C, from, z, m, 1, 1, false, T(1)});
   const auto roots = fft_roots<T>(job.n);
   const T* w = roots->data();
   const T half = job.scale * T(0.5);
-  for (int64_t k = 0; k <= m; ++k) {
+  for_elements(m + 1, [&](int64_t k) {
     const int64_t low = k == m ? 0 : k, high = k == 0 ? 0 : m - k;
     const T er = z[2 * low] + z[2 * high], ei = z[2 * low + 1] - z[2 * high + 1];
     const T o_r = z[2 * low + 1] + z[2 * high + 1], oi = z[2 * high] - z[2 * low];
     T* to = job.out + 2 * k * job.out_step;
     to[0] = (er + (o_r * w[2 * k] - oi * w[2 * k + 1])) * half;
     to[1] = (ei + (o_r * w[2 * k + 1] + oi * w[2 * k])) * half;
-  }
+  });
 }
 
 template <class T> void line_c2r(const Job<T>& job) {
@@ -231,31 +238,31 @@ template <class T> void line_c2r(const Job<T>& job) {
     return i == 1 && real ? T(0) : job.in[2 * k * job.in_step + i];
   };
   if (!even) {
-    for (int64_t k = 0; k <= m; ++k) {
+    for_elements(m + 1, [&](int64_t k) {
       z[2 * k] = part(k, 0);
       z[2 * k + 1] = part(k, 1);
-      if (k == 0) continue;
+      if (k == 0) return;
       z[2 * (job.n - k)] = part(k, 0);
       z[2 * (job.n - k) + 1] = -part(k, 1);
-    }
+    });
     line_c2c<T>({Kind::C2C, z, x, job.n, 1, 1, true, job.scale});
-    for (int64_t i = 0; i < job.n; ++i) job.out[i * job.out_step] = x[2 * i];
+    for_elements(job.n, [&](int64_t i) { job.out[i * job.out_step] = x[2 * i]; });
     return;
   }
   const auto roots = fft_roots<T>(job.n);
   const T* w = roots->data();
-  for (int64_t k = 0; k < m; ++k) {
+  for_elements(m, [&](int64_t k) {
     const T ar = part(k, 0), ai = part(k, 1), br = part(m - k, 0), bi = -part(m - k, 1);
     const T dr = ar - br, di = ai - bi;
     // The difference times the conjugate root gives the odd elements' spectrum.
     const T o_r = dr * w[2 * k] + di * w[2 * k + 1], oi = di * w[2 * k] - dr * w[2 * k + 1];
     z[2 * k] = ar + br - oi;
     z[2 * k + 1] = ai + bi + o_r;
-  }
+  });
   T* to = job.out_step == 1 ? job.out : x;
   line_c2c<T>({Kind::C2C, z, to, m, 1, 1, true, job.scale});
   if (job.out_step == 1) return;
-  for (int64_t i = 0; i < job.n; ++i) job.out[i * job.out_step] = x[i];
+  for_elements(job.n, [&](int64_t i) { job.out[i * job.out_step] = x[i]; });
 }
 
 // ---- all lines --------------------------------------------------------------------------------
@@ -263,11 +270,11 @@ template <class T> void line_c2r(const Job<T>& job) {
 // Whether lines are better taken one at a time: they are long, or too few to fill the lanes.
 template <class T> bool one_by_one(const Job<T>& job, int64_t lines) {
   if (job.n < 64) return false;
-  const auto plan = fft_plan<T>(job.n);
-  const bool works = plan->inner || fft_split<T>(job.n) ||
+  const FftShape shape = fft_shape(job.n);
+  const bool works = shape.convolved || fft_split<T>(job.n) ||
                      (job.kind != Kind::C2C && job.n % 2 == 0 && fft_split<T>(job.n / 2));
   if (!works) return false;
-  if (plan->room() >= kLongLine) return true;
+  if (shape.room >= kLongLine) return true;
   const int64_t width = loops<T>().lanes * (job.kind == Kind::C2C ? 1 : 2);
   const int64_t rounded = (lines + width - 1) / width * width;
   return lines * 2 <= rounded;
@@ -362,12 +369,13 @@ void fill_symmetric(const Tensor& out, IntArrayRef dims) {
           to += i * steps[d];
           from += (mirrored[d] && i != 0 ? sizes[d] - i : i) * steps[d];
         }
-        for (int64_t k = n / 2 + 1; k < n; ++k) {
+        for_elements(n - n / 2 - 1, [&](int64_t i) {
+          const int64_t k = n / 2 + 1 + i;
           const T* source = data + 2 * (from + (n - k) * step);
           T* target = data + 2 * (to + k * step);
           target[0] = source[0];
           target[1] = -source[1];
-        }
+        });
       }
     });
   };

@@ -2,6 +2,8 @@
 // eighth of the circle, so that they are right to the last digit whatever the length.
 #include <ATen/native/fft/FftPlan.h>
 
+#include <ATen/parallel/Stretches.h>
+
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
@@ -82,44 +84,93 @@ template <class T> void make_steps(FftPlan<T>& plan, const std::vector<int>& rad
   }
 }
 
+// Roots for which it pays to wake a thread.
+constexpr int64_t kRootGrain = 1024;
+
+// f(i) = e^(-2 pi i k / n) into a table, two numbers each; place(i) is k.
+template <class T, class Place>
+RawTable<T> root_table(int64_t count, int64_t n, const Place& place) {
+  RawTable<T> table(2 * count);
+  parallel_for(0, count, kRootGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Complex z = root(place(i), n);
+      table[2 * i] = static_cast<T>(z.re);
+      table[2 * i + 1] = static_cast<T>(z.im);
+    }
+  });
+  return table;
+}
+
+// One pass of transform_power: pairs `length / 2` apart. Few roots serve many groups, or many roots
+// few.
+void transform_pass(Complex* x, int64_t n, int64_t length) {
+  const int64_t half = length / 2, groups = n / length;
+  const auto pair = [x, half](int64_t i, const Complex& w) {
+    Complex &a = x[i], &b = x[i + half];
+    const Complex t{b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
+    b = {a.re - t.re, a.im - t.im};
+    a = {a.re + t.re, a.im + t.im};
+  };
+  if (half <= kRootGrain) {
+    const RawTable<double> roots = root_table<double>(half, length, [](int64_t k) { return k; });
+    parallel_for(0, groups, std::max<int64_t>(1, 8192 / half), [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g)
+        for (int64_t k = 0; k < half; ++k) pair(g * length + k, {roots[2 * k], roots[2 * k + 1]});
+    });
+    return;
+  }
+  parallel_for(0, half, kRootGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const Complex w = root(k, length);
+      for (int64_t g = 0; g < groups; ++g) pair(g * length + k, w);
+    }
+  });
+}
+
 // A plain transform of a power of two, for the tables of Bluestein's algorithm.
-void transform_power(std::vector<Complex>& x) {
-  const int64_t n = static_cast<int64_t>(x.size());
+void transform_power(RawTable<Complex>& x) {
+  const int64_t n = x.size();
+  Steps steps;
   for (int64_t i = 1, j = 0; i < n; ++i) {
+    steps.add(8);
     int64_t bit = n >> 1;
     for (; j & bit; bit >>= 1) j ^= bit;
     j ^= bit;
     if (i < j) std::swap(x[i], x[j]);
   }
-  for (int64_t length = 2; length <= n; length *= 2) {
-    for (int64_t k = 0; k < length / 2; ++k) {
-      const Complex w = root(k, length);
-      for (int64_t i = k; i < n; i += length) {
-        Complex &a = x[i], &b = x[i + length / 2];
-        const Complex t{b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
-        b = {a.re - t.re, a.im - t.im};
-        a = {a.re + t.re, a.im + t.im};
-      }
-    }
-  }
+  for (int64_t length = 2; length <= n; length *= 2) transform_pass(x.data(), n, length);
 }
 
 template <class T> void make_bluestein(FftPlan<T>& plan) {
-  const int64_t n = plan.n;
-  int64_t length = 1;
-  while (length < 2 * n - 1) length *= 2;
-  plan.inner = fft_plan<T>(length);
-  std::vector<Complex> kernel(static_cast<size_t>(length), Complex{0, 0});
-  for (int64_t k = 0; k < n; ++k) {
-    const Complex z = root(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n)), 2 * n);
-    append(plan.chirp, z);
-    kernel[k] = {z.re, -z.im};
-    if (k) kernel[length - k] = kernel[k];
+  const int64_t n = plan.n, length = fft_shape(n).room;
+  if (length < kLongLine) {
+    plan.inner = fft_plan<T>(length);
+  } else {
+    const auto inner = std::make_shared<FftPlan<T>>();
+    inner->n = length;
+    plan.inner = inner;
   }
+  const auto square = [n](int64_t k) {
+    return static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n));
+  };
+  plan.chirp = root_table<T>(n, 2 * n, square);
+  RawTable<Complex> kernel(length);
+  parallel_zero(kernel.data(), length * static_cast<int64_t>(sizeof(Complex)));
+  parallel_for(0, n, kRootGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const Complex z = root(square(k), 2 * n);
+      kernel[k] = {z.re, -z.im};
+      if (k) kernel[length - k] = kernel[k];
+    }
+  });
   transform_power(kernel);
-  for (const Complex& z : kernel)
-    append(plan.spectrum,
-           Complex{z.re / static_cast<double>(length), z.im / static_cast<double>(length)});
+  plan.spectrum = RawTable<T>(2 * length);
+  parallel_for(0, length, 32768, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      plan.spectrum[2 * k] = static_cast<T>(kernel[k].re / static_cast<double>(length));
+      plan.spectrum[2 * k + 1] = static_cast<T>(kernel[k].im / static_cast<double>(length));
+    }
+  });
 }
 
 // Plans by length. The cache is emptied when it holds more than a fixed amount: programs use few
@@ -148,6 +199,13 @@ template <class Plan> Cache<Plan>& cache() {
 }
 
 } // namespace
+
+FftShape fft_shape(int64_t n) {
+  if (n == 1 || !factors(n).empty()) return {false, n};
+  int64_t length = 1;
+  while (length < 2 * n - 1) length *= 2;
+  return {true, length};
+}
 
 template <class T> std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
   using Plan = FftPlan<T>;
@@ -178,24 +236,28 @@ template <class T> std::shared_ptr<const FftSplit<T>> fft_split(int64_t n) {
   split->pitch = (n2 + 15) / 16 * 16;
   split->columns = fft_plan<T>(n1);
   split->rows = fft_plan<T>(n2);
-  split->re.resize(static_cast<size_t>(n1 * split->pitch));
-  split->im.resize(static_cast<size_t>(n1 * split->pitch));
-  for (int64_t i = 0; i < n1; ++i) {
-    for (int64_t j = 0; j < n2; ++j) {
-      const Complex z = root(i * j, n);
-      split->re[i * split->pitch + j] = static_cast<T>(z.re);
-      split->im[i * split->pitch + j] = static_cast<T>(z.im);
+  const int64_t pitch = split->pitch;
+  split->re = RawTable<T>(n1 * pitch);
+  split->im = RawTable<T>(n1 * pitch);
+  parallel_for(0, n1, std::max<int64_t>(1, kRootGrain / n2), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < pitch; ++j) {
+        // Lanes behind the last column are read, and their results dropped.
+        const Complex z = j < n2 ? root(i * j, n) : Complex{0, 0};
+        split->re[i * pitch + j] = static_cast<T>(z.re);
+        split->im[i * pitch + j] = static_cast<T>(z.im);
+      }
     }
-  }
+  });
   cache<Split>().keep(n, split, n);
   return split;
 }
 
-template <class T> std::shared_ptr<const std::vector<T>> fft_roots(int64_t n) {
-  using Roots = std::vector<T>;
+template <class T> std::shared_ptr<const RawTable<T>> fft_roots(int64_t n) {
+  using Roots = RawTable<T>;
   if (auto found = cache<Roots>().find(n)) return found;
-  const auto roots = std::make_shared<Roots>();
-  for (int64_t k = 0; k <= n / 2; ++k) append(*roots, root(k, n));
+  const auto roots =
+      std::make_shared<Roots>(root_table<T>(n / 2 + 1, n, [](int64_t k) { return k; }));
   cache<Roots>().keep(n, roots, n / 2);
   return roots;
 }
@@ -204,7 +266,7 @@ template std::shared_ptr<const FftPlan<float>> fft_plan<float>(int64_t);
 template std::shared_ptr<const FftPlan<double>> fft_plan<double>(int64_t);
 template std::shared_ptr<const FftSplit<float>> fft_split<float>(int64_t);
 template std::shared_ptr<const FftSplit<double>> fft_split<double>(int64_t);
-template std::shared_ptr<const std::vector<float>> fft_roots<float>(int64_t);
-template std::shared_ptr<const std::vector<double>> fft_roots<double>(int64_t);
+template std::shared_ptr<const RawTable<float>> fft_roots<float>(int64_t);
+template std::shared_ptr<const RawTable<double>> fft_roots<double>(int64_t);
 
 } // namespace at::native::fft

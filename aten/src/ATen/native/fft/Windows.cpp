@@ -6,7 +6,7 @@
 #include <ATen/native/pointwise/BesselMath.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/empty.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <cmath>
 
@@ -41,8 +41,10 @@ Tensor window(const char* name, int64_t length, bool periodic, const Options& o,
     using T = typename decltype(tag)::type;
     T* to = static_cast<T*>(out.data_ptr());
     parallel_for(0, length, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        to[i] = static_cast<T>(length == 1 ? 1.0 : value(static_cast<double>(i) / steps));
+      serial_for(begin, end, 64, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i)
+          to[i] = static_cast<T>(length == 1 ? 1.0 : value(static_cast<double>(i) / steps));
+      });
     });
   });
   // A window is small and made once: a device gets a copy.

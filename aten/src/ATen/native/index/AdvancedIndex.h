@@ -34,8 +34,15 @@ Tensor allocate_result(const AdvancedIndex& plan);
 // `values` as it stands against the result's shape: leading dimensions of 1 dropped, the rest
 // broadcast.
 Tensor fit_values(const Tensor& values, IntArrayRef sizes);
-// The checks of index_put_ that need no index values: dtypes, devices, overlap.
+// The checks of index_put_ that need no index values: devices, overlap. Those of the dtypes come
+// after the indices are known to be good.
 void check_put(const Tensor& self, const Tensor& values, OptionalTensorList indices);
+void check_put_dtypes(const Tensor& self, const Tensor& values);
+
+// The values of an index_put_: those given, but with one mask as the only index a single value is a
+// number, which takes the dtype of self.
+Tensor put_source(const Tensor& self, OptionalTensorList indices, const Tensor& values,
+                  bool accumulate);
 
 // The mask when `indices` is a single boolean mask over all of self, else null.
 const Tensor* full_mask(const Tensor& self, OptionalTensorList indices);

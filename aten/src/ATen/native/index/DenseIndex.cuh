@@ -5,6 +5,7 @@
 // Sums do not depend on the order in which blocks run, without sorting: a column (inner > 1) is
 // walked by one thread from its first element to its last, and a row (inner is 1) by one warp.
 #include <ATen/cuda/device/Block.cuh>
+#include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
 
 namespace at::device {
@@ -188,14 +189,6 @@ CRESSET_DEVICE_FN void scatter_rows(T* self, const T* source, const DenseIndex& 
 
 } // namespace at::device
 
-struct CressetBytes16 {
-  unsigned long a, b;
-};
-using cresset_b1 = unsigned char;
-using cresset_b2 = unsigned short;
-using cresset_b4 = unsigned;
-using cresset_b8 = unsigned long;
-using cresset_b16 = CressetBytes16;
 #define CRESSET_DENSE_GATHER(T)                                                                    \
   CRESSET_KERNEL(256)                                                                              \
   gather_dense_##T(const cresset_##T* self, cresset_##T* out,                                      \

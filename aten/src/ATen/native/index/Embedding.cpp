@@ -1,6 +1,7 @@
 // Lookup of rows: embedding, its dense gradient, renormalisation of the rows in use, and one_hot.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -13,6 +14,7 @@
 #include <ATen/ops/min.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 #include <algorithm>
@@ -26,8 +28,9 @@ void check_index_type(const Tensor& indices, const char* name) {
   TORCH_CHECK(
       indices.scalar_type() == kLong || indices.scalar_type() == kInt,
       "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-      "Long, Int; but got torch.",
-      indices.scalar_type(), "Tensor instead (while checking arguments for ", name, ")");
+      "Long, Int; but got ",
+      tensor_type_name(indices.scalar_type(), indices.device()),
+      " instead (while checking arguments for ", name, ")");
 }
 
 } // namespace
@@ -177,16 +180,23 @@ Tensor& embedding_renorm_cpu_(Tensor& self, const Tensor& indices, double max_no
   const Tensor positions = long_contiguous(indices);
   std::vector<int64_t> rows(positions.data_ptr<int64_t>(),
                             positions.data_ptr<int64_t>() + positions.numel());
-  for (int64_t r : rows)
+  Steps steps;
+  for (int64_t r : rows) {
+    steps.add(1);
     TORCH_CHECK_INDEX(r >= 0 && r < self.size(0), "select(): index ", r,
                       " out of range for tensor of size ", self.sizes(), " at dimension 0");
-  std::sort(rows.begin(), rows.end());
+  }
+  std::sort(rows.begin(), rows.end(), [&steps](int64_t a, int64_t b) {
+    steps.add(2);
+    return a < b;
+  });
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   const int64_t width = self.size(1), stride = self.stride(1);
   dtype_switch<FloatingTypes>(self.scalar_type(), "embedding_renorm_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = typename Computed<T>::type;
     for (int64_t r : rows) {
+      steps.add(4 * width);
       T* row = reinterpret_cast<T*>(bytes_of(self)) + r * self.stride(0);
       const double norm = row_norm(row, width, stride, norm_type);
       if (!(norm > max_norm)) continue;

@@ -3,13 +3,14 @@
 // summed in the order of the indices, so results have the same bits for any number of threads.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
 #include <ATen/ops/_embedding_bag.h>
 #include <ATen/ops/_embedding_bag_dense_backward.h>
 #include <ATen/ops/_embedding_bag_sparse_backward.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <vector>
@@ -27,12 +28,14 @@ void check_types(const Tensor& weight, const Tensor& indices, const Tensor& offs
                  const std::optional<Tensor>& per_sample_weights) {
   TORCH_CHECK(is_index(indices),
               "Expected tensor for argument #1 'indices' to have one of the "
-              "following scalar types: Long, Int; but got torch.",
-              indices.scalar_type(), "Tensor instead (while checking arguments for embedding_bag)");
+              "following scalar types: Long, Int; but got ",
+              tensor_type_name(indices.scalar_type(), indices.device()),
+              " instead (while checking arguments for embedding_bag)");
   TORCH_CHECK(is_index(offsets),
-              "Expected tensor for argument #1 'offsets' to have one of the "
-              "following scalar types: Long, Int; but got torch.",
-              offsets.scalar_type(), "Tensor instead (while checking arguments for embedding_bag)");
+              "Expected tensor for argument #1 'indices' to have one of the "
+              "following scalar types: Long, Int; but got ",
+              tensor_type_name(offsets.scalar_type(), offsets.device()),
+              " instead (while checking arguments for embedding_bag)");
   TORCH_CHECK(c10::isFloatingType(weight.scalar_type()),
               "Expected tensor for argument #1 'weight' to have one of the following scalar types: "
               "Half, BFloat16, Float, Double; but got torch.",
@@ -81,14 +84,16 @@ std::vector<int64_t> bag_starts(const Tensor& offsets, int64_t indices, bool inc
 }
 
 void check_rows(const int64_t* index, int64_t n, int64_t rows) {
-  for (int64_t i = 0; i < n; ++i)
-    TORCH_CHECK(index[i] >= 0 && index[i] < rows, "Index ", i, " of input takes value ", index[i],
-                " which is not in the valid range [0, ", rows, ")");
+  parallel_for(0, n, 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      TORCH_CHECK(index[i] >= 0 && index[i] < rows, "Index ", i, " of input takes value ", index[i],
+                  " which is not in the valid range [0, ", rows, ")");
+  });
 }
 
 Tensor as_dtype(const std::vector<int64_t>& values, ScalarType dtype) {
   const Tensor t = detail::empty({static_cast<int64_t>(values.size())}, kLong);
-  std::copy(values.begin(), values.end(), t.data_ptr<int64_t>());
+  if (!values.empty()) parallel_copy(t.data_ptr<int64_t>(), values.data(), t.numel() * 8);
   return t.to(dtype);
 }
 
@@ -108,10 +113,12 @@ void sum_bags(const Call& c, const T* weight, const T* sample_weights, T* out, i
   using C = typename Computed<T>::type;
   parallel_for(0, c.bags, 64, [&](int64_t begin, int64_t end) {
     std::vector<C> sum(static_cast<size_t>(c.width));
+    Steps steps;
     for (int64_t b = begin; b < end; ++b) {
       std::fill(sum.begin(), sum.end(), C(0));
       int64_t count = 0;
       for (int64_t i = c.starts[b]; i < c.starts[b + 1]; ++i) {
+        steps.add(8 + c.width);
         if (c.index[i] == c.padding) continue;
         ++count;
         const T* row = weight + c.index[i] * c.width;
@@ -128,6 +135,7 @@ void sum_bags(const Call& c, const T* weight, const T* sample_weights, T* out, i
 template <class T>
 void max_bags(const Call& c, const T* weight, T* out, int64_t* used, int64_t* chosen) {
   parallel_for(0, c.bags, 64, [&](int64_t begin, int64_t end) {
+    Steps steps;
     for (int64_t b = begin; b < end; ++b) {
       T* best = out + b * c.width;
       int64_t* from = chosen + b * c.width;
@@ -135,6 +143,7 @@ void max_bags(const Call& c, const T* weight, T* out, int64_t* used, int64_t* ch
       std::fill_n(from, c.width, 0);
       int64_t count = 0;
       for (int64_t i = c.starts[b]; i < c.starts[b + 1]; ++i) {
+        steps.add(8 + c.width);
         if (c.index[i] == c.padding) continue;
         const T* row = weight + c.index[i] * c.width;
         for (int64_t j = 0; j < c.width; ++j) {
@@ -174,8 +183,12 @@ Bags embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   // With include_last_offset indices behind the last offset belong to no bag.
   check_rows(index, n, rows);
   std::vector<int64_t> bag_of(static_cast<size_t>(n), 0), used(static_cast<size_t>(bags), 0);
-  for (int64_t b = 0; b < bags; ++b)
-    std::fill(bag_of.begin() + starts[b], bag_of.begin() + starts[b + 1], b);
+  parallel_for(0, bags, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      serial_for(starts[b], starts[b + 1], 1, [&](int64_t first, int64_t last) {
+        std::fill(bag_of.begin() + first, bag_of.begin() + last, b);
+      });
+  });
   const Tensor table = weight.contiguous();
   const Tensor samples = has(per_sample_weights) ? per_sample_weights->contiguous() : Tensor();
   Tensor out = detail::empty({bags, width}, weight.scalar_type());
@@ -233,12 +246,16 @@ struct ByRow {
 
   ByRow(const int64_t* index, int64_t n, int64_t rows, int64_t padding)
       : start(static_cast<size_t>(rows) + 1, 0), position(static_cast<size_t>(n)) {
-    for (int64_t i = 0; i < n; ++i)
-      if (index[i] != padding) ++start[static_cast<size_t>(index[i]) + 1];
+    serial_for(0, n, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (index[i] != padding) ++start[static_cast<size_t>(index[i]) + 1];
+    });
     for (size_t r = 1; r < start.size(); ++r) start[r] += start[r - 1];
     std::vector<int64_t> next(start.begin(), start.end() - 1);
-    for (int64_t i = 0; i < n; ++i)
-      if (index[i] != padding) position[next[index[i]]++] = i;
+    serial_for(0, n, 8, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        if (index[i] != padding) position[next[index[i]]++] = i;
+    });
   }
 };
 
@@ -257,11 +274,13 @@ template <class T> void sum_rows(const ByRow& by_row, const BackwardCall& c, con
   const int64_t rows = static_cast<int64_t>(by_row.start.size()) - 1;
   parallel_for(0, rows, 64, [&](int64_t begin, int64_t end) {
     std::vector<C> sum(static_cast<size_t>(c.width));
+    Steps steps;
     for (int64_t r = begin; r < end; ++r) {
       const int64_t first = by_row.start[r], last = by_row.start[r + 1];
       if (first == last) continue;
       std::fill(sum.begin(), sum.end(), C(0));
       for (int64_t k = first; k < last; ++k) {
+        steps.add(16 + c.width);
         const int64_t i = by_row.position[k], bag = c.bag_of[i];
         C scale = sample_weights != nullptr ? load_computed(sample_weights[i]) : C(1);
         if (c.mean) scale /= static_cast<C>(std::max<int64_t>(c.bag_size[bag], 1));
@@ -275,9 +294,11 @@ template <class T> void sum_rows(const ByRow& by_row, const BackwardCall& c, con
 }
 
 void check_bags(const int64_t* bag_of, int64_t n, int64_t bags) {
-  for (int64_t i = 0; i < n; ++i)
-    TORCH_CHECK_INDEX(bag_of[i] >= 0 && bag_of[i] < bags, "embedding_bag backward: bag ", bag_of[i],
-                      " is out of range for ", bags, " bags");
+  parallel_for(0, n, 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      TORCH_CHECK_INDEX(bag_of[i] >= 0 && bag_of[i] < bags, "embedding_bag backward: bag ",
+                        bag_of[i], " is out of range for ", bags, " bags");
+  });
 }
 
 const int64_t* data_or_null(const Tensor& t) {
@@ -315,7 +336,8 @@ Tensor embedding_bag_dense_backward_cpu(const Tensor& grad, const Tensor& indice
     const int64_t* used = data_or_null(sizes);
     if (mode == kMax) {
       const int64_t* row = data_or_null(chosen);
-      for (int64_t b = 0; b < bags; ++b)
+      Steps steps;
+      for (int64_t b = 0; b < bags; ++b, steps.add(8 * width))
         for (int64_t j = 0; j < width && used[b] > 0; ++j)
           combine<T, AddOp, false>(out[row[b * width + j] * width + j], source[b * width + j],
                                    nullptr);

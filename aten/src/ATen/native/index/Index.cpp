@@ -39,16 +39,33 @@ Tensor fit_values(const Tensor& values, IntArrayRef sizes) {
   return detail::view_of(values, sizes, strides, values.storage_offset());
 }
 
-void check_put(const Tensor& self, const Tensor& values, OptionalTensorList indices) {
+void check_put_dtypes(const Tensor& self, const Tensor& values) {
   TORCH_CHECK(self.scalar_type() == values.scalar_type(),
               "Index put requires the source and destination dtypes match, got ",
               self.scalar_type(), " for the destination and ", values.scalar_type(),
               " for the source.");
+}
+
+Tensor put_source(const Tensor& self, OptionalTensorList indices, const Tensor& values,
+                  bool accumulate) {
+  if (accumulate || values.scalar_type() == self.scalar_type() || values.numel() != 1 ||
+      values.is_meta())
+    return values;
+  int64_t masks = 0;
+  for (const std::optional<Tensor>& index : indices) {
+    if (!index || !index->defined()) continue;
+    if (index->scalar_type() != kBool) return values;
+    ++masks;
+  }
+  return masks == 1 ? detail::scalar_tensor(values.item(), self.scalar_type()) : values;
+}
+
+void check_put(const Tensor& self, const Tensor& values, OptionalTensorList indices) {
   TORCH_CHECK(values.device() == self.device() || (values.dim() == 0 && values.is_cpu()),
               "Expected all tensors to be on the same device, but got values on ", values.device(),
               " and self on ", self.device());
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (self.stride(d) != 0 || self.size(d) < 2) continue;
+    if (self.numel() == 0 || self.stride(d) != 0 || self.size(d) < 2) continue;
     TORCH_WARN("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor "
                "before performing this operation. This also applies to advanced indexing e.g. "
                "tensor[indices] = tensor");
@@ -64,6 +81,7 @@ namespace {
 void put_values(const AdvancedIndex& plan, const Tensor& values, bool accumulate) {
   const DimVector sizes = plan.result_sizes();
   const Tensor fitted = fit_values(values, sizes);
+  check_put_dtypes(plan.self, values);
   if (fitted.numel() == 0) return;
   Offsets offsets, linear_offsets;
   plan.offsets(offsets);
@@ -93,15 +111,17 @@ Tensor index_meta(const Tensor& self, OptionalTensorList indices) {
   return plan.indices.empty() ? self.clone() : allocate_result(plan);
 }
 
-Tensor& index_put_impl_cpu_(Tensor& self, OptionalTensorList indices, const Tensor& values,
+Tensor& index_put_impl_cpu_(Tensor& self, OptionalTensorList indices, const Tensor& given,
                             bool accumulate, bool unsafe) {
   static_cast<void>(unsafe); // indices are always checked
+  const Tensor values = put_source(self, indices, given, accumulate);
   check_put(self, values, indices);
   const Tensor* mask = accumulate || values.dim() != 0 ? nullptr : full_mask(self, indices);
   if (mask != nullptr) return masked_fill_same_dtype_(self, *mask, values);
   const AdvancedIndex plan(self, indices);
   if (plan.indices.empty()) {
     const Tensor fitted = fit_values(values, self.sizes());
+    check_put_dtypes(self, values);
     self.copy_(accumulate ? at::add(self, fitted) : fitted);
   } else {
     put_values(plan, values, accumulate);
@@ -118,6 +138,7 @@ Tensor& index_put_impl_meta_(Tensor& self, OptionalTensorList indices, const Ten
   if (full_mask(self, indices) == nullptr) {
     const AdvancedIndex plan(self, indices);
     fit_values(values, plan.result_sizes());
+    if (values.numel() != 1) check_put_dtypes(self, values);
   }
   self.unsafeGetTensorImpl()->bump_version();
   return self;

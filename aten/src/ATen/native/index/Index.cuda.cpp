@@ -113,6 +113,7 @@ IndexPlan plan_advanced(const char* op, const AdvancedIndex& advanced, const Ten
 
 void put_values(const AdvancedIndex& advanced, const Tensor& values, bool accumulate) {
   const Tensor fitted = fit_values(values, advanced.result_sizes());
+  check_put_dtypes(advanced.self, values);
   if (fitted.numel() == 0) return;
   c10::SmallVector<Tensor, 4> held;
   const IndexPlan plan = plan_advanced("index_put", advanced, fitted, held);
@@ -266,8 +267,9 @@ Tensor index_cuda(const Tensor& self, OptionalTensorList indices) {
   return result;
 }
 
-Tensor& index_put_impl_cuda_(Tensor& self, OptionalTensorList indices, const Tensor& values,
+Tensor& index_put_impl_cuda_(Tensor& self, OptionalTensorList indices, const Tensor& given,
                              bool accumulate, bool) {
+  const Tensor values = put_source(self, indices, given, accumulate);
   check_put(self, values, indices);
   const Tensor source = on_device(values, self);
   const Tensor* mask = accumulate || values.dim() != 0 ? nullptr : full_mask(self, indices);
@@ -275,6 +277,7 @@ Tensor& index_put_impl_cuda_(Tensor& self, OptionalTensorList indices, const Ten
   const AdvancedIndex advanced(self, indices);
   if (advanced.indices.empty()) {
     const Tensor fitted = fit_values(source, self.sizes());
+    check_put_dtypes(self, source);
     self.copy_(accumulate ? at::add(self, fitted) : fitted);
   } else {
     put_values(advanced, source, accumulate);

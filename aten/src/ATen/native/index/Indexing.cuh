@@ -8,6 +8,7 @@
 // on the order of blocks: the positions are sorted by place first, and one thread combines all
 // positions of a place in their order.
 #include <ATen/cuda/device/Block.cuh>
+#include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
 
 namespace at::device {
@@ -284,14 +285,6 @@ CRESSET_DEVICE_FN void true_coordinates(const long* places, long* columns, long 
 
 } // namespace at::device
 
-struct CressetBytes16 {
-  unsigned long a, b;
-};
-using cresset_b1 = unsigned char;
-using cresset_b2 = unsigned short;
-using cresset_b4 = unsigned;
-using cresset_b8 = unsigned long;
-using cresset_b16 = CressetBytes16;
 #define CRESSET_INDEX_MOVE(T)                                                                      \
   CRESSET_KERNEL(256)                                                                              \
   index_read_##T(const cresset_##T* self, cresset_##T* out,                                        \

@@ -6,7 +6,7 @@
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
 #include <ATen/ops/isin.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <vector>
@@ -76,11 +76,17 @@ void isin_cpu(const Tensor& elements, const Tensor& test_elements, bool assume_u
     const T* first = tests.numel() > 0 ? tests.data_ptr<T>() : nullptr;
     std::vector<C> sorted;
     sorted.reserve(static_cast<size_t>(tests.numel()));
-    for (int64_t i = 0; i < tests.numel(); ++i) {
-      const C v = load_computed(first[i]);
-      if (!is_nan_value(v)) sorted.push_back(v);
-    }
-    std::sort(sorted.begin(), sorted.end());
+    serial_for(0, tests.numel(), 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const C v = load_computed(first[i]);
+        if (!is_nan_value(v)) sorted.push_back(v);
+      }
+    });
+    Steps steps;
+    std::sort(sorted.begin(), sorted.end(), [&steps](const C& a, const C& b) {
+      steps.add(2);
+      return a < b;
+    });
     if (values.numel() > 0) find(values.data_ptr<T>(), values.numel(), sorted, invert, result);
   });
 }

@@ -56,7 +56,7 @@ void check_fill_value(const Tensor& value) {
 
 void warn_expanded(const Tensor& self) {
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (self.stride(d) != 0 || self.size(d) < 2) continue;
+    if (self.numel() == 0 || self.stride(d) != 0 || self.size(d) < 2) continue;
     TORCH_WARN("Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor "
                "before performing this operation. This also applies to advanced indexing e.g. "
                "tensor[mask] = scalar");

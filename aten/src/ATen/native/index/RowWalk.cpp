@@ -4,7 +4,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/native/index/RowWalk.h>
 
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <vector>
@@ -83,12 +83,16 @@ void run_positions(const RowWalk& w, char* indexed, char* linear, int64_t first,
                    const RowLoops& loops, const void* context) {
   const int64_t* linear_offsets = w.linear_offsets ? w.linear_offsets + first : nullptr;
   if (w.after.sizes.empty()) {
-    char* start = linear_offsets ? linear : linear + first * w.linear_stride;
-    loops.points(indexed, w.offsets + first, start, linear_offsets, w.linear_stride, last - first,
-                 context);
+    serial_for(first, last, 8, [&](int64_t b, int64_t e) {
+      char* start = linear_offsets ? linear : linear + b * w.linear_stride;
+      loops.points(indexed, w.offsets + b, start, linear_offsets ? w.linear_offsets + b : nullptr,
+                   w.linear_stride, e - b, context);
+    });
     return;
   }
+  Steps steps;
   for (int64_t i = first; i < last; ++i) {
+    steps.add(8 + w.after.numel);
     const int64_t at = w.linear_offsets ? w.linear_offsets[i] : i * w.linear_stride;
     run_slice(w.after, indexed + w.offsets[i], linear + at, loops, context);
   }
@@ -121,11 +125,13 @@ struct Part {
 void pick(const RowWalk& w, int64_t low, int64_t high, int parts, Part& part) {
   part.offsets.reserve(static_cast<size_t>(w.count / parts + w.count / (4 * parts)));
   part.linear.reserve(part.offsets.capacity());
-  for (int64_t i = 0; i < w.count; ++i) {
-    if (w.offsets[i] < low || w.offsets[i] >= high) continue;
-    part.offsets.push_back(w.offsets[i]);
-    part.linear.push_back(w.linear_offsets ? w.linear_offsets[i] : i * w.linear_stride);
-  }
+  serial_for(0, w.count, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (w.offsets[i] < low || w.offsets[i] >= high) continue;
+      part.offsets.push_back(w.offsets[i]);
+      part.linear.push_back(w.linear_offsets ? w.linear_offsets[i] : i * w.linear_stride);
+    }
+  });
 }
 
 void run_by_destination(const RowWalk& w, char* indexed, char* linear, int parts,

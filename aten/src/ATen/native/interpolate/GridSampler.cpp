@@ -11,7 +11,7 @@
 #include <ATen/ops/grid_sampler_2d_backward.h>
 #include <ATen/ops/grid_sampler_3d.h>
 #include <ATen/ops/grid_sampler_3d_backward.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -87,6 +87,7 @@ template <class F> void for_blocks(const Counts& c, int64_t work, const F& f) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kBlock;
       f(i / blocks, first, std::min(first + kBlock, c.points));
+      check_interrupt();
     }
   });
 }
@@ -126,6 +127,7 @@ void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const
       const int64_t to = std::min(from + kChannels, c.channels);
       std::vector<A> sums(static_cast<size_t>((to - from) * c.plane), A(0));
       for (int64_t first = 0; first < c.points; first += kBlock) {
+        check_interrupt();
         const int64_t last = std::min(first + kBlock, c.points);
         taps.find(g, grid + n * c.points * g.dims, first, last);
         for (int64_t k = from; k < to; ++k) {
@@ -222,12 +224,12 @@ void run_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, i
       T *dx = static_cast<T*>(to_input.data_ptr()), *dp = static_cast<T*>(to_grid.data_ptr());
       // A gradient that is not wanted is zero.
       if (!mask[0]) {
-        std::fill(dx, dx + to_input.numel(), T(0.f));
+        parallel_zero(dx, to_input.nbytes());
       } else if (to_input.numel() > 0) {
         input_gradient<T>(shape, c, gs, ps, dx);
       }
       if (!mask[1]) {
-        std::fill(dp, dp + to_grid.numel(), T(0.f));
+        parallel_zero(dp, to_grid.nbytes());
       } else if (to_grid.numel() > 0) {
         (shape.dims == 2 ? grid_gradient<2, T> : grid_gradient<3, T>)(shape, c, gs, xs, ps, dp);
       }

@@ -9,13 +9,14 @@
 #include <ATen/iter/CpuIsa.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/interpolate/Rows.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 namespace at::native::interpolate {
@@ -23,46 +24,95 @@ namespace {
 
 template <class T> using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+bool is_nearest(Mode mode) { return mode == Mode::Nearest || mode == Mode::NearestExact; }
+
 template <class A> struct Axes {
   Axis<A> d, h, w;
   int64_t planes = 0, unit = 1;
   int64_t in_plane() const { return d.in * h.in * w.in * unit; }
-  int64_t out_plane() const { return d.out * h.out * w.out * unit; }
+  int64_t out_plane() const { return d.whole * h.whole * w.whole * unit; }
   int64_t rows() const { return planes * d.out * h.out; }
 };
 
-template <class A> Axes<A> axes_of(IntArrayRef in, IntArrayRef out, int dims, Mode mode,
-                                   bool align_corners, const Scales& scales) {
-  const auto axis = [&](int back) {
-    if (back > dims) {
-      Axis<A> one;
-      one.index = {0};
-      one.weight = {A(1)};
-      one.identity = true;
-      return one;
+// The three axes, of which the first 3 - dims are one element.
+struct Specs {
+  AxisSpec axis[3];
+  int dims;
+  int64_t planes;
+
+  template <class A> Axis<A> made(int i, int64_t first, int64_t count) const {
+    Axis<A> result = make_axis<A>(axis[i], first, count);
+    if (i < 3 - dims) {
+      result.weight = RawTable<A>(1);
+      result.weight[0] = A(1);
     }
+    return result;
+  }
+};
+
+Specs specs_of(IntArrayRef in, IntArrayRef out, int dims, Mode mode, bool align_corners,
+               const Scales& scales) {
+  Specs specs;
+  specs.dims = dims;
+  for (int back = 1; back <= 3; ++back) {
+    AxisSpec& axis = specs.axis[3 - back];
+    axis = {Mode::Nearest, 1, 1, false, std::nullopt};
+    if (back > dims) continue;
     const int64_t a = in[in.size() - back], b = out[out.size() - back];
     TORCH_CHECK(a < std::numeric_limits<int32_t>::max(),
                 "upsample: a dimension of 2^31 or more elements cannot be resized, got ", in);
-    return make_axis<A>(mode, a, b, align_corners, scales[3 - back]);
+    axis = {mode, a, b, align_corners, scales[3 - back]};
+  }
+  specs.planes = 1;
+  for (size_t i = 0; i + dims < in.size(); ++i) specs.planes *= in[i];
+  return specs;
+}
+
+template <class A> Axes<A> whole_axes(const Specs& specs) {
+  const auto axis = [&](int i) { return specs.made<A>(i, 0, specs.axis[i].out); };
+  return {axis(0), axis(1), axis(2), specs.planes};
+}
+
+// f(axes) for parts of the output whose tables are of moderate size. `adapt` gets each axis that is
+// made.
+template <class A, class Adapt, class F>
+void for_parts(const Specs& specs, int64_t unit, const Adapt& adapt, const F& f) {
+  constexpr int64_t kPart = int64_t(1) << 20;
+  const int64_t most[3] = {kPart, kPart, std::max<int64_t>(1, kPart / unit)};
+  const auto axis = [&](int i, int64_t first) {
+    Axis<A> made = specs.made<A>(i, first, std::min(most[i], specs.axis[i].out - first));
+    adapt(made);
+    return made;
   };
-  Axes<A> axes{axis(3), axis(2), axis(1)};
-  axes.planes = 1;
-  for (size_t i = 0; i + dims < in.size(); ++i) axes.planes *= in[i];
-  return axes;
+  Axes<A> axes;
+  axes.planes = specs.planes;
+  axes.unit = unit;
+  for (int64_t d = 0; d < specs.axis[0].out; d += most[0]) {
+    axes.d = axis(0, d);
+    for (int64_t h = 0; h < specs.axis[1].out; h += most[1]) {
+      axes.h = axis(1, h);
+      for (int64_t w = 0; w < specs.axis[2].out; w += most[2]) {
+        axes.w = axis(2, w);
+        f(static_cast<const Axes<A>&>(axes));
+        check_interrupt();
+      }
+    }
+  }
 }
 
 int64_t grain_of(int64_t plane) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(plane, 1));
 }
 
-// f(input plane, d, h, output row) for output rows begin .. end.
+// f(input plane, d, h, output row) for rows begin .. end of the part.
 template <class T, class A, class F>
 void for_rows(const Axes<A>& axes, const T* in, T* out, int64_t begin, int64_t end, const F& f) {
-  const int64_t width = axes.w.out * axes.unit;
+  const int64_t width = axes.w.whole * axes.unit;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t h = row % axes.h.out, d = row / axes.h.out % axes.d.out;
-    f(in + row / axes.h.out / axes.d.out * axes.in_plane(), d, h, out + row * width);
+    const int64_t plane = row / axes.h.out / axes.d.out;
+    const int64_t to = (plane * axes.d.whole + axes.d.first + d) * axes.h.whole + axes.h.first + h;
+    f(in + plane * axes.in_plane(), d, h, out + to * width + axes.w.first * axes.unit);
   }
 }
 
@@ -74,9 +124,10 @@ template <class T, class A> void nearest_rows(const Axes<A>& axes, const T* in, 
   parallel_for(0, axes.rows(), grain_of(width * unit), [&](int64_t begin, int64_t end) {
     const T* before = nullptr;
     for_rows(axes, in, out, begin, end, [&](const T* plane, int64_t d, int64_t h, T* to) {
-      const T* row = plane + (axes.d.index[d] * axes.h.in + axes.h.index[h]) * axes.w.in * unit;
-      if (row == before) { // enlarging repeats rows
-        std::memcpy(to, to - width * unit, width * unit * sizeof(T));
+      const int64_t z = axes.d.low + axes.d.index[d], y = axes.h.low + axes.h.index[h];
+      const T* row = plane + ((z * axes.h.in + y) * axes.w.in + axes.w.low) * unit;
+      if (row == before && h > 0) { // enlarging repeats rows
+        std::memcpy(to, to - axes.w.whole * unit, width * unit * sizeof(T));
       } else if (axes.w.identity) {
         std::memcpy(to, row, width * unit * sizeof(T));
       } else if (unit == 1) {
@@ -156,15 +207,17 @@ template <class A> void pick_units(const Axis<A>& axis, int64_t unit, const A* r
   }
 }
 
-// The weighted sum of input rows for output row (d, h).
+// The weighted sum of input rows for output row (d, h), from element axes.w.low on.
 template <class T, class A>
 const A* sum_rows(const Axes<A>& axes, const T* in, int64_t d, int64_t h, A* room) {
-  const int64_t width = axes.w.in * axes.unit;
+  const int64_t width = axes.w.span * axes.unit;
   const int dt = axes.d.identity ? 1 : axes.d.taps, ht = axes.h.identity ? 1 : axes.h.taps;
   const auto row = [&](int i, int j) {
-    const int64_t z = axes.d.identity ? d : axes.d.index[i * axes.d.out + d];
-    const int64_t y = axes.h.identity ? h : axes.h.index[j * axes.h.out + h];
-    return in + (z * axes.h.in + y) * width;
+    const int64_t z =
+        axes.d.identity ? axes.d.first + d : axes.d.low + axes.d.index[i * axes.d.out + d];
+    const int64_t y =
+        axes.h.identity ? axes.h.first + h : axes.h.low + axes.h.index[j * axes.h.out + h];
+    return in + ((z * axes.h.in + y) * axes.w.in + axes.w.low) * axes.unit;
   };
   if constexpr (std::is_same_v<T, A>) {
     if (dt == 1 && ht == 1) return row(0, 0);
@@ -190,7 +243,7 @@ const A* sum_rows(const Axes<A>& axes, const T* in, int64_t d, int64_t h, A* roo
 template <class T, class A> void weighted_rows(const Axes<A>& axes, const T* in, T* out) {
   const int64_t width = axes.w.out * axes.unit;
   parallel_for(0, axes.rows(), grain_of(width), [&](int64_t begin, int64_t end) {
-    std::vector<A> room(static_cast<size_t>(axes.w.in * axes.unit));
+    std::vector<A> room(static_cast<size_t>(axes.w.span * axes.unit));
     std::vector<A> line(std::is_same_v<T, A> ? 0 : static_cast<size_t>(width));
     for_rows(axes, in, out, begin, end, [&](const T* plane, int64_t d, int64_t h, T* to) {
       const A* row = sum_rows<T, A>(axes, plane, d, h, room.data());
@@ -222,23 +275,33 @@ struct Fixed {
 };
 Fixed fixed_point(const Axis<double>& axis) {
   // Taps that the edge has brought to the same element count as one.
-  std::vector<double> merged = axis.weight;
-  for (int64_t o = 0; o < axis.out; ++o) {
-    for (int t = axis.taps - 1; t > 0; --t) {
-      const int64_t here = t * axis.out + o, before = here - axis.out;
-      if (axis.index[here] != axis.index[before]) continue;
-      merged[before] += merged[here];
-      merged[here] = 0;
+  std::vector<double> merged(axis.weight.begin(), axis.weight.end());
+  serial_for(0, axis.out, 4 * axis.taps, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      for (int t = axis.taps - 1; t > 0; --t) {
+        const int64_t here = t * axis.out + o, before = here - axis.out;
+        if (axis.index[here] != axis.index[before]) continue;
+        merged[before] += merged[here];
+        merged[here] = 0;
+      }
     }
-  }
+  });
+  const int64_t n = static_cast<int64_t>(merged.size());
   double most = 0;
-  for (const double w : merged) most = std::max(most, std::abs(w));
+  serial_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::abs(merged[i]));
+  });
   Fixed f;
   while (f.shift < 21 && std::floor(0.5 + most * static_cast<double>(2 << f.shift)) < 32768)
     ++f.shift;
   const double one = static_cast<double>(1 << f.shift);
-  for (const double w : merged)
-    f.weight.push_back(static_cast<int32_t>(w < 0 ? w * one - 0.5 : w * one + 0.5));
+  f.weight.resize(merged.size());
+  parallel_for(0, n, 32768, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double w = merged[i];
+      f.weight[i] = static_cast<int32_t>(w < 0 ? w * one - 0.5 : w * one + 0.5);
+    }
+  });
   return f;
 }
 uint8_t byte(int64_t sum, int shift) {
@@ -246,34 +309,46 @@ uint8_t byte(int64_t sum, int shift) {
   return static_cast<uint8_t>(std::clamp<int64_t>(x, 0, 255));
 }
 
+// Row `from` along the width.
+void byte_row(const Axis<double>& axis, const Fixed& across, const uint8_t* from, uint8_t* to) {
+  serial_for(0, axis.out, 4 * axis.taps, [&](int64_t begin, int64_t end) {
+    for (int64_t w = begin; w < end; ++w) {
+      int64_t sum = 0;
+      for (int t = 0; t < axis.taps; ++t)
+        sum += int64_t(across.weight[t * axis.out + w]) *
+               from[axis.low + axis.index[t * axis.out + w]];
+      to[w] = axis.identity ? from[w] : byte(sum, across.shift);
+    }
+  });
+}
+
 // Bytes are resized along the width, rounded, then along the height, which is how image libraries
 // do it.
 void byte_planes(const Axes<double>& axes, const uint8_t* in, uint8_t* out) {
   const Fixed across = fixed_point(axes.w), down = fixed_point(axes.h);
-  const int64_t width = axes.w.out, height = axes.h.in;
+  const int64_t width = axes.w.out, height = axes.h.in, grain = grain_of(width);
+  const Axis<double>& tall = axes.h;
   parallel_for(0, axes.planes, grain_of(axes.out_plane()), [&](int64_t begin, int64_t end) {
-    std::vector<uint8_t> middle(static_cast<size_t>(width * height));
+    const std::unique_ptr<uint8_t[]> middle(new uint8_t[static_cast<size_t>(width * height)]);
     for (int64_t p = begin; p < end; ++p) {
       const uint8_t* from = in + p * axes.in_plane();
-      for (int64_t h = 0; h < height; ++h) {
-        for (int64_t w = 0; w < width; ++w) {
-          int64_t sum = 0;
-          for (int t = 0; t < axes.w.taps; ++t)
-            sum += int64_t(across.weight[t * width + w]) *
-                   from[h * axes.w.in + axes.w.index[t * width + w]];
-          middle[h * width + w] = axes.w.identity ? from[h * width + w] : byte(sum, across.shift);
-        }
-      }
+      parallel_for(0, height, grain, [&](int64_t b, int64_t e) {
+        for (int64_t h = b; h < e; ++h)
+          byte_row(axes.w, across, from + h * axes.w.in, middle.get() + h * width);
+      });
       uint8_t* to = out + p * axes.out_plane();
-      for (int64_t h = 0; h < axes.h.out; ++h) {
-        for (int64_t w = 0; w < width; ++w) {
-          int64_t sum = 0;
-          for (int t = 0; t < axes.h.taps; ++t)
-            sum += int64_t(down.weight[t * axes.h.out + h]) *
-                   middle[axes.h.index[t * axes.h.out + h] * width + w];
-          to[h * width + w] = axes.h.identity ? middle[h * width + w] : byte(sum, down.shift);
-        }
-      }
+      parallel_for(0, tall.out * width, grain * width, [&](int64_t b, int64_t e) {
+        serial_for(b, e, 4 * tall.taps, [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t h = i / width, w = i - h * width;
+            int64_t sum = 0;
+            for (int t = 0; t < tall.taps; ++t)
+              sum += int64_t(down.weight[t * tall.out + h]) *
+                     middle[(tall.low + tall.index[t * tall.out + h]) * width + w];
+            to[i] = tall.identity ? middle[i] : byte(sum, down.shift);
+          }
+        });
+      });
     }
   });
 }
@@ -284,28 +359,33 @@ void backward_planes(const Axes<A>& axes, bool nearest, const T* grad, T* out) {
   const int dt = axes.d.taps, ht = axes.h.taps, wt = axes.w.taps;
   parallel_for(0, axes.planes, grain_of(large), [&](int64_t begin, int64_t end) {
     std::vector<A> plane(static_cast<size_t>(small)), row(static_cast<size_t>(width));
+    Steps steps;
     for (int64_t p = begin; p < end; ++p) {
       std::fill(plane.begin(), plane.end(), A(0));
       const T* g = grad + p * large;
       for (int64_t d = 0; d < axes.d.out; ++d) {
         for (int64_t h = 0; h < axes.h.out; ++h, g += axes.w.out) {
           std::fill(row.begin(), row.end(), A(0));
-          for (int64_t w = 0; w < axes.w.out; ++w)
-            for (int t = 0; t < wt; ++t) {
-              const int64_t i = t * axes.w.out + w;
-              row[axes.w.index[i]] +=
-                  nearest ? static_cast<A>(g[w]) : axes.w.weight[i] * static_cast<A>(g[w]);
-            }
+          A* const first = row.data() + axes.w.low;
+          serial_for(0, axes.w.out, 4 * wt, [&](int64_t from, int64_t to) {
+            for (int64_t w = from; w < to; ++w)
+              for (int t = 0; t < wt; ++t) {
+                const int64_t i = t * axes.w.out + w;
+                first[axes.w.index[i]] +=
+                    nearest ? static_cast<A>(g[w]) : axes.w.weight[i] * static_cast<A>(g[w]);
+              }
+          });
           for (int i = 0; i < dt; ++i)
             for (int j = 0; j < ht; ++j) {
-              const int64_t z = axes.d.index[i * axes.d.out + d];
-              const int64_t y = axes.h.index[j * axes.h.out + h];
+              const int64_t z = axes.d.low + axes.d.index[i * axes.d.out + d];
+              const int64_t y = axes.h.low + axes.h.index[j * axes.h.out + h];
               const A weight =
                   nearest ? A(1)
                           : axes.d.weight[i * axes.d.out + d] * axes.h.weight[j * axes.h.out + h];
               add_row<A, A>(plane.data() + (z * axes.h.in + y) * width, row.data(), weight, width,
                             false);
             }
+          steps.add(4 * wt * axes.w.out + dt * ht * width);
         }
       }
       std::transform(plane.begin(), plane.end(), out + p * small,
@@ -316,19 +396,15 @@ void backward_planes(const Axes<A>& axes, bool nearest, const T* grad, T* out) {
 
 // Half types keep their weights in their own precision where PyTorch does; of two linear weights
 // the first is what the rounded second leaves.
-template <class T, class A> void round_weights(Axes<A>& axes, int dims, Mode mode) {
+template <class T, class A> void round_weights(Axis<A>& axis, int dims, Mode mode) {
   if constexpr (std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>) {
     const bool linear = mode == Mode::Linear && dims != 2;
     if (mode != Mode::Cubic && !linear) return;
-    for (Axis<A>* axis : {&axes.d, &axes.h, &axes.w}) {
-      for (A& w : axis->weight) w = static_cast<A>(static_cast<T>(w));
-      for (int64_t o = 0; linear && axis->taps == 2 && o < axis->out; ++o)
-        axis->weight[o] = static_cast<A>(static_cast<T>(1 - axis->weight[axis->out + o]));
-    }
+    for (A& w : axis.weight) w = static_cast<A>(static_cast<T>(w));
+    for (int64_t o = 0; linear && axis.taps == 2 && o < axis.out; ++o)
+      axis.weight[o] = static_cast<A>(static_cast<T>(1 - axis.weight[axis.out + o]));
   }
 }
-
-bool is_nearest(Mode mode) { return mode == Mode::Nearest || mode == Mode::NearestExact; }
 
 // Channels lie innermost on both sides.
 bool channels_innermost(const Tensor& x, const Tensor& out) {
@@ -351,20 +427,27 @@ void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool a
     const Tensor x = last ? self : self.contiguous();
     const Tensor target =
         last || out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
-    Axes<A> axes = axes_of<A>(x.sizes(), out.sizes(), dims, mode, align_corners, scales);
-    if (last) axes.unit = x.size(1), axes.planes = x.size(0);
-    round_weights<T>(axes, dims, mode);
+    Specs specs = specs_of(x.sizes(), out.sizes(), dims, mode, align_corners, scales);
+    if (last) specs.planes = x.size(0);
     {
       const BlockingRegion unlocked;
       const T* from = static_cast<const T*>(x.data_ptr());
       T* to = static_cast<T*>(target.data_ptr());
-      if (is_nearest(mode)) {
-        nearest_rows(axes, from, to);
-      } else if constexpr (std::is_same_v<T, uint8_t>) {
-        byte_planes(axes, from, to);
-      } else {
-        weighted_rows<T, A>(axes, from, to);
-      }
+      const auto round = [&](Axis<A>& axis) { round_weights<T>(axis, dims, mode); };
+      const auto resize = [&](const Axes<A>& axes) {
+        if (is_nearest(mode)) {
+          nearest_rows(axes, from, to);
+        } else if constexpr (std::is_same_v<T, uint8_t>) {
+          byte_planes(axes, from, to);
+        } else {
+          weighted_rows<T, A>(axes, from, to);
+        }
+      };
+      // How bytes are rounded depends on all weights at once.
+      if (bytes)
+        resize(whole_axes<A>(specs));
+      else
+        for_parts<A>(specs, last ? x.size(1) : 1, round, resize);
     }
     if (!target.is_same(out)) out.copy_(target);
   });
@@ -378,7 +461,8 @@ void upsample_backward(const Tensor& grad, const Tensor& out, int dims, Mode mod
     if (out.numel() == 0) return;
     const Tensor g = grad.contiguous();
     const Tensor target = out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
-    const Axes<A> axes = axes_of<A>(out.sizes(), g.sizes(), dims, mode, align_corners, scales);
+    const Axes<A> axes =
+        whole_axes<A>(specs_of(out.sizes(), g.sizes(), dims, mode, align_corners, scales));
     {
       const BlockingRegion unlocked;
       backward_planes<T, A>(axes, is_nearest(mode), static_cast<const T*>(g.data_ptr()),

@@ -309,7 +309,7 @@ DimVector output_sizes(IntArrayRef input, IntArrayRef output_size, size_t dims) 
   bool positive = true;
   for (size_t i = 0; i < dims; ++i) positive = positive && spatial[i] > 0 && output_size[i] > 0;
   TORCH_CHECK(positive, "Input and output sizes should be greater than 0, but got input ",
-              named(spatial), " and output ", named(output_size));
+              named(spatial), dims == 1 ? " and output " : " output ", named(output_size));
   DimVector sizes{input[0], input[1]};
   for (const int64_t size : output_size) sizes.push_back(size);
   return sizes;

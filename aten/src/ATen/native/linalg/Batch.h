@@ -6,7 +6,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native::linalg {
 
@@ -58,7 +58,8 @@ template <class F> void for_batch(int64_t batch, double cost, const F& f) {
     return;
   }
   BlockingRegion unlocked;
-  parallel_for(0, batch, grain, f);
+  const int64_t steps = static_cast<int64_t>(std::min(cost, 1e15));
+  parallel_for(0, batch, grain, [&](int64_t b, int64_t e) { serial_for(b, e, steps, f); });
 }
 inline double cube(int64_t n) {
   return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);

@@ -105,8 +105,7 @@ void small_triangular_solve(bool upper, bool unit, int n, const T* a, int lda, T
   }
 }
 
-// ---- Householder QR of small matrices, as LAPACK packs it
-// ----------------------------------------
+// ---- Householder QR of small matrices, as LAPACK packs it ---------------------------------------
 inline float square_of(float v) { return v * v; }
 inline double square_of(double v) { return v * v; }
 template <class T> T square_of(c10::complex<T> v) { return v.real_ * v.real_ + v.imag_ * v.imag_; }

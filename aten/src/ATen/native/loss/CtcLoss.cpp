@@ -19,7 +19,7 @@
 #include <ATen/ops/eq.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mean.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -117,7 +117,9 @@ template <class T> double forward_sample(const Batch& b, int64_t i, const T* log
   const int64_t states = 2 * b.target_lengths[static_cast<size_t>(i)] + 1, width = b.states();
   if (frames == 0) return states == 1 ? 0.0 : -kImpossible;
   for (int64_t s = 0; s < std::min<int64_t>(2, states); ++s) alpha[s] = log_probs[b.label(i, s)];
+  Steps steps;
   for (int64_t t = 1; t < frames; ++t) {
+    steps.add(64 * states);
     const T* before = alpha + (t - 1) * width;
     const T* p = log_probs + t * frame_stride;
     for (int64_t s = 0; s < states; ++s) {
@@ -140,7 +142,9 @@ template <class T> void backward_sample(const Batch& b, int64_t i, const T* log_
   const size_t count = static_cast<size_t>(states);
   std::vector<double> beta(count, kImpossible), next(count),
       gathered(static_cast<size_t>(b.classes));
+  Steps steps;
   for (int64_t t = frames - 1; t >= 0; --t) {
+    steps.add(128 * states + 64 * b.classes);
     const T* p = log_probs + t * frame_stride;
     for (int64_t s = 0; s < states; ++s) {
       const size_t at = static_cast<size_t>(s);

@@ -6,7 +6,7 @@
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/multilabel_margin_loss_forward.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -73,10 +73,12 @@ Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Sca
     using T = typename decltype(tag)::type;
     const T* x = static_cast<const T*>(m.x.const_data_ptr());
     T* out = static_cast<T*>(loss.mutable_data_ptr());
+    Steps steps;
     for (int64_t n = 0; n < batch.samples; ++n, x += batch.classes) {
       const int64_t t = m.target(n);
       double sum = 0;
       for (int64_t c = 0; c < batch.classes; ++c) {
+        steps.add(4);
         const double z = m.margin - static_cast<double>(x[t]) + static_cast<double>(x[c]);
         if (c != t && z > 0) sum += m.weight(t) * term(z, m.p);
       }
@@ -106,11 +108,13 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
     const double norm =
         1.0 /
         static_cast<double>(batch.classes * (reduction == kMeanReduction ? batch.samples : 1));
+    Steps steps;
     for (int64_t n = 0; n < batch.samples; ++n, x += batch.classes, out += batch.classes) {
       const int64_t t = m.target(n);
       const double scale = norm * m.weight(t) * g[reduction == kNoReduction ? n : 0];
       double sum = 0;
       for (int64_t c = 0; c < batch.classes; ++c) {
+        steps.add(4);
         const double z = m.margin - static_cast<double>(x[t]) + static_cast<double>(x[c]);
         const double d = c != t && z > 0 ? scale * (m.p == 1 ? 1.0 : 2 * z) : 0.0;
         sum += d;
@@ -122,8 +126,7 @@ Tensor multi_margin_loss_backward_cpu(const Tensor& grad_output, const Tensor& s
   return grad;
 }
 
-// ---- several target classes
-// -----------------------------------------------------------------------
+// ---- several target classes ---------------------------------------------------------------------
 namespace {
 void check_multilabel(const Tensor& self, const Tensor& target) {
   batch_of(self);

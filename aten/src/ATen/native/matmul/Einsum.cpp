@@ -23,6 +23,7 @@ using Labels = std::vector<int>;
 struct Term {
   Tensor tensor;
   Labels labels;
+  bool is_product = false, is_sum = false; // what made it last: a matrix product, a sum
 };
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -179,6 +180,8 @@ void sum_unneeded(Term& term, const Labels& needed) {
       dims.push_back(static_cast<int64_t>(i));
   }
   if (dims.empty()) return;
+  term.is_product = false;
+  term.is_sum = true;
   term.tensor = at::sum(term.tensor, OptionalIntArrayRef(IntArrayRef(dims)), false, std::nullopt);
   term.labels = kept;
 }
@@ -205,9 +208,23 @@ Labels joined(const Labels& a, const Labels& b, const Labels& c) {
   return all;
 }
 
+size_t place_of(int label, const Labels& order) {
+  return static_cast<size_t>(std::find(order.begin(), order.end(), label) - order.begin());
+}
+
+// Whether every label of `first` stands in `order` before every one of `second`.
+bool all_before(const Labels& first, const Labels& second, const Labels& order) {
+  if (first.empty() || second.empty()) return false;
+  size_t last = 0, start = order.size();
+  for (int label : first) last = std::max(last, place_of(label, order));
+  for (int label : second) start = std::min(start, place_of(label, order));
+  return last < start;
+}
+
 // Contracts two terms into one batched product: labels are batch (in both and needed), contracted
-// (in both, not needed), or belong to one side.
-Term contract(const Term& a, const Term& b, const Labels& needed) {
+// (in both, not needed), or belong to one side. `order`, that of the output or empty, decides which
+// side is the rows of the product, so that a transposed result is stored as the caller sees it.
+Term contract(const Term& a, const Term& b, const Labels& needed, const Labels& order) {
   Labels batch, only_a, only_b, shared;
   for (int label : a.labels)
     (!contains(b.labels, label) ? only_a
@@ -216,8 +233,13 @@ Term contract(const Term& a, const Term& b, const Labels& needed) {
         .push_back(label);
   for (int label : b.labels)
     if (!contains(a.labels, label)) only_b.push_back(label);
-  const Labels labels = joined(batch, only_a, only_b);
-  if (shared.empty()) return {at::mul(align(a, labels), align(b, labels)), labels};
+  if (all_before(only_b, only_a, order)) return contract(b, a, needed, order);
+  Labels labels = joined(batch, only_a, only_b);
+  if (shared.empty()) {
+    std::stable_sort(labels.begin(), labels.end(),
+                     [&](int x, int y) { return place_of(x, order) < place_of(y, order); });
+    return {at::mul(align(a, labels), align(b, labels)), labels};
+  }
   // A label of size 1 on one side is spread over the other's.
   const auto wide = [&](int label) { return std::max(size_of(a, label), size_of(b, label)); };
   DimVector batch_sizes, shared_sizes, a_sizes, b_sizes;
@@ -243,7 +265,7 @@ Term contract(const Term& a, const Term& b, const Labels& needed) {
   const Tensor product = same || c10::isFloatingType(type) || c10::isComplexType(type)
                              ? at::bmm(left, right)
                              : at::bmm(left.to(type), right.to(type));
-  return {product.reshape(sizes(batch_sizes, a_sizes, b_sizes)), labels};
+  return {product.reshape(sizes(batch_sizes, a_sizes, b_sizes)), labels, true};
 }
 
 // ---- order -------------------------------------------------------------------------------------
@@ -312,7 +334,8 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
     const auto [i, j] =
         path ? next_of_path(*path, step, terms.size()) : cheapest_pair(terms, output, sizes);
     const Labels needed = needed_after(terms, i, j, output);
-    Term product = contract(terms[i], terms[j], needed);
+    // Of more than two operands the order that was found stays.
+    Term product = contract(terms[i], terms[j], needed, tensors.size() == 2 ? output : Labels());
     sum_unneeded(product, needed);
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
@@ -322,7 +345,12 @@ Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef
   // A label of size 1 in every operand it was met in may still have to be widened.
   DimVector shape;
   for (int label : output) shape.push_back(sizes.at(label));
-  return align(terms[0], output).expand(shape);
+  const Term& last = terms[0];
+  const bool in_order = last.labels == output && (tensors.size() > 1 || last.is_sum);
+  const Tensor result = in_order ? last.tensor : align(last, output);
+  if (result.sizes() != IntArrayRef(shape)) return result.expand(shape);
+  // In PyTorch's graphs a matrix product ends in a view.
+  return last.is_product && !in_order ? result.view(shape) : result;
 }
 
 } // namespace at::native

@@ -5,6 +5,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/dot.h>
@@ -143,8 +144,7 @@ void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<T
   }
 }
 
-// ---- matmul: vectors, matrices and broadcast batches
-// -----------------------------------------------
+// ---- matmul: vectors, matrices and broadcast batches --------------------------------------------
 namespace {
 Tensor fold_rows(const Tensor& a, const Tensor& b) {
   // (..., k) @ (k, n): all leading dimensions are rows of one product.
@@ -153,7 +153,14 @@ Tensor fold_rows(const Tensor& a, const Tensor& b) {
   const int64_t k = a.sizes().back();
   int64_t rows = 1;
   for (int64_t i = 0; i + 1 < a.dim(); ++i) rows *= a.sizes()[i];
-  return at::mm(a.reshape({rows, k}), b).view(shape);
+  return at::_unsafe_view(at::mm(a.reshape({rows, k}), b), shape);
+}
+
+// (..., k) @ (k): the same with a vector.
+Tensor fold_rows_of_vector(const Tensor& a, const Tensor& vec) {
+  const IntArrayRef shape = a.sizes().slice(0, a.sizes().size() - 1);
+  const int64_t k = a.sizes().back();
+  return at::_unsafe_view(at::mv(a.reshape({c10::checked_numel(shape), k}), vec), shape);
 }
 
 Tensor batched(const Tensor& self, const Tensor& other) {
@@ -172,7 +179,7 @@ Tensor batched(const Tensor& self, const Tensor& other) {
   TORCH_CHECK(self.size(-1) == other.size(-2),
               "Expected size for first two dimensions of batch2 tensor to be: [", count, ", ",
               self.size(-1), "] but got: [", count, ", ", other.size(-2), "].");
-  return at::bmm(spread(self), spread(other)).view(shape);
+  return at::_unsafe_view(at::bmm(spread(self), spread(other)), shape);
 }
 } // namespace
 
@@ -184,8 +191,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (da == 1 && db == 1) return at::dot(self, other);
   if (da == 2 && db == 1) return at::mv(self, other);
   if (da == 1 && db == 2) return at::mm(self.unsqueeze(0), other).squeeze(0);
-  if (db == 1) return matmul(self, other.unsqueeze(1)).squeeze(-1);
-  if (da == 1) return matmul(self.unsqueeze(0), other).squeeze(-2);
+  if (db == 1) return fold_rows_of_vector(self, other);
+  if (da == 1) return fold_rows_of_vector(other.transpose(-2, -1), self);
   if (db == 2) return fold_rows(self, other);
   return batched(self, other);
 }

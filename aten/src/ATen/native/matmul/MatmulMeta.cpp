@@ -127,7 +127,9 @@ void meta_vdot(OutputBuilder& out, const Tensor& self, const Tensor& other) {
 }
 void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
                  const std::optional<Tensor>& bias) {
-  TORCH_CHECK(input.dim() >= 1, "linear(): input must have at least one dimension");
+  TORCH_CHECK(input.dim() >= 1 && weight.dim() >= 1,
+              "both arguments to linear need to be at least 1D, but they are ", input.dim(),
+              "D and ", weight.dim(), "D");
   TORCH_CHECK(weight.dim() == 2 || weight.dim() == 1,
               "linear(): weight must be a matrix or a vector, got ", weight.dim(), " dimensions");
   const int64_t features = input.sizes().back();
@@ -150,7 +152,11 @@ void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
     TORCH_CHECK(bias->scalar_type() == input.scalar_type(),
                 "self and mat2 must have the same dtype, but got ", bias->scalar_type(), " and ",
                 input.scalar_type());
-    check_fits(bias->sizes(), shape);
+    // A vector is added to the rows, of which all leading dimensions are made.
+    if (bias->dim() == 1 && weight.dim() == 2)
+      check_fits(bias->sizes(), {rows, shape.back()});
+    else
+      check_fits(bias->sizes(), shape);
   }
   out.set(0, shape, input.scalar_type());
 }

@@ -12,7 +12,7 @@
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/repeat.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -111,8 +111,9 @@ void plane_moments(const NormLoops& loops, const Tensor& x, const Planes& s,
   at::parallel_for(0, s.channels, row_grain(s.per_channel()), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t n = 0; n < s.samples; ++n)
-        loops.moments(advance(x.const_data_ptr(), (n * s.channels + c) * s.plane, x.itemsize()),
-                      s.plane, &result[static_cast<size_t>(c)]);
+        row_moments(loops,
+                    advance(x.const_data_ptr(), (n * s.channels + c) * s.plane, x.itemsize()),
+                    s.plane, x.itemsize(), &result[static_cast<size_t>(c)]);
   });
 }
 
@@ -132,8 +133,11 @@ void apply(const NormLoops& loops, const Tensor& x, const Tensor& y, const Plane
   }
   at::parallel_for(0, s.samples * s.channels, row_grain(s.plane), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      loops.scale_shift(advance(source, r * s.plane, item), advance(target, r * s.plane, item),
-                        s.plane, scale[r % s.channels], shift[r % s.channels]);
+      for_row_parts(s.plane, [&](int64_t b, int64_t e) {
+        const int64_t at = r * s.plane + b;
+        loops.scale_shift(advance(source, at, item), advance(target, at, item), e - b,
+                          scale[r % s.channels], shift[r % s.channels]);
+      });
   });
 }
 
@@ -163,9 +167,9 @@ void gradient_sums(const NormLoops& loops, const Tensor& g, const Tensor& x, con
       for (int64_t c = begin; c < end; ++c)
         for (int64_t n = 0; n < s.samples; ++n) {
           const int64_t at = (n * s.channels + c) * s.plane;
-          loops.grad_sums(advance(g.const_data_ptr(), at, item),
-                          advance(x.const_data_ptr(), at, item), s.plane,
-                          mean[static_cast<size_t>(c)], &sums[static_cast<size_t>(2 * c)]);
+          row_grad_sums(loops, advance(g.const_data_ptr(), at, item),
+                        advance(x.const_data_ptr(), at, item), s.plane, item,
+                        mean[static_cast<size_t>(c)], &sums[static_cast<size_t>(2 * c)]);
         }
     });
     return;
@@ -213,8 +217,12 @@ void combine(const NormLoops& loops, const Tensor& g, const Tensor& x, const Ten
   at::parallel_for(0, s.samples * s.channels, row_grain(s.plane), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t at = r * s.plane, c = r % s.channels;
-      loops.combine(advance(g.const_data_ptr(), at, item), advance(x.const_data_ptr(), at, item),
-                    advance(out.mutable_data_ptr(), at, item), s.plane, a[c], b[c], k[c]);
+      for_row_parts(s.plane, [&](int64_t first, int64_t last) {
+        loops.combine(advance(g.const_data_ptr(), at + first, item),
+                      advance(x.const_data_ptr(), at + first, item),
+                      advance(out.mutable_data_ptr(), at + first, item), last - first, a[c], b[c],
+                      k[c]);
+      });
     }
   });
 }
@@ -345,8 +353,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_meta(
           like(output_mask[1], {channels}, type), like(output_mask[2], {channels}, type)};
 }
 
-// ---- the other names
-// ------------------------------------------------------------------------------
+// ---- the other names ----------------------------------------------------------------------------
 Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                   const std::optional<Tensor>& running_var, bool training, double momentum,

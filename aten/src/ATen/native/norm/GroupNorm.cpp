@@ -7,7 +7,7 @@
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <ATen/ops/native_group_norm.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
@@ -99,23 +99,28 @@ void group_norm_cpu(const Tensor& input, const std::optional<Tensor>& weight,
     const char* source = advance(x.const_data_ptr(), r * row, item);
     char* target = advance(y.mutable_data_ptr(), r * row, item);
     Moments m;
-    loops.moments(source, row, &m);
+    row_moments(loops, source, row, item, &m);
     const double scale = 1.0 / std::sqrt(m.variance() + eps);
     means[static_cast<size_t>(r)] = m.mean;
     rstds[static_cast<size_t>(r)] = scale;
     const int64_t first = r % group * per_group;
     if (HxW == 1 || (!w.defined() && !b.defined())) {
-      const auto part = [&](const Tensor& t) {
-        return t.defined() ? advance(t.const_data_ptr(), first, t.itemsize()) : nullptr;
-      };
-      loops.normalize(source, target, row, m.mean, scale, part(w), part(b));
+      for_row_parts(row, [&](int64_t begin, int64_t end) {
+        const auto part = [&](const Tensor& t) {
+          return t.defined() ? advance(t.const_data_ptr(), first + begin, t.itemsize()) : nullptr;
+        };
+        loops.normalize(source + begin * item, target + begin * item, end - begin, m.mean, scale,
+                        part(w), part(b));
+      });
       return;
     }
     for (int64_t c = 0; c < per_group; ++c) {
       const double a = scale * value_at(w, first + c, 1);
-      loops.scale_shift(advance(static_cast<const void*>(source), c * HxW, item),
-                        advance(target, c * HxW, item), HxW, a,
-                        value_at(b, first + c, 0) - m.mean * a);
+      for_row_parts(HxW, [&](int64_t begin, int64_t end) {
+        const int64_t at = (c * HxW + begin) * item;
+        loops.scale_shift(source + at, target + at, end - begin, a,
+                          value_at(b, first + c, 0) - m.mean * a);
+      });
     }
   });
   store_values(mean, means.data(), s.rows());
@@ -150,8 +155,8 @@ group_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, const Tenso
     for (int64_t c = 0; c < per_group; ++c) {
       const int64_t at = r * row + c * HxW;
       double* plane = &sums[static_cast<size_t>(2 * (r * per_group + c))];
-      loops.grad_sums(advance(g.const_data_ptr(), at, item), advance(x.const_data_ptr(), at, item),
-                      HxW, m, plane);
+      row_grad_sums(loops, advance(g.const_data_ptr(), at, item),
+                    advance(x.const_data_ptr(), at, item), HxW, item, m, plane);
       total += plane[0] * value_at(w, first + c, 1);
       dot += plane[1] * value_at(w, first + c, 1);
     }
@@ -160,9 +165,12 @@ group_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, const Tenso
     const double shift = -scale * total / count - slope * m;
     for (int64_t c = 0; c < per_group; ++c) {
       const int64_t at = r * row + c * HxW;
-      loops.combine(advance(g.const_data_ptr(), at, item), advance(x.const_data_ptr(), at, item),
-                    advance(to_input.mutable_data_ptr(), at, item), HxW,
-                    scale * value_at(w, first + c, 1), slope, shift);
+      for_row_parts(HxW, [&](int64_t begin, int64_t end) {
+        loops.combine(advance(g.const_data_ptr(), at + begin, item),
+                      advance(x.const_data_ptr(), at + begin, item),
+                      advance(to_input.mutable_data_ptr(), at + begin, item), end - begin,
+                      scale * value_at(w, first + c, 1), slope, shift);
+      });
     }
   });
   std::vector<double> to_weight(static_cast<size_t>(C)), to_bias(static_cast<size_t>(C));

@@ -16,7 +16,7 @@
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/square.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::native {
@@ -71,7 +71,7 @@ template <class F> void each_row(const Rows& rows, const F& f) {
     for (int64_t r = begin; r < end; ++r) f(r);
   };
   const int64_t grain = row_grain(rows.length);
-  if (rows.count <= grain) {
+  if (rows.count <= grain && rows.length <= kLongRow) {
     range(0, rows.count);
     return;
   }
@@ -146,8 +146,7 @@ ScalarType parameter_type(const std::optional<Tensor>& weight, const std::option
 }
 } // namespace
 
-// ---- layer norm
-// -----------------------------------------------------------------------------------
+// ---- layer norm ---------------------------------------------------------------------------------
 Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
                   const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
                   double eps, bool /*cudnn_enable*/) {
@@ -165,17 +164,23 @@ void layer_norm_cpu(const Tensor& input, IntArrayRef normalized_shape,
   const int64_t n = rows.length, item = x.itemsize();
   const void *source = x.const_data_ptr(), *scale = data_or_null(w), *shift = data_or_null(b);
   void* target = out.mutable_data_ptr();
+  const int64_t parameter = c10::elementSize(compute);
   Statistics statistics(static_cast<size_t>(2 * rows.count), 0.0);
   double* means = statistics.data();
   double* rstds = means + rows.count;
   each_row(rows, [&](int64_t r) {
     const char* row = advance(source, r * n, item);
     Moments m;
-    loops.moments(row, n, &m);
+    row_moments(loops, row, n, item, &m);
     means[r] = m.mean;
     rstds[r] =
         1.0 / std::sqrt((n > 0 ? m.variance() : std::numeric_limits<double>::quiet_NaN()) + eps);
-    loops.normalize(row, advance(target, r * n, item), n, means[r], rstds[r], scale, shift);
+    char* to = advance(target, r * n, item);
+    for_row_parts(n, [&](int64_t b, int64_t e) {
+      loops.normalize(row + b * item, to + b * item, e - b, means[r], rstds[r],
+                      scale ? advance(scale, b, parameter) : nullptr,
+                      shift ? advance(shift, b, parameter) : nullptr);
+    });
   });
   store_values(mean, means, rows.count);
   store_values(rstd, rstds, rows.count);
@@ -209,14 +214,19 @@ layer_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
           like(output_mask[2], normalized_shape, type)};
 }
 
-// ---- RMS norm
-// -------------------------------------------------------------------------------------
+// ---- RMS norm -----------------------------------------------------------------------------------
 namespace {
 double rms_eps(std::optional<double> eps, ScalarType dtype) {
   if (eps) return *eps;
   return dtype == kDouble || dtype == kComplexDouble
              ? std::numeric_limits<double>::epsilon()
              : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+// 1 / sqrt(square + eps) with the roundings of the type: ones divided by their norm are ones.
+double reciprocal_root(double square, double eps, ScalarType compute) {
+  if (compute == kDouble) return 1.0 / std::sqrt(square + eps);
+  return 1.0F / std::sqrt(static_cast<float>(square) + static_cast<float>(eps));
 }
 } // namespace
 
@@ -255,10 +265,13 @@ std::tuple<Tensor, Tensor> fused_rms_norm_cpu(const Tensor& input, IntArrayRef n
   Statistics rstds(static_cast<size_t>(rows.count), 0.0);
   each_row(rows, [&](int64_t r) {
     const char* row = advance(source, r * n, item);
-    rstds[static_cast<size_t>(r)] =
-        1.0 / std::sqrt(loops.square_sum(row, n) / static_cast<double>(n) + added);
-    loops.normalize(row, advance(target, r * n, item), n, 0, rstds[static_cast<size_t>(r)], scale,
-                    nullptr);
+    const double square = row_square_sum(loops, row, n, item) / static_cast<double>(n);
+    rstds[static_cast<size_t>(r)] = reciprocal_root(square, added, compute);
+    char* to = advance(target, r * n, item);
+    for_row_parts(n, [&](int64_t b, int64_t e) {
+      loops.normalize(row + b * item, to + b * item, e - b, 0, rstds[static_cast<size_t>(r)],
+                      scale ? advance(scale, b, c10::elementSize(compute)) : nullptr, nullptr);
+    });
   });
   store_values(rstd, rstds.data(), rows.count);
   if (input.is_contiguous()) return {out, rstd};

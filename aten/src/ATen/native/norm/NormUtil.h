@@ -1,6 +1,7 @@
 // What the normalisations share: parameters in the type the loops compute in, statistics on their
 // way to the caller's type, and PyTorch's rules for mixed types.
 #pragma once
+#include <ATen/parallel/Stretches.h>
 #include <optional>
 #include <vector>
 
@@ -40,6 +41,17 @@ std::vector<double> load_values(const Tensor& t);
 // statistics.
 ScalarType statistics_type(const Tensor& input,
                            std::initializer_list<const std::optional<Tensor>*> parameters);
+
+// ---- rows longer than kLongRow: their parts are shared between threads and answer Ctrl-C. How a
+// sum is cut depends on the length alone.
+constexpr int64_t kLongRow = int64_t(1) << 18;
+void row_moments(const norm_loops::NormLoops& loops, const char* x, int64_t n, int64_t item,
+                 norm_loops::Moments* into);
+double row_square_sum(const norm_loops::NormLoops& loops, const char* x, int64_t n, int64_t item);
+void row_grad_sums(const norm_loops::NormLoops& loops, const char* g, const char* x, int64_t n,
+                   int64_t item, double mean, double* sums);
+// f(begin, end) for the parts of a row whose elements are independent of each other.
+template <class F> void for_row_parts(int64_t n, const F& f) { parallel_for(0, n, kLongRow, f); }
 
 // Elements one task processes at least.
 constexpr int64_t kNormGrain = 16384;

@@ -6,7 +6,7 @@
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
-// Bounds as tensors (3 inputs) or numbers (1 input, 2 params): the same functor.
+// Bounds as tensors, or numbers of which one is NaN.
 struct Clamp {
   template <class V> CRESSET_FN V apply(V x, V low, V high) {
     return Minimum::apply(Maximum::apply(x, low), high);
@@ -17,6 +17,20 @@ struct ClampMin {
 };
 struct ClampMax {
   template <class V> CRESSET_FN V apply(V x, V high) { return Minimum::apply(x, high); }
+};
+
+// Numbers that are not NaN: one instruction for each bound. A value that equals a bound stays as it
+// is, the sign of a zero too.
+struct ClampMinNumber {
+  template <class V> CRESSET_FN V apply(V x, V low) { return vm::select(low > x, low, x); }
+};
+struct ClampMaxNumber {
+  template <class V> CRESSET_FN V apply(V x, V high) { return vm::select(high < x, high, x); }
+};
+struct ClampNumbers {
+  template <class V> CRESSET_FN V apply(V x, V low, V high) {
+    return ClampMaxNumber::apply(ClampMinNumber::apply(x, low), high);
+  }
 };
 
 struct NanToNum {

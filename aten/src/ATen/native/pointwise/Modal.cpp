@@ -22,6 +22,7 @@ namespace {
 using iter::Operand;
 using iter::Operands;
 using iter::Params;
+using iter::NumberRule;
 using iter::PointwiseSpec;
 using iter::Promote;
 
@@ -38,29 +39,34 @@ CRESSET_FORALL_MODAL_TABLES(CRESSET_MODAL_TABLE)
 #undef CRESSET_MODAL_TABLE
 
 // The operator's name, its loops, and the functor that its CUDA program is made of.
-#define CRESSET_MODAL_SPEC(constant, name, table, functor, inputs, params, promote)                \
+#define CRESSET_MODAL_SPEC(constant, name, table, functor, inputs, params, promote, rule)          \
   constexpr PointwiseSpec constant{name,                                                           \
                                    tables_##table,                                                 \
                                    inputs,                                                         \
                                    params,                                                         \
                                    OutKind::Same,                                                  \
                                    Promote::promote,                                               \
-                                   &cuda::loops_##functor##_##inputs##_##params};
-CRESSET_MODAL_SPEC(kDivTrunc, "div_trunc", DivTrunc, DivTrunc, 2, 0, Default)
-CRESSET_MODAL_SPEC(kDivFloor, "div_floor", DivFloor, DivFloor, 2, 0, Default)
-CRESSET_MODAL_SPEC(kClamp, "clamp", Clamp, Clamp, 3, 0, Default)
-CRESSET_MODAL_SPEC(kClampMin, "clamp_min", ClampMin, ClampMin, 2, 0, Default)
-CRESSET_MODAL_SPEC(kClampMax, "clamp_max", ClampMax, ClampMax, 2, 0, Default)
-CRESSET_MODAL_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default)
-CRESSET_MODAL_SPEC(kSquare, "pow", Square, Square, 1, 0, Default)
-CRESSET_MODAL_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default)
-CRESSET_MODAL_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default)
-CRESSET_MODAL_SPEC(kReciprocal, "pow", Reciprocal, Reciprocal, 1, 0, Default)
-CRESSET_MODAL_SPEC(kRound, "round_vml", Round, Round, 1, 0, Default)
-CRESSET_MODAL_SPEC(kRoundUp, "round_vml", RoundUp, RoundDecimalsUp, 1, 1, Default)
-CRESSET_MODAL_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1, Default)
-CRESSET_MODAL_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float)
-CRESSET_MODAL_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default)
+                                   &cuda::loops_##functor##_##inputs##_##params,                   \
+                                   NumberRule::rule};
+CRESSET_MODAL_SPEC(kDivTrunc, "div_trunc", DivTrunc, DivTrunc, 2, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kDivFloor, "div_floor", DivFloor, DivFloor, 2, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kClamp, "clamp", Clamp, Clamp, 3, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kClampMin, "clamp_min", ClampMin, ClampMin, 2, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kClampMax, "clamp_max", ClampMax, ClampMax, 2, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kClampNumbers, "clamp", ClampNumbers, Clamp, 3, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kClampMinNumber, "clamp_min", ClampMinNumber, ClampMin, 2, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kClampMaxNumber, "clamp_max", ClampMaxNumber, ClampMax, 2, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default, Checked)
+CRESSET_MODAL_SPEC(kPowOfNumber, "pow", Pow, Pow, 2, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kSquare, "pow", Square, Square, 1, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kReciprocal, "pow", Reciprocal, Reciprocal, 1, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kRound, "round_vml", Round, Round, 1, 0, Default, Wrap)
+CRESSET_MODAL_SPEC(kRoundUp, "round_vml", RoundUp, RoundDecimalsUp, 1, 1, Default, Wrap)
+CRESSET_MODAL_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1, Default, Wrap)
+CRESSET_MODAL_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float, Wrap)
+CRESSET_MODAL_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default, Wrap)
 #undef CRESSET_MODAL_SPEC
 
 // Where a result goes: a new tensor, `inplace`, or `out`.
@@ -115,13 +121,21 @@ template <class Other> Tensor divide(const Target& to, const Tensor& self, const
 }
 
 // ---- clamp ------------------------------------------------------------------------------------
+// A bound that compares: not a NaN, and a number, so that looking at it costs nothing.
+bool is_plain(const Scalar& bound) {
+  return !bound.isFloatingPoint() || !std::isnan(bound.toDouble());
+}
+bool is_plain(const Tensor&) { return false; }
+
 template <class Bound> Tensor clamp_between(const Target& to, const Tensor& self,
                                             const std::optional<Bound>& low,
                                             const std::optional<Bound>& high) {
   TORCH_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
   TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "clamp is not supported for complex types");
-  if (low && high) return to.run(kClamp, {self, *low, *high});
-  return low ? to.run(kClampMin, {self, *low}) : to.run(kClampMax, {self, *high});
+  const bool plain = (!low || is_plain(*low)) && (!high || is_plain(*high));
+  if (low && high) return to.run(plain ? kClampNumbers : kClamp, {self, *low, *high});
+  if (low) return to.run(plain ? kClampMinNumber : kClampMin, {self, *low});
+  return to.run(plain ? kClampMaxNumber : kClampMax, {self, *high});
 }
 
 // ---- pow --------------------------------------------------------------------------------------
@@ -248,10 +262,10 @@ Tensor& pow_scalar_out(const Tensor& self, const Scalar& exponent, Tensor& out) 
   return out;
 }
 Tensor pow_of_scalar(const Scalar& self, const Tensor& exponent) {
-  return Target().run(kPow, {self, exponent});
+  return Target().run(kPowOfNumber, {self, exponent});
 }
 Tensor& pow_of_scalar_out(const Scalar& self, const Tensor& exponent, Tensor& out) {
-  into(out).run(kPow, {self, exponent});
+  into(out).run(kPowOfNumber, {self, exponent});
   return out;
 }
 

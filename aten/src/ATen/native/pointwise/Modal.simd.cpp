@@ -15,6 +15,12 @@ const LoopTable modal_DivFloor =
 const LoopTable modal_Clamp = make_loop_table<fn::Clamp, 3, 0, OutKind::Same>(types::real{});
 const LoopTable modal_ClampMin = make_loop_table<fn::ClampMin, 2, 0, OutKind::Same>(types::real{});
 const LoopTable modal_ClampMax = make_loop_table<fn::ClampMax, 2, 0, OutKind::Same>(types::real{});
+const LoopTable modal_ClampNumbers =
+    make_loop_table<fn::ClampNumbers, 3, 0, OutKind::Same>(types::real{});
+const LoopTable modal_ClampMinNumber =
+    make_loop_table<fn::ClampMinNumber, 2, 0, OutKind::Same>(types::real{});
+const LoopTable modal_ClampMaxNumber =
+    make_loop_table<fn::ClampMaxNumber, 2, 0, OutKind::Same>(types::real{});
 const LoopTable modal_Pow = make_loop_table<fn::Pow, 2, 0, OutKind::Same>(types::pow{});
 const LoopTable modal_Square =
     make_loop_table<fn::Square, 1, 0, OutKind::Same>(types::all_nobool{});

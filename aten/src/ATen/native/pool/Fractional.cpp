@@ -6,7 +6,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/pool/Native.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <limits>
@@ -37,7 +37,9 @@ void starts(T sample, int64_t in, int64_t out, int64_t kernel, std::vector<int64
   at.assign(out, in - kernel);
   if (out < 2) return;
   const T step = static_cast<T>(in - kernel) / static_cast<T>(out - 1);
+  Steps steps;
   for (int64_t i = 0; i + 1 < out; ++i) {
+    steps.add(4);
     const T place = (static_cast<T>(i) + sample) * step, base = sample * step;
     const int64_t start = place == place && place < T(1e15) && place > T(-1e15)
                               ? static_cast<int64_t>(place) - static_cast<int64_t>(base)
@@ -48,20 +50,25 @@ void starts(T sample, int64_t in, int64_t out, int64_t kernel, std::vector<int64
 
 template <class T> void pool_plane(const Volume& v, const std::vector<int64_t>* at, const T* in,
                                    T* out, int64_t* places) {
-  for (int64_t d = 0; d < v.out[0]; ++d)
-    for (int64_t h = 0; h < v.out[1]; ++h)
-      for (int64_t w = 0; w < v.out[2]; ++w) {
-        T best = static_cast<T>(-std::numeric_limits<float>::infinity());
-        int64_t where = (at[0][d] * v.in[1] + at[1][h]) * v.in[2] + at[2][w];
-        for (int64_t z = at[0][d]; z < at[0][d] + v.kernel[0]; ++z)
-          for (int64_t y = at[1][h]; y < at[1][h] + v.kernel[1]; ++y)
-            for (int64_t x = at[2][w]; x < at[2][w] + v.kernel[2]; ++x) {
-              const int64_t i = (z * v.in[1] + y) * v.in[2] + x;
-              if (in[i] > best || in[i] != in[i]) best = in[i], where = i;
-            }
-        *out++ = best;
-        *places++ = where;
-      }
+  const int64_t cost = v.kernel[0] * v.kernel[1] * v.kernel[2];
+  const int64_t rows = v.out[0] * v.out[1], width = v.out[2];
+  parallel_for(0, rows * width, std::max<int64_t>(1, 32768 / cost), [&](int64_t b, int64_t e) {
+    Steps steps;
+    for (int64_t p = b; p < e; ++p) {
+      const int64_t w = p % width, h = p / width % v.out[1], d = p / width / v.out[1];
+      steps.add(8 + cost);
+      T best = static_cast<T>(-std::numeric_limits<float>::infinity());
+      int64_t where = (at[0][d] * v.in[1] + at[1][h]) * v.in[2] + at[2][w];
+      for (int64_t z = at[0][d]; z < at[0][d] + v.kernel[0]; ++z)
+        for (int64_t y = at[1][h]; y < at[1][h] + v.kernel[1]; ++y)
+          for (int64_t x = at[2][w]; x < at[2][w] + v.kernel[2]; ++x) {
+            const int64_t i = (z * v.in[1] + y) * v.in[2] + x;
+            if (in[i] > best || in[i] != in[i]) best = in[i], where = i;
+          }
+      out[p] = best;
+      places[p] = where;
+    }
+  });
 }
 
 void fractional(const Tensor& self, IntArrayRef kernel, IntArrayRef output, const Tensor& samples,
@@ -122,11 +129,13 @@ void fractional_backward(const Tensor& grad, const Tensor& self, size_t dims, co
             std::vector<A> sum(in);
             for (int64_t p = begin; p < end; ++p) {
               std::fill(sum.begin(), sum.end(), A(0));
-              for (int64_t i = p * small; i < (p + 1) * small; ++i) {
-                TORCH_CHECK(at[i] >= 0 && at[i] < in, "Found an invalid max index: ", at[i],
-                            " (input planes have ", in, " elements)");
-                sum[at[i]] += static_cast<A>(from[i]);
-              }
+              serial_for(p * small, (p + 1) * small, 8, [&](int64_t b, int64_t e) {
+                for (int64_t i = b; i < e; ++i) {
+                  TORCH_CHECK(at[i] >= 0 && at[i] < in, "Found an invalid max index: ", at[i],
+                              " (input planes have ", in, " elements)");
+                  sum[at[i]] += static_cast<A>(from[i]);
+                }
+              });
               std::transform(sum.begin(), sum.end(), to + p * in,
                              [](A s) { return static_cast<T>(s); });
             }

@@ -1,5 +1,5 @@
-// Maximum and mean over windows, with their gradients. Planes are independent, hence the unit of
-// work.
+// Maximum and mean over windows, with their gradients. Outputs are independent of each other, and
+// cut into groups wherever it falls; of the gradients only whole planes are.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -7,10 +7,11 @@
 #include <ATen/native/pool/MaxRows.h>
 #include <ATen/native/pool/Native.h>
 #include <ATen/native/pool/PoolWindows.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 namespace at::native {
@@ -19,29 +20,64 @@ namespace {
 using AvgTypes = Concat<FloatingTypes, Types<int64_t>>::type;
 template <class T> using acc_t = gemm::acc_t<T>;
 
-// f(first plane, last plane) over fixed groups of planes.
+// The windows of one output; `large` ones are left now and then to answer Ctrl-C.
+struct Window {
+  PoolWindow z, y, x;
+  const PoolWindows& all;
+  bool large;
+
+  // f(position in the input plane) for the elements.
+  template <class F> void each(const F& f) const {
+    const PoolAxis& width = all.axis[2];
+    for (int64_t i = z.lo; i < z.hi; i += all.axis[0].step)
+      for (int64_t j = y.lo; j < y.hi; j += all.axis[1].step) {
+        const int64_t row = (i * all.axis[1].in + j) * width.in;
+        if (large) {
+          serial_for(0, (x.hi - x.lo + width.step - 1) / width.step, 1, [&](int64_t b, int64_t e) {
+            for (int64_t k = b; k < e; ++k) f(row + x.lo + k * width.step);
+          });
+          check_interrupt();
+        } else {
+          for (int64_t k = x.lo; k < x.hi; k += width.step) f(row + k);
+        }
+      }
+  }
+  int64_t first() const { return (z.lo * all.axis[1].in + y.lo) * all.axis[2].in + x.lo; }
+};
+
+int64_t window_cost(const PoolWindows& w) {
+  return std::max<int64_t>(1, w.axis[0].most() * w.axis[1].most() * w.axis[2].most());
+}
+
+// f(plane, od, oh, first ow, last ow) for the parts of rows that outputs begin .. end are, counted
+// through all planes.
+template <class F>
+void for_row_parts(const PoolWindows& w, int64_t begin, int64_t end, const F& f) {
+  const int64_t width = w.axis[2].out, height = w.axis[1].out, depth = w.axis[0].out;
+  for (int64_t at = begin; at < end;) {
+    const int64_t row = at / width, first = at - row * width;
+    const int64_t last = std::min(width, first + (end - at));
+    f(row / height / depth, row / height % depth, row % height, first, last);
+    at += last - first;
+  }
+}
+
+// The same for all outputs, in groups of fixed size.
+template <class F> void for_all_rows(const PoolWindows& w, const F& f) {
+  const BlockingRegion unlocked;
+  const int64_t cost = window_cost(w);
+  parallel_for(0, w.planes * w.out_plane(), std::max<int64_t>(1, 32768 / cost),
+               [&](int64_t begin, int64_t end) {
+                 serial_for(begin, end, cost,
+                            [&](int64_t b, int64_t e) { for_row_parts(w, b, e, f); });
+               });
+}
+
+// f(plane) for all planes: gradients of one go to the same places.
 template <class F> void for_planes(const PoolWindows& w, const F& f) {
   const BlockingRegion unlocked;
   const int64_t plane = std::max<int64_t>({w.in_plane(), w.out_plane(), 1});
   parallel_for(0, w.planes, std::max<int64_t>(1, 16384 / plane), f);
-}
-
-// f(position in the output plane, od, oh, ow)
-template <class F> void for_outputs(const PoolWindows& w, const F& f) {
-  int64_t p = 0;
-  for (int64_t d = 0; d < w.out[0]; ++d)
-    for (int64_t h = 0; h < w.out[1]; ++h)
-      for (int64_t x = 0; x < w.out[2]; ++x) f(p++, d, h, x);
-}
-
-// f(position in the input plane) for the elements of one window.
-template <class F>
-void for_window(const PoolWindows& w, int64_t od, int64_t oh, int64_t ow, const F& f) {
-  for (int64_t z = w.lo[0][od]; z < w.hi[0][od]; z += w.step[0])
-    for (int64_t y = w.lo[1][oh]; y < w.hi[1][oh]; y += w.step[1]) {
-      const int64_t row = (z * w.in[1] + y) * w.in[2];
-      for (int64_t x = w.lo[2][ow]; x < w.hi[2][ow]; x += w.step[2]) f(row + x);
-    }
 }
 
 template <class T> T lowest() {
@@ -53,11 +89,10 @@ template <class T> T lowest() {
 }
 
 // NaN is larger than everything, and the last one counts.
-template <class T> void max_window(const PoolWindows& w, const T* in, int64_t od, int64_t oh,
-                                   int64_t ow, T& value, int64_t& place) {
+template <class T> void max_window(const Window& w, const T* in, T& value, int64_t& place) {
   T best = lowest<T>();
-  int64_t where = (w.lo[0][od] * w.in[1] + w.lo[1][oh]) * w.in[2] + w.lo[2][ow];
-  for_window(w, od, oh, ow, [&](int64_t i) {
+  int64_t where = w.first();
+  w.each([&](int64_t i) {
     const T v = in[i];
     if (v > best || v != v) best = v, where = i;
   });
@@ -65,60 +100,56 @@ template <class T> void max_window(const PoolWindows& w, const T* in, int64_t od
   place = where;
 }
 
-// The windows [begin, end) of a row that are equal but for their place, which is all of them apart
-// from those at the edges.
-struct EqualWindows {
-  int64_t begin = 0, end = 0, stride = 1, span = 0;
-  explicit EqualWindows(const PoolWindows& w) {
-    const int64_t count = w.out[2], middle = count / 2;
-    const auto &lo = w.lo[2], &hi = w.hi[2];
-    if (count < 2 || w.in_plane() > std::numeric_limits<int32_t>::max()) return;
-    const int64_t from = std::min(middle, count - 2);
-    stride = lo[from + 1] - lo[from], span = hi[from] - lo[from];
-    const auto fits = [&](int64_t o) {
-      return lo[o] == lo[from] + (o - from) * stride && hi[o] - lo[o] == span;
-    };
-    if (stride < 1 || span < 1) return;
-    for (begin = from; begin > 0 && fits(begin - 1); --begin) {
-    }
-    for (end = from; end < count && fits(end); ++end) {
-    }
-  }
+// Scratch of one thread.
+struct MaxRoom {
+  static constexpr int64_t kMost = 4096; // outputs at a time
+  std::vector<int64_t> lines;
+  std::vector<int32_t> where;
 };
 
-template <class T> void max_row(const PoolWindows& w, const EqualWindows& equal, const T* in,
-                                int64_t od, int64_t oh, T* out, int64_t* indices,
-                                std::vector<int64_t>& lines, std::vector<int32_t>& where) {
-  const max_rows::RowFn fast =
-      max_rows::table().row[static_cast<int>(c10::scalar_type_of<T>)]; // null: by window
-  const int64_t begin = fast ? equal.begin : 0, end = fast ? equal.end : 0;
-  for (int64_t x = 0; x < begin; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
-  for (int64_t x = end; x < w.out[2]; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
-  if (begin == end) return;
-  lines.clear();
-  for (int64_t z = w.lo[0][od]; z < w.hi[0][od]; z += w.step[0])
-    for (int64_t y = w.lo[1][oh]; y < w.hi[1][oh]; y += w.step[1])
-      lines.push_back((z * w.in[1] + y) * w.in[2] + w.lo[2][begin]);
-  if (lines.empty()) {
-    for (int64_t x = begin; x < end; ++x) max_window(w, in, od, oh, x, out[x], indices[x]);
-    return;
+// Outputs [first, last) of a row, whose windows are all equal but for their place; `start` is the
+// first one. Says false when there is no fast loop for them.
+template <class T> bool max_equal(const Window& start, const PoolAxis::Equal& equal, const T* in,
+                                  int64_t count, T* out, int64_t* indices, MaxRoom& room) {
+  const max_rows::RowFn fast = max_rows::table().row[static_cast<int>(c10::scalar_type_of<T>)];
+  if (fast == nullptr) return false;
+  const PoolWindows& w = start.all;
+  const int64_t step = w.axis[2].step, taps = (equal.span + step - 1) / step;
+  for (int64_t done = 0; done < count; done += MaxRoom::kMost) {
+    room.lines.clear();
+    for (int64_t z = start.z.lo; z < start.z.hi; z += w.axis[0].step)
+      for (int64_t y = start.y.lo; y < start.y.hi; y += w.axis[1].step)
+        room.lines.push_back((z * w.axis[1].in + y) * w.axis[2].in + start.x.lo +
+                             done * equal.stride);
+    if (room.lines.empty()) return false;
+    const int64_t n = std::min(count - done, MaxRoom::kMost);
+    room.where.resize(static_cast<size_t>(n));
+    const max_rows::RowShape shape{
+        n, equal.stride, taps, step, static_cast<int64_t>(room.lines.size()), room.lines.data()};
+    fast(shape, in, out + done, room.where.data());
+    for (int64_t i = 0; i < n; ++i) indices[done + i] = room.where[i];
   }
-  const int64_t taps = (equal.span + w.step[2] - 1) / w.step[2];
-  const max_rows::RowShape shape{
-      end - begin, equal.stride, taps, w.step[2], static_cast<int64_t>(lines.size()), lines.data()};
-  fast(shape, in, out + begin, where.data());
-  for (int64_t x = begin; x < end; ++x) indices[x] = where[x - begin];
+  return true;
 }
 
-template <class T> void max_plane(const PoolWindows& w, const EqualWindows& equal, const T* in,
-                                  T* out, int64_t* indices) {
-  std::vector<int64_t> lines;
-  std::vector<int32_t> where(equal.end - equal.begin);
-  for (int64_t d = 0; d < w.out[0]; ++d)
-    for (int64_t h = 0; h < w.out[1]; ++h) {
-      const int64_t at = (d * w.out[1] + h) * w.out[2];
-      max_row(w, equal, in, d, h, out + at, indices + at, lines, where);
+// Outputs [first, last) of the row (od, oh) that begins at `out` and `indices`.
+template <class T> void max_row(const PoolWindows& w, const PoolAxis::Equal& equal, const T* in,
+                                int64_t od, int64_t oh, int64_t first, int64_t last, T* out,
+                                int64_t* indices, MaxRoom& room) {
+  Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, window_cost(w) > kStretch};
+  const auto by_window = [&](int64_t b, int64_t e) {
+    for (int64_t x = b; x < e; ++x) {
+      here.x = w.axis[2].window(x);
+      max_window(here, in, out[x], indices[x]);
     }
+  };
+  const int64_t b = std::max(first, equal.first), e = std::min(last, equal.last);
+  if (b >= e || here.large || w.in_plane() > std::numeric_limits<int32_t>::max())
+    return by_window(first, last);
+  by_window(first, b);
+  here.x = w.axis[2].window(b);
+  if (!max_equal(here, equal, in, e - b, out + b, indices + b, room)) by_window(b, e);
+  by_window(e, last);
 }
 
 // The tensor a contiguous kernel writes, copied into `out` when that one lies otherwise.
@@ -147,14 +178,23 @@ template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(values.tensor.data_ptr());
     int64_t* at = places.tensor.data_ptr<int64_t>();
-    const EqualWindows equal(w);
-    for_planes(w, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        max_plane(w, equal, from + i * w.in_plane(), to + i * w.out_plane(),
-                  at + i * w.out_plane());
+    const PoolAxis::Equal equal = w.axis[2].equal();
+    for_all_rows(w, [&](int64_t plane, int64_t od, int64_t oh, int64_t first, int64_t last) {
+      static thread_local MaxRoom room;
+      const int64_t row = ((plane * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
+      max_row(w, equal, from + plane * w.in_plane(), od, oh, first, last, to + row, at + row, room);
     });
     values.store();
     places.store();
+  });
+}
+
+// Elements of one plane that are worth another thread.
+constexpr int64_t kPlaneGrain = 65536;
+
+template <class A, class T> void store_plane(const A* from, int64_t n, T* to) {
+  parallel_for(0, n, kPlaneGrain, [=](int64_t b, int64_t e) {
+    std::transform(from + b, from + e, to + b, [](A v) { return static_cast<T>(v); });
   });
 }
 
@@ -176,14 +216,16 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
       for (int64_t i = begin; i < end; ++i) {
         A* sum = wide.data();
         if constexpr (std::is_same_v<A, T>) sum = to + i * in;
-        std::fill(sum, sum + in, A(0));
-        for (int64_t p = i * out; p < (i + 1) * out; ++p) {
-          TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p],
-                      " (input planes have ", in, " elements)");
-          sum[at[p]] = static_cast<A>(sum[at[p]] + static_cast<A>(from[p]));
-        }
-        if constexpr (!std::is_same_v<A, T>)
-          std::transform(sum, sum + in, to + i * in, [](A v) { return static_cast<T>(v); });
+        parallel_for(0, in, kPlaneGrain,
+                     [=](int64_t b, int64_t e) { std::fill(sum + b, sum + e, A(0)); });
+        serial_for(i * out, (i + 1) * out, 4, [&](int64_t b, int64_t e) {
+          for (int64_t p = b; p < e; ++p) {
+            TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p],
+                        " (input planes have ", in, " elements)");
+            sum[at[p]] = static_cast<A>(sum[at[p]] + static_cast<A>(from[p]));
+          }
+        });
+        if constexpr (!std::is_same_v<A, T>) store_plane(sum, in, to + i * in);
       }
     });
     target.store();
@@ -194,10 +236,10 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
 struct Divisor {
   bool with_padding;
   std::optional<int64_t> fixed;
-  int64_t of(const PoolWindows& w, int64_t od, int64_t oh, int64_t ow) const {
+  int64_t of(const Window& w) const {
     if (fixed) return *fixed;
-    if (with_padding) return w.full[0][od] * w.full[1][oh] * w.full[2][ow];
-    return (w.hi[0][od] - w.lo[0][od]) * (w.hi[1][oh] - w.lo[1][oh]) * (w.hi[2][ow] - w.lo[2][ow]);
+    if (with_padding) return w.z.full * w.y.full * w.x.full;
+    return (w.z.hi - w.z.lo) * (w.y.hi - w.y.lo) * (w.x.hi - w.x.lo);
   }
 };
 
@@ -211,16 +253,17 @@ void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& se
     const Target target(out);
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(target.tensor.data_ptr());
-    for_planes(w, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* plane = from + i * w.in_plane();
-        for_outputs(w, [&](int64_t p, int64_t od, int64_t oh, int64_t ow) {
-          A sum = A(0);
-          int64_t count = 0;
-          for_window(w, od, oh, ow, [&](int64_t e) { sum += static_cast<A>(plane[e]), ++count; });
-          to[i * w.out_plane() + p] =
-              count ? static_cast<T>(sum / static_cast<A>(divisor.of(w, od, oh, ow))) : T(0);
-        });
+    const bool large = window_cost(w) > kStretch;
+    for_all_rows(w, [&](int64_t p, int64_t od, int64_t oh, int64_t first, int64_t last) {
+      const T* plane = from + p * w.in_plane();
+      T* row = to + ((p * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
+      Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, large};
+      for (int64_t ow = first; ow < last; ++ow) {
+        here.x = w.axis[2].window(ow);
+        A sum = A(0);
+        int64_t count = 0;
+        here.each([&](int64_t e) { sum += static_cast<A>(plane[e]), ++count; });
+        row[ow] = count ? static_cast<T>(sum / static_cast<A>(divisor.of(here))) : T(0);
       }
     });
     target.store();
@@ -237,18 +280,27 @@ void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& g
     const Target target(grad_input);
     const T* from = static_cast<const T*>(g.data_ptr());
     T* to = static_cast<T*>(target.tensor.data_ptr());
+    const int64_t cost = window_cost(w);
     for_planes(w, [&](int64_t begin, int64_t end) {
-      std::vector<A> sum(w.in_plane());
+      const std::unique_ptr<A[]> sum(new A[static_cast<size_t>(w.in_plane())]);
+      A* const data = sum.get();
       for (int64_t i = begin; i < end; ++i) {
-        std::fill(sum.begin(), sum.end(), A(0));
-        for_outputs(w, [&](int64_t p, int64_t od, int64_t oh, int64_t ow) {
-          const int64_t count = divisor.of(w, od, oh, ow);
-          if (count == 0) return;
-          const A share = static_cast<A>(from[i * w.out_plane() + p]) / static_cast<A>(count);
-          for_window(w, od, oh, ow, [&](int64_t e) { sum[e] += share; });
+        parallel_for(0, w.in_plane(), kPlaneGrain,
+                     [=](int64_t b, int64_t e) { std::fill(data + b, data + e, A(0)); });
+        serial_for(i * w.out_plane(), (i + 1) * w.out_plane(), cost, [&](int64_t b, int64_t e) {
+          for_row_parts(w, b, e, [&](int64_t, int64_t od, int64_t oh, int64_t first, int64_t last) {
+            const T* row = from + ((i * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
+            Window here{w.axis[0].window(od), w.axis[1].window(oh), {}, w, cost > kStretch};
+            for (int64_t ow = first; ow < last; ++ow) {
+              here.x = w.axis[2].window(ow);
+              const int64_t count = divisor.of(here);
+              if (count == 0) continue;
+              const A share = static_cast<A>(row[ow]) / static_cast<A>(count);
+              here.each([&](int64_t at) { data[at] += share; });
+            }
+          });
         });
-        std::transform(sum.begin(), sum.end(), to + i * w.in_plane(),
-                       [](A v) { return static_cast<T>(v); });
+        store_plane(data, w.in_plane(), to + i * w.in_plane());
       }
     });
     target.store();

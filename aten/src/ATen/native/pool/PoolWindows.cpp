@@ -2,6 +2,8 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/native/pool/PoolWindows.h>
 
+#include <c10/util/SafeArithmetic.h>
+
 #include <algorithm>
 #include <string>
 
@@ -51,8 +53,12 @@ void check_values(const PoolParams& p) {
   }
   TORCH_CHECK(positive, "kernel size and stride should be greater than zero, but got kernel_size: ",
               IntArrayRef(p.kernel), " stride: ", IntArrayRef(p.stride));
-  TORCH_CHECK(spread,
-              "dilation should be greater than zero, but got dilation: ", IntArrayRef(p.dilation));
+  if (!spread) {
+    std::string each;
+    for (size_t i = 0; i < p.dilation.size(); ++i)
+      each += c10::str(" dilation", "THW"[3 - p.dilation.size() + i], ": ", p.dilation[i]);
+    TORCH_CHECK(false, "dilation should be greater than zero, but got", each);
+  }
   for (size_t i = 0; i < p.kernel.size(); ++i) {
     const __int128 extent = __int128(p.kernel[i] - 1) * p.dilation[i] + 1;
     TORCH_CHECK(p.padding[i] >= 0, "pad must be non-negative, but got pad: ", p.padding[i]);
@@ -129,23 +135,66 @@ DimVector adaptive_output_size(IntArrayRef input, IntArrayRef output_size, const
   return out;
 }
 
+PoolAxis::PoolAxis(int64_t in_size, int64_t out_size) : in(in_size), out(out_size) { list(); }
+
+PoolAxis::PoolAxis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride,
+                   int64_t padding, int64_t dilation)
+    : in(in_size), out(out_size), step(dilation), kernel_(kernel), stride_(stride),
+      padding_(padding) {
+  list();
+}
+
+void PoolAxis::list() {
+  constexpr int64_t kListed = 1 << 16;
+  if (out > kListed) return;
+  listed_.reserve(static_cast<size_t>(out));
+  for (int64_t o = 0; o < out; ++o) listed_.push_back(computed(o));
+}
+
+PoolWindow PoolAxis::computed(int64_t o) const {
+  if (kernel_ == 0) {
+    const auto share = [this](int64_t i, int64_t more) {
+      int64_t product = 0;
+      if (!c10::mul_overflows(i, in, &product) && !c10::add_overflows(product, more, &product))
+        return product / out;
+      return static_cast<int64_t>((__int128(i) * in + more) / out);
+    };
+    const int64_t lo = share(o, 0), hi = share(o + 1, out - 1);
+    return {lo, hi, hi - lo};
+  }
+  const int64_t start = o * stride_ - padding_, end = start + (kernel_ - 1) * step + 1;
+  const int64_t inside = start < 0 ? start + (-start + step - 1) / step * step : start;
+  return {std::min(inside, in - 1), std::min(end, in), std::min(end, in + padding_) - start};
+}
+
+int64_t PoolAxis::most() const {
+  return kernel_ == 0 ? std::min(in, in / std::max<int64_t>(out, 1) + 2) : std::min(kernel_, in);
+}
+
+PoolAxis::Equal PoolAxis::equal() const {
+  Equal e;
+  if (kernel_ == 0) {
+    if (out == 0 || in % out != 0) return e;
+    e.stride = e.span = in / out;
+    e.last = out;
+    return e;
+  }
+  e.stride = stride_;
+  e.span = (kernel_ - 1) * step + 1;
+  if (e.span > in + padding_) return e;
+  e.first = std::min(out, padding_ / stride_ + (padding_ % stride_ != 0));
+  e.last = std::max(e.first, std::min(out, (in + padding_ - e.span) / stride_ + 1));
+  return e;
+}
+
 PoolWindows fixed_windows(IntArrayRef input, IntArrayRef output, const PoolParams& p) {
   const size_t dims = p.kernel.size();
   PoolWindows w;
   w.planes = plane_count(input, dims);
-  w.lo[0] = {0}, w.hi[0] = {1}, w.full[0] = {1};
   for (size_t i = 0; i < dims; ++i) {
-    const size_t d = 3 - dims + i;
-    const int64_t in = input[input.size() - dims + i], out = output[input.size() - dims + i];
-    const int64_t k = p.kernel[i], s = p.stride[i], pad = p.padding[i], step = p.dilation[i];
-    w.in[d] = in, w.out[d] = out, w.step[d] = step;
-    w.lo[d].resize(out), w.hi[d].resize(out), w.full[d].resize(out);
-    for (int64_t o = 0; o < out; ++o) {
-      const int64_t start = o * s - pad, end = start + (k - 1) * step + 1;
-      w.lo[d][o] = std::min(start < 0 ? start + (-start + step - 1) / step * step : start, in - 1);
-      w.hi[d][o] = std::min(end, in);
-      w.full[d][o] = std::min(end, in + pad) - start;
-    }
+    const size_t at = input.size() - dims + i;
+    w.axis[3 - dims + i] =
+        PoolAxis(input[at], output[at], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]);
   }
   return w;
 }
@@ -156,17 +205,9 @@ PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims)
   const IntArrayRef extents = output.slice(output.size() - dims);
   const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
   w.planes = plane_count(input, dims);
-  w.lo[0] = {0}, w.hi[0] = {1}, w.full[0] = {1};
   for (size_t i = 0; i < dims; ++i) {
-    const size_t d = 3 - dims + i;
-    const int64_t in = input[input.size() - dims + i], out = output[input.size() - dims + i];
-    w.in[d] = in, w.out[d] = empty ? 0 : out;
-    w.lo[d].resize(w.out[d]), w.hi[d].resize(w.out[d]), w.full[d].resize(w.out[d]);
-    for (int64_t o = 0; o < w.out[d]; ++o) {
-      w.lo[d][o] = static_cast<int64_t>(__int128(o) * in / out);
-      w.hi[d][o] = static_cast<int64_t>((__int128(o + 1) * in + out - 1) / out);
-      w.full[d][o] = w.hi[d][o] - w.lo[d][o];
-    }
+    const size_t at = input.size() - dims + i;
+    w.axis[3 - dims + i] = PoolAxis(input[at], empty ? 0 : output[at]);
   }
   return w;
 }

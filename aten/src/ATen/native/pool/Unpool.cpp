@@ -4,7 +4,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/pool/Native.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
@@ -41,12 +41,16 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
     const BlockingRegion unlocked;
     parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(large, 1)),
                  [&](int64_t begin, int64_t end) {
-                   std::fill(to + begin * large, to + end * large, T{});
-                   for (int64_t i = begin * small; i < end * small; ++i) {
-                     TORCH_CHECK(at[i] >= 0 && at[i] < large, "Found an invalid max index: ", at[i],
-                                 " (output volumes are of size ", crossed(output_size), ")");
-                     to[i / small * large + at[i]] = from[i];
-                   }
+                   parallel_zero(to + begin * large,
+                                 (end - begin) * large * static_cast<int64_t>(sizeof(T)));
+                   serial_for(begin * small, end * small, 16, [&](int64_t first, int64_t last) {
+                     for (int64_t i = first; i < last; ++i) {
+                       TORCH_CHECK(at[i] >= 0 && at[i] < large,
+                                   "Found an invalid max index: ", at[i],
+                                   " (output volumes are of size ", crossed(output_size), ")");
+                       to[i / small * large + at[i]] = from[i];
+                     }
+                   });
                  });
   });
   if (!target.is_same(out)) out.copy_(target);

@@ -8,7 +8,7 @@
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/PathwiseGradient.h>
 #include <ATen/native/random/engine/Samplers.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,8 +67,7 @@ Tensor standard_gamma_cpu(const Tensor& self, Gen generator) {
 
 Tensor poisson_cpu(const Tensor& self, Gen generator) {
   return sample_each(self, "poisson_cpu", generator, [](Mt19937& engine, double rate, auto) {
-    TORCH_CHECK(rate >= 0, "invalid Poisson rate, expected rate to be non-negative, but got ",
-                rate);
+    TORCH_CHECK(rate >= 0, "invalid Poisson rate, expected rate to be non-negative");
     return random::sample_poisson(engine, rate);
   });
 }
@@ -143,7 +142,9 @@ Tensor standard_gamma_grad_cpu(const Tensor& self, const Tensor& output) {
   dtype_switch<FloatingTypes>(out.scalar_type(), "_standard_gamma_grad_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      Steps steps;
       for (int64_t i = begin; i < end; ++i) {
+        steps.add(512);
         out.data_ptr<T>()[i] = static_cast<T>(random::gamma_slope(
             static_cast<double>(shape.data_ptr<T>()[i]),
             static_cast<double>(sample.data_ptr<T>()[i]), random::small_term<T>()));
@@ -164,7 +165,9 @@ Tensor dirichlet_grad_cpu(const Tensor& x, const Tensor& alpha, const Tensor& to
   dtype_switch<FloatingTypes>(out.scalar_type(), "_dirichlet_grad_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      Steps steps;
       for (int64_t i = begin; i < end; ++i) {
+        steps.add(512);
         const double a = static_cast<double>(alphas.data_ptr<T>()[i]);
         const double b = static_cast<double>(totals.data_ptr<T>()[i]) - a;
         out.data_ptr<T>()[i] = static_cast<T>(random::beta_slope(

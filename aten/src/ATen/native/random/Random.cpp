@@ -29,13 +29,13 @@ namespace {
 using random::Mt19937;
 using Gen = std::optional<Generator>;
 
-// The same elements with dimensions ordered as they lie in memory, outermost first.
-Tensor in_memory_order(const Tensor& self) {
+// The dimensions as they lie in memory, outermost first.
+DimVector memory_order(const Tensor& self) {
   DimVector order(self.dim());
   for (int64_t i = 0; i < self.dim(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return self.strides()[a] > self.strides()[b]; });
-  return self.permute(order);
+  return order;
 }
 
 // Calls fill(engine, data) for the whole tensor as one block; tensors with gaps are filled through
@@ -53,7 +53,7 @@ template <class F> Tensor& fill_with(Tensor& self, const Gen& generator, const F
     fill(gen.engine, self.data_ptr());
     return self;
   }
-  const Tensor ordered = in_memory_order(self);
+  const Tensor ordered = self.permute(memory_order(self));
   const Tensor block = detail::empty(ordered.sizes(), self.scalar_type());
   {
     BlockingRegion unlocked;
@@ -125,7 +125,7 @@ Tensor& log_normal_(Tensor& self, double mean, double std, Gen generator) {
 }
 Tensor& exponential_(Tensor& self, double lambd, Gen generator) {
   TORCH_CHECK(lambd > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
-  TORCH_CHECK(!c10::isIntegralType(self.scalar_type(), true),
+  TORCH_CHECK(self.is_floating_point(),
               "Exponential distribution is a continuous probability distribution. dtype must be a "
               "floating point but you specified ",
               self.scalar_type());
@@ -163,19 +163,22 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
   TORCH_CHECK_NOT_IMPLEMENTED(c10::isFloatingType(p.scalar_type()),
                               "\"bernoulli_tensor_cpu_p_\" not implemented for '", p.scalar_type(),
                               "'");
-  const Tensor spread = p.expand(self.sizes()).contiguous();
+  const DimVector order = memory_order(self);
+  const Tensor spread = p.expand(self.sizes()).permute(order).contiguous();
   assert_no_internal_overlap(self);
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
   CPUGeneratorImpl& gen = cpu_generator(generator);
-  Tensor block = self.is_contiguous() ? self : detail::empty(self.sizes(), self.scalar_type());
+  const Tensor ordered = self.permute(order);
+  const bool dense = ordered.is_contiguous();
+  const Tensor block = dense ? ordered : detail::empty(ordered.sizes(), self.scalar_type());
   {
     BlockingRegion unlocked;
     std::lock_guard<std::mutex> lock(gen.mutex);
     random::fill_bernoulli_tensor(gen.engine, self.scalar_type(), block.data_ptr(), self.numel(),
                                   p.scalar_type(), spread.data_ptr());
   }
-  if (!block.is_same(self)) self.copy_(block);
+  if (!dense) ordered.copy_(block);
   return self;
 }
 Tensor bernoulli(const Tensor& self, Gen generator) {
@@ -270,7 +273,6 @@ Tensor randint_like_tensor(const Tensor& self, const Tensor& high, std::optional
 Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dtype,
                           std::optional<Layout> layout, std::optional<Device> device,
                           std::optional<bool> pin_memory) {
-  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   const ScalarType type = dtype ? *dtype : kLong;
   TORCH_CHECK_NOT_IMPLEMENTED(type != kBool && !c10::isComplexType(type),
                               "\"randperm\" not implemented for '", type, "'");
@@ -278,13 +280,15 @@ Tensor randperm_generator(int64_t n, Gen generator, std::optional<ScalarType> dt
   if (out.is_meta() || n == 0) return out;
   dtype_switch<RealTypes>(type, "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    double largest = 0;
-    if constexpr (std::is_integral_v<T>)
-      largest = static_cast<double>(std::numeric_limits<T>::max());
-    else
-      largest = std::ldexp(1.0, sizeof(T) == 8 ? 53 : sizeof(T) == 4 ? 24 : type == kHalf ? 11 : 8);
-    TORCH_CHECK(static_cast<double>(n - 1) <= largest, "n is too large for result tensor type: '",
-                type, "'");
+    if constexpr (std::is_integral_v<T>) {
+      static_cast<void>(Scalar(n - 1).to<T>()); // raises where the dtype does not hold it
+    } else if (type != kBFloat16) {
+      // The integers that are elements without gaps; BFloat16 has had no such limit.
+      const int bits = sizeof(T) == 8 ? 53 : sizeof(T) == 4 ? 24 : 11;
+      TORCH_CHECK(n - 1 <= int64_t(1) << bits, "n cannot be greater than ",
+                  bits == 11 ? std::string("2049") : c10::str("2^", bits, "+1"), " for ", type,
+                  " type.");
+    }
   });
   CPUGeneratorImpl& gen = cpu_generator(generator);
   BlockingRegion unlocked;

@@ -20,7 +20,7 @@
 #include <ATen/ops/normal.h>
 #include <ATen/ops/rrelu_with_noise.h>
 #include <ATen/ops/zeros_like.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -35,16 +35,20 @@ void check_std(const Tensor& std) {
     return;
   }
   const Tensor flat = std.contiguous().to(kDouble);
-  for (int64_t i = 0; i < flat.numel(); ++i)
-    TORCH_CHECK(flat.data_ptr<double>()[i] >= 0, "normal expects all elements of std >= 0.0");
+  const double* value = flat.data_ptr<double>();
+  parallel_for(0, flat.numel(), 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      TORCH_CHECK(value[i] >= 0, "normal expects all elements of std >= 0.0");
+  });
 }
 
-// mean + std * standard normal, in the dtype of the tensor parameters.
+// mean + std * standard normal, in the dtype of the means.
 Tensor shifted_normal(const Tensor& mean, const Tensor& std, IntArrayRef size, Gen generator) {
   Tensor out =
       at::empty(size, mean.scalar_type(), kStrided, mean.device(), std::nullopt, std::nullopt);
   at::_ops::normal_::call(out, 0, 1, generator);
-  return at::add(at::mul(out, std), mean);
+  const Tensor shifted = at::add(at::mul(out, std), mean);
+  return shifted.scalar_type() == mean.scalar_type() ? shifted : shifted.to(mean.scalar_type());
 }
 } // namespace
 
@@ -105,6 +109,11 @@ namespace {
 void check_probability(double p) {
   TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
 }
+// What is kept is divided by the probability of keeping it, which integers cannot be.
+void check_scaled(const Tensor& input) {
+  TORCH_CHECK(!c10::isIntegralType(input.scalar_type(), true),
+              "result type Float can't be cast to the desired output type ", input.scalar_type());
+}
 // One number per channel: (N, C, 1, 1, ...).
 Tensor feature_noise(const Tensor& input) {
   TORCH_CHECK(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
@@ -121,6 +130,7 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
   if (p == 1) return at::mul(input, at::zeros_like(input));
   if (input.is_cuda() && input.has_storage() && !features)
     return std::get<0>(at::native_dropout(input, p, true));
+  check_scaled(input);
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
   return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
@@ -169,9 +179,10 @@ Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
 
 std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,
                                               std::optional<bool> train) {
-  if (input.numel() == 0) return {input, at::empty_like(input, kBool)};
+  if (input.numel() == 0) return {input, at::empty_like(input)};
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);
+  check_scaled(input);
   Tensor mask = at::empty_like(input, kBool);
   at::_ops::bernoulli__float::call(mask, 1 - p, std::nullopt);
   return {at::mul(at::mul(input, mask), Scalar(p == 1 ? 0.0 : 1.0 / (1 - p))), mask};
@@ -184,10 +195,14 @@ template <class T> void rrelu_train(const Tensor& self, const Tensor& noise, con
   const T* in = self.data_ptr<T>();
   T* to = out.data_ptr<T>();
   T* factor = noise.data_ptr<T>();
-  // Bounds and slope are rounded to the element type, as the stream we match has them.
-  lower = static_cast<double>(static_cast<T>(lower));
-  upper = static_cast<double>(static_cast<T>(upper));
+  // The slope is rounded to the element type, the bounds to the one it is computed in, as the
+  // stream we match has them.
+  using Bound = std::conditional_t<sizeof(T) == 8, double, float>;
+  lower = static_cast<double>(static_cast<Bound>(lower));
+  upper = static_cast<double>(static_cast<Bound>(upper));
+  Steps steps;
   for (int64_t i = 0; i < self.numel(); ++i) {
+    steps.add(4);
     const double x = static_cast<double>(in[i]);
     if (x <= 0) {
       double drawn = 0;
@@ -226,10 +241,14 @@ Tensor rrelu_with_noise_cpu(const Tensor& self, Tensor& noise, const Scalar& low
   const double slope = (low + high) / 2;
   dtype_switch<FloatingTypes>(self.scalar_type(), "rrelu_with_noise_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < out.numel(); ++i) {
-      const double x = static_cast<double>(input.data_ptr<T>()[i]);
-      out.data_ptr<T>()[i] = static_cast<T>(x <= 0 ? x * slope : x);
-    }
+    const T* from = input.data_ptr<T>();
+    T* to = out.data_ptr<T>();
+    parallel_for(0, out.numel(), 32768, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const double x = static_cast<double>(from[i]);
+        to[i] = static_cast<T>(x <= 0 ? x * slope : x);
+      }
+    });
   });
   return out;
 }

@@ -81,8 +81,7 @@ int64_t product(const Dims& dims) {
   return n;
 }
 
-// ---- functions
-// ------------------------------------------------------------------------------------
+// ---- functions ----------------------------------------------------------------------------------
 enum Form { kRow, kColumn, kStrided, kCombine, kForms };
 constexpr const char* kFormNames[] = {"row", "column", "strided", "combine"};
 constexpr const char* kOpNames[] = {"Sum",          "NanSum", "Prod",   "Max",       "Min",
@@ -163,8 +162,7 @@ int64_t accumulator_bytes(const ReduceKernel& kernel) {
   }
 }
 
-// ---- geometry
-// -------------------------------------------------------------------------------------
+// ---- geometry -----------------------------------------------------------------------------------
 struct Geometry {
   Dims kept, reduced; // innermost first
   int64_t outputs, count;

@@ -9,7 +9,7 @@
 
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <ATen/vec/ScalarMath.h>
 
 namespace at::native {
@@ -67,20 +67,24 @@ void scan(const Tensor& in, const Tensor& out, int64_t dim, carry_t<T> start, co
   for_bundles(l, [&](int64_t base, int64_t width) {
     if (width == 1) {
       A acc = start;
-      for (int64_t i = 0, at = base; i < l.n; ++i, at += l.inner) {
-        acc = step(acc, static_cast<A>(from[at]));
-        to[at] = static_cast<T>(acc);
-      }
+      serial_for(0, l.n, 8, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
+          acc = step(acc, static_cast<A>(from[at]));
+          to[at] = static_cast<T>(acc);
+        }
+      });
       return;
     }
     A acc[kLineTile];
     std::fill(acc, acc + width, start);
-    for (int64_t i = 0, at = base; i < l.n; ++i, at += l.inner) {
-      for (int64_t k = 0; k < width; ++k) {
-        acc[k] = step(acc[k], static_cast<A>(from[at + k]));
-        to[at + k] = static_cast<T>(acc[k]);
+    serial_for(0, l.n, 8 * width, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
+        for (int64_t k = 0; k < width; ++k) {
+          acc[k] = step(acc[k], static_cast<A>(from[at + k]));
+          to[at + k] = static_cast<T>(acc[k]);
+        }
       }
-    }
+    });
   });
 }
 
@@ -113,14 +117,16 @@ template <class Better> void scan_extremum(const Tensor& self, const Tensor& val
     T* to = static_cast<T*>(values.mutable_data_ptr());
     for_bundles(l, [&](int64_t base, int64_t width) {
       for (int64_t k = base; k < base + width && l.n > 0; ++k) to[k] = from[k], where[k] = 0;
-      for (int64_t i = 1, at = base + l.inner; i < l.n; ++i, at += l.inner) {
-        for (int64_t k = at; k < at + width; ++k) {
-          const T x = from[k], best = to[k - l.inner];
-          const bool take = x != x || (best == best && better(x, best));
-          to[k] = take ? x : best;
-          where[k] = take ? i : where[k - l.inner];
+      serial_for(1, l.n, 4 * width, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
+          for (int64_t k = at; k < at + width; ++k) {
+            const T x = from[k], best = to[k - l.inner];
+            const bool take = x != x || (best == best && better(x, best));
+            to[k] = take ? x : best;
+            where[k] = take ? i : where[k - l.inner];
+          }
         }
-      }
+      });
     });
   });
 }

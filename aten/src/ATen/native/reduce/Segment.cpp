@@ -8,7 +8,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <ATen/vec/VecIO.h>
 #include <c10/util/NumericLimits.h>
 
@@ -123,12 +123,13 @@ template <class T> void reduce_segments(const Segments& s, SegmentOp op,
   using A = vec::opmath_t<T>;
   const A start = initial ? initial->to<A>() : identity<A>(op);
   at::parallel_for(0, s.outer * s.count, 64, [&](int64_t b, int64_t e) {
+    Steps steps;
     for (int64_t i = b; i < e; ++i) {
       const T* lines = data + i / s.count * s.size * s.inner;
       const int64_t length = s.end[i] - s.begin[i];
       for (int64_t k = 0; k < s.inner; ++k) {
         A acc = start;
-        for (int64_t r = s.begin[i]; r < s.end[i]; ++r)
+        for (int64_t r = s.begin[i]; r < s.end[i]; ++r, steps.add(2))
           acc = fold(op, acc, static_cast<A>(lines[r * s.inner + k]));
         if (op == SegmentOp::Mean) {
           if (length > 0)
@@ -149,24 +150,26 @@ template <class T> void segment_gradient(SegmentOp op, const std::optional<Scala
                                          int64_t step) {
   using A = vec::opmath_t<T>;
   const auto value = [&](int64_t r) { return static_cast<A>(data[r * step]); };
+  Steps steps;
   if (op == SegmentOp::Sum || op == SegmentOp::Mean) {
     const A share = op == SegmentOp::Sum ? grad : grad / static_cast<A>(end - begin);
-    for (int64_t r = begin; r < end; ++r) out[r * step] = static_cast<T>(share);
+    for (int64_t r = begin; r < end; ++r, steps.add(1)) out[r * step] = static_cast<T>(share);
     return;
   }
   if (op == SegmentOp::Prod) {
     // The product of all the others, so that a zero needs no division.
     for (int64_t r = begin; r < end; ++r) {
       A others = initial ? initial->to<A>() : A(1);
-      for (int64_t q = begin; q < end; ++q) others = q == r ? others : others * value(q);
+      for (int64_t q = begin; q < end; ++q, steps.add(2))
+        others = q == r ? others : others * value(q);
       out[r * step] = static_cast<T>(grad * others);
     }
     return;
   }
   const auto chosen = [&](int64_t r) { return value(r) == output || value(r) != value(r); };
   int64_t ties = 0;
-  for (int64_t r = begin; r < end; ++r) ties += chosen(r);
-  for (int64_t r = begin; r < end; ++r)
+  for (int64_t r = begin; r < end; ++r, steps.add(1)) ties += chosen(r);
+  for (int64_t r = begin; r < end; ++r, steps.add(2))
     out[r * step] = static_cast<T>(chosen(r) ? grad / static_cast<A>(ties) : A(0));
 }
 

@@ -11,7 +11,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/NumericLimits.h>
 
 namespace at::native {
@@ -25,10 +25,18 @@ template <class T> struct Picked {
   int64_t index;
 };
 
+template <class T> void number(const T* line, Picked<T>* work, int64_t n) {
+  parallel_for(0, n, 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) work[i] = {line[i], i};
+  });
+}
+
 // The element at place k (from 0) of a stable sort of line[0..n).
 template <class T> Picked<T> stable_kth(const T* line, Picked<T>* work, int64_t n, int64_t k) {
-  for (int64_t i = 0; i < n; ++i) work[i] = {line[i], i};
-  std::nth_element(work, work + k, work + n, [](const Picked<T>& a, const Picked<T>& b) {
+  number(line, work, n);
+  Steps steps;
+  std::nth_element(work, work + k, work + n, [&steps](const Picked<T>& a, const Picked<T>& b) {
+    steps.add(1);
     return less(a.value, b.value) || (!less(b.value, a.value) && a.index < b.index);
   });
   return work[k];
@@ -36,7 +44,8 @@ template <class T> Picked<T> stable_kth(const T* line, Picked<T>* work, int64_t 
 
 // Hoare's selection with a median of three: place k of a[0..n) holds the k-th smallest.
 template <class T> Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, int64_t k) {
-  for (int64_t i = 0; i < n; ++i) a[i] = {line[i], i};
+  number(line, a, n);
+  Steps steps;
   const auto order = [&](int64_t lower, int64_t upper) {
     if (less(a[upper].value, a[lower].value)) std::swap(a[lower], a[upper]);
   };
@@ -49,10 +58,12 @@ template <class T> Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, i
     const T pivot = a[left].value;
     int64_t i = left + 1, j = right;
     for (;;) {
+      const int64_t before = i - j;
       do ++i;
       while (less(a[i].value, pivot));
       do --j;
       while (less(pivot, a[j].value));
+      steps.add(i - j - before);
       if (j < i) break;
       std::swap(a[i], a[j]);
     }
@@ -65,7 +76,12 @@ template <class T> Picked<T> hoare_kth(const T* line, Picked<T>* a, int64_t n, i
 }
 
 template <class T> Picked<T> median_of(const T* line, Picked<T>* work, int64_t n, bool ignore_nan) {
-  const int64_t nans = std::count_if(line, line + n, is_nan<T>);
+  int64_t nans = 0;
+  if constexpr (!std::is_integral_v<T>) {
+    serial_for(0, n, 1, [&](int64_t begin, int64_t end) {
+      nans += std::count_if(line + begin, line + end, is_nan<T>);
+    });
+  }
   const int64_t valid = n - nans;
   // The first NaN follows the valid elements in a stable sort.
   const bool answer_nan = nans > 0 && (!ignore_nan || valid == 0);
@@ -74,15 +90,19 @@ template <class T> Picked<T> median_of(const T* line, Picked<T>* work, int64_t n
 
 // The most frequent value, the smallest of several.
 template <class T> Picked<T> mode_of(const T* line, Picked<T>* work, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) work[i] = {line[i], i};
-  std::sort(work, work + n,
-            [](const Picked<T>& a, const Picked<T>& b) { return less(a.value, b.value); });
+  number(line, work, n);
+  Steps steps;
+  std::sort(work, work + n, [&steps](const Picked<T>& a, const Picked<T>& b) {
+    steps.add(2);
+    return less(a.value, b.value);
+  });
   Picked<T> best = work[0];
   int64_t longest = 0;
   for (int64_t i = 0; i < n;) {
     int64_t end = i + 1;
     while (end < n && work[end].value == work[i].value) ++end;
     if (end - i > longest) longest = end - i, best = work[end - 1];
+    steps.add(end - i);
     i = end;
   }
   return best;

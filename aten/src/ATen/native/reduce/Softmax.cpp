@@ -2,6 +2,7 @@
 #include <ATen/native/reduce/Native.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include <ATen/iter/CpuIsa.h>
@@ -64,14 +65,66 @@ template <class Range> void for_lines(const Shape& s, const Range& range) {
   at::parallel_for(0, items, std::max<int64_t>(1, kSoftmaxGrain / work), run);
 }
 
+// Lines from here on are shared between threads, whatever their number: how a sum is cut depends
+// on the length alone. Side by side they are brought into order first.
+constexpr int64_t kLongLine = int64_t(1) << 20;
+
+// The sum of part(b, e) over pieces of a long line.
+template <class Part> double long_sum(int64_t n, const Part& part) {
+  return at::parallel_reduce(
+      0, n, 4 * kSoftmaxGrain, 0.0,
+      [&](int64_t begin, int64_t end, double sum) {
+        for (int64_t b = begin; b < end; b += kSoftmaxGrain)
+          sum += part(b, std::min(end, b + kSoftmaxGrain));
+        return sum;
+      },
+      [](double a, double b) { return a + b; });
+}
+
+void long_line(const softmax_loops::LongLine& parts, const char* in, char* out, int64_t n,
+               int64_t size) {
+  const double top = at::parallel_reduce(
+      0, n, kSoftmaxGrain, -std::numeric_limits<double>::infinity(),
+      [&](int64_t b, int64_t e, double) { return parts.top(in + b * size, e - b); },
+      [](double a, double b) { return a != a || a > b ? a : b; });
+  const double sum =
+      long_sum(n, [&](int64_t b, int64_t e) { return parts.exp_sum(in + b * size, e - b, top); });
+  at::parallel_for(0, n, kSoftmaxGrain, [&](int64_t b, int64_t e) {
+    parts.result(in + b * size, out + b * size, e - b, top, sum);
+  });
+}
+
+void long_line_backward(const softmax_loops::LongLine& parts, const char* grad, const char* output,
+                        char* out, int64_t n, int64_t size) {
+  const double sum = long_sum(n, [&](int64_t b, int64_t e) {
+    return parts.grad_sum(grad + b * size, output + b * size, e - b);
+  });
+  at::parallel_for(0, n, kSoftmaxGrain, [&](int64_t b, int64_t e) {
+    parts.gradient(grad + b * size, output + b * size, out + b * size, e - b, sum);
+  });
+}
+
 void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
   const SoftmaxKernel& kernel = kernel_for(log, self, dim);
   if (self.numel() == 0) return;
+  const Shape whole = shape_of(self, dim);
+  if (whole.n >= kLongLine && whole.inner > 1) {
+    const Tensor lines = self.transpose(dim, -1).contiguous();
+    forward(log, lines, -1, lines);
+    out.copy_(lines.transpose(dim, -1));
+    return;
+  }
   const Tensor input = self.contiguous();
   const Shape s = shape_of(input, dim);
   const char* in = static_cast<const char*>(input.const_data_ptr());
   char* to = static_cast<char*>(out.mutable_data_ptr());
   const int64_t size = input.itemsize();
+  if (s.n >= kLongLine) {
+    at::BlockingRegion region;
+    for (int64_t i = 0; i < s.outer; ++i)
+      long_line(kernel.parts, in + i * s.n * size, to + i * s.n * size, s.n, size);
+    return;
+  }
   for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
     if (s.inner == 1) {
       std::unique_ptr<char[]> heap;
@@ -97,12 +150,27 @@ void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t
               const Tensor& out) {
   const SoftmaxKernel& kernel = kernel_for(log, grad_output, dim);
   if (output.numel() == 0) return;
+  const Shape whole = shape_of(output, dim);
+  if (whole.n >= kLongLine && whole.inner > 1) {
+    const Tensor lines = output.transpose(dim, -1).contiguous();
+    backward(log, grad_output.transpose(dim, -1), lines, -1, lines);
+    out.copy_(lines.transpose(dim, -1));
+    return;
+  }
   const Tensor grad = grad_output.contiguous(), y = output.contiguous();
   const Shape s = shape_of(y, dim);
   const char* g = static_cast<const char*>(grad.const_data_ptr());
   const char* in = static_cast<const char*>(y.const_data_ptr());
   char* to = static_cast<char*>(out.mutable_data_ptr());
   const int64_t size = y.itemsize();
+  if (s.n >= kLongLine) {
+    at::BlockingRegion region;
+    for (int64_t i = 0; i < s.outer; ++i) {
+      const int64_t at = i * s.n * size;
+      long_line_backward(kernel.parts, g + at, in + at, to + at, s.n, size);
+    }
+    return;
+  }
   for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
     for (int64_t i = b; i < e; ++i) {
       if (s.inner == 1) {

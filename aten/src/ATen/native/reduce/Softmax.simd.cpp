@@ -151,7 +151,7 @@ template <class T, bool kLog> struct Softmax {
         store(i, (grad(i) - sum) * output(i));
     }
   }
-  static void line_backward(const char* grad, const char* output, char* out, int64_t n) {
+  static A gradient_sum(const char* grad, const char* output, int64_t n) {
     V acc[2] = {V(A(0)), V(A(0))};
     int64_t i = 0;
     for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
@@ -166,6 +166,9 @@ template <class T, bool kLog> struct Softmax {
       const A g = load_as<T, A>(grad + i * kSize);
       sum += kLog ? g : g * load_as<T, A>(output + i * kSize);
     }
+    return sum;
+  }
+  static void gradient(const char* grad, const char* output, char* out, int64_t n, A sum) {
     const auto result = [&](auto g, auto y) __attribute__((always_inline)) {
       using X = decltype(g);
       if constexpr (kLog)
@@ -173,11 +176,15 @@ template <class T, bool kLog> struct Softmax {
       else
         return (g - X(sum)) * y;
     };
-    for (i = 0; i + kLanes <= n; i += kLanes)
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
       IO::store(out + i * kSize, result(IO::load(grad + i * kSize), IO::load(output + i * kSize)));
     for (; i < n; ++i)
       store_as<T>(out + i * kSize,
                   result(load_as<T, A>(grad + i * kSize), load_as<T, A>(output + i * kSize)));
+  }
+  static void line_backward(const char* grad, const char* output, char* out, int64_t n) {
+    gradient(grad, output, out, n, gradient_sum(grad, output, n));
   }
   static void bundle_backward(const char* grad, const char* output, char* out, int64_t n,
                               int64_t stride, int64_t width) {
@@ -198,8 +205,39 @@ template <class T, bool kLog> struct Softmax {
     }
   }
 
+  // ---- parts of long lines
+  static double part_top(const char* in, int64_t n) {
+    return static_cast<double>(Fold<MaxOp, T>::row(in, n, A(0)));
+  }
+  static double part_exp_sum(const char* in, int64_t n, double top) {
+    return static_cast<double>(Fold<ExpSumOp, T>::row(in, n, static_cast<A>(top)));
+  }
+  static void part_result(const char* in, char* out, int64_t n, double top, double sum) {
+    const A most = static_cast<A>(top), total = static_cast<A>(sum), rest = vm::log(total);
+    transform<T>(
+        in, out, n, [&](auto x) __attribute__((always_inline)) {
+          using X = decltype(x);
+          if constexpr (kLog)
+            return (x - X(most)) - X(rest);
+          else
+            return vm::exp(x - X(most)) / X(total);
+        });
+  }
+  static double part_grad_sum(const char* grad, const char* output, int64_t n) {
+    return static_cast<double>(gradient_sum(grad, output, n));
+  }
+  static void part_gradient(const char* grad, const char* output, char* out, int64_t n,
+                            double sum) {
+    gradient(grad, output, out, n, static_cast<A>(sum));
+  }
+
   static constexpr SoftmaxKernel kernel() {
-    return {&line, &bundle, &line_backward, &bundle_backward, static_cast<int32_t>(sizeof(A))};
+    return {&line,
+            &bundle,
+            &line_backward,
+            &bundle_backward,
+            static_cast<int32_t>(sizeof(A)),
+            {&part_top, &part_exp_sum, &part_result, &part_grad_sum, &part_gradient}};
   }
 };
 

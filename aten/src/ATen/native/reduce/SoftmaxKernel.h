@@ -17,12 +17,25 @@ using LineBackwardFn = void (*)(const char* grad, const char* output, char* out,
 using BundleBackwardFn = void (*)(const char* grad, const char* output, char* out, int64_t n,
                                   int64_t stride, int64_t width);
 
+// A line too long for one thread, in parts: the largest element, the sum of the exponentials, the
+// result from both; backward the sum of the products (of the gradients for log_softmax) and the
+// result. Numbers of the accumulator's type fit in double.
+struct LongLine {
+  double (*top)(const char* in, int64_t n) = nullptr;
+  double (*exp_sum)(const char* in, int64_t n, double top) = nullptr;
+  void (*result)(const char* in, char* out, int64_t n, double top, double sum) = nullptr;
+  double (*grad_sum)(const char* grad, const char* output, int64_t n) = nullptr;
+  void (*gradient)(const char* grad, const char* output, char* out, int64_t n,
+                   double sum) = nullptr;
+};
+
 struct SoftmaxKernel {
   LineFn line = nullptr;
   BundleFn bundle = nullptr;
   LineBackwardFn line_backward = nullptr;
   BundleBackwardFn bundle_backward = nullptr;
   int32_t scratch_size = 0; // bytes per element
+  LongLine parts;
 };
 
 struct SoftmaxTable {

@@ -158,6 +158,7 @@ template <class T> struct Forward {
                        gates, W, 1);
     const Recurrence<T> recurrence(loops, s, w_hh, P, 1, 4 * H, P);
     for (const int64_t t : s.order) {
+      check_interrupt();
       const int64_t n = s.sizes[t], start = s.starts[t];
       T* mine = gates + start * W;
       recurrence.run(n, h, P, mine, W, true);
@@ -183,6 +184,7 @@ template <class T> struct Forward {
                        gx, 3 * H, 1);
     const Recurrence<T> recurrence(loops, s, w_hh, H, 1, 3 * H, H);
     for (const int64_t t : s.order) {
+      check_interrupt();
       const int64_t n = s.sizes[t], start = s.starts[t];
       if (hidden_bias) copy_rows(hidden_bias, 0, gh, 3 * H, n, 3 * H);
       recurrence.run(n, h, H, gh, 3 * H, hidden_bias != nullptr);
@@ -202,6 +204,7 @@ template <class T> struct Forward {
                        H, 1);
     const Recurrence<T> recurrence(loops, s, w_hh, H, 1, H, H);
     for (const int64_t t : s.order) {
+      check_interrupt();
       const int64_t n = s.sizes[t], start = s.starts[t];
       T* mine = out + start * H;
       recurrence.run(n, h, H, mine, H, true);
@@ -279,6 +282,7 @@ template <class T> struct Backward {
   void run() {
     const Tensor scratch = detail::empty({w_hr ? s.batch : 0, s.hidden}, c10::scalar_type_of<T>);
     for (size_t i = s.order.size(); i-- > 0;) {
+      check_interrupt();
       const int64_t t = s.order[i], start = s.starts[t], n = s.sizes[t];
       add_output(start, n);
       if (s.mode == Mode::Lstm)

@@ -51,31 +51,37 @@ int64_t edge(int64_t row, int64_t diagonal, int64_t columns) {
   return std::clamp<int64_t>(row + diagonal + 1, 0, columns);
 }
 
-template <class T> void triangle_rows(const Tensor& self, int64_t diagonal, bool upper,
+// Elements begin .. end of the result, row by row.
+template <class T> void triangle_part(const Tensor& self, int64_t diagonal, bool upper,
                                       const Tensor& out, int64_t begin, int64_t end) {
+  constexpr int64_t kSize = sizeof(T);
   const IntArrayRef sizes = self.sizes(), strides = self.strides();
   const int64_t ndim = self.dim(), rows = sizes[ndim - 2], columns = sizes[ndim - 1];
-  const int64_t from_step = strides[ndim - 1] * static_cast<int64_t>(sizeof(T));
-  char* to = static_cast<char*>(out.data_ptr()) + begin * columns * static_cast<int64_t>(sizeof(T));
-  for (int64_t r = begin; r < end; ++r, to += columns * static_cast<int64_t>(sizeof(T))) {
+  const int64_t from_step = strides[ndim - 1] * kSize;
+  char* const to = static_cast<char*>(out.data_ptr());
+  for (int64_t at = begin; at < end;) {
+    const int64_t r = at / columns, column = at - r * columns;
+    const int64_t count = std::min(columns - column, end - at);
     int64_t offset = 0;
     int64_t left = r;
     for (int64_t d = ndim - 2; d >= 0; --d) {
       offset += left % sizes[d] * strides[d];
       left /= sizes[d];
     }
-    const char* from =
-        static_cast<const char*>(self.const_data_ptr()) + offset * static_cast<int64_t>(sizeof(T));
+    const char* from = static_cast<const char*>(self.const_data_ptr()) + offset * kSize;
     const int64_t row = r % rows;
     const int64_t first = upper ? edge(row, diagonal - 1, columns) : 0;
     const int64_t last = upper ? columns : edge(row, diagonal, columns);
-    triangle_row<T>(to, from, from_step, first, last, columns);
+    const auto within = [&](int64_t c) { return std::clamp<int64_t>(c - column, 0, count); };
+    triangle_row<T>(to + at * kSize, from + column * from_step, from_step, within(first),
+                    within(last), count);
+    at += count;
   }
 }
 
 void triangle_cpu(const Tensor& self, int64_t diagonal, bool upper, const Tensor& out) {
   if (self.numel() == 0) return;
-  const int64_t columns = self.size(-1), all_rows = self.numel() / columns;
+  const int64_t columns = self.size(-1);
   // Beyond the matrix every diagonal is the same; clamping keeps the arithmetic in range.
   const int64_t limit = self.size(-2) + columns + 1;
   diagonal = std::clamp(diagonal, -limit, limit);
@@ -83,8 +89,8 @@ void triangle_cpu(const Tensor& self, int64_t diagonal, bool upper, const Tensor
   if (self.numel() > 32768) unlocked.emplace();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    parallel_for(0, all_rows, std::max<int64_t>(1, 32768 / columns),
-                 [&](int64_t b, int64_t e) { triangle_rows<T>(self, diagonal, upper, out, b, e); });
+    parallel_for(0, self.numel(), 32768,
+                 [&](int64_t b, int64_t e) { triangle_part<T>(self, diagonal, upper, out, b, e); });
   });
 }
 

@@ -1,18 +1,17 @@
 // Reflection and replication padding of the last one, two or three dimensions, and their
-// derivatives. Per padded dimension a small table maps each output index to the input index it
-// shows; the kernels walk the output in its order of memory and copy the stretch that is not
-// padding in one piece. Channels last needs no second kernel: there the unit that moves is one
+// derivatives. Per padded dimension a formula maps each output index to the input index it shows;
+// the kernels walk the output in its order of memory and copy the stretch that is not padding in
+// one piece. Channels last needs no second kernel: there the unit that moves is one
 // pixel's channels instead of one element.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 namespace at {
 namespace {
@@ -109,30 +108,24 @@ namespace {
 struct Axis {
   int64_t in = 1;
   int64_t out = 1;
-  std::vector<int64_t> source = {0};
-  int64_t copy_begin = 0;  // first output index of the stretch
-  int64_t copy_length = 1; // its length
-};
+  int64_t left = 0;
+  Edge edge = Edge::Replicate;
+  int64_t copy_begin = 0; // first output index of the stretch
+  int64_t copy_end = 1;
 
-Axis make_axis(int64_t size, int64_t left, int64_t right, Edge edge) {
-  Axis axis;
-  axis.in = size;
-  axis.out = size + left + right;
-  axis.source.resize(static_cast<size_t>(axis.out));
-  for (int64_t i = 0; i < axis.out; ++i) {
-    int64_t p = i - left;
-    if (edge == Edge::Replicate) {
-      p = std::clamp<int64_t>(p, 0, size - 1);
-    } else {
-      p = p < 0 ? -p : p;
-      if (p >= size) p = 2 * (size - 1) - p;
-    }
-    axis.source[i] = p;
+  Axis() = default;
+  Axis(int64_t size, int64_t before, int64_t after, Edge kind)
+      : in(size), out(size + before + after), left(before), edge(kind) {
+    copy_begin = std::max<int64_t>(left, 0);
+    copy_end = std::max(copy_begin, std::min(left + size, out));
   }
-  axis.copy_begin = std::max<int64_t>(left, 0);
-  axis.copy_length = std::max<int64_t>(0, std::min(left + size, axis.out) - axis.copy_begin);
-  return axis;
-}
+  int64_t source(int64_t i) const {
+    int64_t p = i - left;
+    if (edge == Edge::Replicate) return std::clamp<int64_t>(p, 0, in - 1);
+    p = p < 0 ? -p : p;
+    return p >= in ? 2 * (in - 1) - p : p;
+  }
+};
 
 // The whole walk: `outer` volumes of z, y, x units, a unit being `unit` elements that move
 // together.
@@ -142,6 +135,7 @@ struct Walk {
   Axis z, y, x;
   int64_t in_volume() const { return z.in * y.in * x.in * unit; }
   int64_t out_volume() const { return z.out * y.out * x.out * unit; }
+  int64_t out_units() const { return outer * z.out * y.out * x.out; }
 };
 
 Walk make_walk(const Tensor& self, IntArrayRef padding, MemoryFormat format, Edge edge) {
@@ -153,7 +147,7 @@ Walk make_walk(const Tensor& self, IntArrayRef padding, MemoryFormat format, Edg
     TORCH_CHECK(edge != Edge::Reflect ||
                     std::max(padding[2 * i], padding[2 * i + 1]) < self.size(ndim - 1 - i),
                 "Padding size should be less than the corresponding input dimension");
-    *axes[i] = make_axis(self.size(ndim - 1 - i), padding[2 * i], padding[2 * i + 1], edge);
+    *axes[i] = Axis(self.size(ndim - 1 - i), padding[2 * i], padding[2 * i + 1], edge);
   }
   for (int64_t d = 0; d < ndim - padded; ++d) walk.outer *= self.size(d);
   if (format != MemoryFormat::Contiguous) {
@@ -165,18 +159,52 @@ Walk make_walk(const Tensor& self, IntArrayRef padding, MemoryFormat format, Edg
 
 // Calls f(output offset, input offset, length) in elements for the pieces of one volume, in order.
 template <class F> void for_pieces(const Walk& walk, const F& f) {
+  constexpr int64_t kPiece = 4096;
   const int64_t unit = walk.unit;
+  const Axis& axis = walk.x;
+  Steps steps;
   int64_t to = 0;
   for (int64_t z = 0; z < walk.z.out; ++z) {
-    for (int64_t y = 0; y < walk.y.out; ++y, to += walk.x.out * unit) {
-      const int64_t from = (walk.z.source[z] * walk.y.in + walk.y.source[y]) * walk.x.in * unit;
-      const Axis& axis = walk.x;
+    for (int64_t y = 0; y < walk.y.out; ++y, to += axis.out * unit) {
+      const int64_t from = (walk.z.source(z) * walk.y.in + walk.y.source(y)) * axis.in * unit;
       for (int64_t x = 0; x < axis.out;) {
-        const int64_t n = x == axis.copy_begin && axis.copy_length > 0 ? axis.copy_length : 1;
-        f(to + x * unit, from + axis.source[x] * unit, n * unit);
+        const bool copied = x >= axis.copy_begin && x < axis.copy_end;
+        const int64_t n = copied ? std::min(axis.copy_end - x, kPiece) : 1;
+        f(to + x * unit, from + axis.source(x) * unit, n * unit);
         x += n;
+        steps.add(n * unit);
       }
     }
+  }
+}
+
+// Units begin .. end of the output, counted through all volumes.
+template <class T>
+void pad_units(const Walk& walk, const T* from, T* to, int64_t begin, int64_t end) {
+  const Axis& axis = walk.x;
+  const int64_t unit = walk.unit;
+  for (int64_t u = begin; u < end;) {
+    const int64_t row = u / axis.out, first = u - row * axis.out;
+    const int64_t last = std::min(axis.out, first + (end - u));
+    const int64_t y = row % walk.y.out, z = row / walk.y.out % walk.z.out;
+    const int64_t volume = row / walk.y.out / walk.z.out;
+    const int64_t line = (volume * walk.z.in + walk.z.source(z)) * walk.y.in + walk.y.source(y);
+    const T* source = from + line * axis.in * unit;
+    T* target = to + row * axis.out * unit;
+    const auto one_by_one = [&](int64_t b, int64_t e) {
+      for (int64_t x = b; x < e; ++x) {
+        if (unit == 1)
+          target[x] = source[axis.source(x)];
+        else
+          std::memcpy(target + x * unit, source + axis.source(x) * unit, unit * sizeof(T));
+      }
+    };
+    one_by_one(first, std::min(last, axis.copy_begin));
+    const int64_t b = std::max(first, axis.copy_begin), e = std::min(last, axis.copy_end);
+    if (b < e)
+      std::memcpy(target + b * unit, source + (b - axis.left) * unit, (e - b) * unit * sizeof(T));
+    one_by_one(std::max(first, axis.copy_end), last);
+    u += last - first;
   }
 }
 
@@ -191,19 +219,10 @@ void pad_cpu(const Tensor& self, IntArrayRef padding, Edge edge, const Tensor& o
   if (out.numel() > 32768) unlocked.emplace();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const int64_t grain = std::max<int64_t>(1, 32768 / walk.out_volume());
-    parallel_for(0, walk.outer, grain, [&](int64_t b, int64_t e) {
-      for (int64_t o = b; o < e; ++o) {
-        const T* source = reinterpret_cast<const T*>(from) + o * walk.in_volume();
-        T* target = reinterpret_cast<T*>(to) + o * walk.out_volume();
-        for_pieces(walk, [=](int64_t at, int64_t look, int64_t n) {
-          if (n == 1)
-            target[at] = source[look];
-          else
-            std::memcpy(target + at, source + look, static_cast<size_t>(n) * sizeof(T));
+    parallel_for(
+        0, walk.out_units(), std::max<int64_t>(1, 32768 / walk.unit), [&](int64_t b, int64_t e) {
+          pad_units(walk, reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), b, e);
         });
-      }
-    });
   });
 }
 
@@ -213,9 +232,9 @@ void pad_backward_cpu(const Tensor& grad_output, const Tensor& self, IntArrayRef
   const MemoryFormat format = pad_format(self, padding.size() / 2);
   const Tensor grad = grad_output.contiguous(format);
   const Walk walk = make_walk(self, padding, format, edge);
-  std::memset(grad_input.data_ptr(), 0, grad_input.nbytes());
   std::optional<BlockingRegion> unlocked;
   if (grad.numel() > 32768) unlocked.emplace();
+  parallel_zero(grad_input.data_ptr(), grad_input.nbytes());
   dtype_switch<FloatingAndComplexTypes>(self.scalar_type(), "pad_backward_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = grad.const_data_ptr<T>();

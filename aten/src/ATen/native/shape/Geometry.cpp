@@ -1,5 +1,6 @@
 // See Geometry.h.
 #define CRESSET_KERNEL_TU
+#include <ATen/native/CTypeName.h>
 #include <ATen/native/shape/Geometry.h>
 
 #include <cstdint>
@@ -76,9 +77,9 @@ bool view_strides(IntArrayRef sizes, IntArrayRef strides, IntArrayRef shape, Dim
 void expand_geometry(const Tensor& self, IntArrayRef size, DimVector& sizes, DimVector& strides) {
   const int64_t ndim = self.dim();
   const int64_t wanted = static_cast<int64_t>(size.size());
-  TORCH_CHECK(wanted >= ndim, "expand(", self, ", size=", size, "): the number of sizes provided (",
-              wanted, ") must be greater or equal to the number of dimensions in the tensor (",
-              ndim, ")");
+  TORCH_CHECK(wanted >= ndim, "expand(", tensor_type_name(self.scalar_type(), self.device()), "{",
+              self.sizes(), "}, size=", size, "): the number of sizes provided (", wanted,
+              ") must be greater or equal to the number of dimensions in the tensor (", ndim, ")");
   const IntArrayRef old_sizes = self.sizes(), old_strides = self.strides();
   sizes = size;
   strides.resize(size.size());

@@ -5,7 +5,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <ATen/ops/repeat.h>
 #include <ATen/ops/repeat_interleave.h>
@@ -24,13 +24,14 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
     const int64_t size = added ? 1 : self.sizes()[i - (rank - ndim)];
     TORCH_CHECK(!c10::mul_overflows(size, repeats[i], &sizes[i]),
                 "repeat: the result is too large");
-    TORCH_CHECK(repeats[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ",
-                IntArrayRef(sizes));
     spread_sizes.push_back(repeats[i]);
     spread_sizes.push_back(size);
     from_strides.push_back(0);
     from_strides.push_back(added ? 0 : self.strides()[i - (rank - ndim)]);
   }
+  for (size_t i = 0; i < rank; ++i)
+    TORCH_CHECK(repeats[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ",
+                IntArrayRef(sizes));
   const Tensor out = detail::empty(sizes, self.scalar_type(), self.device());
   if (out.numel() == 0) return out;
   const DimVector to_strides = c10::contiguous_strides(spread_sizes);
@@ -56,7 +57,8 @@ Tensor interleaved_positions(const Tensor& repeats, std::optional<int64_t> outpu
   const T* count = counts.const_data_ptr<T>();
   const int64_t n = counts.numel();
   int64_t total = 0;
-  for (int64_t i = 0; i < n; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < n; ++i, steps.add(1)) {
     TORCH_CHECK(count[i] >= 0, "repeats can not be negative");
     TORCH_CHECK(!c10::add_overflows(total, count[i], &total),
                 "repeat_interleave: the result is too large");
@@ -64,8 +66,8 @@ Tensor interleaved_positions(const Tensor& repeats, std::optional<int64_t> outpu
   TORCH_CHECK(!output_size || *output_size == total, "allocated size does not match required size");
   const Tensor out = detail::empty({total}, repeats.scalar_type());
   T* to = out.data_ptr<T>();
-  for (int64_t i = 0; i < n; ++i)
-    for (T k = 0; k < count[i]; ++k) *to++ = static_cast<T>(i);
+  for (int64_t i = 0; i < n; ++i, steps.add(1))
+    for (T k = 0; k < count[i]; ++k, steps.add(1)) *to++ = static_cast<T>(i);
   return out;
 }
 

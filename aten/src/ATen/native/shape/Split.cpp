@@ -5,6 +5,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 
@@ -37,6 +38,9 @@ int64_t pieces_of(const Tensor& self, int64_t split_size, int64_t dim) {
   return split_size == 0 || size == 0 ? 1 : (size - 1) / split_size + 1;
 }
 
+// What making a view costs, for Steps.
+constexpr int64_t kViewSteps = 128;
+
 Tensors split_equal(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t count = pieces_of(self, split_size, dim);
   const int64_t d = wrap_dim(dim, self.dim());
@@ -44,7 +48,8 @@ Tensors split_equal(const Tensor& self, int64_t split_size, int64_t dim) {
   DimVector sizes(self.sizes());
   Tensors out;
   out.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < count; ++i, steps.add(kViewSteps)) {
     const int64_t start = i * split_size;
     out.push_back(piece(self, d, start, std::min(split_size, size - start), sizes));
   }
@@ -71,7 +76,9 @@ Tensors split_sizes_given(const Tensor& self, IntArrayRef split_sizes, int64_t d
   Tensors out;
   out.reserve(split_sizes.size());
   int64_t start = 0;
+  Steps steps;
   for (int64_t s : split_sizes) {
+    steps.add(kViewSteps);
     out.push_back(piece(self, d, start, s, sizes));
     start += s;
   }
@@ -119,7 +126,8 @@ Tensors unbind(const Tensor& self, int64_t dim) {
   strides.erase(strides.begin() + d);
   Tensors out;
   out.reserve(static_cast<size_t>(old_sizes[d]));
-  for (int64_t i = 0; i < old_sizes[d]; ++i)
+  Steps steps;
+  for (int64_t i = 0; i < old_sizes[d]; ++i, steps.add(kViewSteps))
     out.push_back(
         detail::view_of(self, sizes, strides, self.storage_offset() + i * old_strides[d]));
   return mark_multi_output(std::move(out));
@@ -174,7 +182,8 @@ Tensors tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   Tensors out;
   out.reserve(static_cast<size_t>(sections));
   int64_t start = 0;
-  for (int64_t i = 0; i < sections; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < sections; ++i, steps.add(kViewSteps)) {
     const int64_t end = start + small + (i < larger);
     out.push_back(self.slice(d, start, end, 1));
     start = end;
@@ -188,7 +197,9 @@ Tensors tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
   Tensors out;
   out.reserve(indices.size() + 1);
   int64_t start = 0;
+  Steps steps;
   for (int64_t end : indices) {
+    steps.add(kViewSteps);
     out.push_back(self.slice(d, start, end, 1));
     start = end;
   }

@@ -9,6 +9,7 @@
 #include <ATen/ops/_histogramdd_from_bin_cts.h>
 #include <ATen/ops/_histogramdd_from_bin_tensors.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 #include <algorithm>
@@ -21,15 +22,21 @@ namespace at::native {
 namespace {
 
 template <class T, class W> void count_into(const T* data, int64_t n, const W* weights, W* out) {
-  for (int64_t i = 0; i < n; ++i) out[data[i]] += weights != nullptr ? weights[i] : W(1);
+  serial_for(0, n, 4, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[data[i]] += weights != nullptr ? weights[i] : W(1);
+  });
 }
 
 template <class T> int64_t bins_needed(const T* data, int64_t n, int64_t minlength) {
   if (n == 0) return minlength;
-  const auto [low, high] = std::minmax_element(data, data + n);
-  TORCH_CHECK(*low >= 0, "bincount only supports 1-d non-negative integral inputs.");
-  const uint64_t largest = static_cast<uint64_t>(*high);
-  TORCH_CHECK(largest < static_cast<uint64_t>(INT64_MAX), "bincount: the value ", *high,
+  T low = data[0], high = data[0];
+  serial_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      low = std::min(low, data[i]), high = std::max(high, data[i]);
+  });
+  TORCH_CHECK(low >= 0, "bincount only supports 1-d non-negative integral inputs.");
+  const uint64_t largest = static_cast<uint64_t>(high);
+  TORCH_CHECK(largest < static_cast<uint64_t>(INT64_MAX), "bincount: the value ", high,
               " is too large");
   return std::max(static_cast<int64_t>(largest) + 1, minlength);
 }
@@ -73,13 +80,14 @@ namespace {
 // The smallest and largest element; not finite when one is not.
 template <class T> std::pair<double, double> extremes(const T* data, int64_t n, int64_t stride) {
   double low = static_cast<double>(data[0]), high = low;
-  for (int64_t i = 1; i < n; ++i) {
-    const double v = static_cast<double>(data[i * stride]);
-    if (!(v >= low)) low = v;
-    if (!(v <= high)) high = v;
-    if (v != v) return {v, v};
-  }
-  return {low, high};
+  serial_for(1, n, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && low == low; ++i) {
+      const double v = static_cast<double>(data[i * stride]);
+      if (!(v >= low)) low = v;
+      if (!(v <= high)) high = v;
+    }
+  });
+  return low == low ? std::make_pair(low, high) : std::make_pair(low, low);
 }
 
 void check_bins(int64_t bins, int64_t dim) {
@@ -113,17 +121,22 @@ Tensor histc_cpu(const Tensor& self, int64_t bins, const Scalar& min, const Scal
     const T start = std::is_same_v<T, double> ? static_cast<T>(low) : first;
     const T stop = std::is_same_v<T, double> ? static_cast<T>(high) : last;
     const T width = static_cast<T>(stop - start), count = static_cast<T>(static_cast<float>(bins));
-    std::vector<int64_t> counts(static_cast<size_t>(bins), 0);
-    for (int64_t i = 0; i < n; ++i) {
-      const T v = values[i];
-      if (!(v >= start && v <= stop)) continue;
-      const T scaled = static_cast<T>(static_cast<T>(static_cast<T>(v - start) * count) / width);
-      const int64_t bin = static_cast<int64_t>(static_cast<double>(scaled));
-      ++counts[static_cast<size_t>(std::min(bin, bins - 1))];
-    }
+    const Tensor counts = detail::empty({bins}, kLong);
+    counts.zero_();
+    int64_t* counted = counts.data_ptr<int64_t>();
+    serial_for(0, n, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T v = values[i];
+        if (!(v >= start && v <= stop)) continue;
+        const T scaled = static_cast<T>(static_cast<T>(static_cast<T>(v - start) * count) / width);
+        const int64_t bin = static_cast<int64_t>(static_cast<double>(scaled));
+        ++counted[std::min(bin, bins - 1)];
+      }
+    });
     T* out = static_cast<T*>(result.data_ptr());
-    for (int64_t b = 0; b < bins; ++b)
-      out[b] = static_cast<T>(static_cast<float>(counts[static_cast<size_t>(b)]));
+    parallel_for(0, bins, 32768, [=](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) out[b] = static_cast<T>(static_cast<float>(counted[b]));
+    });
   });
   return result;
 }
@@ -181,7 +194,9 @@ template <class T> void fill_histogram(const Tensor& points, const std::vector<T
   const int64_t dims = static_cast<int64_t>(edges.size());
   const int64_t n = dims == 0 ? 0 : points.numel() / dims;
   const T* data = static_cast<const T*>(points.data_ptr());
+  Steps steps;
   for (int64_t i = 0; i < n; ++i) {
+    steps.add(32 * dims); // each is a search
     int64_t at = 0;
     for (int64_t d = 0; d < dims && at >= 0; ++d) {
       const Tensor& own = edges[static_cast<size_t>(d)];
@@ -198,17 +213,21 @@ template <class T>
 void make_density(const std::vector<Tensor>& edges, const DimVector& shape, T* hist) {
   const int64_t n = c10::checked_numel(shape);
   double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += hist[i];
-  for (int64_t i = 0; i < n; ++i) {
-    T value = static_cast<T>(hist[i] / total);
-    int64_t rest = i;
-    for (size_t d = shape.size(); d-- > 0;) {
-      const T* e = static_cast<const T*>(edges[d].data_ptr()) + rest % shape[d];
-      rest /= shape[d];
-      value /= e[1] - e[0];
+  serial_for(0, n, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) total += hist[i];
+  });
+  parallel_for(0, n, 8192, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T value = static_cast<T>(hist[i] / total);
+      int64_t rest = i;
+      for (size_t d = shape.size(); d-- > 0;) {
+        const T* e = static_cast<const T*>(edges[d].data_ptr()) + rest % shape[d];
+        rest /= shape[d];
+        value /= e[1] - e[0];
+      }
+      hist[i] = value;
     }
-    hist[i] = value;
-  }
+  });
 }
 
 // The interval of each dimension: the given range, or that of the data, never empty.

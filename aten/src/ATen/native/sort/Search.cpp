@@ -5,7 +5,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/sort/Native.h>
 #include <ATen/ops/searchsorted.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 
@@ -36,9 +36,11 @@ void check_sorter(const Tensor& boundaries, const std::optional<Tensor>& sorter)
   if (!sorter->is_cpu() || sorter->numel() == 0) return;
   const Tensor order = sorter->contiguous();
   const int64_t* first = order.data_ptr<int64_t>();
-  const auto [low, high] = std::minmax_element(first, first + order.numel());
-  TORCH_CHECK(*low >= 0 && *high < boundaries.size(-1),
-              "torch.searchsorted(): sorter index out of range");
+  const int64_t n = boundaries.size(-1);
+  parallel_for(0, order.numel(), 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      TORCH_CHECK(first[i] >= 0 && first[i] < n, "torch.searchsorted(): sorter index out of range");
+  });
 }
 
 void check_shapes(const Tensor& boundaries, const Tensor& values) {
@@ -85,11 +87,13 @@ template <class T, class I> void search_all(const Tensor& boundaries, const int6
   const bool one_row = boundaries.dim() == 1;
   const int64_t per_row = one_row ? values.numel() : values.size(-1);
   parallel_for(0, values.numel(), 2048, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t start = one_row ? 0 : i / per_row * n;
-      to[i] = static_cast<I>(
-          search(rows + start, order != nullptr ? order + start : nullptr, n, from[i], right));
-    }
+    serial_for(begin, end, 64, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t start = one_row ? 0 : i / per_row * n;
+        to[i] = static_cast<I>(
+            search(rows + start, order != nullptr ? order + start : nullptr, n, from[i], right));
+      }
+    });
   });
 }
 

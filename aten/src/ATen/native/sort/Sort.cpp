@@ -53,11 +53,13 @@ template <class F> void for_rows(const Rows& rows, const F& f) {
 template <class T, class Entry>
 void write_entries(const Entry* entries, int64_t k, const T* from, int64_t from_stride, T* values,
                    int64_t value_stride, int64_t* indices, int64_t index_stride) {
-  for (int64_t i = 0; i < k; ++i) {
-    const int64_t p = position_of(entries[i]);
-    values[i * value_stride] = from[p * from_stride];
-    indices[i * index_stride] = p;
-  }
+  parallel_for(0, k, kRowGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t p = position_of(entries[i]);
+      values[i * value_stride] = from[p * from_stride];
+      indices[i * index_stride] = p;
+    }
+  });
 }
 
 // Runs `select(entries, scratch, n)` on every row and writes its first k entries.
@@ -112,8 +114,8 @@ template <class Entry> Entry* sort_freely(Entry* entries, Entry* scratch, int64_
 
 // The k entries with the lowest keys in front. Which of several equal ones is taken is not
 // promised, and follows from the algorithms of the standard library, as in PyTorch.
-template <class Entry> void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted) {
-  const auto before = [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); };
+template <class Entry, class Before>
+void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted, const Before& before) {
   // A heap of k pays while k is a small part of the row.
   if (k <= n / 64) {
     std::partial_sort(entries, entries + k, entries + n, before);
@@ -197,7 +199,14 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
     using T = typename decltype(tag)::type;
     sort_rows<T>(self, d, largest, count, false, values, indices,
                  [count, sorted](auto* entries, auto*, int64_t n) {
-                   choose_first(entries, count, n, sorted);
+                   using Entry = std::remove_pointer_t<decltype(entries)>;
+                   Steps steps;
+                   if (n < kStretch)
+                     choose_first(entries, count, n, sorted, [](const Entry& a, const Entry& b) {
+                       return key_of(a) < key_of(b);
+                     });
+                   else
+                     choose_first(entries, count, n, sorted, ByKey<Entry>{&steps});
                    return entries;
                  });
   });

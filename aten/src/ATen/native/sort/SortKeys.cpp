@@ -1,9 +1,12 @@
 // See SortKeys.h. Long rows are sorted by radix, digit by digit from the lowest, passing over
-// digits that are the same in all keys; short ones by comparison.
+// digits that are the same in all keys; short ones by comparison. A very long row is shared between
+// threads, and can be interrupted: each chunk counts its own digits, which tells it where its
+// entries go, in the order they would have in a plain loop.
 #define CRESSET_KERNEL_TU
 #include <ATen/native/sort/SortKeys.h>
 
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <vector>
@@ -14,6 +17,8 @@ namespace {
 constexpr int kDigitBits = 8;
 constexpr int kBuckets = 1 << kDigitBits;
 constexpr int64_t kRadixFrom = 512;
+// Rows worth sharing, and the least that a thread takes of one.
+constexpr int64_t kSharedFrom = int64_t(1) << 18, kSharedGrain = int64_t(1) << 16;
 
 // Digits in which keys differ, as shifts.
 template <class Entry> int varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
@@ -55,11 +60,70 @@ template <class Entry> void radix_sort(Entry* entries, Entry* scratch, int64_t n
   if (from != entries) std::memcpy(entries, from, static_cast<size_t>(n) * sizeof(Entry));
 }
 
+// Digits in which keys differ, as shifts; see radix_sort.
+template <class Entry>
+int shared_varying_digits(const Entry* entries, int64_t n, int bits, int* shifts) {
+  struct Seen {
+    uint64_t any, all;
+  };
+  const Seen seen = parallel_reduce(
+      0, n, kSharedGrain, Seen{0, ~uint64_t(0)},
+      [=](int64_t begin, int64_t end, Seen own) {
+        for (int64_t i = begin; i < end; ++i) {
+          own.any |= key_of(entries[i]);
+          own.all &= key_of(entries[i]);
+        }
+        return own;
+      },
+      [](Seen a, Seen b) {
+        return Seen{a.any | b.any, a.all & b.all};
+      });
+  int count = 0;
+  for (int shift = 0; shift < bits; shift += kDigitBits)
+    if (((seen.any ^ seen.all) >> shift) & (kBuckets - 1)) shifts[count++] = shift;
+  return count;
+}
+
+template <class Entry> void shared_radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
+  int shifts[64 / kDigitBits];
+  const int digits = shared_varying_digits(entries, n, bits, shifts);
+  const int64_t chunks = chunk_count(n, kSharedGrain), size = chunk_size(n, kSharedGrain);
+  std::vector<int64_t> places(static_cast<size_t>(chunks) * kBuckets);
+  Entry *from = entries, *to = scratch;
+  for (int d = 0; d < digits; ++d) {
+    const int shift = shifts[d];
+    const auto digit = [shift](const Entry& e) { return (key_of(e) >> shift) & (kBuckets - 1); };
+    parallel_for(0, n, kSharedGrain, [&](int64_t begin, int64_t end) {
+      int64_t* own = places.data() + begin / size * kBuckets;
+      std::fill(own, own + kBuckets, 0);
+      for (int64_t i = begin; i < end; ++i) ++own[digit(from[i])];
+    });
+    int64_t next = 0;
+    for (int b = 0; b < kBuckets; ++b) {
+      for (int64_t c = 0; c < chunks; ++c) {
+        const int64_t own = places[c * kBuckets + b];
+        places[c * kBuckets + b] = next;
+        next += own;
+      }
+    }
+    parallel_for(0, n, kSharedGrain, [&](int64_t begin, int64_t end) {
+      int64_t* own = places.data() + begin / size * kBuckets;
+      serial_for(begin, end, 8, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) to[own[digit(from[i])]++] = from[i];
+      });
+    });
+    std::swap(from, to);
+  }
+  if (from != entries) parallel_copy(entries, from, n * static_cast<int64_t>(sizeof(Entry)));
+}
+
 template <class Entry> void sort_any(Entry* entries, Entry* scratch, int64_t n, int bits) {
   if (n < kRadixFrom)
     std::sort(entries, entries + n);
-  else
+  else if (n < kSharedFrom)
     radix_sort(entries, scratch, n, bits);
+  else
+    shared_radix_sort(entries, scratch, n, bits);
 }
 
 } // namespace

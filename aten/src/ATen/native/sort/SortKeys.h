@@ -4,6 +4,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <cstring>
 #include <limits>
@@ -71,15 +72,29 @@ inline int64_t position_of(const NarrowEntry& e) {
 inline uint64_t key_of(const WideEntry& e) { return e.key; }
 inline uint64_t key_of(const NarrowEntry& e) { return e.both >> 32; }
 
+// What a thread takes at least of one row.
+constexpr int64_t kRowGrain = 32768;
+
 // Entries of n elements `stride` elements apart, in order. reversed: the largest key comes first.
 template <class T, class Entry>
 void make_entries(const T* data, int64_t stride, int64_t n, bool reversed, Entry* out) {
   constexpr int bits = key_bits<T>();
   constexpr uint64_t all = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
   const uint64_t flip = reversed ? all : 0;
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = make_entry(sort_key(data[i * stride]) ^ flip, i, static_cast<const Entry*>(nullptr));
+  parallel_for(0, n, kRowGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      out[i] = make_entry(sort_key(data[i * stride]) ^ flip, i, static_cast<const Entry*>(nullptr));
+  });
 }
+
+// By key alone, for the algorithms of the standard library on long rows: it answers Ctrl-C.
+template <class Entry> struct ByKey {
+  Steps* steps;
+  bool operator()(const Entry& a, const Entry& b) const {
+    steps->add(2);
+    return key_of(a) < key_of(b);
+  }
+};
 
 // Sorts n entries whose keys have `bits` bits. `scratch` has room for n entries.
 void sort_entries(NarrowEntry* entries, NarrowEntry* scratch, int64_t n, int bits);

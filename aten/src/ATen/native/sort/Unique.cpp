@@ -19,7 +19,7 @@ using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor from_vector(const std::vector<int64_t>& v) {
   const Tensor t = detail::empty({static_cast<int64_t>(v.size())}, kLong);
-  if (!v.empty()) std::memcpy(t.data_ptr(), v.data(), v.size() * sizeof(int64_t));
+  if (!v.empty()) parallel_copy(t.data_ptr(), v.data(), static_cast<int64_t>(v.size()) * 8);
   return t;
 }
 
@@ -36,7 +36,9 @@ struct Groups {
   }
   template <class Same, class Position>
   void collect(int64_t n, const Position& position, const Same& same) {
+    Steps steps;
     for (int64_t i = 0; i < n; ++i) {
+      steps.add(8);
       const int64_t p = position(i);
       if (i == 0 || !same(position(i - 1), p)) {
         first.push_back(p);
@@ -52,7 +54,10 @@ template <class T>
 Tensor pick(const T* data, const std::vector<int64_t>& positions, ScalarType dtype) {
   const Tensor t = detail::empty({static_cast<int64_t>(positions.size())}, dtype);
   T* out = static_cast<T*>(t.data_ptr());
-  for (size_t i = 0; i < positions.size(); ++i) out[i] = data[positions[i]];
+  const int64_t* from = positions.data();
+  parallel_for(0, t.numel(), kRowGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = data[from[i]];
+  });
   return t;
 }
 
@@ -70,6 +75,8 @@ Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool retu
   dtype_switch<SortTypes>(self.scalar_type(), "unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = static_cast<const T*>(flat.data_ptr());
+    std::optional<BlockingRegion> unlocked;
+    if (n > kRowGrain) unlocked.emplace();
     const auto same = [data](int64_t a, int64_t b) { return data[a] == data[b]; };
     if (!sort) {
       groups.collect(
@@ -110,10 +117,12 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
     const T* data = static_cast<const T*>(rows.data_ptr());
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), int64_t(0));
+    Steps steps;
     if (sort) {
       // Keys give an order even where there are NaNs.
-      std::stable_sort(order.begin(), order.end(), [=](int64_t a, int64_t b) {
+      std::stable_sort(order.begin(), order.end(), [=, &steps](int64_t a, int64_t b) {
         for (int64_t j = 0; j < width; ++j) {
+          steps.add(1);
           const uint64_t x = sort_key(data[a * width + j]), y = sort_key(data[b * width + j]);
           if (x != y) return x < y;
         }
@@ -122,19 +131,26 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
     }
     groups.collect(
         n, [&](int64_t i) { return order[static_cast<size_t>(i)]; },
-        [=](int64_t a, int64_t b) {
-          return std::equal(data + a * width, data + (a + 1) * width, data + b * width);
+        [=, &steps](int64_t a, int64_t b) {
+          for (int64_t j = 0; j < width; ++j) {
+            steps.add(1);
+            if (!(data[a * width + j] == data[b * width + j])) return false;
+          }
+          return true;
         });
   });
   DimVector sizes(rows.sizes());
   sizes[0] = static_cast<int64_t>(groups.first.size());
   const Tensor values = detail::empty(sizes, self.scalar_type());
-  const size_t bytes = static_cast<size_t>(width * rows.itemsize());
-  for (size_t i = 0; i < groups.first.size(); ++i)
-    std::memcpy(static_cast<char*>(values.data_ptr()) + i * bytes,
-                static_cast<const char*>(rows.data_ptr()) +
-                    static_cast<size_t>(groups.first[i]) * bytes,
-                bytes);
+  const int64_t bytes = width * rows.itemsize();
+  Steps steps;
+  for (int64_t i = 0; i < sizes[0]; ++i) {
+    parallel_copy(static_cast<char*>(values.data_ptr()) + i * bytes,
+                  static_cast<const char*>(rows.data_ptr()) +
+                      groups.first[static_cast<size_t>(i)] * bytes,
+                  bytes);
+    steps.add(16 + bytes / 16);
+  }
   return finish(at::movedim(values, 0, d), groups, {n}, return_counts);
 }
 

@@ -20,6 +20,7 @@
 #include <ATen/ops/_to_sparse_csr.h>
 #include <ATen/ops/resize.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/core/TensorOptions.h>
 
 namespace at::native {
@@ -48,7 +49,9 @@ int64_t largest(const Tensor& t) {
   const int64_t n = held.numel();
   const int64_t* at = n > 0 ? held.data_ptr<int64_t>() : nullptr;
   int64_t most = -1;
-  for (int64_t i = 0; i < n; ++i) most = std::max(most, at[i]);
+  serial_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, at[i]);
+  });
   TORCH_CHECK(most < INT64_MAX, "index ", most, " is too large");
   return most;
 }
@@ -62,9 +65,11 @@ DimVector inferred_coo_size(const Tensor& indices, const Tensor& values) {
   DimVector size;
   for (int64_t d = 0; d < indices.size(0); ++d) {
     const Tensor row = indices.select(0, d).to(kLong).contiguous();
-    for (int64_t i = 0; i < row.numel(); ++i)
-      TORCH_CHECK(row.data_ptr<int64_t>()[i] >= 0, "found negative index ",
-                  row.data_ptr<int64_t>()[i], " for dim ", d);
+    const int64_t* at = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
+    parallel_for(0, row.numel(), 32768, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        TORCH_CHECK(at[i] >= 0, "found negative index ", at[i], " for dim ", d);
+    });
     size.push_back(largest(row) + 1);
   }
   for (int64_t d = 1; d < values.dim(); ++d) size.push_back(values.size(d));
@@ -408,12 +413,13 @@ Tensor indices_to_starts(const Tensor& self, int64_t size, bool out_int32) {
   Tensor starts = at::zeros({size + 1}, TensorOptions(kLong));
   const Tensor rows = self.to(kLong).contiguous();
   int64_t* start = starts.data_ptr<int64_t>();
-  for (int64_t i = 0; i < rows.numel(); ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < rows.numel(); ++i, steps.add(4)) {
     const int64_t row = rows.data_ptr<int64_t>()[i];
     TORCH_CHECK_INDEX(row >= 0 && row < size, "row ", row, " is out of range for ", size);
     ++start[row + 1];
   }
-  for (int64_t i = 0; i < size; ++i) start[i + 1] += start[i];
+  for (int64_t i = 0; i < size; ++i, steps.add(1)) start[i + 1] += start[i];
   return out_int32 ? starts.to(kInt) : starts;
 }
 Tensor starts_to_indices(const Tensor& crow_indices, const Tensor& col_indices, bool out_int32,

@@ -13,6 +13,7 @@
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::sparse {
@@ -34,12 +35,13 @@ Tensor counts_to_starts(const Tensor& sorted_rows, int64_t rows) {
   const Tensor held = sorted_rows.contiguous();
   const int64_t n = held.numel();
   const int64_t* row = n > 0 ? held.data_ptr<int64_t>() : nullptr;
-  for (int64_t i = 0; i < n; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < n; ++i, steps.add(2)) {
     TORCH_CHECK_INDEX(row[i] >= 0 && row[i] < rows, "row index ", row[i], " is out of range for ",
                       rows, " rows");
     ++start[row[i] + 1];
   }
-  for (int64_t i = 0; i < rows; ++i) start[i + 1] += start[i];
+  for (int64_t i = 0; i < rows; ++i, steps.add(1)) start[i + 1] += start[i];
   return starts;
 }
 
@@ -51,10 +53,11 @@ Tensor starts_to_rows(const Tensor& starts, int64_t nnz) {
   int64_t* row = nnz > 0 ? rows.data_ptr<int64_t>() : nullptr;
   const int64_t n = held.numel() - 1;
   int64_t at = 0;
-  for (int64_t i = 0; i < n; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < n; ++i, steps.add(2)) {
     TORCH_CHECK_INDEX(start[i] == at && start[i + 1] >= at && start[i + 1] <= nnz,
                       "the compressed indices do not describe ", nnz, " elements");
-    for (; at < start[i + 1]; ++at) row[at] = i;
+    for (; at < start[i + 1]; ++at, steps.add(1)) row[at] = i;
   }
   TORCH_CHECK_INDEX(at == nnz, "the compressed indices do not describe ", nnz, " elements");
   return rows;
@@ -77,12 +80,14 @@ Tensor flat_indices(const Tensor& indices, IntArrayRef size) {
   const int64_t* at = rows > 0 ? held.data_ptr<int64_t>() : nullptr;
   for (int64_t d = 0; d < rows; ++d) {
     const int64_t extent = size[static_cast<size_t>(d)];
-    for (int64_t i = 0; i < nnz; ++i) {
-      const int64_t index = at[d * nnz + i];
-      TORCH_CHECK_INDEX(index >= 0 && index < extent, "index ", index,
-                        " is out of range for sparse dimension ", d, " of size ", extent);
-      key[i] = key[i] * extent + index;
-    }
+    parallel_for(0, nnz, 32768, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t index = at[d * nnz + i];
+        TORCH_CHECK_INDEX(index >= 0 && index < extent, "index ", index,
+                          " is out of range for sparse dimension ", d, " of size ", extent);
+        key[i] = key[i] * extent + index;
+      }
+    });
   }
   return flat;
 }
@@ -94,15 +99,17 @@ Tensor unflatten_indices(const Tensor& flat, IntArrayRef size) {
   const Tensor held = flat.contiguous();
   const int64_t* key = held.data_ptr<int64_t>();
   int64_t* at = indices.data_ptr<int64_t>();
-  for (int64_t i = 0; i < nnz; ++i) {
-    int64_t left = key[i];
-    for (int64_t d = rows - 1; d >= 0; --d) {
-      const int64_t extent = size[static_cast<size_t>(d)];
-      TORCH_CHECK_INDEX(extent > 0, "element in a dimension of size 0");
-      at[d * nnz + i] = left % extent;
-      left /= extent;
+  parallel_for(0, nnz, 8192, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t left = key[i];
+      for (int64_t d = rows - 1; d >= 0; --d) {
+        const int64_t extent = size[static_cast<size_t>(d)];
+        TORCH_CHECK_INDEX(extent > 0, "element in a dimension of size 0");
+        at[d * nnz + i] = left % extent;
+        left /= extent;
+      }
     }
-  }
+  });
   return indices;
 }
 
@@ -117,7 +124,8 @@ namespace {
 bool is_ascending(const Tensor& keys) {
   const int64_t n = keys.numel();
   const int64_t* key = n > 0 ? keys.data_ptr<int64_t>() : nullptr;
-  for (int64_t i = 1; i < n; ++i)
+  Steps steps;
+  for (int64_t i = 1; i < n; ++i, steps.add(1))
     if (key[i - 1] >= key[i]) return false;
   return true;
 }
@@ -136,7 +144,8 @@ Tensor coalesced(const Tensor& self) {
   int64_t* number = group.data_ptr<int64_t>();
   int64_t* distinct = first.data_ptr<int64_t>();
   int64_t groups = 0;
-  for (int64_t i = 0; i < nnz; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < nnz; ++i, steps.add(2)) {
     if (i == 0 || key[i] != key[i - 1]) distinct[groups++] = key[i];
     number[i] = groups - 1;
   }
@@ -159,7 +168,7 @@ Tensor batch_to_dense(const Tensor& self, const SparseTensorImpl& s) {
   DimVector shape{count};
   for (int64_t extent : inner) shape.push_back(extent);
   Tensor out = at::zeros(shape, TensorOptions(self.scalar_type()));
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count; ++i, check_interrupt())
     out.select(0, i).copy_(to_dense(make_compressed(
         self.layout(), starts.select(0, i), others.select(0, i), values.select(0, i), inner)));
   return out.view(self.sizes());
@@ -204,9 +213,10 @@ Tensor blocks_to_coo(const SparseTensorImpl& s, const Tensor& rows, const Tensor
   Tensor indices = detail::empty({2, shape[0]}, kLong);
   int64_t* at = shape[0] > 0 ? indices.data_ptr<int64_t>() : nullptr;
   const Tensor r = rows.contiguous(), c = columns.contiguous();
+  Steps steps;
   for (int64_t k = 0, i = 0; k < nnz; ++k)
     for (int64_t y = 0; y < b0; ++y)
-      for (int64_t x = 0; x < b1; ++x, ++i) {
+      for (int64_t x = 0; x < b1; ++x, ++i, steps.add(2)) {
         at[i] = r.data_ptr<int64_t>()[k] * b0 + y;
         at[shape[0] + i] = c.data_ptr<int64_t>()[k] * b1 + x;
       }
@@ -266,7 +276,8 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
   const Tensor held = s.indices.contiguous();
   const int64_t* at = nnz > 0 ? held.data_ptr<int64_t>() : nullptr;
   Tensor tile = detail::empty({nnz}, kLong), inside = detail::empty({nnz}, kLong);
-  for (int64_t i = 0; i < nnz; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < nnz; ++i, steps.add(32)) {
     const int64_t y = at[i], x = at[nnz + i];
     TORCH_CHECK_INDEX(y >= 0 && y < self.size(0) && x >= 0 && x < self.size(1),
                       "index out of range in a sparse tensor");
@@ -276,7 +287,7 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
   const auto [keys, order] = at::sort(tile, std::optional<bool>(true), 0, false);
   Tensor place = detail::empty({nnz}, kLong), first = detail::empty({nnz}, kLong);
   int64_t tiles = 0;
-  for (int64_t i = 0; i < nnz; ++i) {
+  for (int64_t i = 0; i < nnz; ++i, steps.add(8)) {
     const int64_t key = keys.data_ptr<int64_t>()[i], from = order.data_ptr<int64_t>()[i];
     if (i == 0 || key != keys.data_ptr<int64_t>()[i - 1]) first.data_ptr<int64_t>()[tiles++] = key;
     place.data_ptr<int64_t>()[from] = (tiles - 1) * b0 * b1 + inside.data_ptr<int64_t>()[from];
@@ -348,11 +359,14 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
   // Row `known` of the values below is zero: what elements missing in self have.
   Tensor place = detail::empty({wanted}, kLong);
   const int64_t* begin = known > 0 ? keys.data_ptr<int64_t>() : nullptr;
-  for (int64_t i = 0; i < wanted; ++i) {
-    const int64_t key = flat.data_ptr<int64_t>()[i];
-    const int64_t* hit = std::lower_bound(begin, begin + known, key);
-    place.data_ptr<int64_t>()[i] = hit != begin + known && *hit == key ? hit - begin : known;
-  }
+  const int64_t* keyed = wanted > 0 ? flat.data_ptr<int64_t>() : nullptr;
+  int64_t* to = wanted > 0 ? place.data_ptr<int64_t>() : nullptr;
+  parallel_for(0, wanted, 2048, [=](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t* hit = std::lower_bound(begin, begin + known, keyed[i]);
+      to[i] = hit != begin + known && *hit == keyed[i] ? hit - begin : known;
+    }
+  });
   const Tensor padded = summed_rows(s.values, at::arange(known, TensorOptions(kLong)), known + 1);
   return make_coo(m.indices, at::index_select(padded, 0, place), self.sizes(), m.coalesced);
 }

@@ -12,6 +12,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/nonzero.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -72,7 +73,8 @@ Tensor _gather_sparse_backward(const Tensor& self, int64_t dim, const Tensor& in
   Tensor indices = detail::empty({rank, n}, kLong);
   const Tensor held = index.to(kLong).contiguous();
   dim = dim < 0 ? dim + rank : dim;
-  for (int64_t i = 0; i < n && rank > 0; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < n && rank > 0; ++i, steps.add(8 * rank)) {
     int64_t left = i;
     for (int64_t d = rank - 1; d >= 0; --d) {
       indices.data_ptr<int64_t>()[d * n + i] =

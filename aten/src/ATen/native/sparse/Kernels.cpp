@@ -19,6 +19,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/t.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::sparse {
@@ -49,7 +50,8 @@ Tensor merged(const SparseTensorImpl& x, const SparseTensorImpl& y, const Tensor
   int64_t* key = n + m > 0 ? keys.data_ptr<int64_t>() : nullptr;
   int64_t* to = n + m > 0 ? place.data_ptr<int64_t>() : nullptr;
   int64_t count = 0;
-  for (int64_t i = 0, j = 0; i < n || j < m; ++count) {
+  Steps steps;
+  for (int64_t i = 0, j = 0; i < n || j < m; ++count, steps.add(4)) {
     const int64_t left = i < n ? left_key[i] : INT64_MAX;
     const int64_t right = j < m ? right_key[j] : INT64_MAX;
     key[count] = std::min(left, right);
@@ -178,7 +180,8 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
   int64_t* to_p = n > 0 && m > 0 ? from_p.data_ptr<int64_t>() : nullptr;
   int64_t* to_q = n > 0 && m > 0 ? from_q.data_ptr<int64_t>() : nullptr;
   int64_t both = 0;
-  for (int64_t i = 0, j = 0; i < n && j < m;) {
+  Steps steps;
+  for (int64_t i = 0, j = 0; i < n && j < m; steps.add(4)) {
     const int64_t left = kept_p[i], right = kept_q[j];
     if (left == right) {
       to_p[both] = i;

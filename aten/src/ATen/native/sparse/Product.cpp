@@ -10,7 +10,7 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::sparse {
@@ -44,8 +44,12 @@ struct Rows {
     start = starts.data_ptr<int64_t>();
     column = nnz > 0 ? columns.data_ptr<int64_t>() : nullptr;
     bool good = start[0] == 0 && start[n] == nnz;
-    for (int64_t i = 0; good && i < n; ++i) good = start[i] <= start[i + 1] && start[i + 1] <= nnz;
-    for (int64_t i = 0; good && i < nnz; ++i) good = column[i] >= 0 && column[i] < matrix.size(1);
+    Steps steps;
+    for (int64_t i = 0; good && i < n; ++i, steps.add(1))
+      good = start[i] <= start[i + 1] && start[i + 1] <= nnz;
+    const int64_t width = matrix.size(1);
+    for (int64_t i = 0; good && i < nnz; ++i, steps.add(1))
+      good = column[i] >= 0 && column[i] < width;
     TORCH_CHECK_INDEX(good, "mm: the indices of the sparse matrix are out of range");
   }
   Tensor csr, starts, columns, values;
@@ -71,9 +75,11 @@ Tensor times_dense(const Tensor& self, const Tensor& dense) {
     T* to = out.template data_ptr<T>();
     at::parallel_for(0, n, std::max<int64_t>(1, 4096 / (k + 1)), [&](int64_t b, int64_t e) {
       std::vector<Acc> sum(static_cast<size_t>(k));
+      Steps steps;
       for (int64_t i = b; i < e; ++i) {
         std::fill(sum.begin(), sum.end(), Acc(0));
         for (int64_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
+          steps.add(4 + k);
           const Acc scale = static_cast<Acc>(value[p]);
           const T* row = from + rows.column[p] * k;
           for (int64_t j = 0; j < k; ++j)
@@ -98,10 +104,12 @@ template <class T> void merge_rows(const Rows& a, const T* va, const Rows& b, co
                                    int64_t begin, int64_t end, int64_t columns, ChunkRows<T>& out) {
   std::vector<T> sum(static_cast<size_t>(columns));
   std::vector<int64_t> seen(static_cast<size_t>(columns), -1), row;
+  Steps steps;
   for (int64_t i = begin; i < end; ++i) {
     row.clear();
     for (int64_t p = a.start[i]; p < a.start[i + 1]; ++p) {
       const int64_t m = a.column[p];
+      steps.add(4 + 4 * (b.start[m + 1] - b.start[m]));
       for (int64_t q = b.start[m]; q < b.start[m + 1]; ++q) {
         const size_t c = static_cast<size_t>(b.column[q]);
         if (seen[c] != i) {
@@ -113,6 +121,7 @@ template <class T> void merge_rows(const Rows& a, const T* va, const Rows& b, co
       }
     }
     std::sort(row.begin(), row.end());
+    steps.add(32 * static_cast<int64_t>(row.size()));
     for (int64_t c : row) out.values.push_back(sum[static_cast<size_t>(c)]);
     out.columns.insert(out.columns.end(), row.begin(), row.end());
     out.lengths.push_back(static_cast<int64_t>(row.size()));

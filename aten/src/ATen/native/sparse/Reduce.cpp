@@ -35,6 +35,7 @@
 #include <ATen/ops/t.h>
 #include <ATen/ops/values.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 namespace {
@@ -136,7 +137,8 @@ struct Groups {
     const Tensor flat = sparse::flat_indices(kept_rows(s.indices, drop), rest);
     const auto [keys, order] = at::sort(flat, std::optional<bool>(true), 0, false);
     number = detail::empty({flat.numel()}, kLong);
-    for (int64_t i = 0; i < flat.numel(); ++i) {
+    Steps steps;
+    for (int64_t i = 0; i < flat.numel(); ++i, steps.add(8)) {
       if (i == 0 || keys.data_ptr<int64_t>()[i] != keys.data_ptr<int64_t>()[i - 1]) ++count;
       number.data_ptr<int64_t>()[order.data_ptr<int64_t>()[i]] = count - 1;
     }
@@ -339,11 +341,13 @@ Tensor spdiags(const Tensor& diagonals, const Tensor& offsets, IntArrayRef shape
               ") does not match the number of offsets (", shift.numel(), ")");
   const Tensor held = shift.contiguous();
   std::vector<int64_t> y, x, from;
-  for (int64_t k = 0; k < held.numel(); ++k) {
+  Steps steps;
+  for (int64_t k = 0; k < held.numel(); ++k, steps.add(k)) {
     const int64_t offset = held.data_ptr<int64_t>()[k];
     for (int64_t j = 0; j < k; ++j)
       TORCH_CHECK(held.data_ptr<int64_t>()[j] != offset, "Offset tensor contains duplicate values");
     for (int64_t column = 0; column < std::min(rows.size(1), shape[1]); ++column) {
+      steps.add(4);
       const int64_t row = offset > INT64_MIN ? column - std::max(offset, -(int64_t(1) << 62)) : -1;
       if (row < 0 || row >= shape[0]) continue;
       y.push_back(row);
@@ -353,7 +357,7 @@ Tensor spdiags(const Tensor& diagonals, const Tensor& offsets, IntArrayRef shape
   }
   const int64_t n = static_cast<int64_t>(y.size());
   Tensor indices = detail::empty({2, n}, kLong), picked = detail::empty({n}, kLong);
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n; ++i, steps.add(4)) {
     indices.data_ptr<int64_t>()[i] = y[static_cast<size_t>(i)];
     indices.data_ptr<int64_t>()[n + i] = x[static_cast<size_t>(i)];
     picked.data_ptr<int64_t>()[i] = from[static_cast<size_t>(i)];

@@ -14,6 +14,7 @@
 #include <ATen/ops/select.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::sparse {
 namespace {
@@ -129,7 +130,8 @@ Tensor picked(const Tensor& self, int64_t dim, bool drop, int64_t extent, const 
   const Tensor row = s.indices.select(0, dim).contiguous();
   Tensor used = detail::empty({nnz}, kLong), number = detail::empty({nnz}, kLong);
   int64_t n = 0;
-  for (int64_t i = 0; i < nnz; ++i) {
+  Steps steps;
+  for (int64_t i = 0; i < nnz; ++i, steps.add(4)) {
     const int64_t to = place(row.data_ptr<int64_t>()[i]);
     if (to < 0) continue;
     used.data_ptr<int64_t>()[n] = i;
@@ -211,7 +213,8 @@ void index_select_handler(const OperatorEntry&, Stack& stack) {
     return;
   }
   std::unordered_map<int64_t, std::vector<int64_t>> places;
-  for (int64_t k = 0; k < wanted.numel(); ++k) {
+  Steps steps;
+  for (int64_t k = 0; k < wanted.numel(); ++k, steps.add(64)) {
     const int64_t at = wanted.data_ptr<int64_t>()[k], extent = self.size(dim);
     TORCH_CHECK_INDEX(at >= -extent && at < extent, "index_select(): index contains ", at,
                       " that is out of range for tensor of size ", self.sizes(), " at dimension ",
@@ -221,15 +224,18 @@ void index_select_handler(const OperatorEntry&, Stack& stack) {
   // Every element goes to each place that names it; in the order of the places.
   std::vector<std::pair<int64_t, int64_t>> hits;
   const Tensor row = s.indices.select(0, dim).contiguous();
-  for (int64_t i = 0; i < row.numel(); ++i) {
+  for (int64_t i = 0; i < row.numel(); ++i, steps.add(32)) {
     const auto found = places.find(row.data_ptr<int64_t>()[i]);
     if (found == places.end()) continue;
-    for (int64_t k : found->second) hits.emplace_back(k, i);
+    for (int64_t k : found->second) hits.emplace_back(k, i), steps.add(2);
   }
-  std::sort(hits.begin(), hits.end());
+  std::sort(hits.begin(), hits.end(), [&steps](const auto& a, const auto& b) {
+    steps.add(2);
+    return a < b;
+  });
   const int64_t n = static_cast<int64_t>(hits.size());
   Tensor used = detail::empty({n}, kLong), number = detail::empty({n}, kLong);
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n; ++i, steps.add(4)) {
     number.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].first;
     used.data_ptr<int64_t>()[i] = hits[static_cast<size_t>(i)].second;
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
 
 namespace at::sparse {
@@ -116,20 +117,24 @@ void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bo
   const int64_t rows = plain.size(0), nnz = plain.size(1);
   const int64_t* at = nnz > 0 && rows > 0 ? plain.data_ptr<int64_t>() : nullptr;
   for (int64_t d = 0; d < rows; ++d) {
-    for (int64_t i = 0; i < nnz; ++i) {
-      const int64_t index = at[d * nnz + i];
-      TORCH_CHECK(index >= 0, "found negative index ", index, " for dim ", d);
-      TORCH_CHECK(index < size[static_cast<size_t>(d)],
-                  "size is inconsistent with indices: for dim ", d, ", size is ",
-                  size[static_cast<size_t>(d)], " but found index ", index);
-    }
+    parallel_for(0, nnz, 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t index = at[d * nnz + i];
+        TORCH_CHECK(index >= 0, "found negative index ", index, " for dim ", d);
+        TORCH_CHECK(index < size[static_cast<size_t>(d)],
+                    "size is inconsistent with indices: for dim ", d, ", size is ",
+                    size[static_cast<size_t>(d)], " but found index ", index);
+      }
+    });
   }
   if (!coalesced || nnz < 2) return;
   const Tensor flat = flat_indices(plain, size);
   const int64_t* key = flat.data_ptr<int64_t>();
-  for (int64_t i = 1; i < nnz; ++i)
-    TORCH_CHECK(key[i - 1] < key[i], "cannot set is_coalesced to true if indices correspond to "
-                                     "uncoalesced COO tensor");
+  parallel_for(1, nnz, 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      TORCH_CHECK(key[i - 1] < key[i], "cannot set is_coalesced to true if indices correspond to "
+                                       "uncoalesced COO tensor");
+  });
 }
 
 Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bool coalesced) {
@@ -254,6 +259,7 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
   const int64_t batches = starts.numel() / step;
   const int64_t* crow = batches > 0 ? starts.data_ptr<int64_t>() : nullptr;
   const int64_t* col = others.numel() > 0 ? others.data_ptr<int64_t>() : nullptr;
+  Steps steps;
   for (int64_t b = 0; b < batches; ++b, crow += step, col += col ? nnz : 0) {
     TORCH_CHECK(crow[0] == 0, "`", start, "[..., 0] == 0` is not satisfied.");
     TORCH_CHECK(crow[step - 1] == nnz, "`", start, "[..., -1] == nnz` is not satisfied.");
@@ -262,7 +268,9 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
                       (!ordered || crow[i + 1] - crow[i] <= s.plain_size),
                   "`0 <= ", start, "[..., 1:] - ", start,
                   "[..., :-1] <= ", rows ? "ncols" : "nrows", "` is not satisfied.");
+      steps.add(2);
       for (int64_t k = crow[i]; k < crow[i + 1]; ++k) {
+        steps.add(2);
         TORCH_CHECK(col[k] >= 0, "`0 <= ", other, "` is not satisfied.");
         TORCH_CHECK(col[k] < s.plain_size, "`", other, " < ", rows ? "ncols" : "nrows",
                     "` is not satisfied.");

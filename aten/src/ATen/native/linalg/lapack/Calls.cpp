@@ -67,6 +67,19 @@ template class Work<c64>;
 template class Work<c128>;
 template class Work<int>;
 
+namespace {
+// run(memory, length) with work memory of the length that the routine answered when it was asked
+// with -1 for it, which the first call does.
+template <class T, class Run> void with_work(Work<T>& work, const Run& run) {
+  if (!work.ready()) {
+    T size{};
+    run(&size, -1);
+    work.reserve(answered(size));
+  }
+  run(work.data(), work.size());
+}
+} // namespace
+
 // ---- factorisations ----------------------------------------------------------------------------
 template <class T> int getrf(int m, int n, T* a, int lda, int* ipiv) {
   static Routine routine("sgetrf", "dgetrf", "cgetrf", "zgetrf");
@@ -88,28 +101,18 @@ int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* ipiv, Work<T>& w
   static Routine adjoint("ssytrf", "dsytrf", "chetrf", "zhetrf");
   Routine& routine = hermitian ? adjoint : symmetric;
   int info = 0;
-  if (!work.ready()) {
-    T size{};
-    int query = -1;
-    routine.call<T>(&uplo, &n, a, &lda, ipiv, &size, &query, &info, kOne);
-    work.reserve(answered(size));
-  }
-  int lwork = work.size();
-  routine.call<T>(&uplo, &n, a, &lda, ipiv, work.data(), &lwork, &info, kOne);
+  with_work(work, [&](T* memory, int length) {
+    routine.call<T>(&uplo, &n, a, &lda, ipiv, memory, &length, &info, kOne);
+  });
   return info;
 }
 
 template <class T> int geqrf(int m, int n, T* a, int lda, T* tau, Work<T>& work) {
   static Routine routine("sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf");
   int info = 0;
-  if (!work.ready()) {
-    T size{};
-    int query = -1;
-    routine.call<T>(&m, &n, a, &lda, tau, &size, &query, &info);
-    work.reserve(answered(size));
-  }
-  int lwork = work.size();
-  routine.call<T>(&m, &n, a, &lda, tau, work.data(), &lwork, &info);
+  with_work(work, [&](T* memory, int length) {
+    routine.call<T>(&m, &n, a, &lda, tau, memory, &length, &info);
+  });
   return info;
 }
 
@@ -148,14 +151,9 @@ template <class T> int sytrs(bool hermitian, char uplo, int n, int nrhs, const T
 template <class T> int orgqr(int m, int n, int k, T* a, int lda, const T* tau, Work<T>& work) {
   static Routine routine("sorgqr", "dorgqr", "cungqr", "zungqr");
   int info = 0;
-  if (!work.ready()) {
-    T size{};
-    int query = -1;
-    routine.call<T>(&m, &n, &k, a, &lda, tau, &size, &query, &info);
-    work.reserve(answered(size));
-  }
-  int lwork = work.size();
-  routine.call<T>(&m, &n, &k, a, &lda, tau, work.data(), &lwork, &info);
+  with_work(work, [&](T* memory, int length) {
+    routine.call<T>(&m, &n, &k, a, &lda, tau, memory, &length, &info);
+  });
   return info;
 }
 
@@ -163,16 +161,10 @@ template <class T> int ormqr(char side, char trans, int m, int n, int k, const T
                              const T* tau, T* c, int ldc, Work<T>& work) {
   static Routine routine("sormqr", "dormqr", "cunmqr", "zunmqr");
   int info = 0;
-  if (!work.ready()) {
-    T size{};
-    int query = -1;
-    routine.call<T>(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, &size, &query, &info, kOne,
+  with_work(work, [&](T* memory, int length) {
+    routine.call<T>(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, memory, &length, &info, kOne,
                     kOne);
-    work.reserve(answered(size));
-  }
-  int lwork = work.size();
-  routine.call<T>(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &lwork, &info,
-                  kOne, kOne);
+  });
   return info;
 }
 
@@ -216,21 +208,15 @@ int geev(char jobvr, int n, T* a, int lda, T* w, T* vr, int ldvr, EigenWork<T>& 
   int info = 0, one = 1;
   char none = 'N';
   T unused{};
-  const auto run = [&](T* work, int lwork) {
+  k.rwork.reserve(int64_t(2) * n);
+  with_work(k.work, [&](T* work, int lwork) {
     if constexpr (kComplex<T>)
       routine.call<T>(&none, &jobvr, &n, a, &lda, w, &unused, &one, vr, &ldvr, work, &lwork,
                       k.rwork.data(), &info, kOne, kOne);
     else
       routine.call<T>(&none, &jobvr, &n, a, &lda, w, w + n, &unused, &one, vr, &ldvr, work, &lwork,
                       &info, kOne, kOne);
-  };
-  if (!k.work.ready()) {
-    T size{};
-    k.rwork.reserve(int64_t(2) * n);
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 
@@ -238,26 +224,20 @@ template <class T> int gesdd(char jobz, int m, int n, T* a, int lda, real_t<T>* 
                              T* vt, int ldvt, EigenWork<T>& k) {
   static Routine routine("sgesdd", "dgesdd", "cgesdd", "zgesdd");
   int info = 0;
-  const auto run = [&](T* work, int lwork) {
+  const int64_t low = m < n ? m : n, high = m < n ? n : m;
+  k.iwork.reserve(8 * low);
+  if (kComplex<T>) {
+    const int64_t a1 = 5 * low + 7, a2 = 2 * high + 2 * low + 1;
+    k.rwork.reserve(jobz == 'N' ? 7 * low : low * (a1 > a2 ? a1 : a2));
+  }
+  with_work(k.work, [&](T* work, int lwork) {
     if constexpr (kComplex<T>)
       routine.call<T>(&jobz, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, k.rwork.data(),
                       k.iwork.data(), &info, kOne);
     else
       routine.call<T>(&jobz, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, k.iwork.data(),
                       &info, kOne);
-  };
-  if (!k.work.ready()) {
-    const int64_t low = m < n ? m : n, high = m < n ? n : m;
-    T size{};
-    k.iwork.reserve(8 * low);
-    if (kComplex<T>) {
-      const int64_t a1 = 5 * low + 7, a2 = 2 * high + 2 * low + 1;
-      k.rwork.reserve(jobz == 'N' ? 7 * low : low * (a1 > a2 ? a1 : a2));
-    }
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 
@@ -265,21 +245,15 @@ template <class T> int gesvd(char job, int m, int n, T* a, int lda, real_t<T>* s
                              T* vt, int ldvt, EigenWork<T>& k) {
   static Routine routine("sgesvd", "dgesvd", "cgesvd", "zgesvd");
   int info = 0;
-  const auto run = [&](T* work, int lwork) {
+  k.rwork.reserve(int64_t(5) * (m < n ? m : n));
+  with_work(k.work, [&](T* work, int lwork) {
     if constexpr (kComplex<T>)
       routine.call<T>(&job, &job, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork,
                       k.rwork.data(), &info, kOne, kOne);
     else
       routine.call<T>(&job, &job, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, &info, kOne,
                       kOne);
-  };
-  if (!k.work.ready()) {
-    T size{};
-    k.rwork.reserve(int64_t(5) * (m < n ? m : n));
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 
@@ -288,15 +262,9 @@ template <class T> int gels(int m, int n, int nrhs, T* a, int lda, T* b, int ldb
   static Routine routine("sgels", "dgels", "cgels", "zgels");
   int info = 0;
   char trans = 'N';
-  const auto run = [&](T* work, int lwork) {
+  with_work(k.work, [&](T* work, int lwork) {
     routine.call<T>(&trans, &m, &n, &nrhs, a, &lda, b, &ldb, work, &lwork, &info, kOne);
-  };
-  if (!k.work.ready()) {
-    T size{};
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 
@@ -304,20 +272,14 @@ template <class T> int gelsy(int m, int n, int nrhs, T* a, int lda, T* b, int ld
                              real_t<T> rcond, int* rank, EigenWork<T>& k) {
   static Routine routine("sgelsy", "dgelsy", "cgelsy", "zgelsy");
   int info = 0;
-  const auto run = [&](T* work, int lwork) {
+  k.rwork.reserve(int64_t(2) * n);
+  with_work(k.work, [&](T* work, int lwork) {
     if constexpr (kComplex<T>)
       routine.call<T>(&m, &n, &nrhs, a, &lda, b, &ldb, jpvt, &rcond, rank, work, &lwork,
                       k.rwork.data(), &info);
     else
       routine.call<T>(&m, &n, &nrhs, a, &lda, b, &ldb, jpvt, &rcond, rank, work, &lwork, &info);
-  };
-  if (!k.work.ready()) {
-    T size{};
-    k.rwork.reserve(int64_t(2) * n);
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 
@@ -349,20 +311,14 @@ template <class T> int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ld
                              real_t<T> rcond, int* rank, EigenWork<T>& k) {
   static Routine routine("sgelss", "dgelss", "cgelss", "zgelss");
   int info = 0;
-  const auto run = [&](T* work, int lwork) {
+  k.rwork.reserve(int64_t(5) * (m < n ? m : n));
+  with_work(k.work, [&](T* work, int lwork) {
     if constexpr (kComplex<T>)
       routine.call<T>(&m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork,
                       k.rwork.data(), &info);
     else
       routine.call<T>(&m, &n, &nrhs, a, &lda, b, &ldb, s, &rcond, rank, work, &lwork, &info);
-  };
-  if (!k.work.ready()) {
-    T size{};
-    k.rwork.reserve(int64_t(5) * (m < n ? m : n));
-    run(&size, -1);
-    k.work.reserve(answered(size));
-  }
-  run(k.work.data(), k.work.size());
+  });
   return info;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/native/random/engine/RawFill.h>
 
 #include <ATen/native/random/engine/Visit.h>
+#include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,16 +19,18 @@ namespace {
 template <class T> using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T> void check_weights(const T* weights, int64_t rows, int64_t categories) {
-  for (int64_t r = 0; r < rows; ++r) {
-    Wide<T> sum = 0;
-    for (int64_t i = 0; i < categories; ++i) {
-      const Wide<T> w = static_cast<Wide<T>>(weights[r * categories + i]);
-      TORCH_CHECK(w >= 0 && std::isfinite(w),
-                  "probability tensor contains either `inf`, `nan` or element < 0");
-      sum += w;
+  parallel_for(0, rows, std::max<int64_t>(1, 32768 / categories), [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      Wide<T> sum = 0;
+      for (int64_t i = 0; i < categories; ++i) {
+        const Wide<T> w = static_cast<Wide<T>>(weights[r * categories + i]);
+        TORCH_CHECK(w >= 0 && std::isfinite(w),
+                    "probability tensor contains either `inf`, `nan` or element < 0");
+        sum += w;
+      }
+      TORCH_CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
     }
-    TORCH_CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-  }
+  });
 }
 
 template <class T> void sample_with_replacement(Mt19937& engine, const T* weights,
@@ -62,7 +65,9 @@ template <class T> void sample_without_replacement(const T* weights, int64_t cat
     runners[i] = {static_cast<Wide<T>>(T(speed)), i};
   }
   // Fastest first; 0 / 0 (no weight, a clock rounded to zero) counts as fastest.
-  const auto faster = [](const Runner<T>& a, const Runner<T>& b) {
+  Steps steps;
+  const auto faster = [&steps](const Runner<T>& a, const Runner<T>& b) {
+    steps.add(2);
     return (std::isnan(a.speed) && !std::isnan(b.speed)) || a.speed > b.speed;
   };
   const auto last = runners.begin() + samples;

@@ -1,0 +1,70 @@
+// The part of the source that a tile of a direct convolution meets: read where it lies when that is
+// all inside the source, else copied with zeros around it. Rows of the copy begin on a register's
+// boundary and share the zeros between them: those behind a row are the ones before the next.
+#pragma once
+#include <ATen/native/conv/DirectPlan.h>
+
+#include <algorithm>
+
+namespace at::native::direct {
+
+struct Window {
+  Range reach[3], inside[3];
+  bool in_place = true;
+  int64_t row, plane, channel; // steps, in elements
+  int64_t origin;              // of the place of source position (0, 0, 0)
+
+  // `tile` holds the positions of the output, per axis.
+  Window(const Plan& p, const Range* tile) {
+    for (int d = 0; d < 3; ++d) {
+      const int64_t count = p.axis[d].source_count;
+      reach[d] = p.axis[d].reach(tile[d]);
+      inside[d] = {std::clamp<int64_t>(reach[d].begin, 0, count),
+                   std::clamp<int64_t>(reach[d].end, 0, count)};
+      in_place = in_place && inside[d].begin == reach[d].begin && inside[d].end == reach[d].end;
+    }
+    if (in_place) {
+      row = p.axis[2].source_count;
+      plane = row * p.axis[1].source_count;
+      channel = plane * p.axis[0].source_count;
+      origin = 0;
+      return;
+    }
+    const int64_t before = inside[2].begin - reach[2].begin, lanes = p.kernels->lanes;
+    const int64_t margin = std::max(before, reach[2].end - inside[2].end);
+    row = rounded(inside[2].size() + margin, inside[2].size() < lanes ? lanes / 2 : lanes);
+    plane = row * reach[1].size();
+    channel = plane * reach[0].size();
+    // Channels a power of two apart would share a few lines of the first-level cache.
+    if (channel % 256 == 0) channel += lanes;
+    origin =
+        rounded(before, lanes) - inside[2].begin - reach[0].begin * plane - reach[1].begin * row;
+    front_ = rounded(before, lanes);
+  }
+
+  // Of the copy; all of it must be zero before the first fill().
+  int64_t elements(int64_t channels) const {
+    return in_place ? 0 : front_ + channels * channel + row;
+  }
+
+  // Copies what lies inside the source; the zeros around it stay from one fill to the next.
+  template <class T> void fill(const Plan& p, const T* source, int64_t channels, T* copy) const {
+    const int64_t from_row = p.axis[2].source_count, from_plane = from_row * p.axis[1].source_count,
+                  from_channel = from_plane * p.axis[0].source_count;
+    if (inside[1].size() <= 0 || inside[2].size() <= 0) return;
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t z = inside[0].begin; z < inside[0].end; ++z)
+        p.kernels->copy(
+            inside[1].size(), inside[2].size(),
+            source + c * from_channel + z * from_plane + inside[1].begin * from_row +
+                inside[2].begin,
+            from_row,
+            copy + origin + c * channel + z * plane + inside[1].begin * row + inside[2].begin, row);
+  }
+
+ private:
+  static int64_t rounded(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+  int64_t front_ = 0; // elements before the first row
+};
+
+} // namespace at::native::direct
