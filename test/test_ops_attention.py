@@ -131,7 +131,7 @@ def test_dropout_zeroes_and_rescales():
     "change, phrase",
     [
         (
-            lambda q, k, v: attend(q, k, v, torch.ones(5, 7).bool(), is_causal=True),
+            lambda q, k, v: attend(q[0], k[0], v[0], torch.ones(5, 7).bool(), is_causal=True),
             "should not be set when",
         ),
         (lambda q, k, v: attend(q[0, 0, 0], k, v), "at least 2 dimensional"),

@@ -457,3 +457,10 @@ def test_einsum_takes_the_cheap_order():
     close(torch.einsum("ab,bc,cd,de->ae", *chain), want)
     paths = torch.ops.aten.einsum("ab,bc,cd,de->ae", chain, path=[2, 3, 1, 2, 0, 1])
     close(paths, want)
+
+
+def test_status_of_another_dtype_is_refused():
+    torch.ops.aten._linalg_check_errors(torch.zeros(2, dtype=torch.int32), "call", is_matrix=False)
+    for dtype in (torch.uint8, torch.int64, torch.float32):
+        with pytest.raises(RuntimeError, match="expected info to have dtype Int"):
+            torch.ops.aten._linalg_check_errors(torch.zeros(3, dtype=dtype), "call", is_matrix=True)

@@ -231,6 +231,20 @@ def test_clamp_bounds_and_nan():
         torch.clamp(x)
 
 
+def test_clamp_to_numbers_keeps_the_zero_it_is_given():
+    x = torch.tensor([-0.0, 0.0, 1.0, -1.0, float("nan")] * 13)
+    for low, high in ((0.0, 1.0), (-0.0, 1.0), (-1.0, 0.0), (0.0, None), (None, -0.0)):
+        got = x.clamp(low, high)
+        assert torch.signbit(got[:2]).tolist() == [True, False]
+        assert got[2] == (1 if high == 1.0 or high is None else 0)
+        assert got[3] == (0 if low == 0.0 else -1) and got[4].isnan()
+    nan = float("nan")
+    for low, high in ((nan, 1.0), (0.0, nan), (nan, None), (None, nan)):
+        assert x.clamp(low, high).isnan().all()
+    assert torch.arange(6).clamp(2, 4).tolist() == [2, 2, 2, 3, 4, 4]
+    assert torch.arange(4).clamp(3, 1).tolist() == [1, 1, 1, 1]
+
+
 def test_pow_shortcuts_equal_the_general_form():
     x = sample((100,), 0.5, 3, torch.float64)
     for exponent in (2, 3, 0.5, -1, 1.7, 0):

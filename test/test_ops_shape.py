@@ -185,6 +185,18 @@ def test_split_and_chunk_cover_the_dimension(size):
     ]
 
 
+def test_more_views_than_the_memory_holds_are_refused():
+    many = torch.empty(2**40, 0, device="meta")
+    for call in (
+        lambda: many.unbind(),
+        lambda: many.split(1),
+        lambda: many.tensor_split(2**39),
+        lambda: list(many),
+    ):
+        with pytest.raises(torch.OutOfMemoryError, match="views were asked for"):
+            call()
+
+
 def test_split_with_sizes_unbind_and_numpy_names():
     base = numbered(4, 6)
     assert [tuple(p.shape) for p in base.split([1, 3, 2], 1)] == [(4, 1), (4, 3), (4, 2)]

@@ -38,7 +38,8 @@ AcceleratorError = _C.AcceleratorError
 _segment_reduce = _VariableFunctions.segment_reduce
 StorageBase = _C.StorageBase
 has_lapack = has_openmp = has_spectral = True
-has_mkl = has_mkldnn = has_mps = False
+has_mkl = has_mkldnn = has_mps = has_cudnn = False
+has_cuda = _C._has_cuda
 legacy_contiguous_format = _C.contiguous_format
 
 from torch._checks import (

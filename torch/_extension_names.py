@@ -88,3 +88,12 @@ def _is_alias_of(input, other):
         return False
     first, second = input.untyped_storage(), other.untyped_storage()
     return first.data_ptr() == second.data_ptr() and first.device == second.device
+
+
+# The library is built with the C++11 library ABI: see torch.compiled_with_cxx11_abi.
+_GLIBCXX_USE_CXX11_ABI = True
+
+
+def _mps_is_available():
+    """Whether there is an Apple graphics device: never."""
+    return False

@@ -93,6 +93,23 @@ def _rebuild_strided_nested_tensor(values, sizes, requires_grad):
     return made.requires_grad_(requires_grad)
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A nested tensor of the strided layout, as PyTorch describes it in files."""
+    from torch._serialization.deferred import when_filled
+
+    made = _rebuild_strided_nested_tensor(buffer, sizes, False)
+
+    def check():
+        own = made._nested_tensor_strides(), made._nested_tensor_storage_offsets()
+        if not all(map(torch.equal, own, (strides, storage_offsets))):
+            raise NotImplementedError(
+                "a nested tensor whose components are not contiguous, one after the other"
+            )
+
+    when_filled(check)
+    return made
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return torch.empty_strided(
         size, stride, dtype=dtype, device="meta", requires_grad=requires_grad

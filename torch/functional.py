@@ -431,3 +431,12 @@ def lu(A, pivot=True, get_infos=False, out=None) -> Any:
     for target, result in zip(out, results, strict=True):
         target.resize_as_(result).copy_(result)
     return out
+
+
+def __getattr__(name):
+    """Programs also import `F` and `Tensor` from here; both need more than this module does."""
+    if name == "F":
+        return torch.nn.functional
+    if name == "Tensor":
+        return torch.Tensor
+    raise AttributeError(f"module 'torch.functional' has no attribute '{name}'")

@@ -14,6 +14,7 @@ from torch import _C
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
+_StorageBase = _C.StorageBase
 _DTYPE_TO_STORAGE = {}
 
 
@@ -97,6 +98,31 @@ class UntypedStorage(_C.StorageBase):
         return descriptor, size
 
     @staticmethod
+    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=None):
+        """A storage with a copy of `count` elements (all when negative) of a buffer's bytes, which
+        are in the given byte order from `offset` on."""
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        if not isinstance(dtype, torch.dtype):
+            raise RuntimeError("argument 'dtype' must be of type torch.dtype")
+        if byte_order is None and dtype not in (torch.uint8, torch.int8):
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        order = _sys.byteorder if byte_order in (None, "native") else byte_order
+        if order not in ("big", "little"):
+            raise ValueError(
+                f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')"
+            )
+        content = bytearray(memoryview(buffer).cast("B"))
+        size = _buffer_elements(len(content), count, offset, dtype.itemsize) * dtype.itemsize
+        storage = UntypedStorage(size)
+        if size:
+            flat = torch.tensor([], dtype=torch.uint8).set_(storage)
+            flat.copy_(torch.frombuffer(content, dtype=torch.uint8, count=size, offset=offset))
+        if order != _sys.byteorder and dtype.itemsize > 1:
+            storage.byteswap(dtype)
+        return storage
+
+    @staticmethod
     def _new_shared_fd_cpu(descriptor, size):
         """A storage on memory that another process shares by descriptor."""
         return _C._storage_from_descriptor(descriptor, size)
@@ -166,6 +192,28 @@ for _dtype_name in (
 UntypedStorage.complex_double = lambda self: self._as_typed(torch.complex128)
 UntypedStorage.complex_float = lambda self: self._as_typed(torch.complex64)
 del _dtype_name, _target, _convert
+
+
+def _buffer_elements(length, count, offset, itemsize):
+    """How many elements from_buffer takes out of `length` bytes."""
+    if not 0 <= offset <= length:
+        raise ValueError(
+            f"offset must be non-negative and no greater than buffer length ({length}) , but got "
+            f"{offset}"
+        )
+    left = length - offset
+    if count < 0:
+        if left % itemsize:
+            raise ValueError(
+                f"buffer size ({left}) must be a multiple of element size ({itemsize})"
+            )
+        return left // itemsize
+    if left < count * itemsize:
+        raise ValueError(
+            f"buffer has only {left // itemsize} elements after offset {offset}, but specified a "
+            f"size of {count}"
+        )
+    return count
 
 
 def _pickles_for_a_process(frame):
@@ -426,9 +474,19 @@ class TypedStorage:
     @classmethod
     def from_buffer(cls, *args, **kwargs):
         """A storage with a copy of a buffer's bytes."""
-        dtype = cls._dtype_of_class or kwargs.pop("dtype", torch.get_default_dtype())
+        if cls._dtype_of_class is not None and "dtype" in kwargs:
+            raise RuntimeError(
+                "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
+                "TypedStorage.from_buffer"
+            )
+        device = torch.device(kwargs.pop("device", None) or "cpu")
+        if device.type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {device.type}")
+        dtype = cls._dtype_of_class or kwargs.pop("dtype", None) or torch.get_default_dtype()
         untyped = UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs)
         return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+    _from_buffer = from_buffer
 
     def __repr__(self):
         kind = f"dtype={self.dtype}, device={self.device}"

@@ -127,6 +127,16 @@ def _return_outs(op: Op) -> str:
     return f"return {outs[0]};" if len(outs) == 1 else f"return {{{', '.join(outs)}}};"
 
 
+def _operands_read(op: Op) -> list[str]:
+    """Tells the builder of an in-place or out variant which arguments must not change before the
+    kernel has read them. A kernel that serves an in-place variant may write over self."""
+    over_self = any(o.schema.is_inplace and _has([o], "structured") for o in op.entry.ops)
+    args = _functional_args(op.schema)
+    read = [a for a in args if not (over_self and a.name == "self")]
+    lines = ["outputs.updates(self);"] if over_self and op.schema.is_out else []
+    return [*lines, f"outputs.reads({', '.join(_kernel_args(read, op.entry.symint))});"]
+
+
 def _structured_body(op: Op, kernel: Kernel) -> list[str]:
     entry = op.entry
     args = _kernel_args(_functional_args(op.schema), entry.symint)
@@ -145,9 +155,7 @@ def _structured_body(op: Op, kernel: Kernel) -> list[str]:
         finish = ["outputs.finish();", "return self;"]
     lines = [f"at::OutputBuilder outputs({builder});"]
     if op.functional is not None:
-        # In place, self is what the kernel expects to find in the result.
-        read = [a for a in _functional_args(op.schema) if op.schema.is_out or a.name != "self"]
-        lines.append(f"outputs.reads({', '.join(_kernel_args(read, entry.symint))});")
+        lines += _operands_read(op)
     lines.append(f"at::meta::meta_{entry.meta}({', '.join(['outputs', *args])});")
     if kernel.fn:
         results = [f"outputs[{i}]" for i in range(count)]

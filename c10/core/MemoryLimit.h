@@ -1,6 +1,6 @@
 #pragma once
 
-// How much memory this process can possibly have. Private to c10/core.
+// How much memory this process can possibly have.
 
 #include <cstdint>
 

@@ -3,8 +3,34 @@ container and pickle.UnpicklingError for a refused pickle; one class that is bot
 existing `except` clause working while callers need to know one name only."""
 
 import pickle
+import struct
 
-__all__ = ["CheckpointError", "UnsupportedCheckpointError", "brief", "container_error", "refused"]
+__all__ = [
+    "FAULTS",
+    "CheckpointError",
+    "UnsupportedCheckpointError",
+    "brief",
+    "container_error",
+    "missing_record",
+    "refused",
+]
+
+# What reading a damaged file may run into. Anything else, such as what the handler of a signal
+# raises or an error of the disk, is not about the file and goes on as it is.
+FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    EOFError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.PickleError,
+    struct.error,
+)
 
 
 class CheckpointError(pickle.UnpicklingError, RuntimeError):
@@ -34,6 +60,11 @@ def container_error(reason: str) -> CheckpointError:
         f"PytorchStreamReader failed reading zip archive: {reason}. The file is damaged, cut "
         "short, or was not written by torch.save."
     )
+
+
+def missing_record(name: str) -> CheckpointError:
+    """For a zip archive without a record that every checkpoint has."""
+    return _DamagedContainer(f"PytorchStreamReader failed locating file {name}: file not found")
 
 
 def brief(value) -> str:

@@ -8,7 +8,7 @@ import struct
 
 import torch
 from torch._serialization.deferred import deferring
-from torch._serialization.errors import CheckpointError, brief, refused
+from torch._serialization.errors import FAULTS, CheckpointError, brief, refused
 from torch._serialization.plain_pickle import StorageCollector, make_pickler, make_unpickler
 from torch._serialization.safe_table import SafeTable
 from torch._serialization.safe_unpickler import SafeUnpickler
@@ -21,19 +21,24 @@ __all__ = ["MAGIC_NUMBER", "PROTOCOL_VERSION", "load_legacy", "save_legacy"]
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 _PICKLE_LIMIT = 1 << 28
+_PART = 1 << 24  # bytes written at a time
 
 
 class _Storages:
     """The storages that the object refers to, allocated as their persistent ids appear."""
 
-    def __init__(self, restore, available):
+    def __init__(self, restore, available, *, classes=False):
         self._restore = restore
+        self._classes = classes
         self._available = available
         self._known = {}
         self._views = {}
 
     def load(self, pid):
-        """The storage of a persistent id, without its content as yet."""
+        """The storage of a persistent id, without its content as yet; or the class of a module,
+        which PyTorch writes with its source beside it."""
+        if self._classes and type(pid) is tuple and len(pid) == 4 and pid[0] == "module":
+            return pid[1]
         fields = check_persistent_id(pid, 6)
         dtype, key, location, nbytes = fields
         known = self._known.get(key)
@@ -107,7 +112,7 @@ def _pickle_bytes(source):
 def load_legacy(source, restore, pickle_module, arguments, room=None):
     """The object in a legacy file and the offset behind it; without a pickle module, safely."""
     data = _pickle_bytes(source)
-    storages = _Storages(restore, source.size)
+    storages = _Storages(restore, source.size, classes=pickle_module is not None)
     if pickle_module is None:
         encoding = arguments.get("encoding", "utf-8")
 
@@ -139,7 +144,7 @@ def load_legacy(source, restore, pickle_module, arguments, room=None):
         check()
     except CheckpointError:
         raise
-    except Exception as error:
+    except FAULTS as error:
         raise refused(f"{type(error).__name__}: {error}") from error
     return result, end
 
@@ -161,4 +166,6 @@ def save_legacy(obj, file, pickle_module, protocol):
         untyped, dtype = collector.by_key[key]
         host = untyped.cpu()
         file.write(struct.pack("<q", host.nbytes() // dtype.itemsize))
-        file.write(host_bytes(host))
+        content = host_bytes(host)
+        for at in range(0, len(content), _PART):  # between parts signals are handled
+            file.write(content[at : at + _PART])

@@ -248,6 +248,17 @@ def _rebuild_jagged(args):
     return _grad_flag(what, made, requires_grad)
 
 
+def _rebuild_nested(args):
+    what = "_rebuild_nested_tensor"
+    _count(what, args, 4)
+    for tensor in args:
+        _exact(what, tensor, torch.Tensor)
+    try:
+        return torch._utils._rebuild_nested_tensor(*args)
+    except RuntimeError as error:
+        _fail(what, str(error))
+
+
 def _rebuild_strided_nested(args):
     what = "_rebuild_strided_nested_tensor"
     _count(what, args, 3)
@@ -388,6 +399,7 @@ def _build_table():
 
 
 _CHECKED = {
+    "_rebuild_nested_tensor": _rebuild_nested,
     "_rebuild_tensor": _rebuild_tensor,
     "_rebuild_tensor_v2": _rebuild_tensor_v2,
     "_rebuild_tensor_v3": _rebuild_tensor_v3,

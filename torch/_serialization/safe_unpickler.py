@@ -9,7 +9,7 @@ import struct
 from collections import Counter, OrderedDict
 
 import torch
-from torch._serialization.errors import CheckpointError, refused
+from torch._serialization.errors import FAULTS, CheckpointError, refused
 from torch.nn.parameter import Parameter
 
 __all__ = ["KeyGuard", "SafeUnpickler", "check_depth", "room_for"]
@@ -173,7 +173,7 @@ class SafeUnpickler:
             raise
         except RecursionError:
             raise refused("the data is nested too deeply") from None
-        except Exception as error:
+        except FAULTS as error:
             raise refused(f"{type(error).__name__}: {error}") from error
 
     def _run(self):

@@ -9,7 +9,7 @@ directory, so that two readers of the same file cannot see two different content
 import struct
 import zlib
 
-from torch._serialization.errors import CheckpointError, container_error
+from torch._serialization.errors import container_error, missing_record
 
 __all__ = ["Record", "ZipArchive", "MAGIC"]
 
@@ -259,9 +259,7 @@ class ZipArchive:
         """The place of a record; raises if there is none of that name."""
         found = self.records.get(name)
         if found is None:
-            raise CheckpointError(
-                f"PytorchStreamReader failed locating file {name}: file not found"
-            )
+            raise missing_record(name)
         return found
 
     def read(self, name: str) -> bytes:

@@ -43,6 +43,8 @@ _LAZY = {
     "gradcheck": "torch.autograd.gradcheck",
     "gradgradcheck": "torch.autograd.gradcheck",
     "kineto_available": "torch.autograd.profiler",
+    "DeviceType": "torch.profiler",
+    "ProfilerActivity": "torch.profiler",
 }
 _SUBMODULES = ("forward_ad", "functional", "graph", "profiler", "profiler_util")
 
@@ -65,6 +67,11 @@ class _Package(types.ModuleType):
         if name == "gradcheck" and isinstance(value, types.ModuleType):
             value = value.gradcheck
         super().__setattr__(name, value)
+
+    def __reduce__(self):
+        # Programs are sent to other processes with the modules they name; only plain modules are
+        # known to those who do that.
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -62,6 +62,10 @@ class FunctionCtx:
         )
 
 
+# The name it had before; other packages still derive from it.
+_ContextMethodMixin = FunctionCtx
+
+
 class BackwardCFunction(_C._FunctionBase, FunctionCtx):
     """Base of the context classes, one for each Function."""
 

@@ -95,11 +95,8 @@ class set_grad_enabled(_C._SetGradEnabledBase, _Decorator):
         _C._set_grad_enabled(self.prev)
         return super().__call__(orig_func)
 
-    def __str__(self):
-        return f"torch.set_grad_enabled(mode={self.mode})"
-
     def __repr__(self):
-        return f"set_grad_enabled(mode={self.mode})"
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self):
         return type(self)(self.mode)

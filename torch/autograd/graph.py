@@ -74,6 +74,13 @@ def get_gradient_edge(tensor) -> Any:
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
+def _get_grad_fn_or_grad_acc(tensor) -> Any:
+    """The node that receives a tensor's gradient."""
+    if not tensor.requires_grad:
+        raise AssertionError("Expected gradient function to be set")
+    return get_gradient_edge(tensor).node
+
+
 def increment_version(tensor) -> Any:
     """Marks one or several tensors as written, for code that writes behind autograd's back."""
     _C._increment_version(tensor)

@@ -188,7 +188,7 @@ class FunctionEventAvg(_Times):
         if self.key is None:
             self.key = other.key
             self.overload_name = other.overload_name
-            self.input_shapes = str(other.input_shapes)
+            self.input_shapes = other.input_shapes
             self.stack = other.stack
             self.device_type = other.device_type
             self.is_user_annotation = other.is_user_annotation

@@ -115,3 +115,29 @@ def set_device(device):
 def get_capabilities():
     """What the processor and the build offer, by name."""
     return {"capability": torch.backends.cpu.get_cpu_capability()}
+
+
+def _is_avx2_supported():
+    """Whether the processor has AVX2 and fused multiplication."""
+    return {"avx2", "fma"} <= torch.backends.cpu._flags()
+
+
+def _is_avx512_supported():
+    """Whether the processor has the common part of AVX-512."""
+    words = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
+    return words <= torch.backends.cpu._flags()
+
+
+def _is_avx512_bf16_supported():
+    """Whether the processor multiplies bfloat16 in AVX-512."""
+    return _is_avx512_supported() and "avx512_bf16" in torch.backends.cpu._flags()
+
+
+def _is_vnni_supported():
+    """Whether the processor multiplies 8-bit integers in AVX-512."""
+    return _is_avx512_supported() and "avx512_vnni" in torch.backends.cpu._flags()
+
+
+def _is_amx_tile_supported():
+    """Whether the processor multiplies tiles."""
+    return "amx_tile" in torch.backends.cpu._flags()

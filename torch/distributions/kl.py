@@ -282,7 +282,7 @@ def _kl_laplace_laplace(p, q):
 def _kl_normal_normal(p, q):
     ratio = p.scale / q.scale
     shift = (p.loc - q.loc) / q.scale
-    return (ratio.square() + shift.square() - 1) / 2 - ratio.log()
+    return 0.5 * (ratio.square() + shift.square() - 1 - 2 * ratio.log())
 
 
 @register_kl(Pareto, Pareto)

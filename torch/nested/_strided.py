@@ -176,7 +176,7 @@ class StridedNestedTensor(NestedBase):
             texts.append("\n".join(f"  {line}" for line in repr(shown).splitlines()))
         end = ""
         if self.grad_fn is not None:
-            end = f", grad_fn=<{self.grad_fn.name()}>"
+            end = f", grad_fn=<{type(self.grad_fn).__name__}>"
         elif self.requires_grad:
             end = ", requires_grad=True"
         return "nested_tensor([\n" + ",\n".join(texts) + f"\n]{end})"
@@ -185,8 +185,11 @@ class StridedNestedTensor(NestedBase):
 
     def __reduce_ex__(self, protocol):
         values = self._values if self._values.is_leaf else self._values.detach()
-        parts = values, self._nested_tensor_size(), self.requires_grad
-        return torch._utils._rebuild_strided_nested_tensor, parts
+        if self.requires_grad:  # of which the form that PyTorch reads says nothing
+            parts = values, self._nested_tensor_size(), True
+            return torch._utils._rebuild_strided_nested_tensor, parts
+        layout = self._nested_tensor_strides(), self._nested_tensor_storage_offsets()
+        return torch._utils._rebuild_nested_tensor, (values, self._nested_tensor_size(), *layout)
 
 
 def from_list(components, dtype=None, device=None):

@@ -23,6 +23,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -49,6 +50,7 @@ __all__ = [
 conv1d = _VF.conv1d
 conv2d = _VF.conv2d
 conv3d = _VF.conv3d
+conv_tbc = _VF.conv_tbc
 conv_transpose1d = _VF.conv_transpose1d
 conv_transpose2d = _VF.conv_transpose2d
 conv_transpose3d = _VF.conv_transpose3d

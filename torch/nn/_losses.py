@@ -58,6 +58,10 @@ def _weighted(loss, weight, reduction, input):
     """Reduces weight * loss; a mean is divided by the sum of the weights."""
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(
+            f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'."
+        )
     loss = loss * weight
     number = get_enum(reduction)
     if number == 0:
@@ -424,6 +428,8 @@ def multilabel_soft_margin_loss(
             multilabel_soft_margin_loss, (input, target, weight), input, target, weight=weight,
             size_average=size_average, reduce=reduce, reduction=reduction,
         )  # fmt: skip
+    if size_average is None and reduce is None and reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
     number = _number(size_average, reduce, reduction)
     log_sigmoid = torch.nn.functional.logsigmoid
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))

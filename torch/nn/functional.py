@@ -5,9 +5,12 @@ calls the operator."""
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import _C, _VF
 from torch.nn._attention import *  # noqa: F403
+from torch.nn._attention import _is_batched as _mha_shape_check  # noqa: F401
 from torch.nn._conv_pool import *  # noqa: F403
 from torch.nn._distance import *  # noqa: F403
 from torch.nn._embedding_bag import *  # noqa: F403
@@ -16,6 +19,7 @@ from torch.nn._interpolate import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
     handle_torch_function,
+    has_torch_function,  # noqa: F401
     has_torch_function_unary,
     has_torch_function_variadic,
 )
@@ -224,8 +228,6 @@ def glu(input: torch.Tensor, dim=-1) -> torch.Tensor:
 
 
 def _softmax_dim(name, ndim, stacklevel):
-    import warnings
-
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an "
@@ -337,8 +339,6 @@ def feature_alpha_dropout(
 
 
 def _warn_shape(name, input, expected, unbatched):
-    import warnings
-
     warnings.warn(
         f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will "
         "result in an error in "
@@ -385,6 +385,15 @@ def dropout2d(
         )
     if input.dim() not in (3, 4):
         _warn_shape("dropout2d", input, "3D or 4", "2")
+    elif input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
     return _dropout("feature_dropout", input, p, training, inplace)
 
 

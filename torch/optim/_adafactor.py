@@ -17,6 +17,8 @@ __all__ = ["Adafactor", "adafactor"]
 class Adafactor(Stepwise):
     """Adafactor (Shazeer and Stern, 2018)."""
 
+    __module__ = "torch.optim"  # where pickled optimisers look for it
+
     _later_settings = {"foreach": None}
 
     def __init__(

@@ -19,6 +19,8 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 class Muon(Stepwise):
     """Muon (Jordan et al., 2024), for matrices; other parameters want another optimizer."""
 
+    __module__ = "torch.optim"  # where pickled optimisers look for it
+
     _later_settings = {}
 
     def __init__(

@@ -154,6 +154,8 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay applied to the parameter itself (Loshchilov and Hutter, 2019)."""
 
+    __module__ = "torch.optim.adamw"  # where pickled optimisers look for it
+
     def __init__(
         self,
         params: ParamsT,

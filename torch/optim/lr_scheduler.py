@@ -1,6 +1,10 @@
 """Learning rate schedules, all under the one name that users import them from."""
 
-from torch.optim._lr.base import EPOCH_DEPRECATION_WARNING, LRScheduler
+from torch.optim._lr.base import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _enable_get_lr_call,  # noqa: F401
+)
 from torch.optim._lr.combined import ChainedScheduler, SequentialLR
 from torch.optim._lr.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from torch.optim._lr.plateau import ReduceLROnPlateau

@@ -83,10 +83,8 @@ class _Comparison:
         if set(actual) != set(expected):
             message = "The keys of the mappings do not match:"
             missing, additional = set(expected) - set(actual), set(actual) - set(expected)
-            if missing:
-                message += f"\nMissing keys in the actual mapping: {sorted(missing)}"
-            if additional:
-                message += f"\nAdditional keys in the actual mapping: {sorted(additional)}"
+            message += f"\nMissing keys in the actual mapping: {sorted(missing)}"
+            message += f"\nAdditional keys in the actual mapping: {sorted(additional)}"
             self.fail(message, path)
         for key in expected:
             self.compare(actual[key], expected[key], (*path, key))

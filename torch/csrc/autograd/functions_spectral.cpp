@@ -77,7 +77,7 @@ Tensor qr_grad(const Tensor& gQ, const Tensor& gR, const Tensor& Q, const Tensor
                            "require gradients.");
   const int64_t m = Q.size(-2), n = R.size(-1);
   TORCH_CHECK(mode != "complete" || m <= n,
-              "The QR decomposition is not differentiable when mode='complete' and nrows > ncols");
+              "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
   if (m >= n) return square_qr_grad(gQ, gR, Q, R);
   // The last columns are Q^H A2.
   const Tensor r1 = R.narrow(-1, 0, m);

@@ -60,8 +60,9 @@ const char* param_type_name(P type) {
 }
 
 bool takes_numbers_as_tensors(const char* name) {
-  static constexpr const char* names[] = {"add", "sub",         "subtract",     "mul",   "multiply",
-                                          "div", "true_divide", "floor_divide", "divide", "copy"};
+  static constexpr const char* names[] = {"add",      "sub", "subtract",    "mul",
+                                          "multiply", "div", "true_divide", "floor_divide",
+                                          "divide",   "copy"};
   size_t length = std::strlen(name);
   if (length > 1 && name[length - 1] == '_') --length;
   for (const char* known : names) {
@@ -157,7 +158,8 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
     }
     // One is PyTorch's plural.
     return c10::str(name, "() missing ", count,
-                    count == 1 ? " required positional arguments: " : " required positional argument: ",
+                    count == 1 ? " required positional arguments: "
+                               : " required positional argument: ",
                     missing);
   }
   case Mismatch::Type:
@@ -179,7 +181,8 @@ std::string Matcher::explain(const Signature& s, const Mismatch& m) const {
   if (m.position >= 0) out += c10::str(" (position ", static_cast<long>(m.position + 1), ")");
   const bool numbers = param.type == P::IntList || param.type == P::SymIntList;
   if (numbers && (PyTuple_Check(m.value) || PyList_Check(m.value)) &&
-      PySequence_Fast_GET_SIZE(m.value) > 0 && !PyIndex_Check(PySequence_Fast_GET_ITEM(m.value, 0))) {
+      PySequence_Fast_GET_SIZE(m.value) > 0 &&
+      !PyIndex_Check(PySequence_Fast_GET_ITEM(m.value, 0))) {
     return out + c10::str(" must be ", param_type_name(param.type), ", but found element of type ",
                           type_name(PySequence_Fast_GET_ITEM(m.value, 0)), " at pos 0");
   }

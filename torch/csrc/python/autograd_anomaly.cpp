@@ -105,9 +105,7 @@ PyObject* py_is_check_nan(PyObject*, PyObject*) {
 }
 
 PyMethodDef functions[] = {
-    {"set_anomaly_enabled",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_set_anomaly)),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"set_anomaly_enabled", as_method(py_set_anomaly), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"is_anomaly_enabled", py_is_anomaly, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", py_is_check_nan, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

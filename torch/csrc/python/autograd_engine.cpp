@@ -220,11 +220,8 @@ PyObject* py_will_compute(PyObject*, PyObject* what) {
   });
 }
 
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 PyMethodDef engine_methods[] = {
-    {"run_backward", fast(engine_run_backward), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"run_backward", as_method(engine_run_backward), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"queue_callback", engine_queue_callback, METH_O, nullptr},
     {"is_checkpoint_valid", engine_is_checkpoint_valid, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -273,7 +270,7 @@ bool thread_is_plain() { return active_function_modes == 0 && !is_profiling(); }
 } // namespace
 
 PyMethodDef tensor_autograd_methods[] = {
-    {"backward", fast(py_backward), METH_FASTCALL | METH_KEYWORDS,
+    {"backward", as_method(py_backward), METH_FASTCALL | METH_KEYWORDS,
      "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\nComputes the "
      "gradients of the "
      "graph's leaves with respect to this tensor and adds them to their .grad."},

@@ -185,8 +185,7 @@ PyMethodDef context_methods[] = {
     {"register_hook", py_register_hook, METH_O, nullptr},
     {"register_prehook", py_register_prehook, METH_O, nullptr},
     {"_sequence_nr", py_sequence_nr, METH_NOARGS, nullptr},
-    {"apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)),
-     METH_CLASS | METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"apply", as_method(function_apply), METH_CLASS | METH_FASTCALL | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 // The backward (or vjp) of the class whose context this is.

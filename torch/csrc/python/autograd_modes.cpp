@@ -124,17 +124,14 @@ PyGetSetDef properties[] = {{"mode", get_mode, nullptr, nullptr, nullptr},
                             {"prev", get_prev, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-template <class F> PyCFunction cast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 PyMethodDef grad_methods[] = {{"__enter__", grad_enter, METH_NOARGS, nullptr},
-                              {"__exit__", cast(grad_exit), METH_FASTCALL, nullptr},
+                              {"__exit__", as_method(grad_exit), METH_FASTCALL, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 PyMethodDef set_methods[] = {{"__enter__", set_enter, METH_NOARGS, nullptr},
-                             {"__exit__", cast(grad_exit), METH_FASTCALL, nullptr},
+                             {"__exit__", as_method(grad_exit), METH_FASTCALL, nullptr},
                              {nullptr, nullptr, 0, nullptr}};
 PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, nullptr},
-                                   {"__exit__", cast(inference_exit), METH_FASTCALL, nullptr},
+                                   {"__exit__", as_method(inference_exit), METH_FASTCALL, nullptr},
                                    {nullptr, nullptr, 0, nullptr}};
 
 bool add(PyObject* module, PyTypeObject& type, newfunc make, PyMethodDef* methods) {

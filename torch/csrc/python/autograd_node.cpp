@@ -212,7 +212,14 @@ PyMethodDef module_functions[] = {{"_gradient_edge", py_gradient_edge, METH_O, n
 } // namespace
 
 PyObject* node_next_functions(Node& node) {
-  PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(node.num_outputs())));
+  // The number of x + 1 is a tensor to PyTorch's graphs, whose nodes have an edge for it.
+  const std::string name = node.num_outputs() == 1 ? node.name() : std::string();
+  const bool with_number = name == "AddBackward0" || name == "SubBackward0" ||
+                           name == "MulBackward0" || name == "DivBackward0";
+  PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(node.num_outputs() + with_number)));
+  if (with_number) {
+    PyTuple_SET_ITEM(out.get(), 1, checked(Py_BuildValue("(Oi)", Py_None, 0)).release());
+  }
   for (size_t i = 0; i < node.num_outputs(); ++i) {
     const Edge& edge = node.next_edge(i);
     PyRef next = checked(wrap_node(edge.function));

@@ -299,38 +299,34 @@ PyObject* py_new(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef functions[] = {
-    {"tensor", as_function(py_tensor), METH_FASTCALL | METH_KEYWORDS,
+    {"tensor", as_method(py_tensor), METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\n"
      "A tensor with a copy of data: a number, a nested sequence or an array."},
-    {"as_tensor", as_function(py_as_tensor), METH_FASTCALL | METH_KEYWORDS,
+    {"as_tensor", as_method(py_as_tensor), METH_FASTCALL | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\n"
      "A tensor of data that shares its memory where that is possible."},
-    {"asarray", as_function(py_asarray), METH_FASTCALL | METH_KEYWORDS,
+    {"asarray", as_method(py_asarray), METH_FASTCALL | METH_KEYWORDS,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None)\n\n"
      "A tensor of obj: a tensor, an array, a DLPack exporter, a buffer, a number or a sequence."},
     {"from_numpy", py_from_numpy, METH_O,
      "from_numpy(ndarray)\n\nA tensor that shares the memory of a NumPy array."},
-    {"frombuffer", as_function(py_frombuffer), METH_FASTCALL | METH_KEYWORDS,
+    {"frombuffer", as_method(py_frombuffer), METH_FASTCALL | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n\n"
      "A one-dimensional tensor that shares the memory of a buffer."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef private_functions[] = {{"_legacy_tensor_new", as_function(py_legacy_tensor_new),
+PyMethodDef private_functions[] = {{"_legacy_tensor_new", as_method(py_legacy_tensor_new),
                                     METH_VARARGS | METH_KEYWORDS,
                                     "The constructor behind torch.FloatTensor and its like."},
                                    {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef methods[] = {
-    {"new_tensor", as_function(py_new_tensor), METH_FASTCALL | METH_KEYWORDS,
+    {"new_tensor", as_method(py_new_tensor), METH_FASTCALL | METH_KEYWORDS,
      "new_tensor(data, *, dtype=None, device=None, requires_grad=False, layout=None, "
      "pin_memory=False)\n\n"
      "A tensor with a copy of data, of this tensor's dtype and device."},
-    {"new", as_function(py_new), METH_VARARGS | METH_KEYWORDS,
+    {"new", as_method(py_new), METH_VARARGS | METH_KEYWORDS,
      "new(...)\n\nThe old constructor with this tensor's dtype and device."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -350,15 +346,7 @@ PyObject* legacy_tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs
 bool init_construct(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0) return false;
   if (PyModule_AddFunctions(module, private_functions) < 0) return false;
-  for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor(new_method(&TensorBaseType, def));
-    if (!descriptor ||
-        PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
-      return false;
-    }
-  }
-  PyType_Modified(&TensorBaseType);
-  return true;
+  return add_tensor_methods(methods);
 }
 
 } // namespace torch::python

@@ -174,10 +174,6 @@ PyObject* profiler(bool start) {
 PyObject* profiler_start(PyObject*, PyObject*) { return profiler(true); }
 PyObject* profiler_stop(PyObject*, PyObject*) { return profiler(false); }
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef functions[] = {{"_cuda_init", init_driver, METH_NOARGS, nullptr},
                            {"_cuda_hasContext", has_context, METH_NOARGS, nullptr},
                            {"_cuda_isInBadFork", is_in_bad_fork, METH_NOARGS, nullptr},
@@ -187,7 +183,7 @@ PyMethodDef functions[] = {{"_cuda_init", init_driver, METH_NOARGS, nullptr},
                            {"_cuda_setDevice", set_device, METH_O, nullptr},
                            {"_cuda_exchangeDevice", exchange_device, METH_O, nullptr},
                            {"_cuda_maybeExchangeDevice", exchange_device, METH_O, nullptr},
-                           {"_cuda_canDeviceAccessPeer", as_function(can_access_peer),
+                           {"_cuda_canDeviceAccessPeer", as_method(can_access_peer),
                             METH_FASTCALL | METH_KEYWORDS, nullptr},
                            {"_cuda_synchronize", synchronize, METH_O, nullptr},
                            {"_cuda_getDeviceProperties", properties, METH_O, nullptr},

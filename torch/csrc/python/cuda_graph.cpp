@@ -21,10 +21,6 @@ PyTypeObject GraphType = type_object("torch._C._CUDAGraph");
 
 CUDAGraph& graph_of(PyObject* self) { return reinterpret_cast<PyGraph*>(self)->graph; }
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyObject* graph_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
   if (self) new (&graph_of(self)) CUDAGraph;
@@ -92,7 +88,7 @@ PyObject* pool_handle(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"capture_begin", as_function(capture_begin), METH_FASTCALL | METH_KEYWORDS,
+    {"capture_begin", as_method(capture_begin), METH_FASTCALL | METH_KEYWORDS,
      "capture_begin(pool=None, capture_error_mode='global')\n\nStarts a recording."},
     {"capture_end", capture_end, METH_NOARGS, "Ends the recording."},
     {"instantiate", instantiate, METH_NOARGS, "Nothing: capture_end() has done it."},

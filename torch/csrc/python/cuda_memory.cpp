@@ -216,9 +216,6 @@ PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
   });
 }
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef functions[] = {
@@ -229,14 +226,14 @@ PyMethodDef functions[] = {
     {"_cuda_emptyHostCache", empty_host_cache, METH_NOARGS, nullptr},
     {"_cuda_hostMemory", host_memory, METH_NOARGS, "Page-locked bytes in use and kept."},
     {"_cuda_memoryInfo", memory_info, METH_O, "Free and total bytes of a device."},
-    {"_cuda_setMemoryFraction", as_function(set_fraction), kFast, nullptr},
+    {"_cuda_setMemoryFraction", as_method(set_fraction), kFast, nullptr},
     {"_cuda_getMemoryFraction", get_fraction, METH_O, nullptr},
     {"_cuda_memorySnapshot", snapshot, METH_NOARGS, nullptr},
-    {"_cuda_cudaCachingAllocator_raw_alloc", as_function(raw_alloc), kFast, nullptr},
+    {"_cuda_cudaCachingAllocator_raw_alloc", as_method(raw_alloc), kFast, nullptr},
     {"_cuda_cudaCachingAllocator_raw_delete", raw_delete, METH_O, nullptr},
-    {"_cuda_setAllocFailure", as_function(alloc_failure), kFast,
+    {"_cuda_setAllocFailure", as_method(alloc_failure), kFast,
      "_cuda_setAllocFailure(k, persist=False)\n\nFor tests: the k-th allocation from now fails."},
-    {"_cuda_recordStream", as_function(record_stream), kFast, nullptr},
+    {"_cuda_recordStream", as_method(record_stream), kFast, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace

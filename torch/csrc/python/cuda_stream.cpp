@@ -20,9 +20,6 @@ PyTypeObject EventType = type_object("torch._C.Event");
 
 namespace {
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 PyObject* returned(PyObject* self) {
   Py_INCREF(self);
   return self;
@@ -207,7 +204,7 @@ PyMethodDef stream_methods[] = {
     {"synchronize", stream_synchronize, METH_NOARGS, "Waits for all work queued so far."},
     {"wait_event", stream_wait_event, METH_O, "Lets work queued from now on wait for an event."},
     {"wait_stream", stream_wait_stream, METH_O, "Lets work queued from now on wait for a stream."},
-    {"record_event", as_function(stream_record_event), METH_FASTCALL | METH_KEYWORDS,
+    {"record_event", as_method(stream_record_event), METH_FASTCALL | METH_KEYWORDS,
      "record_event(event=None)\n\nMarks what is queued so far and returns the event."},
     {"is_capturing", stream_is_capturing, METH_NOARGS, "Whether a graph is being recorded."},
     {"priority", stream_priority, METH_NOARGS, nullptr},
@@ -309,9 +306,9 @@ PyObject* event_get_device(PyObject* self, void*) {
 }
 
 PyMethodDef event_methods[] = {
-    {"record", as_function(event_record), METH_FASTCALL | METH_KEYWORDS,
+    {"record", as_method(event_record), METH_FASTCALL | METH_KEYWORDS,
      "record(stream=None)\n\nMarks what is queued on the stream so far."},
-    {"wait", as_function(event_wait), METH_FASTCALL | METH_KEYWORDS,
+    {"wait", as_method(event_wait), METH_FASTCALL | METH_KEYWORDS,
      "wait(stream=None)\n\nLets work queued on the stream from now on wait for the mark."},
     {"query", event_query, METH_NOARGS, "Whether the mark is reached."},
     {"synchronize", event_synchronize, METH_NOARGS, "Waits for the mark."},

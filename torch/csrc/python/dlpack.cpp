@@ -278,12 +278,11 @@ PyObject* py_from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&] { return wrap(tensor_from_dlpack_capsule(capsule)); });
 }
 
-PyMethodDef functions[] = {
-    {"_to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_to_dlpack)),
-     METH_FASTCALL | METH_KEYWORDS, "A DLPack capsule that shares the memory of a tensor."},
-    {"_from_dlpack", py_from_dlpack, METH_O,
-     "A tensor that shares the memory of a DLPack capsule."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_to_dlpack", as_method(py_to_dlpack), METH_FASTCALL | METH_KEYWORDS,
+                            "A DLPack capsule that shares the memory of a tensor."},
+                           {"_from_dlpack", py_from_dlpack, METH_O,
+                            "A tensor that shares the memory of a DLPack capsule."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 

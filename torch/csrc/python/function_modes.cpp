@@ -126,10 +126,6 @@ PyObject* py_set_state(PyObject*, PyObject* value) {
   return new_none();
 }
 
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef functions[] = {
     {"_push_on_torch_function_stack", py_push, METH_O, nullptr},
     {"_pop_torch_function_stack", py_pop, METH_NOARGS, nullptr},
@@ -142,7 +138,7 @@ PyMethodDef functions[] = {
     {"_disabled_torch_dispatch_impl", py_disabled_dispatch, METH_VARARGS, nullptr},
     {"_has_torch_function", py_has, METH_O, nullptr},
     {"_has_torch_function_unary", py_has_unary, METH_O, nullptr},
-    {"_has_torch_function_variadic", fast(py_has_variadic), METH_FASTCALL, nullptr},
+    {"_has_torch_function_variadic", as_method(py_has_variadic), METH_FASTCALL, nullptr},
     {"_get_torch_function_state", py_get_state, METH_NOARGS, nullptr},
     {"_set_torch_function_state", py_set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

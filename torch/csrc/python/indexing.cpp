@@ -117,10 +117,10 @@ bool stands_for_tuple(PyObject* key) {
         o == Py_None) {
       check_status(PyErr_WarnEx(
           PyExc_UserWarning,
-          "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
-          "x[tuple(seq)] "
-          "instead of x[seq]. In a later version this will be interpreted as a tensor index, "
-          "x[torch.tensor(seq)], which will result either in an error or a different result",
+          "Using a non-tuple sequence for multidimensional indexing is deprecated and will be "
+          "changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will "
+          "be interpreted as tensor index, x[torch.tensor(seq)], which will result either in an "
+          "error or a different result",
           1));
       return true;
     }
@@ -233,8 +233,7 @@ class KeyReader {
 
   // A mask of several dimensions is one entry of the list and as many dimensions of result_.
   void record(Tensor index) {
-    const int64_t width =
-        is_mask_type(index.scalar_type()) ? std::max<int64_t>(index.dim(), 1) : 1;
+    const int64_t width = is_mask_type(index.scalar_type()) ? std::max<int64_t>(index.dim(), 1) : 1;
     indices_->resize(dim_ - shared_);
     indices_->push_back(std::move(index));
     dim_ += width;

@@ -279,9 +279,7 @@ PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyOb
   });
 }
 
-PyMethodDef methods[] = {{"numpy",
-                          reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_numpy)),
-                          METH_FASTCALL | METH_KEYWORDS,
+PyMethodDef methods[] = {{"numpy", as_method(py_numpy), METH_FASTCALL | METH_KEYWORDS,
                           "numpy(*, force=False)\n\nA NumPy array that shares this tensor's "
                           "memory; with force, a copy where "
                           "that is not possible."},
@@ -400,16 +398,7 @@ PyObject* tensor_to_numpy(const Tensor& tensor, bool force) {
 }
 
 bool init_interop(PyObject* module) {
-  if (!ready_exporter()) return false;
-  for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor(new_method(&TensorBaseType, def));
-    if (!descriptor ||
-        PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
-      return false;
-    }
-  }
-  PyType_Modified(&TensorBaseType);
-  return init_dlpack(module);
+  return ready_exporter() && add_tensor_methods(methods) && init_dlpack(module);
 }
 
 } // namespace torch::python

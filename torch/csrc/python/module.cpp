@@ -53,7 +53,7 @@ bool add_functions(PyObject* module, const char* name, const char* owner,
 }
 
 // Generated methods, where no hand-written one of that name exists.
-bool add_tensor_methods() {
+bool add_generated_methods() {
   PyObject* dict = TensorBaseType.tp_dict;
   for (PyMethodDef* const* shards = tensor_method_shards; *shards; ++shards) {
     for (PyMethodDef* def = *shards; def->ml_name; ++def) {
@@ -71,7 +71,7 @@ bool add_tensor_methods() {
 }
 
 bool add_operators(PyObject* module) {
-  return add_tensor_methods() &&
+  return add_generated_methods() &&
          add_functions(module, "_VariableFunctions", "torch", torch_function_shards) &&
          add_functions(module, "_nn", "torch.nn.functional", nn_function_shards) &&
          add_functions(module, "_linalg", "torch.linalg", linalg_function_shards) &&

@@ -128,12 +128,10 @@ PyObject* set_module_hooks(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
-    {"__getattr__", module_getattr, METH_O, nullptr},
-    {"__init_subclass__",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(module_init_subclass)),
-     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"__getattr__", module_getattr, METH_O, nullptr},
+                         {"__init_subclass__", as_method(module_init_subclass),
+                          METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

@@ -173,17 +173,16 @@ PyObject* operator_has_kernel_for(PyObject* self, PyObject* key) {
   return guarded([&] { return new_bool(entry_of(self).has_kernel_for(key_from(key))); });
 }
 
-PyMethodDef operator_methods[] = {
-    {"redispatch_boxed",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_redispatch)),
-     METH_FASTCALL | METH_KEYWORDS, "redispatch_boxed(keyset, *args, **kwargs)"},
-    {"decompose", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_decompose)),
-     METH_FASTCALL | METH_KEYWORDS, "decompose(*args, **kwargs)"},
-    {"has_kernel_for_dispatch_key", operator_has_kernel, METH_O,
-     "Whether a kernel is registered for exactly this key."},
-    {"has_computed_kernel_for_dispatch_key", operator_has_kernel_for, METH_O,
-     "Whether a call with this key would find a kernel."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef operator_methods[] = {{"redispatch_boxed", as_method(operator_redispatch),
+                                   METH_FASTCALL | METH_KEYWORDS,
+                                   "redispatch_boxed(keyset, *args, **kwargs)"},
+                                  {"decompose", as_method(operator_decompose),
+                                   METH_FASTCALL | METH_KEYWORDS, "decompose(*args, **kwargs)"},
+                                  {"has_kernel_for_dispatch_key", operator_has_kernel, METH_O,
+                                   "Whether a kernel is registered for exactly this key."},
+                                  {"has_computed_kernel_for_dispatch_key", operator_has_kernel_for,
+                                   METH_O, "Whether a call with this key would find a kernel."},
+                                  {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef operator_properties[] = {
     {"name", operator_name, nullptr, "\"aten::add\"", nullptr},
     {"overload_name", operator_overload, nullptr, "\"Tensor\", or an empty string", nullptr},
@@ -316,9 +315,7 @@ PyMethodDef functions[] = {
     {"_get_operation", py_get_operation, METH_VARARGS, "_get_operation(name, overload='')"},
     {"_get_schema", py_get_schema, METH_VARARGS, "_get_schema(name, overload='')"},
     {"_get_overload_names", py_overload_names, METH_O, "_get_overload_names(name)"},
-    {"_call_overloads",
-     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_call_overloads)),
-     METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"_call_overloads", as_method(py_call_overloads), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_dispatch_get_all_op_names", py_all_names, METH_NOARGS, nullptr},
     {"_dispatch_has_kernel", py_has_kernel, METH_O, nullptr},
     {"_dispatch_has_kernel_for_dispatch_key", py_has_kernel_for_key<false>, METH_VARARGS, nullptr},

@@ -229,10 +229,6 @@ PyObject* py_show_config(PyObject*, PyObject*) {
   });
 }
 
-PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 using State = c10::AutogradState;
 using Settings = at::Context;
 
@@ -280,8 +276,8 @@ PyMethodDef functions[] = {
     {"set_num_threads", py_set_num_threads, METH_O, nullptr},
     {"get_num_interop_threads", py_get_interop, METH_NOARGS, nullptr},
     {"set_num_interop_threads", py_set_interop, METH_O, nullptr},
-    {"_set_deterministic_algorithms", with_keywords(py_set_deterministic),
-     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_set_deterministic_algorithms", as_method(py_set_deterministic), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {"_get_deterministic_algorithms", get_setting<&Settings::deterministic_algorithms>, METH_NOARGS,
      nullptr},
     {"_get_deterministic_algorithms_warn_only", get_setting<&Settings::deterministic_warn_only>,

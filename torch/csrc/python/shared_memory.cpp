@@ -18,6 +18,7 @@
 #include <torch/csrc/python/keyword_args.h>
 #include <torch/csrc/python/storage.h>
 
+#include <ATen/parallel/Stretches.h>
 #include <c10/core/MemoryExport.h>
 
 namespace torch::python {
@@ -285,7 +286,7 @@ SharedBytes share_storage(const c10::Storage& storage) {
   const size_t bytes = storage->nbytes();
   const int file = new_memory_file(static_cast<int64_t>(bytes));
   c10::DataPtr shared = map_memory(file, bytes, true, "", file);
-  if (bytes > 0) std::memcpy(shared.get(), storage->data(), bytes);
+  at::parallel_copy(shared.get(), storage->data(), static_cast<int64_t>(bytes));
   c10::retire_memory(storage.get(), storage->set_data(std::move(shared), bytes));
   return {file, 0};
 }

@@ -281,10 +281,6 @@ PyObject* py_storage_pin(PyObject*, PyObject* o) {
   });
 }
 
-template <class F> PyCFunction as_function(F* f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 PyMethodDef methods[] = {
     {"size", size_method, METH_NOARGS, "The number of bytes."},
     {"nbytes", size_method, METH_NOARGS, "The number of bytes."},
@@ -292,14 +288,14 @@ PyMethodDef methods[] = {
     {"data_ptr", data_ptr_method, METH_NOARGS, "The address of the memory."},
     {"resizable", resizable_method, METH_NOARGS, "Whether resize_ is possible."},
     {"resize_", resize_method, METH_O, "Changes the number of bytes; the common part stays."},
-    {"copy_", as_function(copy_method), METH_FASTCALL | METH_KEYWORDS,
+    {"copy_", as_method(copy_method), METH_FASTCALL | METH_KEYWORDS,
      "copy_(source, non_blocking=False)\n\nCopies the bytes of a storage of the same size."},
     {"fill_", fill_method, METH_O, "Sets every byte."},
     {"is_shared", is_shared_method, METH_NOARGS, "Whether other processes can see the memory."},
     {"share_memory_", share_memory_method, METH_NOARGS,
      "Moves the memory to where other processes can share it."},
     {"_get_filename", filename_method, METH_NOARGS, "The mapped file, or None."},
-    {"from_file", as_function(from_file_method), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
+    {"from_file", as_method(from_file_method), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      "from_file(filename, shared=False, nbytes=0)\n\nA storage that maps a file."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -141,18 +141,14 @@ PyObject* py_as_subclass(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
   return call(kAsSubclass, self, args, n, names);
 }
 
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 } // namespace
 
 PyMethodDef subclass_methods[] = {
-    {"_make_subclass", fast(py_make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+    {"_make_subclass", as_method(py_make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      nullptr},
-    {"_make_wrapper_subclass", fast(py_make_wrapper), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
-     nullptr},
-    {"as_subclass", fast(py_as_subclass), METH_FASTCALL | METH_KEYWORDS,
+    {"_make_wrapper_subclass", as_method(py_make_wrapper),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"as_subclass", as_method(py_as_subclass), METH_FASTCALL | METH_KEYWORDS,
      "as_subclass(cls)\n\nThis tensor's data as an object of the given subclass."},
     {nullptr, nullptr, 0, nullptr}};
 

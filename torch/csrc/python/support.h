@@ -104,6 +104,10 @@ PyTypeObject type_object(const char* name);
 bool add_object(PyObject* module, const char* name, PyObject* value);
 // PyType_Ready and add under the last part of tp_name.
 bool add_type(PyObject* module, PyTypeObject* type);
+// A function with another signature than PyCFunction's, as tables of methods hold it.
+template <class F> PyCFunction as_method(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
 // A descriptor of a method of `type`; every method we add to a type is made here or by add_type.
 PyObject* new_method(PyTypeObject* type, PyMethodDef* def);
 

@@ -231,18 +231,6 @@ Py_ssize_t tensor_length(PyObject* self) {
   });
 }
 
-bool add_methods(PyMethodDef* methods) {
-  for (PyMethodDef* def = methods; def->ml_name; ++def) {
-    PyRef descriptor((def->ml_flags & METH_STATIC) ? PyCFunction_New(def, nullptr)
-                                                   : new_method(&TensorBaseType, def));
-    if (!descriptor ||
-        PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 PyObject* register_class(PyObject* cls, PyTypeObject*& slot) {
   if (!PyType_Check(cls) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType)) {
@@ -323,6 +311,19 @@ PyObject* wrap(const at::Tensor& tensor) {
   return wrap(at::Tensor(tensor));
 }
 
+bool add_tensor_methods(PyMethodDef* methods) {
+  for (PyMethodDef* def = methods; def->ml_name; ++def) {
+    PyRef descriptor((def->ml_flags & METH_STATIC) ? PyCFunction_New(def, nullptr)
+                                                   : new_method(&TensorBaseType, def));
+    if (!descriptor ||
+        PyDict_SetItemString(TensorBaseType.tp_dict, def->ml_name, descriptor.get()) < 0) {
+      return false;
+    }
+  }
+  PyType_Modified(&TensorBaseType);
+  return true;
+}
+
 bool init_tensor(PyObject* module) {
   TensorMetaType.tp_base = &PyType_Type;
   TensorMetaType.tp_basicsize = PyType_Type.tp_basicsize;
@@ -331,8 +332,8 @@ bool init_tensor(PyObject* module) {
   if (!add_type(module, &TensorMetaType)) return false;
   fill_base_type();
   if (!add_type(module, &TensorBaseType)) return false;
-  if (!add_methods(tensor_conversion_methods) || !add_methods(subclass_methods) ||
-      !add_methods(tensor_apply_methods) || !add_methods(tensor_autograd_methods))
+  if (!add_tensor_methods(tensor_conversion_methods) || !add_tensor_methods(subclass_methods) ||
+      !add_tensor_methods(tensor_apply_methods) || !add_tensor_methods(tensor_autograd_methods))
     return false;
   // Python 2's names, which programs still use.
   static constexpr const char* kOldNames[][2] = {{"__div__", "__truediv__"},

@@ -42,18 +42,16 @@ inline bool is_tensor(PyObject* o) noexcept {
 inline const at::Tensor& tensor_of(PyObject* o) noexcept {
   return reinterpret_cast<PyTensor*>(o)->tensor;
 }
-inline at::Tensor& mutable_tensor_of(PyObject* o) noexcept {
-  return reinterpret_cast<PyTensor*>(o)->tensor;
-}
 
 // A new object of class `type` (a subclass of TensorBase) for a tensor that has none yet; throws
 // when it has one.
 PyObject* new_tensor_object(PyTypeObject* type, at::Tensor tensor);
 
 bool init_tensor(PyObject* module);
+// Adds methods to the type; false with the error set.
+bool add_tensor_methods(PyMethodDef* methods);
 
-// ---- parts of the type, each in its own file
-// ------------------------------------------------------
+// ---- parts of the type, each in its own file ----------------------------------------------------
 extern PyGetSetDef tensor_properties[];         // tensor_properties.cpp
 extern PyMethodDef tensor_methods[];            // tensor_methods.cpp
 extern PyMethodDef tensor_conversion_methods[]; // tensor_convert.cpp

@@ -82,18 +82,14 @@ template <const Function& kFunction>
 PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return call(kFunction, self, args, n, names);
 }
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
-
 } // namespace
 
 PyMethodDef tensor_apply_methods[] = {
-    {"apply_", fast(entry<kApplyFunction>), METH_FASTCALL | METH_KEYWORDS,
+    {"apply_", as_method(entry<kApplyFunction>), METH_FASTCALL | METH_KEYWORDS,
      "apply_(callable)\n\nReplaces each element x by callable(x)."},
-    {"map_", fast(entry<kMapFunction>), METH_FASTCALL | METH_KEYWORDS,
+    {"map_", as_method(entry<kMapFunction>), METH_FASTCALL | METH_KEYWORDS,
      "map_(other, callable)\n\nReplaces each element x by callable(x, y), y from other."},
-    {"map2_", fast(entry<kMap2Function>), METH_FASTCALL | METH_KEYWORDS,
+    {"map2_", as_method(entry<kMap2Function>), METH_FASTCALL | METH_KEYWORDS,
      "map2_(x, y, callable)\n\nReplaces each element s by callable(s, x, y)."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -237,21 +237,19 @@ PyObject* py_type(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject*
   return call(kType, self, args, n, names);
 }
 
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 } // namespace
 
 #define CRESSET_DTYPE(index)                                                                       \
-  { kDtypeMethods[index].name, fast(py_dtype<index>), kFast, nullptr }
+  { kDtypeMethods[index].name, as_method(py_dtype<index>), kFast, nullptr }
 PyMethodDef tensor_conversion_methods[] = {
-    {"to", fast(py_to), kFast,
+    {"to", as_method(py_to), kFast,
      "to(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None)"},
-    {"cpu", fast(py_cpu), kFast, "cpu(*, memory_format=None)"},
-    {"cuda", fast(py_cuda), kFast, "cuda(device=None, non_blocking=False, *, memory_format=None)"},
-    {"type", fast(py_type), kFast, "type(dtype=None, non_blocking=False)"},
+    {"cpu", as_method(py_cpu), kFast, "cpu(*, memory_format=None)"},
+    {"cuda", as_method(py_cuda), kFast,
+     "cuda(device=None, non_blocking=False, *, memory_format=None)"},
+    {"type", as_method(py_type), kFast, "type(dtype=None, non_blocking=False)"},
     CRESSET_DTYPE(0),
     CRESSET_DTYPE(1),
     CRESSET_DTYPE(2),

@@ -217,9 +217,6 @@ PyObject* py_is_set_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
   return call(kIsSetTo, self, args, n, names);
 }
 
-template <class F> PyCFunction fast(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 } // namespace
@@ -227,14 +224,15 @@ constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 #define CRESSET_SIMPLE(method)                                                                     \
   { method.name, simple<method>, METH_NOARGS, nullptr }
 PyMethodDef tensor_methods[] = {
-    {"size", fast(py_size), kFast,
+    {"size", as_method(py_size), kFast,
      "size(dim=None)\n\nThe lengths, or the length of one dimension."},
-    {"stride", fast(py_stride), kFast, "stride(dim=None)\n\nSteps between elements, in elements."},
-    {"is_contiguous", fast(py_is_contiguous), kFast, "is_contiguous(*, memory_format)"},
-    {"contiguous", fast(py_contiguous), kFast, "contiguous(*, memory_format)"},
-    {"is_set_to", fast(py_is_set_to), kFast,
+    {"stride", as_method(py_stride), kFast,
+     "stride(dim=None)\n\nSteps between elements, in elements."},
+    {"is_contiguous", as_method(py_is_contiguous), kFast, "is_contiguous(*, memory_format)"},
+    {"contiguous", as_method(py_contiguous), kFast, "contiguous(*, memory_format)"},
+    {"is_set_to", as_method(py_is_set_to), kFast,
      "is_set_to(tensor)\n\nWhether both are the same view of the same memory."},
-    {"requires_grad_", fast(py_requires_grad), kFast, "requires_grad_(requires_grad=True)"},
+    {"requires_grad_", as_method(py_requires_grad), kFast, "requires_grad_(requires_grad=True)"},
     CRESSET_SIMPLE(kDim),
     CRESSET_SIMPLE(kNdimension),
     CRESSET_SIMPLE(kNumel),

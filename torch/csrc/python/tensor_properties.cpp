@@ -73,7 +73,21 @@ int put_requires_grad(PyObject* self, PyObject* value) {
   set_requires_grad(tensor_of(self), value == Py_True);
   return 0;
 }
-PyObject* get_grad(PyObject* self) { return wrap(grad_of(tensor_of(self))); }
+PyObject* get_grad(PyObject* self) {
+  const at::Tensor& tensor = tensor_of(self);
+  const at::Tensor grad = grad_of(tensor);
+  if (!grad.defined()) {
+    const autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+    if (meta && !meta->retains_grad && tensor.requires_grad() && !autograd::is_leaf(tensor)) {
+      TORCH_WARN("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                 ".grad attribute won't be populated during autograd.backward(). If you indeed "
+                 "want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
+                 "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+                 "you access the leaf Tensor instead.");
+    }
+  }
+  return wrap(grad);
+}
 int put_grad(PyObject* self, PyObject* value) {
   if (!value || value == Py_None) {
     set_grad(tensor_of(self), at::Tensor());

@@ -21,8 +21,6 @@ template <class Enum> struct PyEnumValue {
 using PyDtype = PyEnumValue<c10::ScalarType>;
 using PyLayout = PyEnumValue<c10::Layout>;
 using PyMemoryFormat = PyEnumValue<c10::MemoryFormat>;
-// The value is the position in PyTorch's numbering of quantization schemes.
-using PyQscheme = PyEnumValue<uint8_t>;
 
 struct PyDevice {
   PyObject_HEAD c10::Device device;

@@ -10,6 +10,7 @@ from torch.nn.modules import (
     distance,
     dropout,
     flatten,
+    fold,
     instancenorm,
     lazyconv,
     linear,
@@ -32,6 +33,7 @@ from torch.nn.modules.conv import *  # noqa: F403
 from torch.nn.modules.distance import *  # noqa: F403
 from torch.nn.modules.dropout import *  # noqa: F403
 from torch.nn.modules.flatten import *  # noqa: F403
+from torch.nn.modules.fold import *  # noqa: F403
 from torch.nn.modules.instancenorm import *  # noqa: F403
 from torch.nn.modules.lazyconv import *  # noqa: F403
 from torch.nn.modules.linear import *  # noqa: F403
@@ -60,6 +62,7 @@ for _module in (
     distance,
     dropout,
     flatten,
+    fold,
     instancenorm,
     lazyconv,
     linear,

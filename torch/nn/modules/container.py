@@ -102,7 +102,7 @@ class Sequential(Module):
     @classmethod
     def _check_times(cls, times):
         if not isinstance(times, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
+            raise TypeError(f"unsupported operand type(s) for *: {cls} and {type(times)}")
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {cls}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn.modules import conv
 from torch.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -144,3 +145,9 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """ConvTranspose3d that finds in_channels at its first call."""
 
     cls_to_become = ConvTranspose3d
+
+
+# Pickled modules look for these classes beside the other convolutions.
+for _name in __all__:
+    globals()[_name].__module__ = conv.__name__
+    setattr(conv, _name, globals()[_name])

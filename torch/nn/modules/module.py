@@ -12,6 +12,7 @@ from torch import _C
 from torch.nn.modules import module_hooks
 from torch.nn.modules.module_hooks import (
     HooksMixin,
+    _WrappedHook,  # noqa: F401
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,

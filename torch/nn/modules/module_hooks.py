@@ -171,10 +171,10 @@ class HooksMixin:
 
     def register_load_state_dict_pre_hook(self, hook) -> Any:
         """hook(module, state_dict, prefix, ...) before loading."""
-        return self._add_hook("_load_state_dict_pre_hooks", _WithModule(hook, self))
+        return self._add_hook("_load_state_dict_pre_hooks", _WrappedHook(hook, self))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        wrapped = _WithModule(hook, self if with_module else None)
+        wrapped = _WrappedHook(hook, self if with_module else None)
         return self._add_hook("_load_state_dict_pre_hooks", wrapped)
 
     def register_load_state_dict_post_hook(self, hook) -> Any:
@@ -182,8 +182,13 @@ class HooksMixin:
         return self._add_hook("_load_state_dict_post_hooks", hook)
 
 
-class _WithModule:
-    def __init__(self, hook, module) -> None:
+class _WrappedHook:
+    """A hook that is told its module. Pickles of whole modules hold these, by PyTorch's name for
+    the class and its state."""
+
+    __module__ = "torch.nn.modules.module"
+
+    def __init__(self, hook, module=None) -> None:
         self.hook = hook
         self.module = None if module is None else weakref.ref(module)
 
@@ -193,11 +198,15 @@ class _WithModule:
         return self.hook(self.module(), *args, **kwargs)
 
     def __getstate__(self) -> Any:
-        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+        state = {"hook": self.hook, "with_module": self.module is not None}
+        if self.module is not None:
+            state["module"] = self.module()
+        return state
 
     def __setstate__(self, state) -> None:
         self.hook = state["hook"]
-        self.module = None if state["module"] is None else weakref.ref(state["module"])
+        module = state.get("module")
+        self.module = None if module is None else weakref.ref(module)
 
 
 def _run_pre_hooks(module, args, kwargs):

@@ -244,6 +244,14 @@ class RNNBase(Module):
                 parts.append(f"{name}={getattr(self, name)}")
         return ", ".join(parts)
 
+    def __getstate__(self) -> Any:
+        # PyTorch's classes keep these lists, and its loader asks for them.
+        lists = {
+            "_flat_weights_names": self._flat_weights_names,
+            "_flat_weights": self._flat_weights,
+        }
+        return {**self.__dict__, **lists}
+
     def __setstate__(self, d) -> None:
         # Objects saved by other versions carry lists of the weights, which are properties here.
         d = {k: v for k, v in d.items() if not k.startswith("_flat_weight")}

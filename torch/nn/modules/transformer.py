@@ -4,6 +4,7 @@ Layers are computed step by step always; there is no separate path for evaluatio
 from __future__ import annotations
 
 import copy
+import warnings
 
 import torch
 from torch.nn import functional as F
@@ -218,20 +219,24 @@ class TransformerDecoderLayer(_Layer):
         return self._ff_block_of(x, self.dropout3)
 
 
-def _drops_padding(layer):
-    """Whether copies of a layer may leave padding out in evaluation, where the output is zero
-    there: programs depend on which layers do."""
-    if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
-        return False
+def _keeps_padding(layer):
+    """Why copies of a layer have to compute padding in evaluation, or "": the others may leave it
+    out, and their output is zero there. Programs depend on which layers do."""
+    name = "encoder_layer"
+    if not isinstance(layer, TransformerEncoderLayer):
+        return f"{name} was not TransformerEncoderLayer"
     attention = layer.self_attn
-    return (
-        attention.batch_first
-        and attention._qkv_same_embed_dim
-        and attention.in_proj_bias is not None
-        and attention.num_heads % 2 == 0
-        and layer.activation_relu_or_gelu != 0
-        and layer.norm1.eps == layer.norm2.eps
-    )
+    reasons = {
+        f"{name}.norm_first was True": layer.norm_first,
+        f"{name}.self_attn.batch_first was not True"
+        "(use batch_first for better inference performance)": not attention.batch_first,
+        f"{name}.self_attn was passed bias=False": attention.in_proj_bias is None,
+        f"{name}.self_attn._qkv_same_embed_dim was not True": not attention._qkv_same_embed_dim,
+        f"{name}.activation_relu_or_gelu was not True": not layer.activation_relu_or_gelu,
+        f"{name}.norm1.eps was not equal to {name}.norm2.eps": layer.norm1.eps != layer.norm2.eps,
+        f"{name}.self_attn.num_heads is odd": attention.num_heads % 2 == 1,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 class TransformerEncoder(Module):
@@ -252,7 +257,14 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = enable_nested_tensor and _drops_padding(encoder_layer)
+        reason = _keeps_padding(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not reason
+        if enable_nested_tensor and reason:
+            warnings.warn(
+                "enable_nested_tensor is True, but self.use_nested_tensor is False because "
+                f"{reason}",
+                stacklevel=2,
+            )
         self.mask_check = mask_check
 
     def _packed(self, src, mask, padding_mask):

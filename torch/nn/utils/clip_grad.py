@@ -119,3 +119,8 @@ def clip_grad_value_(parameters, clip_value, foreach: bool | None = None):
     bound = float(clip_value)
     for grad in _gradients(parameters):
         grad.clamp_(min=-bound, max=bound)
+
+
+# The names under which the module itself has always held them.
+_get_total_norm = get_total_norm
+_clip_grads_with_norm_ = clip_grads_with_norm_

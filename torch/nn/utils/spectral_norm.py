@@ -91,6 +91,17 @@ class SpectralNorm:
         return hook
 
 
+class SpectralNormLoadStateDictPreHook:
+    """Modules that PyTorch pickled hold one of these. States that it wrote since version 1 of the
+    hook are loaded as they are."""
+
+    def __init__(self, fn) -> None:
+        self.fn = fn
+
+    def __call__(self, state_dict, prefix, *unused) -> None:
+        return None
+
+
 class SpectralNormStateDictHook:
     """Marks a saved state with the version of this hook."""
 

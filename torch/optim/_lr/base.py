@@ -7,6 +7,7 @@ follows from the epoch alone, `_get_closed_form_lr` gives it for `step(epoch)`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import warnings
@@ -84,6 +85,16 @@ def _watch_step(optimizer):
 
     watched._wrapped_by_lr_sched = True
     optimizer.step = watched
+
+
+@contextlib.contextmanager
+def _enable_get_lr_call(schedule):
+    """In it get_lr may be called without a warning; schedules of other packages use it too."""
+    schedule._get_lr_called_within_step = True
+    try:
+        yield schedule
+    finally:
+        schedule._get_lr_called_within_step = False
 
 
 class LRScheduler:
@@ -176,8 +187,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
@@ -185,8 +195,6 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", self.get_lr)
                 rates = closed()
-        finally:
-            self._get_lr_called_within_step = False
         self._store(rates)
 
     def _store(self, rates):

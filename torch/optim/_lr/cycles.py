@@ -6,7 +6,14 @@ import math
 import types
 from typing import Any
 
-from torch.optim._lr.base import LRScheduler, check_optimizer, copied, per_group, set_value
+from torch.optim._lr.base import (
+    LRScheduler,
+    _enable_get_lr_call,
+    check_optimizer,
+    copied,
+    per_group,
+    set_value,
+)
 
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
@@ -179,11 +186,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._place(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             rates = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
         self._store(rates)
 
     def _place(self, epoch):

@@ -1,12 +1,12 @@
 """SummaryWriter: what a training loop wants to look at, by name and step."""
 
 import os
-import struct
 import time
-import zlib
 
 import torch
 from torch.utils.tensorboard import _events
+from torch.utils.tensorboard._pictures import as_pixels, png
+from torch.utils.tensorboard._plugins import Plugins
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -20,47 +20,6 @@ def _number(value):
         raise NotImplementedError(
             f"Got {type(value)}, but numpy array or torch tensor are expected."
         ) from None
-
-
-def _png(pixels):
-    """A (height, width, channels) uint8 tensor as a PNG file."""
-    height, width, channels = pixels.shape
-    kind = {1: 0, 3: 2, 4: 6}.get(channels)
-    if kind is None:
-        raise ValueError(f"an image has 1, 3 or 4 channels, not {channels}")
-    rows = bytes(pixels.contiguous().view(-1).tolist())
-    stride = width * channels
-    raw = b"".join(b"\0" + rows[y * stride : (y + 1) * stride] for y in range(height))
-
-    def part(name, data):
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + part(b"IHDR", head)
-        + part(b"IDAT", zlib.compress(raw))
-        + part(b"IEND", b"")
-    )
-
-
-def _pixels(image, dataformats):
-    """Any layout of an image as (height, width, channels) of uint8."""
-    image = torch.as_tensor(image).detach().cpu()
-    if image.dim() != len(dataformats):
-        raise AssertionError(
-            f"size of input tensor and input format are different. tensor shape: "
-            f"{tuple(image.shape)}, input_format: {dataformats}"
-        )
-    names = dataformats.upper()
-    if names == "HW":
-        image, names = image.unsqueeze(-1), "HWC"
-    image = image.permute([names.index(n) for n in "HWC"])
-    if image.is_floating_point():
-        image = (image * 255).clamp(0, 255)
-    return image.to(torch.uint8)
 
 
 class FileWriter:
@@ -107,7 +66,7 @@ class FileWriter:
         self._file.close()
 
 
-class SummaryWriter:
+class SummaryWriter(Plugins):
     """Writes values by tag and step into log_dir (runs/<time>_<host><comment> by default)."""
 
     def __init__(
@@ -194,8 +153,8 @@ class SummaryWriter:
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
         """One image, floats from 0 to 1 or uint8."""
-        pixels = _pixels(img_tensor, dataformats)
-        encoded = _events.image(tag, *pixels.shape, _png(pixels))
+        pixels = as_pixels(img_tensor, dataformats)
+        encoded = _events.image(tag, *pixels.shape, png(pixels))
         self._get_file_writer().add_values(encoded, global_step, walltime)
 
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
@@ -203,7 +162,7 @@ class SummaryWriter:
         batch = torch.as_tensor(img_tensor)
         place = dataformats.upper().index("N")
         each = dataformats.upper().replace("N", "")
-        row = torch.cat([_pixels(image, each) for image in batch.unbind(place)], dim=1)
+        row = torch.cat([as_pixels(image, each) for image in batch.unbind(place)], dim=1)
         self.add_image(tag, row, global_step, walltime, dataformats="HWC")
 
     def add_text(self, tag, text_string, global_step=None, walltime=None):

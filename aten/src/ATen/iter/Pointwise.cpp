@@ -156,8 +156,7 @@ void check_target(const Tensor& target, IntArrayRef shape, ScalarType result, Op
 
 // The dtype of the loop, where a number beside float16 or bfloat16 asks for float32.
 ScalarType loop_dtype(const PointwiseSpec& spec, Operands operands, ScalarType compute) {
-  if (!c10::isReducedFloatingType(compute) || spec.numbers != NumberRule::Wide)
-    return compute;
+  if (!c10::isReducedFloatingType(compute) || spec.numbers != NumberRule::Wide) return compute;
   for (const Operand& op : operands) {
     const bool wide = op.tensor ? op.tensor->dim() == 0 && op.tensor->scalar_type() != compute &&
                                       c10::isFloatingType(op.tensor->scalar_type())

@@ -28,6 +28,13 @@ void OutputBuilder::note(const Tensor& operand) {
   }
 }
 
+void OutputBuilder::updates(const Tensor& self) {
+  if (self.is_same(given_[0]))
+    shares_[0] = true;
+  else
+    note(self);
+}
+
 void OutputBuilder::set(int i, IntArrayRef sizes, ScalarType dtype, OptionalIntArrayRef strides) {
   set_on(i, sizes, dtype, Device(device_), strides);
 }

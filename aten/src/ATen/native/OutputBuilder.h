@@ -22,9 +22,11 @@ class TORCH_API OutputBuilder {
   OutputBuilder(InPlaceTag, const Tensor& self, c10::DeviceType device = c10::kCPU);
   OutputBuilder(OutTag, std::initializer_list<const Tensor*> outs,
                 c10::DeviceType device = c10::kCPU);
-  // The arguments of an in-place (but self) or out variant, before its shape function is called: a
-  // caller's tensor that shares memory with one of them stays as it is until finish().
+  // The arguments of an in-place or out variant, before its shape function is called: a caller's
+  // tensor that shares memory with one of them stays as it is until finish().
   template <class... Args> void reads(const Args&... args) { (note(args), ...); }
+  // The argument that the kernel may find to be its only output, as it does in place.
+  void updates(const Tensor& self);
 
   // ---- for shape functions
   // Output `i` has these sizes (and strides, else contiguous) and dtype. Called once per output.

@@ -86,6 +86,10 @@ def _transposed(n):
     return ref
 
 
+def _conv_tbc(x, w, bias, pad=0):
+    return _conv(1)(x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, 1, pad).transpose(2, 0, 1)
+
+
 _SPACE = {1: (8,), 2: (5, 6), 3: (4, 4, 5)}
 _SMALL = {1: (4,), 2: (3, 3), 3: (2, 3, 2)}
 _BIG = {1: (2000,), 2: (60, 70), 3: (16, 18, 20)}
@@ -179,6 +183,24 @@ RECORDS = [
         )
         for n in (1, 2, 3)
     ],
+    OpInfo(
+        "conv_tbc",
+        lambda t: [
+            call(t(6, 2, 3), t(3, 3, 4), t(4)),
+            call(t(5, 1, 2), t(2, 2, 3), t(3), 1),
+            call(t(4, 0, 2), t(2, 2, 3), t(3)),
+        ],
+        _conv_tbc,
+        "fc",
+        out_dtype="same",
+        tolerances=TOL,
+        grad_samples=lambda t: [call(t(4, 2, 2), t(2, 2, 2), t(2), 1)],
+        errors=lambda t: [
+            error(RuntimeError, "3 dims", t(2, 3), t(3, 3, 4), t(4)),
+            error(RuntimeError, "dim 1 in the weight", t(6, 2, 2), t(3, 3, 4), t(4)),
+            error(RuntimeError, "Bias size", t(6, 2, 3), t(3, 3, 4), t(3)),
+        ],
+    ),
     *[
         OpInfo(
             f"nn.functional.conv_transpose{n}d",

@@ -30,6 +30,12 @@ _NESTEDS = """
     to_padded_tensor nested_to_padded_tensor _jagged_to_padded_dense_forward
     _padded_dense_to_jagged_forward
 """
+_ROUNDING = "its derivative is not that of its values; test/test_regressions_training.py"
+_ROUNDINGS = """
+    fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask
+    _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
+    fake_quantize_per_channel_affine_cachemask
+"""
 _DENSE = "helpers of data-parallel training; test/test_ops_shape.py"
 
 UNCOVERED = {
@@ -40,9 +46,12 @@ UNCOVERED = {
     **dict.fromkeys(_QUESTIONS.split(), _QUESTION),
     **dict.fromkeys(_NESTEDS.split(), _NESTED),
     **dict.fromkeys(_PARTS.split(), _PART),
+    **dict.fromkeys(_ROUNDINGS.split(), _ROUNDING),
     "_fused_clip_grad_norm": "runs on CUDA only; test/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
+    "_int_mm": "takes 8-bit integers only; test/test_regressions_suites.py",
+    "_weight_int8pack_mm": "takes 8-bit weights only; test/test_regressions_suites.py",
     "_standard_gamma_grad": _BACKWARD,
     "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
 }

@@ -149,12 +149,16 @@ void softshrink_check(const Tensor& self, const Scalar& lambd) {
                               "'");
   const double value = lambd.toDouble();
   const ScalarType dtype = self.scalar_type();
-  const char* largest = dtype == kHalf       ? "65504"
-                        : dtype == kBFloat16 ? "3.38953e+38"
-                        : dtype == kFloat    ? "3.40282e+38"
-                                             : "1.79769e+308";
-  TORCH_CHECK(value >= 0, "lambda must be in range [0, ", largest, "] for input dtype ", dtype,
-              ", but found ", value);
+  struct Limit {
+    double value;
+    const char* text;
+  };
+  const Limit limit = dtype == kHalf       ? Limit{65504.0, "65504"}
+                      : dtype == kBFloat16 ? Limit{3.3895313892515355e38, "3.38953e+38"}
+                      : dtype == kFloat    ? Limit{std::numeric_limits<float>::max(), "3.40282e+38"}
+                                        : Limit{std::numeric_limits<double>::max(), "1.79769e+308"};
+  TORCH_CHECK(value >= 0 && value <= limit.value, "lambda must be in range [0, ", limit.text,
+              "] for input dtype ", dtype, ", but found ", value);
 }
 
 // ---- functors chosen at run time ----------------------------------------------------------------
@@ -318,7 +322,7 @@ void meta_glu(OutputBuilder& out, const Tensor& self, int64_t dim) {
   const native::Halves h = native::halves_of(self, dim);
   DimVector sizes(self.sizes().begin(), self.sizes().end());
   sizes[static_cast<size_t>(h.dim)] = h.size;
-  out.set(0, sizes, self.scalar_type());
+  out.set(0, sizes, self.scalar_type(), c10::infer_dense_strides(sizes, self.strides()));
 }
 void meta_glu_backward(OutputBuilder& out, const Tensor& /*grad_output*/, const Tensor& self,
                        int64_t dim) {

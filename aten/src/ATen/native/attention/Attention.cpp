@@ -42,7 +42,7 @@ namespace {
 bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined(); }
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                     const std::optional<Tensor>& mask, bool is_causal) {
+                     const std::optional<Tensor>& mask) {
   TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
               "Expected query, key, and value to have the same dtype, but got query.dtype: ",
               c_type_name(q.scalar_type()), " key.dtype: ", c_type_name(k.scalar_type()),
@@ -61,9 +61,6 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
               "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
               "attn_mask.dtype: ",
               c_type_name(type), " and  query.dtype: ", c_type_name(q.scalar_type()), " instead.");
-  TORCH_CHECK(
-      !is_causal,
-      "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
 }
 
 // True when the blocked kernel computes exactly this call.
@@ -141,7 +138,7 @@ bool fused_allowed(const Tensor& q, bool fits) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  check_attention(query, key, value, attn_mask, is_causal);
+  check_attention(query, key, value, attn_mask);
   const bool blocks = use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa);
   const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
   const bool kernels =
@@ -196,7 +193,11 @@ _scaled_dot_product_attention_math(const Tensor& query, const Tensor& key, const
                                    const std::optional<Tensor>& attn_mask, double dropout_p,
                                    bool is_causal, const std::optional<Tensor>& dropout_mask,
                                    std::optional<double> scale, bool enable_gqa) {
-  check_attention(query, key, value, attn_mask, is_causal);
+  check_attention(query, key, value, attn_mask);
+  // Only the blocked kernel takes both.
+  TORCH_CHECK(
+      !is_causal || !has(attn_mask),
+      "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   const ScalarType dtype = query.scalar_type();
   // Half types would round the scores; they are computed in float.
   const bool reduced = dtype == kHalf || dtype == kBFloat16;

@@ -148,18 +148,11 @@ template <class A> struct Flash {
 };
 
 // Dense, with the dimensions in the order in which the query has them in memory: heads cut out of
-// one projection come back side by side, so that joining them again is a view.
+// one projection come back side by side, so that joining them again is a view. A query whose last
+// dimension is not the innermost one is read as a contiguous copy.
 DimVector output_strides(const Tensor& q, IntArrayRef sizes) {
-  size_t order[] = {0, 1, 2, 3};
-  std::stable_sort(order, order + 4,
-                   [&](size_t a, size_t b) { return q.strides()[a] > q.strides()[b]; });
-  DimVector strides(4, 1);
-  int64_t step = 1;
-  for (size_t d = 4; d-- > 0;) {
-    strides[order[d]] = step;
-    step *= std::max<int64_t>(sizes[order[d]], 1);
-  }
-  return strides;
+  if (q.size(3) > 1 && q.stride(3) != 1) return c10::contiguous_strides(sizes);
+  return c10::infer_dense_strides(sizes, q.strides());
 }
 } // namespace
 

@@ -96,6 +96,21 @@ Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Ten
               IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, int64_t groups) {
   return plain(input, weight, bias, stride, padding, dilation, groups, 3, "conv3d");
 }
+// Time before batch before channels, and a weight in the same order.
+Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+  TORCH_CHECK(self.dim() == 3, "Input must have 3 dims: time, batch, in_channel");
+  TORCH_CHECK(weight.dim() == 3,
+              "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+  TORCH_CHECK(bias.dim() == 1, "Bias must be 1-D");
+  TORCH_CHECK(self.size(2) == weight.size(1),
+              "Input dim 2 (input channels) is not == dim 1 in the weight tensor");
+  TORCH_CHECK(weight.size(2) == bias.size(0),
+              "Bias size must equal dim 2 in the weight tensor (output channels).");
+  return at::convolution(self.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias, {1}, {pad}, {1},
+                         false, {0}, 1)
+      .permute({2, 0, 1})
+      .contiguous();
+}
 Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                       IntArrayRef stride, std::string_view padding, IntArrayRef dilation,
                       int64_t groups) {

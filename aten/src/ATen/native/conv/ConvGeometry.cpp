@@ -87,11 +87,10 @@ void check_transposed(IntArrayRef input, IntArrayRef weight, const ConvParams& p
     TORCH_CHECK(
         input[i + 2] > 0 || input[0] == 0,
         "Only zero batch or zero channel inputs are supported, but got input shape: ", input);
-    TORCH_CHECK(
-        p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
-        "output padding must be smaller than either stride or dilation, but got ",
-        by_axis("output_padding", p.output_padding, 0), " ", by_axis("stride", p.stride, 1), " ",
-        by_axis("dilation", p.dilation, 1));
+    TORCH_CHECK(p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
+                "output padding must be smaller than either stride or dilation, but got ",
+                by_axis("output_padding", p.output_padding, 0), " ", by_axis("stride", p.stride, 1),
+                " ", by_axis("dilation", p.dilation, 1));
   }
 }
 

@@ -23,14 +23,16 @@ struct Tile {
 };
 
 Tile tile_of(const Plan& p, int64_t index) {
-  const auto next = [&](int64_t total, int64_t part) {
-    const int64_t parts = blocks_of(total, part), at = index % parts;
+  // Equal parts, of whole steps.
+  const auto next = [&](int64_t total, int64_t part, int64_t step = 1) {
+    const int64_t parts = blocks_of(total, part), units = blocks_of(total, step),
+                  at = index % parts;
     index /= parts;
-    return Range{at * part, std::min(total, (at + 1) * part)};
+    return Range{units * at / parts * step, std::min(total, units * (at + 1) / parts * step)};
   };
   Tile t;
   t.passes = next(p.passes(), p.tile_passes);
-  for (int d = 2; d >= 0; --d) t.axis[d] = next(p.axis[d].count, p.tile[d]);
+  for (int d = 2; d >= 0; --d) t.axis[d] = next(p.axis[d].count, p.tile[d], p.axis[d].step);
   t.group = next(p.groups, 1).begin;
   t.images = next(p.images, p.tile_images);
   return t;
@@ -178,14 +180,14 @@ template <class T> class Worker {
       start[i] = x.bias != nullptr && channel + i < p.outputs
                      ? x.bias[t.group * p.outputs + channel + i]
                      : T(0);
-    std::fill(padded, padded + window.elements(p.channel_block), T(0));
+    window.clear(p.channel_block, padded);
   }
 
   void run() {
     for (int64_t c = 0; c < p.sources; c += p.channel_block) {
       const Range channels = weights.block(c);
-      // Packed weights are in the way of no one: each image is copied once. Otherwise each pass
-      // packs its own, once for all images.
+      // With the weights packed beforehand each image is copied once for all passes; else each pass
+      // packs its own once for all images.
       if (weights.packed()) {
         for (int64_t n = t.images.begin; n < t.images.end; ++n) {
           const T* base = source_base(n, channels);

@@ -184,6 +184,32 @@ template <class T> void copy(int64_t rows, int64_t cols, const void* from_, int6
   }
 }
 
+template <class T> struct Bits { using type = int32_t; };
+template <> struct Bits<double> { using type = int64_t; };
+
+template <class T> void pad(int64_t rows, int64_t cols, const void* from_, int64_t from_step,
+                            void* to_, int64_t to_step) {
+  using B = typename Bits<T>::type;
+  constexpr int n = lanes<T>;
+  const int64_t whole = cols / n * n;
+  B lane[n] = {};
+  for (int64_t i = whole; i < cols; ++i) lane[i - whole] = B(-1);
+  const Vec<B> inside = load<B>(lane);
+  const T* from = static_cast<const T*>(from_);
+  T* to = static_cast<T*>(to_);
+  for (int64_t r = 0; r < rows; ++r, from += from_step, to += to_step) {
+    for (int64_t i = 0; i < whole; i += n) store<T>(to + i, load<T>(from + i));
+    if (whole == to_step) continue;
+    if (r + 1 < rows) {
+      store<B>(to + whole, load<B>(from + whole) & inside);
+    } else {
+      store<T>(to + whole, Vec<T>{});
+      for (int64_t i = whole; i < cols; ++i) to[i] = from[i];
+    }
+    for (int64_t i = whole + n; i < to_step; i += n) store<T>(to + i, Vec<T>{});
+  }
+}
+
 template <class T> void transpose(int64_t rows, int64_t cols, const void* from, int64_t from_step,
                                   void* to, int64_t to_step) {
   copy_transposed<T>(rows, cols, static_cast<const T*>(from), from_step, static_cast<T*>(to),
@@ -191,7 +217,7 @@ template <class T> void transpose(int64_t rows, int64_t cols, const void* from, 
 }
 
 template <class T>
-constexpr Kernels kKernels{lanes<T>, &sweep<T>, &pack<T>, &copy<T>, &transpose<T>};
+constexpr Kernels kKernels{lanes<T>, &sweep<T>, &pack<T>, &copy<T>, &pad<T>, &transpose<T>};
 
 } // namespace
 

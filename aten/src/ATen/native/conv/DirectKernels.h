@@ -50,7 +50,10 @@ struct Kernels {
   SweepFn sweep;
   PackFn pack;
   CopyFn copy;
-  // The same, transposed: row r becomes column r of `to`.
+  // The same, and zeros behind each row up to to_step, a multiple of `lanes`. At least a register
+  // of columns, which for all rows but the last may be read beyond the end.
+  CopyFn pad;
+  // The same as copy, transposed: row r becomes column r of `to`.
   CopyFn transpose;
 };
 

@@ -80,11 +80,11 @@ void cut_tiles(Plan& p) {
   p.tile_passes = even_part(p.passes(), kTilePasses);
   while (p.tasks() < kWantedTasks) {
     const int64_t positions = p.tile_images * p.tile[0] * p.tile[1] * p.tile[2];
-    if (p.tile_passes > 1 && positions < kTilePositions) {
+    if (positions < 2 * kFewPositions) {
+      if (p.tile_passes == 1) break;
       p.tile_passes = even_part(p.passes(), (p.tile_passes + 1) / 2);
       continue;
     }
-    if (positions < 2 * kFewPositions) break;
     if (p.tile_images > 1) {
       p.tile_images = even_part(p.images, (p.tile_images + 1) / 2);
       continue;

@@ -60,7 +60,7 @@ template <class T> class Task {
     const int64_t volume = p.axis[0].source_count * p.axis[1].source_count * p.axis[2].source_count;
     for_tiles(p, [&](const Tile& t) {
       const Window window(p, t.axis);
-      std::fill(padded, padded + window.elements(channels.size()), T(0));
+      window.clear(channels.size(), padded);
       list_lines(window);
       for (int64_t n = images.begin; n < images.end; ++n) {
         turn(grad_out + n * s.sample + (group * p.outputs + outputs.begin) * s.channel, s, t);

@@ -5,6 +5,7 @@
 #include <ATen/native/conv/DirectPlan.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace at::native::direct {
 
@@ -40,11 +41,30 @@ struct Window {
     origin =
         rounded(before, lanes) - inside[2].begin - reach[0].begin * plane - reach[1].begin * row;
     front_ = rounded(before, lanes);
+    whole_rows_ = inside[2].size() >= lanes && inside[1].size() > 0 && reach[0].size() == 1 &&
+                  inside[0].size() == 1;
   }
 
-  // Of the copy; all of it must be zero before the first fill().
+  // Of the copy, which clear() prepares for the first fill().
   int64_t elements(int64_t channels) const {
     return in_place ? 0 : front_ + channels * channel + row;
+  }
+
+  // Zeros where fill() does not write.
+  template <class T> void clear(int64_t channels, T* copy) const {
+    if (in_place) return;
+    if (!whole_rows_) {
+      clear_range(copy, copy + elements(channels));
+      return;
+    }
+    clear_range(copy, copy + front_);
+    for (int64_t c = 0; c < channels; ++c) {
+      T* at = copy + front_ + c * channel;
+      clear_range(at, at + (inside[1].begin - reach[1].begin) * row);
+      clear_range(at + (inside[1].end - reach[1].begin) * row, at + channel);
+    }
+    T* end = copy + front_ + channels * channel;
+    clear_range(end, end + row);
   }
 
   // Copies what lies inside the source; the zeros around it stay from one fill to the next.
@@ -52,19 +72,24 @@ struct Window {
     const int64_t from_row = p.axis[2].source_count, from_plane = from_row * p.axis[1].source_count,
                   from_channel = from_plane * p.axis[0].source_count;
     if (inside[1].size() <= 0 || inside[2].size() <= 0) return;
+    const CopyFn move = whole_rows_ ? p.kernels->pad : p.kernels->copy;
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t z = inside[0].begin; z < inside[0].end; ++z)
-        p.kernels->copy(
-            inside[1].size(), inside[2].size(),
-            source + c * from_channel + z * from_plane + inside[1].begin * from_row +
-                inside[2].begin,
-            from_row,
-            copy + origin + c * channel + z * plane + inside[1].begin * row + inside[2].begin, row);
+        move(inside[1].size(), inside[2].size(),
+             source + c * from_channel + z * from_plane + inside[1].begin * from_row +
+                 inside[2].begin,
+             from_row,
+             copy + origin + c * channel + z * plane + inside[1].begin * row + inside[2].begin,
+             row);
   }
 
  private:
+  template <class T> static void clear_range(T* begin, T* end) {
+    std::memset(static_cast<void*>(begin), 0, static_cast<size_t>(end - begin) * sizeof(T));
+  }
   static int64_t rounded(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
-  int64_t front_ = 0; // elements before the first row
+  int64_t front_ = 0;       // elements before the first row
+  bool whole_rows_ = false; // of one plane: fill() writes the zeros behind a row too
 };
 
 } // namespace at::native::direct

@@ -33,7 +33,8 @@ void encode(const Tensor& self, const Scalar& value, void* bits) {
   dtype_switch<AllTypesAndFloat8>(self.scalar_type(), "fill_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr bool float8 = sizeof(T) == 1 && !std::is_integral_v<T>;
-    constexpr bool reduced = float8 || std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
+    constexpr bool reduced =
+        float8 || std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
     T converted;
     if constexpr (reduced) {
       // One number may leave the range (programs write torch.full((), -1e9, dtype=half) for minus
@@ -42,7 +43,8 @@ void encode(const Tensor& self, const Scalar& value, void* bits) {
       converted = T(static_cast<float>(number));
       const double limit = static_cast<float>(c10::numeric_limits<T>::max());
       TORCH_CHECK(self.numel() <= 1 || std::abs(number) <= limit || number - number != 0,
-                  "value cannot be converted to type c10::", self.scalar_type(), " without overflow");
+                  "value cannot be converted to type c10::", self.scalar_type(),
+                  " without overflow");
     } else {
       converted = value.to<T>();
     }

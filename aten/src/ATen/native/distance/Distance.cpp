@@ -42,10 +42,47 @@ const distance::Loops& loops_for(ScalarType dtype, const char* name) {
   return loops;
 }
 
+// Rows longer than this are shared between threads.
+constexpr int64_t kLongColumns = int64_t(1) << 20;
+
+// The distance of two long rows from those of their parts, which have fixed lengths.
+void long_distance(const distance::Loops& loops, const char* a, const char* b, int64_t columns,
+                   double p, char* to, int64_t item) {
+  const auto power = [p](double d) { return p == 0 || std::isinf(p) ? d : std::pow(d, p); };
+  const double sum = parallel_reduce(
+      0, columns, kStretch, 0.0,
+      [&](int64_t begin, int64_t end, double) {
+        alignas(16) char part[16];
+        loops.rows(a + begin * item, b + begin * item, 1, end - begin, p, part);
+        return power(loops.load(part, 0));
+      },
+      [p](double x, double y) { return std::isinf(p) ? std::max(x, y) : x + y; });
+  const double distance = p == 0 || std::isinf(p) ? sum : std::pow(sum, 1 / p);
+  const float single = static_cast<float>(distance);
+  loops.store_row(to,
+                  loops.sum_size == sizeof(double) ? static_cast<const void*>(&distance)
+                                                   : static_cast<const void*>(&single),
+                  1);
+}
+
+// loops.slope for the parts of a row: its elements are independent of each other.
+void row_slope(const distance::Loops& loops, char* sum, const char* a, const char* b,
+               int64_t columns, int64_t item, double p, double grad, double distance) {
+  parallel_for(0, columns, kLongColumns, [&](int64_t begin, int64_t end) {
+    loops.slope(sum + begin * loops.sum_size, a + begin * item, b + begin * item, end - begin, p,
+                grad, distance);
+  });
+}
+
 // The distances of a row from `count` rows that lie one behind the other. A few at a time, so that
 // Ctrl-C is answered.
 void row_distances(const distance::Loops& loops, const char* row, const char* others, int64_t count,
                    int64_t columns, double p, char* to, int64_t item) {
+  if (columns > kLongColumns) {
+    for (int64_t i = 0; i < count; ++i)
+      long_distance(loops, row, others + i * columns * item, columns, p, to + i * item, item);
+    return;
+  }
   serial_for(0, count, 4 * columns, [&](int64_t b, int64_t e) {
     loops.rows(row, others + b * columns * item, e - b, columns, p, to + b * item);
   });
@@ -158,13 +195,13 @@ void cdist_backward_cpu(const Tensor& grad, const Tensor& x1, const Tensor& x2, 
     const std::unique_ptr<char[]> sum(new char[columns * loops.sum_size]);
     Steps steps;
     for (int64_t row = begin; row < end; ++row) {
-      std::fill_n(sum.get(), columns * loops.sum_size, 0);
+      parallel_zero(sum.get(), columns * loops.sum_size);
       const char* others = from2 + row / rows1 * rows2 * bytes;
       for (int64_t k = 0; k < rows2; ++k) {
         const int64_t at = row * rows2 + k;
         steps.add(4 * columns);
-        loops.slope(sum.get(), from1 + row * bytes, others + k * bytes, columns, p,
-                    loops.load(grads, at), loops.load(norms, at));
+        row_slope(loops, sum.get(), from1 + row * bytes, others + k * bytes, columns, a.itemsize(),
+                  p, loops.load(grads, at), loops.load(norms, at));
       }
       loops.store_row(to + row * bytes, sum.get(), columns);
     }
@@ -221,14 +258,14 @@ void pdist_backward_cpu(const Tensor& grad, const Tensor& self, double p, const 
     const std::unique_ptr<char[]> sum(new char[columns * loops.sum_size]);
     Steps steps;
     for (int64_t i = begin; i < end; ++i) {
-      std::fill_n(sum.get(), columns * loops.sum_size, 0);
+      parallel_zero(sum.get(), columns * loops.sum_size);
       for (int64_t j = 0; j < rows; ++j) {
         if (j == i) continue;
         steps.add(4 * columns);
         const int64_t low = std::min(i, j), high = std::max(i, j);
         const int64_t at = low * rows - low * (low + 1) / 2 + high - low - 1;
-        loops.slope(sum.get(), from + i * bytes, from + j * bytes, columns, p,
-                    loops.load(grads, at), loops.load(norms, at));
+        row_slope(loops, sum.get(), from + i * bytes, from + j * bytes, columns, a.itemsize(), p,
+                  loops.load(grads, at), loops.load(norms, at));
       }
       loops.store_row(to + i * bytes, sum.get(), columns);
     }

@@ -14,17 +14,16 @@ namespace at::native {
 namespace {
 constexpr int64_t kGrain = 32768;
 
-// Makes `out` what the generator function of the index says, in the dtype of `out`.
+// Makes `out` what a function of the index says; `make(tag)` gives the function for a dtype.
 template <class List, class F>
-void fill_by_index(const Tensor& out, const char* name, const F& value_of) {
+void fill_by_index(const Tensor& out, const char* name, const F& make) {
   if (out.is_meta() || out.numel() == 0) return;
   dtype_switch<List>(out.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* data = static_cast<T*>(out.data_ptr());
-    parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      serial_for(begin, end, 16, [&](int64_t b, int64_t e) {
-        for (int64_t i = b; i < e; ++i) data[i] = value_of(tag, i);
-      });
+    const auto value_of = make(tag);
+    parallel_for(0, out.numel(), kGrain, [data, value_of](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = value_of(i);
     });
   });
 }
@@ -99,16 +98,15 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
     args.step = step.toDouble();
   }
   if (filled_on_device(out, args)) return out;
-  fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag, int64_t i) {
+  fill_by_index<RealTypes>(out, "arange_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     // Whole numbers count exactly; floating ranges are start + i * step in double, rounded once.
-    if constexpr (std::is_integral_v<T>) {
-      if (all_integral(start, end, step)) return static_cast<T>(start.toLong() + i * step.toLong());
-      return static_cast<T>(static_cast<int64_t>(start.toDouble()) +
-                            i * static_cast<int64_t>(step.toDouble()));
-    } else {
-      return static_cast<T>(start.toDouble() + step.toDouble() * static_cast<double>(i));
-    }
+    if constexpr (std::is_integral_v<T>)
+      return [args](int64_t i) { return static_cast<T>(args.first + i * args.by); };
+    else
+      return [args](int64_t i) {
+        return static_cast<T>(args.start + args.step * static_cast<double>(i));
+      };
   });
   return out;
 }
@@ -137,13 +135,15 @@ Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step,
   args.start = s;
   args.step = d;
   if (filled_on_device(out, args)) return out;
-  fill_by_index<RealTypes>(out, "range_cpu", [&](auto tag, int64_t i) {
+  fill_by_index<RealTypes>(out, "range_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const double value = s + d * static_cast<double>(i);
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<int64_t>(value));
-    else
-      return static_cast<T>(value);
+    return [s, d](int64_t i) {
+      const double value = s + d * static_cast<double>(i);
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<int64_t>(value));
+      else
+        return static_cast<T>(value);
+    };
   });
   return out;
 }
@@ -170,28 +170,45 @@ template <> struct SpaceMath<c10::BFloat16> { using type = float; };
 template <class T> using space_t =
     std::conditional_t<std::is_integral_v<T>, double, typename SpaceMath<T>::type>;
 
-// A bound as the computation sees it: integer results start from truncated bounds.
+// A bound as the computation sees it: integer results start from bounds that are elements.
 template <class T> space_t<T> bound_as(const Scalar& s) {
   if constexpr (std::is_integral_v<T>)
-    return static_cast<space_t<T>>(s.toLong());
+    return static_cast<space_t<T>>(s.to<T>());
   else
     return s.to<space_t<T>>();
 }
 
-// Counted from both ends so that the result is symmetric and ends exactly at `end`.
-template <class M> M position(M start, M end, int64_t i, int64_t steps) {
-  if (steps == 1) return start;
-  const M step = (end - start) / M(static_cast<double>(steps - 1));
-  const bool first_half = i < steps / 2;
-  const double count = static_cast<double>(first_half ? i : i + 1 - steps);
-  const M from = first_half ? start : end;
-  // Rounded once: in double the product of two floats is exact.
-  if constexpr (std::is_same_v<M, float>)
-    return static_cast<float>(double(from) + double(step) * count);
-  else if constexpr (std::is_same_v<M, double>)
-    return std::fma(step, count, from);
-  else
-    return from + step * M(static_cast<typename M::value_type>(count));
+using SpaceTypes = Concat<RealTypes, ComplexTypes>::type;
+
+// The bounds have to be elements of the result; a single step is the first of them.
+void check_space_bounds(const Tensor& out, const Scalar& start, const Scalar& end,
+                        const char* name) {
+  if (out.is_meta() || out.numel() == 0) return;
+  dtype_switch<SpaceTypes>(out.scalar_type(), name, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    (void)start.to<T>();
+    if (out.numel() > 1) (void)end.to<T>();
+  });
+}
+
+// The function of the index, counted from both ends so that the result is symmetric and ends
+// exactly at `end`.
+template <class T> auto positions(const Scalar& start, const Scalar& end, int64_t steps) {
+  using M = space_t<T>;
+  const M first = bound_as<T>(start), last = steps > 1 ? bound_as<T>(end) : first;
+  const M step = steps > 1 ? (last - first) / M(static_cast<double>(steps - 1)) : M(0);
+  return [=](int64_t i) {
+    const bool first_half = i < steps / 2;
+    const double count = static_cast<double>(first_half ? i : i + 1 - steps);
+    const M from = first_half ? first : last;
+    // Rounded once: in double the product of two floats is exact.
+    if constexpr (std::is_same_v<M, float>)
+      return static_cast<float>(double(from) + double(step) * count);
+    else if constexpr (std::is_same_v<M, double>)
+      return std::fma(step, count, from);
+    else
+      return from + step * M(static_cast<typename M::value_type>(count));
+  };
 }
 template <class T, class M> T narrow_to(M v) {
   if constexpr (std::is_integral_v<T>)
@@ -210,8 +227,6 @@ template <class M> M power(double base, M exponent) {
     return std::pow(static_cast<M>(base), exponent);
   }
 }
-using SpaceTypes = Concat<RealTypes, ComplexTypes>::type;
-
 RangeArgs space_args(RangeArgs::Kind kind, const Tensor& out, const Scalar& start,
                      const Scalar& end, double base) {
   RangeArgs args;
@@ -240,11 +255,12 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.linspace"), layout,
                              device, pin_memory);
+  check_space_bounds(out, start, end, "linspace_cpu");
   if (filled_on_device(out, space_args(RangeArgs::Linear, out, start, end, 0))) return out;
-  fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag, int64_t i) {
+  fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using M = space_t<T>;
-    return narrow_to<T>(position<M>(bound_as<T>(start), bound_as<T>(end), i, steps));
+    const auto at = positions<T>(start, end, steps);
+    return [at](int64_t i) { return narrow_to<T>(at(i)); };
   });
   return out;
 }
@@ -254,12 +270,12 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   Tensor out = options_empty({steps}, space_dtype(start, end, dtype, "torch.logspace"), layout,
                              device, pin_memory);
+  check_space_bounds(out, start, end, "logspace_cpu");
   if (filled_on_device(out, space_args(RangeArgs::Logarithmic, out, start, end, base))) return out;
-  fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag, int64_t i) {
+  fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using M = space_t<T>;
-    return narrow_to<T>(
-        power<M>(base, position<M>(bound_as<T>(start), bound_as<T>(end), i, steps)));
+    const auto at = positions<T>(start, end, steps);
+    return [at, base](int64_t i) { return narrow_to<T>(power<space_t<T>>(base, at(i))); };
   });
   return out;
 }

@@ -40,8 +40,8 @@ Slots expand_masks(const Tensor& self, OptionalTensorList indices) {
       continue;
     }
     if (dtype == kByte)
-      TORCH_WARN_ONCE("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
-                      "torch.bool instead.");
+      TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                 "torch.bool instead.");
     check_mask_shape(self, t, static_cast<int64_t>(slots.size()));
     const Tensor where = at::nonzero(t);
     for (int64_t d = 0; d < t.dim(); ++d) slots.push_back(where.select(1, d));

@@ -4,6 +4,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/RawTable.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -61,25 +62,28 @@ void check_types(const Tensor& weight, const Tensor& indices, const Tensor& offs
 }
 
 // Where each bag begins, and at the end the number of indices.
-std::vector<int64_t> bag_starts(const Tensor& offsets, int64_t indices, bool include_last_offset) {
+RawTable<int64_t> bag_starts(const Tensor& offsets, int64_t indices, bool include_last_offset) {
   const Tensor given = long_contiguous(offsets);
-  const int64_t* data = given.numel() > 0 ? given.data_ptr<int64_t>() : nullptr;
-  std::vector<int64_t> starts(data, data + given.numel());
-  TORCH_CHECK(!include_last_offset || !starts.empty(),
+  const int64_t n = given.numel();
+  const int64_t* data = n > 0 ? given.data_ptr<int64_t>() : nullptr;
+  TORCH_CHECK(!include_last_offset || n > 0,
               "include_last_offset: number of offset should be at least 1");
-  if (!starts.empty()) {
-    TORCH_CHECK(starts.front() == 0,
+  if (n > 0) {
+    TORCH_CHECK(data[0] == 0,
                 "offsets[0] has to be 0, i.e., the first sequence in the "
                 "mini-batch has to start from position 0. However, got ",
-                starts.front());
-    TORCH_CHECK(starts.back() <= indices, "offsets[-1] can not be greater than input's length ",
-                indices, " but got offsets[-1] of ", starts.back());
+                data[0]);
+    TORCH_CHECK(data[n - 1] <= indices, "offsets[-1] can not be greater than input's length ",
+                indices, " but got offsets[-1] of ", data[n - 1]);
   }
-  for (size_t b = 1; b < starts.size(); ++b)
-    TORCH_CHECK(starts[b - 1] <= starts[b],
-                "embedding_bag: offsets must not decrease, but offsets[", b - 1,
-                "] = ", starts[b - 1], " and offsets[", b, "] = ", starts[b]);
-  if (!include_last_offset) starts.push_back(indices);
+  parallel_for(1, n, 32768, [=](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      TORCH_CHECK(data[b - 1] <= data[b], "embedding_bag: offsets must not decrease, but offsets[",
+                  b - 1, "] = ", data[b - 1], " and offsets[", b, "] = ", data[b]);
+  });
+  RawTable<int64_t> starts(include_last_offset ? n : n + 1);
+  parallel_copy(starts.data(), data, n * 8);
+  if (!include_last_offset) starts[n] = indices;
   return starts;
 }
 
@@ -91,16 +95,10 @@ void check_rows(const int64_t* index, int64_t n, int64_t rows) {
   });
 }
 
-Tensor as_dtype(const std::vector<int64_t>& values, ScalarType dtype) {
-  const Tensor t = detail::empty({static_cast<int64_t>(values.size())}, kLong);
-  if (!values.empty()) parallel_copy(t.data_ptr<int64_t>(), values.data(), t.numel() * 8);
-  return t.to(dtype);
-}
-
 // What one call needs, as plain numbers.
 struct Call {
   const int64_t* index;
-  const std::vector<int64_t>& starts;
+  const RawTable<int64_t>& starts;
   int64_t bags;
   int64_t width;
   int64_t mode;
@@ -176,18 +174,21 @@ Bags embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
     return {detail::empty({count, width}, weight.scalar_type(), weight.device()), like({n}),
             like({count}), mode == kMax ? like({count, width}) : like({count})};
   }
-  const std::vector<int64_t> starts = bag_starts(offsets, n, include_last_offset);
-  const int64_t bags = static_cast<int64_t>(starts.size()) - 1;
+  const RawTable<int64_t> starts = bag_starts(offsets, n, include_last_offset);
+  const int64_t bags = starts.size() - 1;
   const Tensor positions = long_contiguous(indices);
   const int64_t* index = n > 0 ? positions.data_ptr<int64_t>() : nullptr;
   // With include_last_offset indices behind the last offset belong to no bag.
   check_rows(index, n, rows);
-  std::vector<int64_t> bag_of(static_cast<size_t>(n), 0), used(static_cast<size_t>(bags), 0);
+  const Tensor bag_of = detail::empty({n}, kLong), used = detail::empty({bags}, kLong);
+  bag_of.zero_();
+  used.zero_();
+  int64_t* const owner = n > 0 ? bag_of.data_ptr<int64_t>() : nullptr;
+  int64_t* const counts = bags > 0 ? used.data_ptr<int64_t>() : nullptr;
   parallel_for(0, bags, 64, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
-      serial_for(starts[b], starts[b + 1], 1, [&](int64_t first, int64_t last) {
-        std::fill(bag_of.begin() + first, bag_of.begin() + last, b);
-      });
+      serial_for(starts[b], starts[b + 1], 1,
+                 [&](int64_t first, int64_t last) { std::fill(owner + first, owner + last, b); });
   });
   const Tensor table = weight.contiguous();
   const Tensor samples = has(per_sample_weights) ? per_sample_weights->contiguous() : Tensor();
@@ -202,14 +203,14 @@ Bags embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
     const T* data = reinterpret_cast<const T*>(bytes_of(table));
     T* result = reinterpret_cast<T*>(bytes_of(out));
     if (mode == kMax)
-      max_bags(call, data, result, used.data(), static_cast<int64_t*>(chosen.data_ptr()));
+      max_bags(call, data, result, counts, static_cast<int64_t*>(chosen.data_ptr()));
     else
       sum_bags(call, data,
                samples.defined() ? reinterpret_cast<const T*>(bytes_of(samples)) : nullptr, result,
-               used.data());
+               counts);
   });
-  const Tensor sizes = as_dtype(used, index_dtype);
-  return {out, as_dtype(bag_of, index_dtype), sizes,
+  const Tensor sizes = used.to(index_dtype);
+  return {out, bag_of.to(index_dtype), sizes,
           mode == kMax ? chosen.to(index_dtype) : sizes.clone()};
 }
 

@@ -182,7 +182,7 @@ void check_scatter(const Tensor& self, const Tensor& mask, const Tensor& source)
   check_same_device(self, source);
   TORCH_CHECK(self.scalar_type() == source.scalar_type(),
               "masked_scatter: expected self and source "
-              "to have same dtypes but got ",
+              "to have same dtypes but got",
               self.scalar_type(), " and ", source.scalar_type());
   TORCH_CHECK(mask.scalar_type() == kBool,
               "masked_scatter_ only supports boolean masks, but got mask with dtype ",

@@ -158,6 +158,8 @@ namespace {
 } // namespace
 
 void check_info(const Tensor& info, std::string_view api, bool is_matrix) {
+  TORCH_CHECK(info.scalar_type() == kInt,
+              "_linalg_check_errors: expected info to have dtype Int, got ", info.scalar_type());
   if (info.is_meta()) return;
   const Tensor flat = info.contiguous();
   const auto* status = static_cast<const int32_t*>(flat.data_ptr());

@@ -75,7 +75,7 @@ void cholesky_all(const Tensor& L, bool upper, int32_t* info) {
 
 void linalg_cholesky_ex_cpu(const Tensor& self, bool upper, bool check_errors, const Tensor& L,
                             const Tensor& info) {
-  if (!L.is_same(self)) L.copy_(self);
+  L.copy_(self);
   cholesky_all(L, upper, data_of<int32_t>(info));
   if (check_errors) check_info(info, "linalg.cholesky_ex", self.dim() == 2);
 }
@@ -92,7 +92,7 @@ void cholesky_inverse_cpu(const Tensor& self, bool upper, const Tensor& out) {
   const int64_t batch = count_of(batch_sizes(self));
   const int n = to_int(self.size(-1));
   const Tensor info = detail::empty(batch_sizes(self), kInt);
-  if (!out.is_same(self)) out.copy_(self);
+  out.copy_(self);
   switch_types(self, "cholesky_inverse_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (batch == 0) return;
@@ -142,7 +142,7 @@ void linalg_ldl_factor_ex_cpu(const Tensor& self, bool hermitian, bool check_err
                               const Tensor& LD, const Tensor& pivots, const Tensor& info) {
   const int64_t batch = count_of(batch_sizes(self));
   const int n = to_int(self.size(-1));
-  if (!LD.is_same(self)) LD.copy_(self);
+  LD.copy_(self);
   switch_types(self, "ldl_factor_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (n > 0 && batch > 0) lapack::require();

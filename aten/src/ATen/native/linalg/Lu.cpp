@@ -171,7 +171,7 @@ void linalg_lu_factor_ex_cpu(const Tensor& A, bool pivot, bool check_errors, con
                              const Tensor& pivots, const Tensor& info) {
   TORCH_CHECK(pivot || A.numel() == 0,
               "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
-  if (!LU.is_same(A)) LU.copy_(A);
+  LU.copy_(A);
   factor_all(LU, pivots, data_of<int32_t>(info));
   if (check_errors) check_info(info, "torch.linalg.lu_factor_ex", A.dim() == 2);
 }
@@ -179,10 +179,6 @@ void linalg_lu_factor_ex_cpu(const Tensor& A, bool pivot, bool check_errors, con
 void linalg_lu_solve_cpu(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left,
                          bool adjoint, const Tensor& out) {
   check_pivots(pivots, LU.size(-1));
-  if (out.is_alias_of(LU)) {
-    linalg_lu_solve_cpu(column_copy(LU), pivots, B, left, adjoint, out);
-    return;
-  }
   out.copy_(B);
   const IntArrayRef batch = batch_sizes(out);
   if (left) {
@@ -209,7 +205,7 @@ void linalg_lu_solve_cpu(const Tensor& LU, const Tensor& pivots, const Tensor& B
 void _linalg_solve_ex_cpu(const Tensor& A, const Tensor& B, bool left, bool check_errors,
                           const Tensor& result, const Tensor& LU, const Tensor& pivots,
                           const Tensor& info) {
-  if (!LU.is_same(A)) LU.copy_(A);
+  LU.copy_(A);
   factor_all(LU, pivots, data_of<int32_t>(info));
   if (check_errors) check_info(info, "torch.linalg.solve_ex", A.dim() == 2);
   if (!is_vector_system(A, B)) {
@@ -260,7 +256,7 @@ void linalg_inv_ex_cpu(const Tensor& A, bool check_errors, const Tensor& inverse
   const int64_t n = A.size(-1), batch = count_of(batch_sizes(A));
   auto* status = data_of<int32_t>(info);
   if (n <= kSmall) {
-    const Tensor rows = inverse.is_alias_of(A) ? A.clone(MemoryFormat::Contiguous) : A.contiguous();
+    const Tensor rows = A.contiguous();
     switch_types(A, "lu_cpu", [&](auto tag) {
       using T = typename decltype(tag)::type;
       small_inverses(data_of<T>(rows), static_cast<int>(n), batch, data_of<T>(inverse), status);
@@ -289,7 +285,7 @@ template <class T> T root(c10::complex<T> v) { return std::hypot(v.real_, v.imag
 
 void _linalg_det_cpu(const Tensor& A, const Tensor& result, const Tensor& LU,
                      const Tensor& pivots) {
-  if (!LU.is_same(A)) LU.copy_(A);
+  LU.copy_(A);
   factor_all(LU, pivots, nullptr);
   const int64_t n = A.size(-1), batch = count_of(batch_sizes(A));
   switch_types(A, "lu_cpu", [&](auto tag) {
@@ -311,7 +307,7 @@ void _linalg_det_cpu(const Tensor& A, const Tensor& result, const Tensor& LU,
 
 void _linalg_slogdet_cpu(const Tensor& A, const Tensor& sign, const Tensor& logabsdet,
                          const Tensor& LU, const Tensor& pivots) {
-  if (!LU.is_same(A)) LU.copy_(A);
+  LU.copy_(A);
   factor_all(LU, pivots, nullptr);
   const int64_t n = A.size(-1), batch = count_of(batch_sizes(A));
   switch_types(A, "lu_cpu", [&](auto tag) {

@@ -131,8 +131,8 @@ Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim
 
 Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
-  check_matrices(self, "linalg.matrix_norm");
   TORCH_CHECK(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
+  check_matrices(self, "linalg.matrix_norm");
   check_float(self, "linalg.matrix_norm");
   const auto [row, col] = matrix_dims(self, dim);
   check_dtype(dtype, self);

@@ -58,7 +58,7 @@ void form_q(const Tensor& q, const Tensor& tau, const char* name) {
 
 void linalg_householder_product_cpu(const Tensor& input, const Tensor& tau, const Tensor& out) {
   const Tensor taus = tau.contiguous();
-  if (!out.is_same(input)) out.copy_(input);
+  out.copy_(input);
   form_q(out, taus, "orgqr_cpu");
 }
 

@@ -11,11 +11,7 @@ void _linalg_eigh_cpu(const Tensor& A, std::string_view UPLO, bool compute_v,
   const int64_t batch = count_of(batch_sizes(A));
   const int n = to_int(A.size(-1));
   const char uplo = UPLO[0] == 'u' || UPLO[0] == 'U' ? 'U' : 'L';
-  Tensor vectors = eigenvectors;
-  if (!compute_v)
-    vectors = column_copy(A);
-  else if (!vectors.is_same(A))
-    vectors.copy_(A);
+  const Tensor vectors = compute_v ? eigenvectors.copy_(A) : column_copy(A);
   const Tensor info = detail::empty(batch_sizes(A), kInt);
   switch_types(A, "linalg_eigh_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

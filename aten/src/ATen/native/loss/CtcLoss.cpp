@@ -208,6 +208,14 @@ std::tuple<Tensor, Tensor> ctc_loss_cpu(const Tensor& log_probs, const Tensor& t
   return {losses, log_alpha};
 }
 
+namespace {
+// The gradient of an infinite loss, NaN, in the frames that the sample has.
+template <class T> void forget_sample(const Batch& b, int64_t i, T* out) {
+  for (int64_t t = 0; t < b.input_lengths[static_cast<size_t>(i)]; ++t)
+    std::fill_n(out + t * b.samples * b.classes, b.classes, std::numeric_limits<T>::quiet_NaN());
+}
+} // namespace
+
 Tensor ctc_loss_backward_cpu(const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                              IntArrayRef input_lengths, IntArrayRef target_lengths,
                              const Tensor& neg_log_likelihood, const Tensor& log_alpha,
@@ -232,7 +240,11 @@ Tensor ctc_loss_backward_cpu(const Tensor& grad, const Tensor& log_probs, const 
     BlockingRegion region;
     at::parallel_for(0, b.samples, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if (zero_infinity && loss[i] == -kImpossible) continue;
+        if (loss[i] == -kImpossible) {
+          // No path explains the target, and no change of the probabilities makes one.
+          if (!zero_infinity) forget_sample(b, i, out + i * b.classes);
+          continue;
+        }
         backward_sample(b, i, p + i * b.classes, b.samples * b.classes,
                         a + i * b.frames * b.states(), loss[i], scale[i], out + i * b.classes);
       }

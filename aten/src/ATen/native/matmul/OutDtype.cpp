@@ -7,6 +7,7 @@
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
 
 namespace at::native {
 namespace {
@@ -32,6 +33,36 @@ Tensor mm_dtype(const Tensor& self, const Tensor& mat2, ScalarType out_dtype) {
   check_operands(self, mat2);
   check_out_dtype(self.scalar_type(), out_dtype);
   return at::mm(widen(self, out_dtype), widen(mat2, out_dtype));
+}
+
+Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
+  TORCH_CHECK(self.dim() == 2, "_int_mm: Expected self to be of dimension 2 but got ", self.dim());
+  TORCH_CHECK(mat2.dim() == 2, "_int_mm: Expected mat2 to be of dimension 2 but got ", mat2.dim());
+  TORCH_CHECK(self.size(1) == mat2.size(0),
+              "_int_mm: self.size(1) needs to match mat2.size(0) but got ", self.size(1), " and ",
+              mat2.size(0));
+  TORCH_CHECK(self.scalar_type() == kChar || self.scalar_type() == kByte,
+              "_int_mm: Expected self dtype to be int8 or uint8 but got ", self.scalar_type());
+  TORCH_CHECK(mat2.scalar_type() == kChar,
+              "_int_mm: Expected mat2 dtype to be of type int8 but got ", mat2.scalar_type());
+  return at::mm(self.to(kInt), mat2.to(kInt));
+}
+
+// The sums are in float32, in which 8-bit weights are exact, and rounded once.
+Tensor _weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales) {
+  const ScalarType dtype = self.scalar_type();
+  TORCH_CHECK(dtype == kFloat || dtype == kHalf || dtype == kBFloat16,
+              "_weight_int8pack_mm: expect A to be either 32-bit or 16-bit float tensor.");
+  TORCH_CHECK(self.dim() == 2, "_weight_int8pack_mm: expect A to be 2-D tensor.");
+  TORCH_CHECK(mat2.scalar_type() == kChar, "_weight_int8pack_mm: expect B to be int8 tensor.");
+  TORCH_CHECK(mat2.dim() == 2 && mat2.size(1) == self.size(1),
+              "_weight_int8pack_mm: expect B.size(1) == ", self.size(1));
+  TORCH_CHECK(scales.dim() == 1 && scales.size(0) == mat2.size(0),
+              "_weight_int8pack_mm: expect scales to be 1d tensor with size ", mat2.size(0));
+  TORCH_CHECK(scales.scalar_type() == dtype, "expected scalar type ", dtype, " but found ",
+              scales.scalar_type());
+  const Tensor sums = at::mm(self.to(kFloat), mat2.to(kFloat).transpose(0, 1));
+  return at::mul(sums, scales.to(kFloat)).to(dtype);
 }
 
 Tensor bmm_dtype(const Tensor& self, const Tensor& mat2, ScalarType out_dtype) {

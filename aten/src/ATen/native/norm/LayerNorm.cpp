@@ -223,6 +223,11 @@ double rms_eps(std::optional<double> eps, ScalarType dtype) {
              : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
+// Contiguous, but images with the channels innermost stay so.
+MemoryFormat rms_format(const Tensor& input) {
+  return input.is_contiguous() ? MemoryFormat::Contiguous : input.suggest_memory_format();
+}
+
 // 1 / sqrt(square + eps) with the roundings of the type: ones divided by their norm are ones.
 double reciprocal_root(double square, double eps, ScalarType compute) {
   if (compute == kDouble) return 1.0 / std::sqrt(square + eps);
@@ -274,16 +279,14 @@ std::tuple<Tensor, Tensor> fused_rms_norm_cpu(const Tensor& input, IntArrayRef n
     });
   });
   store_values(rstd, rstds.data(), rows.count);
-  if (input.is_contiguous()) return {out, rstd};
-  const Tensor like_input = at::empty_like(input);
-  like_input.copy_(out);
-  return {like_input, rstd};
+  return {out.contiguous(rms_format(input)), rstd};
 }
 std::tuple<Tensor, Tensor> fused_rms_norm_meta(const Tensor& input, IntArrayRef normalized_shape,
                                                const std::optional<Tensor>& weight,
                                                std::optional<double> /*eps*/) {
   const Rows rows = rows_of(input, normalized_shape, weight, std::nullopt, "");
-  return {at::empty_like(input),
+  return {at::detail::empty(input.sizes(), input.scalar_type(), Device(kMeta))
+              .contiguous(rms_format(input)),
           at::detail::empty(rows.statistics, compute_type(input.scalar_type()), Device(kMeta))};
 }
 

@@ -17,10 +17,19 @@ void check_alpha_kind(ScalarType result, const Scalar& alpha) {
               "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
+// The factor is an element of the narrow types, unlike a number that is added itself.
+void check_alpha_range(ScalarType result, const Scalar& alpha) {
+  if (result == kHalf) (void)alpha.to<c10::Half>();
+  if (result == kBFloat16) (void)alpha.to<c10::BFloat16>();
+  if (result == kComplexHalf) (void)alpha.to<c10::complex<c10::Half>>();
+}
+
 template <class Other>
 void check_alpha(const Tensor& self, const Other& other, const Scalar& alpha) {
-  if (C10_LIKELY(alpha.isIntegral(/*include_bool=*/false))) return;
-  check_alpha_kind(result_type_of(self, other), alpha);
+  if (C10_LIKELY(alpha.isIntegral(/*include_bool=*/false) && alpha.equal(1.0))) return;
+  const ScalarType result = result_type_of(self, other);
+  check_alpha_kind(result, alpha);
+  if (!self.is_meta()) check_alpha_range(result, alpha);
 }
 
 bool is_bool(const Tensor& t) { return t.scalar_type() == kBool; }

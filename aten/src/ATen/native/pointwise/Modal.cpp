@@ -19,10 +19,10 @@
 
 namespace at::native {
 namespace {
+using iter::NumberRule;
 using iter::Operand;
 using iter::Operands;
 using iter::Params;
-using iter::NumberRule;
 using iter::PointwiseSpec;
 using iter::Promote;
 

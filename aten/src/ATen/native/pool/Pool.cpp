@@ -28,19 +28,30 @@ struct Window {
 
   // f(position in the input plane) for the elements.
   template <class F> void each(const F& f) const {
-    const PoolAxis& width = all.axis[2];
-    for (int64_t i = z.lo; i < z.hi; i += all.axis[0].step)
-      for (int64_t j = y.lo; j < y.hi; j += all.axis[1].step) {
-        const int64_t row = (i * all.axis[1].in + j) * width.in;
-        if (large) {
-          serial_for(0, (x.hi - x.lo + width.step - 1) / width.step, 1, [&](int64_t b, int64_t e) {
-            for (int64_t k = b; k < e; ++k) f(row + x.lo + k * width.step);
-          });
-          check_interrupt();
-        } else {
-          for (int64_t k = x.lo; k < x.hi; k += width.step) f(row + k);
-        }
+    const int64_t step = all.axis[2].step, lo = x.lo, hi = x.hi;
+    each_row([&](int64_t row) {
+      if (large) {
+        serial_for(0, (hi - lo + step - 1) / step, 1, [&](int64_t b, int64_t e) {
+          for (int64_t k = b; k < e; ++k) f(row + lo + k * step);
+        });
+        check_interrupt();
+      } else if (step == 1) {
+        for (int64_t k = row + lo; k < row + hi; ++k) f(k);
+      } else {
+        for (int64_t k = lo; k < hi; k += step) f(row + k);
       }
+    });
+  }
+  // f(position of the row's first element in the input plane).
+  template <class F> void each_row(const F& f) const {
+    for (int64_t i = z.lo; i < z.hi; i += all.axis[0].step)
+      for (int64_t j = y.lo; j < y.hi; j += all.axis[1].step)
+        f((i * all.axis[1].in + j) * all.axis[2].in);
+  }
+  // f(the same of the first row), for each depth.
+  template <class F> void each_depth(const F& f) const {
+    for (int64_t i = z.lo; i < z.hi; i += all.axis[0].step)
+      f((i * all.axis[1].in + y.lo) * all.axis[2].in);
   }
   int64_t first() const { return (z.lo * all.axis[1].in + y.lo) * all.axis[2].in + x.lo; }
 };
@@ -54,11 +65,17 @@ int64_t window_cost(const PoolWindows& w) {
 template <class F>
 void for_row_parts(const PoolWindows& w, int64_t begin, int64_t end, const F& f) {
   const int64_t width = w.axis[2].out, height = w.axis[1].out, depth = w.axis[0].out;
-  for (int64_t at = begin; at < end;) {
-    const int64_t row = at / width, first = at - row * width;
+  const int64_t row = begin / width;
+  int64_t oh = row % height, od = row / height % depth, plane = row / height / depth;
+  for (int64_t at = begin, first = begin - row * width; at < end; first = 0) {
     const int64_t last = std::min(width, first + (end - at));
-    f(row / height / depth, row / height % depth, row % height, first, last);
+    f(plane, od, oh, first, last);
     at += last - first;
+    if (++oh < height) continue;
+    oh = 0;
+    if (++od < depth) continue;
+    od = 0;
+    ++plane;
   }
 }
 
@@ -106,6 +123,13 @@ struct MaxRoom {
   std::vector<int64_t> lines;
   std::vector<int32_t> where;
 };
+// One for all dtypes and behind a pointer: the memory of thread-local variables that libraries
+// loaded at run time have to share is some hundred bytes.
+MaxRoom& room_of_thread() {
+  static thread_local std::unique_ptr<MaxRoom> room;
+  if (!room) room = std::make_unique<MaxRoom>();
+  return *room;
+}
 
 // Outputs [first, last) of a row, whose windows are all equal but for their place; `start` is the
 // first one. Says false when there is no fast loop for them.
@@ -144,7 +168,8 @@ template <class T> void max_row(const PoolWindows& w, const PoolAxis::Equal& equ
     }
   };
   const int64_t b = std::max(first, equal.first), e = std::min(last, equal.last);
-  if (b >= e || here.large || w.in_plane() > std::numeric_limits<int32_t>::max())
+  constexpr int64_t kFew = 4; // outputs for which the fast loop is not worth its preparation
+  if (e - b < kFew || here.large || w.in_plane() > std::numeric_limits<int32_t>::max())
     return by_window(first, last);
   by_window(first, b);
   here.x = w.axis[2].window(b);
@@ -180,7 +205,7 @@ template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self
     int64_t* at = places.tensor.data_ptr<int64_t>();
     const PoolAxis::Equal equal = w.axis[2].equal();
     for_all_rows(w, [&](int64_t plane, int64_t od, int64_t oh, int64_t first, int64_t last) {
-      static thread_local MaxRoom room;
+      MaxRoom& room = room_of_thread();
       const int64_t row = ((plane * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
       max_row(w, equal, from + plane * w.in_plane(), od, oh, first, last, to + row, at + row, room);
     });
@@ -243,6 +268,21 @@ struct Divisor {
   }
 };
 
+// The sum of elements that lie together, in so many sums beside each other: one alone would wait
+// for every addition.
+constexpr int64_t kLanes = 8;
+template <class A, class T> A sum_of(const T* from, int64_t n) {
+  A sum = A(0);
+  serial_for(0, n, 1, [&](int64_t b, int64_t e) {
+    A lanes[kLanes] = {};
+    for (; b + kLanes <= e; b += kLanes)
+      for (int64_t k = 0; k < kLanes; ++k) lanes[k] += static_cast<A>(from[b + k]);
+    for (A lane : lanes) sum += lane;
+    for (; b < e; ++b) sum += static_cast<A>(from[b]);
+  });
+  return sum;
+}
+
 void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& self,
                   const Tensor& out, const char* name) {
   dtype_switch<AvgTypes>(self.scalar_type(), name, [&](auto tag) {
@@ -261,9 +301,20 @@ void mean_windows(const PoolWindows& w, const Divisor& divisor, const Tensor& se
       for (int64_t ow = first; ow < last; ++ow) {
         here.x = w.axis[2].window(ow);
         A sum = A(0);
-        int64_t count = 0;
-        here.each([&](int64_t e) { sum += static_cast<A>(plane[e]), ++count; });
-        row[ow] = count ? static_cast<T>(sum / static_cast<A>(divisor.of(here))) : T(0);
+        const int64_t lo = here.x.lo, length = here.x.hi - lo, high = here.y.hi - here.y.lo;
+        if (length == w.axis[2].in && high > 0) { // the rows lie together
+          here.each_depth([&](int64_t e) { sum += sum_of<A>(plane + e, high * length); });
+        } else if (length >= kLanes) {
+          here.each_row([&](int64_t e) { sum += sum_of<A>(plane + e + lo, length); });
+        } else if (large) {
+          here.each([&](int64_t e) { sum += static_cast<A>(plane[e]); });
+        } else {
+          here.each_row([&](int64_t e) {
+            for (int64_t k = 0; k < length; ++k) sum += static_cast<A>(plane[e + lo + k]);
+          });
+        }
+        const int64_t count = (here.z.hi - here.z.lo) * high * length;
+        row[ow] = count > 0 ? static_cast<T>(sum / static_cast<A>(divisor.of(here))) : T(0);
       }
     });
     target.store();

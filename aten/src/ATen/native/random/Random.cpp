@@ -7,6 +7,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/random/Bounds.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/ops/add.h>
@@ -86,12 +87,7 @@ Tensor& uniform_(Tensor& self, double from, double to, Gen generator) {
     return self;
   }
   check_floating(self, "check_uniform_bounds");
-  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
-              " > to=", to);
-  TORCH_CHECK(to - from <= 3.4028234663852886e38 || self.scalar_type() == kDouble,
-              "uniform_ expects to-from <= std::numeric_limits<", self.scalar_type(),
-              ">::max(), but found to=", to, " and from=", from,
-              " which result in to-from to exceed the limit");
+  if (!self.is_meta()) check_uniform_bounds(self, from, to);
   return fill_with(self, generator, [&](Mt19937& engine, void* data) {
     random::fill_uniform(engine, self.scalar_type(), data, self.numel(), from, to);
   });

@@ -9,6 +9,7 @@
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/random/Bounds.h>
 #include <ATen/native/random/Native.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/native/sort/RadixSort.h>
@@ -123,8 +124,7 @@ Tensor& uniform_cuda_(Tensor& self, double from, double to, Gen generator) {
     return self;
   }
   check_floating(self, "check_uniform_bounds");
-  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
-              " > to=", to);
+  check_uniform_bounds(self, from, to);
   return fill(self, generator, settings_for(kUniform, from, to, self.scalar_type()), "uniform");
 }
 Tensor& normal_cuda_(Tensor& self, double mean, double std, Gen generator) {

@@ -96,11 +96,13 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, Ge
                 kLong, kStrided, self.device(), std::nullopt, std::nullopt);
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor weights = self.contiguous();
+  // The noise lies in memory as the weights do, or by rows where rows are repeated.
+  const bool by_column = self.dim() == 2 && self.stride(0) != 0 && self.stride(0) < self.stride(1);
   CPUGeneratorImpl& gen = cpu_generator(generator);
   BlockingRegion unlocked;
   std::lock_guard<std::mutex> lock(gen.mutex);
   random::fill_multinomial(gen.engine, self.scalar_type(), weights.data_ptr(), rows, categories,
-                           num_samples, replacement, out.data_ptr<int64_t>());
+                           num_samples, replacement, out.data_ptr<int64_t>(), by_column);
   return out;
 }
 
@@ -130,9 +132,9 @@ Tensor drop(const Tensor& input, double p, bool train, bool features) {
   if (p == 1) return at::mul(input, at::zeros_like(input));
   if (input.is_cuda() && input.has_storage() && !features)
     return std::get<0>(at::native_dropout(input, p, true));
-  check_scaled(input);
   Tensor noise = features ? feature_noise(input) : at::empty_like(input);
   draw(noise, 1 - p);
+  check_scaled(input);
   return at::mul(input, at::mul(noise, Scalar(1.0 / (1 - p))));
 }
 // Keeps mean and variance of a self-normalising network: dropped units take the value -alpha'.
@@ -182,9 +184,9 @@ std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,
   if (input.numel() == 0) return {input, at::empty_like(input)};
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);
-  check_scaled(input);
   Tensor mask = at::empty_like(input, kBool);
   at::_ops::bernoulli__float::call(mask, 1 - p, std::nullopt);
+  check_scaled(input);
   return {at::mul(at::mul(input, mask), Scalar(p == 1 ? 0.0 : 1.0 / (1 - p))), mask};
 }
 
@@ -195,8 +197,7 @@ template <class T> void rrelu_train(const Tensor& self, const Tensor& noise, con
   const T* in = self.data_ptr<T>();
   T* to = out.data_ptr<T>();
   T* factor = noise.data_ptr<T>();
-  // The slope is rounded to the element type, the bounds to the one it is computed in, as the
-  // stream we match has them.
+  // Bounds and slope are rounded to the type that is computed in, as the stream we match has them.
   using Bound = std::conditional_t<sizeof(T) == 8, double, float>;
   lower = static_cast<double>(static_cast<Bound>(lower));
   upper = static_cast<double>(static_cast<Bound>(upper));
@@ -207,9 +208,9 @@ template <class T> void rrelu_train(const Tensor& self, const Tensor& noise, con
     if (x <= 0) {
       double drawn = 0;
       random::fill_uniform(engine, kDouble, &drawn, 1, lower, upper);
-      const T slope = static_cast<T>(drawn);
-      to[i] = static_cast<T>(x * static_cast<double>(slope));
-      factor[i] = slope;
+      const Bound slope = static_cast<Bound>(drawn);
+      to[i] = static_cast<T>(static_cast<Bound>(x) * slope);
+      factor[i] = static_cast<T>(slope);
     } else {
       to[i] = in[i];
       factor[i] = static_cast<T>(1.0);

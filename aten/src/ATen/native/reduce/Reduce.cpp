@@ -91,6 +91,12 @@ void run_var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Sc
   ReduceCall call{kernel_for(ReduceOp::Var, self.scalar_type(), "std_cpu")};
   call.param = correction ? correction->toDouble() : 1.0;
   if (root) call.post = Post::Sqrt;
+  const int64_t each = var.numel() == 0 ? 0 : self.numel() / var.numel();
+  if (var.numel() > 0 && call.param >= static_cast<double>(each)) {
+    TORCH_WARN(root ? "std" : "var", mean.defined() ? "_mean" : "",
+               "(): degrees of freedom is <= 0. Correction should be strictly less than the "
+               "reduction factor (input numel divided by output numel).");
+  }
   const Tensor outs[2] = {var, mean};
   run_reduce(call, self, dims_mask(dim, self.dim()), outs);
 }

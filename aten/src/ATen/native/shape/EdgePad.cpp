@@ -183,11 +183,10 @@ template <class T>
 void pad_units(const Walk& walk, const T* from, T* to, int64_t begin, int64_t end) {
   const Axis& axis = walk.x;
   const int64_t unit = walk.unit;
-  for (int64_t u = begin; u < end;) {
-    const int64_t row = u / axis.out, first = u - row * axis.out;
+  int64_t row = begin / axis.out, y = row % walk.y.out, z = row / walk.y.out % walk.z.out;
+  int64_t volume = row / walk.y.out / walk.z.out;
+  for (int64_t u = begin, first = begin - row * axis.out; u < end; first = 0, ++row) {
     const int64_t last = std::min(axis.out, first + (end - u));
-    const int64_t y = row % walk.y.out, z = row / walk.y.out % walk.z.out;
-    const int64_t volume = row / walk.y.out / walk.z.out;
     const int64_t line = (volume * walk.z.in + walk.z.source(z)) * walk.y.in + walk.y.source(y);
     const T* source = from + line * axis.in * unit;
     T* target = to + row * axis.out * unit;
@@ -205,6 +204,11 @@ void pad_units(const Walk& walk, const T* from, T* to, int64_t begin, int64_t en
       std::memcpy(target + b * unit, source + (b - axis.left) * unit, (e - b) * unit * sizeof(T));
     one_by_one(std::max(first, axis.copy_end), last);
     u += last - first;
+    if (++y < walk.y.out) continue;
+    y = 0;
+    if (++z < walk.z.out) continue;
+    z = 0;
+    ++volume;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 #include <ATen/parallel/Stretches.h>
+#include <c10/core/MemoryLimit.h>
 
 #include <algorithm>
 
@@ -41,13 +42,24 @@ int64_t pieces_of(const Tensor& self, int64_t split_size, int64_t dim) {
 // What making a view costs, for Steps.
 constexpr int64_t kViewSteps = 128;
 
+// An empty list with room for `count` views. More than the machine can hold is refused before the
+// memory runs out while they are made.
+Tensors room_for(int64_t count) {
+  const int64_t most = c10::detail::memory_limit() / static_cast<int64_t>(sizeof(TensorImpl));
+  if (count > most)
+    throw c10::OutOfMemoryError(c10::str("out of memory: ", count, " views were asked for, and ",
+                                         most, " of them fill the memory of this machine"));
+  Tensors out;
+  out.reserve(static_cast<size_t>(count));
+  return out;
+}
+
 Tensors split_equal(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t count = pieces_of(self, split_size, dim);
   const int64_t d = wrap_dim(dim, self.dim());
   const int64_t size = self.size(d);
   DimVector sizes(self.sizes());
-  Tensors out;
-  out.reserve(static_cast<size_t>(count));
+  Tensors out = room_for(count);
   Steps steps;
   for (int64_t i = 0; i < count; ++i, steps.add(kViewSteps)) {
     const int64_t start = i * split_size;
@@ -124,8 +136,7 @@ Tensors unbind(const Tensor& self, int64_t dim) {
   DimVector sizes(old_sizes), strides(old_strides);
   sizes.erase(sizes.begin() + d);
   strides.erase(strides.begin() + d);
-  Tensors out;
-  out.reserve(static_cast<size_t>(old_sizes[d]));
+  Tensors out = room_for(old_sizes[d]);
   Steps steps;
   for (int64_t i = 0; i < old_sizes[d]; ++i, steps.add(kViewSteps))
     out.push_back(
@@ -179,8 +190,7 @@ Tensors tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
   const int64_t size = self.size(d), small = size / sections, larger = size % sections;
   TORCH_CHECK(small > 0 || sections <= kMaxEmptyPieces,
               "tensor_split: too many sections: ", sections);
-  Tensors out;
-  out.reserve(static_cast<size_t>(sections));
+  Tensors out = room_for(sections);
   int64_t start = 0;
   Steps steps;
   for (int64_t i = 0; i < sections; ++i, steps.add(kViewSteps)) {

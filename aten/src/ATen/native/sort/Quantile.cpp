@@ -99,8 +99,8 @@ Tensor quantile_any(const char* name, const Tensor& self, const Tensor& q,
   return q.dim() == 0 ? out.squeeze(-1) : at::movedim(out, -1, 0);
 }
 
-Tensor scalar_q(const char* name, const Tensor& self, double q) {
-  TORCH_CHECK(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", q);
+Tensor scalar_q(const Tensor& self, double q) {
+  TORCH_CHECK(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
   const ScalarType dtype = self.scalar_type() == kDouble ? kDouble : kFloat;
   return detail::empty({}, dtype, self.device()).fill_(Scalar(q));
 }
@@ -114,7 +114,7 @@ Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim,
 
 Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                        std::string_view interpolation) {
-  return quantile(self, scalar_q("quantile", self, q), dim, keepdim, interpolation);
+  return quantile(self, scalar_q(self, q), dim, keepdim, interpolation);
 }
 
 Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
@@ -124,7 +124,7 @@ Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> d
 
 Tensor nanquantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                           std::string_view interpolation) {
-  return nanquantile(self, scalar_q("nanquantile", self, q), dim, keepdim, interpolation);
+  return nanquantile(self, scalar_q(self, q), dim, keepdim, interpolation);
 }
 
 } // namespace at::native

@@ -32,7 +32,7 @@ void set_pair(OutputBuilder& out, const Tensor& self, IntArrayRef sizes,
 
 void meta_sort_pair(OutputBuilder& out, const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  TORCH_CHECK(!self.is_complex(), "Sort does not support complex dtypes on ",
+  TORCH_CHECK(!self.is_complex(), " Sort does not support complex dtypes on ",
               self.is_cpu() ? "CPU" : "this device");
   const DimVector strides = like_strides(self);
   set_pair(out, self, self.sizes(), IntArrayRef(strides));
@@ -148,7 +148,7 @@ void meta_topk(OutputBuilder& out, const Tensor& self, int64_t k, int64_t dim, b
   static_cast<void>(sorted);
   const int64_t d = native::wrap_dim(dim, self.dim());
   TORCH_CHECK(k >= 0 && k <= (self.dim() == 0 ? 1 : self.size(d)), "selected index k out of range");
-  TORCH_CHECK(!self.is_complex(), "topk does not support complex dtypes on CPU");
+  TORCH_CHECK(!self.is_complex(), " topk does not support complex dtypes on CPU");
   TORCH_CHECK(self.scalar_type() != kBool, "topk does not support bool dtypes on CPU");
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[d] = k;

@@ -17,83 +17,99 @@ namespace {
 
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
-Tensor from_vector(const std::vector<int64_t>& v) {
-  const Tensor t = detail::empty({static_cast<int64_t>(v.size())}, kLong);
-  if (!v.empty()) parallel_copy(t.data_ptr(), v.data(), static_cast<int64_t>(v.size()) * 8);
-  return t;
-}
-
 // Walks positions in an order in which equal things are neighbours, and notes where a new one
-// begins.
+// begins. The first pass only counts, so that the second can be shared between threads.
 struct Groups {
-  std::vector<int64_t> first; // position of the representative
-  std::vector<int64_t> counts;
-  std::vector<int64_t> inverse; // group of each position
-  bool wants_inverse;
+  Tensor first; // position of the representative
+  Tensor counts;
+  Tensor inverse; // group of each position, where it is wanted
 
-  Groups(int64_t n, bool with_inverse) : wants_inverse(with_inverse) {
-    if (with_inverse) inverse.resize(static_cast<size_t>(n));
-  }
   template <class Same, class Position>
-  void collect(int64_t n, const Position& position, const Same& same) {
-    Steps steps;
-    for (int64_t i = 0; i < n; ++i) {
-      steps.add(8);
-      const int64_t p = position(i);
-      if (i == 0 || !same(position(i - 1), p)) {
-        first.push_back(p);
-        counts.push_back(0);
+  Groups(int64_t n, bool wants_inverse, const Position& position, const Same& same) {
+    const auto begins = [&](int64_t i) { return i == 0 || !same(position(i - 1), position(i)); };
+    const int64_t size = n > 0 ? chunk_size(n, kRowGrain) : 1;
+    std::vector<int64_t> before(static_cast<size_t>(chunk_count(n, kRowGrain)) + 1, 0);
+    parallel_for(0, n, kRowGrain, [&](int64_t begin, int64_t end) {
+      int64_t own = 0;
+      for (int64_t i = begin; i < end; ++i) own += begins(i);
+      before[static_cast<size_t>(begin / size) + 1] = own;
+    });
+    for (size_t c = 1; c < before.size(); ++c) before[c] += before[c - 1];
+    const int64_t groups = before.back();
+    first = detail::empty({groups}, kLong);
+    counts = detail::empty({groups}, kLong);
+    inverse = detail::empty({wants_inverse ? n : 0}, kLong);
+    if (n == 0) return;
+    int64_t* const place = first.data_ptr<int64_t>();
+    int64_t* const count = counts.data_ptr<int64_t>(); // where groups begin, at first
+    int64_t* const group = wants_inverse ? inverse.data_ptr<int64_t>() : nullptr;
+    parallel_for(0, n, kRowGrain, [&](int64_t begin, int64_t end) {
+      int64_t next = before[static_cast<size_t>(begin / size)];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t p = position(i);
+        if (begins(i)) {
+          place[next] = p;
+          count[next++] = i;
+        }
+        if (group != nullptr) group[p] = next - 1;
       }
-      ++counts.back();
-      if (wants_inverse) inverse[static_cast<size_t>(p)] = static_cast<int64_t>(first.size()) - 1;
-    }
+    });
+    serial_for(0, groups, 1, [&](int64_t b, int64_t e) {
+      for (int64_t g = b; g < e; ++g) count[g] = (g + 1 < groups ? count[g + 1] : n) - count[g];
+    });
   }
 };
 
-template <class T>
-Tensor pick(const T* data, const std::vector<int64_t>& positions, ScalarType dtype) {
-  const Tensor t = detail::empty({static_cast<int64_t>(positions.size())}, dtype);
+template <class T> Tensor pick(const T* data, const Tensor& positions, ScalarType dtype) {
+  const Tensor t = detail::empty(positions.sizes(), dtype);
+  if (t.numel() == 0) return t;
   T* out = static_cast<T*>(t.data_ptr());
-  const int64_t* from = positions.data();
+  const int64_t* from = positions.data_ptr<int64_t>();
   parallel_for(0, t.numel(), kRowGrain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out[i] = data[from[i]];
   });
   return t;
 }
 
-Triple finish(const Tensor& values, const Groups& groups, IntArrayRef inverse_sizes, bool counts) {
-  const Tensor none = detail::empty({0}, kLong);
-  return {values, groups.wants_inverse ? from_vector(groups.inverse).view(inverse_sizes) : none,
-          counts ? from_vector(groups.counts) : detail::empty({0}, kLong)};
+Triple finish(const Tensor& values, const Groups& groups, bool inverse, IntArrayRef inverse_sizes,
+              bool counts) {
+  return {values, inverse ? groups.inverse.view(inverse_sizes) : detail::empty({0}, kLong),
+          counts ? groups.counts : detail::empty({0}, kLong)};
 }
 
 Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool return_counts) {
   const Tensor flat = self.contiguous();
   const int64_t n = flat.numel();
-  Groups groups(n, return_inverse);
-  Tensor values;
+  Triple result;
   dtype_switch<SortTypes>(self.scalar_type(), "unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = static_cast<const T*>(flat.data_ptr());
     std::optional<BlockingRegion> unlocked;
     if (n > kRowGrain) unlocked.emplace();
     const auto same = [data](int64_t a, int64_t b) { return data[a] == data[b]; };
-    if (!sort) {
-      groups.collect(
-          n, [](int64_t i) { return i; }, same);
-    } else {
-      entry_switch<T>(n, [&](auto entry_tag) {
-        using Entry = typename decltype(entry_tag)::type;
-        const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(2 * n)]);
-        make_entries(data, 1, n, false, entries.get());
-        sort_entries(entries.get(), entries.get() + n, n, key_bits<T>());
-        groups.collect(
-            n, [&](int64_t i) { return position_of(entries[i]); }, same);
-      });
-    }
-    values = pick(data, groups.first, self.scalar_type());
+    const auto finished = [&](const auto& position) {
+      const Groups groups(n, return_inverse, position, same);
+      result = finish(pick(data, groups.first, self.scalar_type()), groups, return_inverse,
+                      self.sizes(), return_counts);
+    };
+    if (!sort) return finished([](int64_t i) { return i; });
+    entry_switch<T>(n, [&](auto entry_tag) {
+      using Entry = typename decltype(entry_tag)::type;
+      const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(2 * n)]);
+      make_entries(data, 1, n, false, entries.get());
+      sort_entries(entries.get(), entries.get() + n, n, key_bits<T>());
+      finished([&](int64_t i) { return position_of(entries[i]); });
+    });
   });
-  return finish(values, groups, self.sizes(), return_counts);
+  return result;
+}
+
+// Whether two rows have the same elements.
+template <class T> bool equal_rows(const T* a, const T* b, int64_t width) {
+  Steps steps;
+  for (int64_t j = 0; j < width; ++j, steps.add(1))
+    if (!(a[j] == b[j])) return false;
+  return true;
 }
 
 Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inverse,
@@ -111,7 +127,7 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
   }
   const Tensor rows = at::movedim(self, d, 0).contiguous();
   const int64_t width = rows.numel() / n;
-  Groups groups(n, return_inverse);
+  std::optional<Groups> groups;
   dtype_switch<SortTypes>(self.scalar_type(), "unique_dim", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = static_cast<const T*>(rows.data_ptr());
@@ -129,29 +145,24 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
         return false;
       });
     }
-    groups.collect(
-        n, [&](int64_t i) { return order[static_cast<size_t>(i)]; },
-        [=, &steps](int64_t a, int64_t b) {
-          for (int64_t j = 0; j < width; ++j) {
-            steps.add(1);
-            if (!(data[a * width + j] == data[b * width + j])) return false;
-          }
-          return true;
+    groups.emplace(
+        n, return_inverse, [&](int64_t i) { return order[static_cast<size_t>(i)]; },
+        [=](int64_t a, int64_t b) {
+          return equal_rows(data + a * width, data + b * width, width);
         });
   });
   DimVector sizes(rows.sizes());
-  sizes[0] = static_cast<int64_t>(groups.first.size());
+  sizes[0] = groups->first.numel();
+  const int64_t* from = groups->first.data_ptr<int64_t>();
   const Tensor values = detail::empty(sizes, self.scalar_type());
   const int64_t bytes = width * rows.itemsize();
   Steps steps;
   for (int64_t i = 0; i < sizes[0]; ++i) {
     parallel_copy(static_cast<char*>(values.data_ptr()) + i * bytes,
-                  static_cast<const char*>(rows.data_ptr()) +
-                      groups.first[static_cast<size_t>(i)] * bytes,
-                  bytes);
+                  static_cast<const char*>(rows.data_ptr()) + from[i] * bytes, bytes);
     steps.add(16 + bytes / 16);
   }
-  return finish(at::movedim(values, 0, d), groups, {n}, return_counts);
+  return finish(at::movedim(values, 0, d), *groups, return_inverse, {n}, return_counts);
 }
 
 } // namespace

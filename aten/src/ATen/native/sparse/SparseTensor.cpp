@@ -271,9 +271,8 @@ void check_compressed(const Tensor& compressed, const Tensor& plain, const Tenso
       steps.add(2);
       for (int64_t k = crow[i]; k < crow[i + 1]; ++k) {
         steps.add(2);
-        TORCH_CHECK(col[k] >= 0, "`0 <= ", other, "` is not satisfied.");
-        TORCH_CHECK(col[k] < s.plain_size, "`", other, " < ", rows ? "ncols" : "nrows",
-                    "` is not satisfied.");
+        TORCH_CHECK(col[k] >= 0 && col[k] < s.plain_size, "`0 <= ", other, " < ",
+                    rows ? "ncols" : "nrows", "` is not satisfied.");
         TORCH_CHECK(!ordered || k == crow[i] || col[k - 1] < col[k], "`", other, "[..., ", start,
                     "[..., i - 1]:", start, "[..., i]] for all i = 1, ..., ",
                     rows ? "nrows" : "ncols",

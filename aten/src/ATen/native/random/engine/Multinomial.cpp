@@ -87,7 +87,8 @@ template <class T> void sample_without_replacement(const T* weights, int64_t cat
 } // namespace
 
 void fill_multinomial(Mt19937& engine, ScalarType dtype, const void* weights, int64_t rows,
-                      int64_t categories, int64_t samples, bool replacement, int64_t* out) {
+                      int64_t categories, int64_t samples, bool replacement, int64_t* out,
+                      bool by_column) {
   if (rows == 0 || samples == 0) return;
   visit_floating(dtype, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -102,6 +103,11 @@ void fill_multinomial(Mt19937& engine, ScalarType dtype, const void* weights, in
     }
     std::vector<T> clocks(static_cast<size_t>(rows * categories));
     fill_exponential(engine, dtype, clocks.data(), rows * categories, 1.0);
+    if (by_column) {
+      const std::vector<T> drawn(clocks);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < categories; ++i) clocks[r * categories + i] = drawn[i * rows + r];
+    }
     for (int64_t r = 0; r < rows; ++r) {
       sample_without_replacement(data + r * categories, categories, samples,
                                  clocks.data() + r * categories, out + r * samples);

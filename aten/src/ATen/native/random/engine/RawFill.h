@@ -63,8 +63,10 @@ TORCH_API void fill_randperm(Mt19937& engine, ScalarType dtype, void* out, int64
 
 /// `weights`: rows x categories of a floating type; `out`: rows x samples indices. Throws
 /// c10::Error for weights that are no distribution. Without replacement samples <= categories.
+/// `by_column`: numbers are drawn for one category of all rows after the other, as for weights that
+/// lie so in memory.
 TORCH_API void fill_multinomial(Mt19937& engine, ScalarType dtype, const void* weights,
                                 int64_t rows, int64_t categories, int64_t samples, bool replacement,
-                                int64_t* out);
+                                int64_t* out, bool by_column = false);
 
 } // namespace at::native::random
