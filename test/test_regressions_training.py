@@ -330,3 +330,9 @@ def test_a_column_index_out_of_range():
                 (1, 2),
                 check_invariants=True,
             )
+
+
+def test_gradient_of_a_mean_can_be_viewed():
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    (grad,) = torch.autograd.grad(x.mean(1).sum(), x)
+    assert torch.equal(grad.view(-1), torch.full((6,), 1 / 3))

@@ -77,7 +77,7 @@ Tensor sum_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef
 }
 Tensor mean_grad(const Tensor& grad, IntArrayRef sizes, const OptionalIntArrayRef& dims,
                  bool keepdim) {
-  return (unreduce(grad, sizes, dims, keepdim) / count_of(sizes, dims)).expand(sizes);
+  return unreduce(grad, sizes, dims, keepdim).expand(sizes) / count_of(sizes, dims);
 }
 
 // ---- products
