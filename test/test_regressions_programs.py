@@ -447,3 +447,58 @@ def test_averages_by_shape_hold_the_shapes_themselves():
     (average,) = [e for e in averages if e.key == "aten::relu"]
     assert average.input_shapes == [[4, 8]]
     assert "[[4, 8]]" in averages.table()
+
+
+class StandIn:
+    """What other libraries hand to the iterators of a DataLoader in its place."""
+
+    _IterableDataset_len_called = None
+    _auto_collation = False
+    collate_fn = staticmethod(lambda x: x)
+    drop_last = False
+    generator = None
+    multiprocessing_context = None
+    persistent_workers = False
+    pin_memory = False
+    pin_memory_device = ""
+    timeout = 0
+    worker_init_fn = None
+    _dataset_kind = data.dataloader._DatasetKind.Iterable
+
+    def __init__(self, workers):
+        self.dataset, self.num_workers = range(3), workers
+        self.prefetch_factor = 2 if workers else None
+        self._index_sampler = iter(range(100))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_take_what_is_like_a_loader(workers):
+    kinds = {
+        0: data.dataloader._SingleProcessDataLoaderIter,
+        1: data.dataloader._MultiProcessingDataLoaderIter,
+    }
+    assert list(kinds[workers](StandIn(workers))) == [0, 1, 2]
+
+
+def test_gradients_between_processes_say_whether_they_are_available():
+    import torch.distributed.autograd
+
+    assert torch.distributed.autograd.is_available() is False
+
+
+def test_as_subclass_leaves_the_subclass_without_asking_it():
+    asked = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            asked.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+        def clone(self):
+            return self.as_subclass(torch.Tensor).clone().as_subclass(type(self))
+
+    x = torch.ones(2).as_subclass(Asked)
+    assert type(x.as_subclass(torch.Tensor)) is torch.Tensor
+    assert type(x.clone()) is Asked and asked == []
+    assert torch.Tensor.as_subclass in torch.overrides.get_ignored_functions()

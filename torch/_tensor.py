@@ -23,7 +23,7 @@ def _functions_without_wrapping():
     if _NO_WRAP is None:
         names = ("_base", "grad", "_grad")
         descriptors = (getattr(Tensor, name, None) for name in names)
-        _NO_WRAP = {d.__get__ for d in descriptors if d is not None} | {Tensor.as_subclass}
+        _NO_WRAP = {d.__get__ for d in descriptors if d is not None}
     return _NO_WRAP
 
 

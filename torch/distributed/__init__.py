@@ -144,7 +144,6 @@ _SUBMODULES = _later.install(
     algorithms.ddp_comm_hooks.post_localSGD_hook: PostLocalSGDState post_localSGD_hook
     algorithms.join: Join Joinable JoinHook
     algorithms.model_averaging.averagers: ModelAverager PeriodicModelAverager
-    autograd: DistAutogradContext backward context get_gradients
     _composable: checkpoint fully_shard replicate
     _composable.fsdp: {_FSDP}
     _composable.fsdp.fully_shard: fully_shard
@@ -199,5 +198,5 @@ _SUBMODULES = _later.install(
     utils: _sync_module_states
     """,  # noqa: E501
 )
-_SUBMODULES |= {"constants", "distributed_c10d"}
+_SUBMODULES |= {"autograd", "constants", "distributed_c10d"}
 __getattr__ = _later.submodules(__name__, _SUBMODULES)

@@ -30,6 +30,8 @@ template <class T> T load(const char* p) {
   std::memcpy(&value, p, sizeof value);
   return value;
 }
+// Foreign bytes may be neither 0 nor 1, which a bool must be.
+template <> bool load<bool>(const char* p) { return *p != 0; }
 
 bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
   switch (type) {
@@ -53,8 +55,46 @@ bool read(c10::ScalarType type, const char* p, c10::Scalar* out) {
   }
 }
 
+// What an element costs, for Steps.
+constexpr int64_t kElementSteps = 16;
+
+PyObject* new_element(const char* p, bool) { return PyBool_FromLong(load<bool>(p)); }
+PyObject* new_element(const char* p, int64_t) { return PyLong_FromLongLong(load<int64_t>(p)); }
+PyObject* new_element(const char* p, int32_t) { return PyLong_FromLong(load<int32_t>(p)); }
+PyObject* new_element(const char* p, float) { return PyFloat_FromDouble(load<float>(p)); }
+PyObject* new_element(const char* p, double) { return PyFloat_FromDouble(load<double>(p)); }
+
+template <class T>
+void fill_list(PyObject* list, const char* p, int64_t step, int64_t n, at::Steps& steps) {
+  for (int64_t i = 0; i < n; ++i) {
+    steps.add(kElementSteps);
+    PyObject* item = new_element(p + i * step, T());
+    if (item == nullptr) throw python_error();
+    PyList_SET_ITEM(list, i, item);
+  }
+}
+
+// The common dtypes have loops of their own; null for others.
+using FillList = void (*)(PyObject*, const char*, int64_t, int64_t, at::Steps&);
+FillList filler_for(c10::ScalarType type) {
+  switch (type) {
+  case c10::ScalarType::Bool:
+    return fill_list<bool>;
+  case c10::ScalarType::Int:
+    return fill_list<int32_t>;
+  case c10::ScalarType::Long:
+    return fill_list<int64_t>;
+  case c10::ScalarType::Float:
+    return fill_list<float>;
+  case c10::ScalarType::Double:
+    return fill_list<double>;
+  default:
+    return nullptr;
+  }
+}
+
 PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim, at::Steps& steps) {
-  steps.add(16);
+  steps.add(kElementSteps);
   if (dim == tensor.dim()) {
     c10::Scalar value;
     TORCH_CHECK_NOT_IMPLEMENTED(read(tensor.scalar_type(), p, &value),
@@ -66,10 +106,15 @@ PyObject* list_of(const at::Tensor& tensor, const char* p, int64_t dim, at::Step
   PyRef out = checked(PyList_New(n));
   // Python code may run before it is filled: a signal's handler must not find it.
   PyObject_GC_UnTrack(out.get());
-  for (int64_t i = 0; i < n; ++i) {
-    PyObject* item = list_of(tensor, p + i * step, dim + 1, steps);
-    if (!item) throw python_error();
-    PyList_SET_ITEM(out.get(), i, item);
+  const FillList fill = dim + 1 == tensor.dim() ? filler_for(tensor.scalar_type()) : nullptr;
+  if (fill != nullptr) {
+    fill(out.get(), p, step, n, steps);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      PyObject* item = list_of(tensor, p + i * step, dim + 1, steps);
+      if (!item) throw python_error();
+      PyList_SET_ITEM(out.get(), i, item);
+    }
   }
   PyObject_GC_Track(out.get());
   return out.release();

@@ -128,7 +128,9 @@ PyObject* invoke_as_subclass(ArgValues& a) {
   at::Tensor data = self.requires_grad() ? at::alias(self) : detached(self);
   return new_tensor_object(type, std::move(data));
 }
-const Signature kAsSignature[] = {{kAsParams, 2, 2, 0, invoke_as_subclass, "as_subclass(cls)"}};
+// The way out of a subclass: __torch_function__ would put the result back into it.
+const Signature kAsSignature[] = {
+    {kAsParams, 2, 2, kNoOverride, invoke_as_subclass, "as_subclass(cls)"}};
 const Function kAsSubclass = {"as_subclass", "torch.Tensor", kAsSignature, 1};
 
 PyObject* py_make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {

@@ -92,7 +92,9 @@ class Progress:
         self.turn = 0  # of datasets without indices: the worker whose batch comes next
         self.finished = finished
         self.fetcher = None  # of a pass in this process
-        self.workers = [{"yielded": 0, "rng": None, "dataset": None} for _ in loader._worker_ids]
+        self.workers = [
+            {"yielded": 0, "rng": None, "dataset": None} for _ in range(loader.num_workers)
+        ]
 
     def took(self, task, worker=None, state=None):
         """A batch was handed out."""
@@ -141,8 +143,8 @@ class Progress:
 
 def generators_of(loader):
     """The generators that the order is drawn from, each once."""
-    holders = (loader, loader.sampler, loader.batch_sampler)
-    holders += (getattr(loader.batch_sampler, "sampler", None),)
+    batches = getattr(loader, "batch_sampler", None)
+    holders = (loader, getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None))
     found = []
     for holder in holders:
         generator = getattr(holder, "generator", None)
@@ -197,7 +199,8 @@ class _BaseDataLoaderIter:
 
     def _begin_pass(self, loader):
         """Draws the seed and begins the order, or draws both again to continue within it."""
-        resume, loader._resume = loader._resume, None
+        # Not an attribute of what stands in for a loader in other libraries.
+        resume, loader._resume = getattr(loader, "_resume", None), None
         self._resume = resume
         self._num_yielded = 0
         before = rng.capture() if resume else None

@@ -76,12 +76,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._failure = None
         self._epoch = 0
         self._timeout = loader.timeout
-        self._in_order = loader.in_order
+        self._in_order = getattr(loader, "in_order", True)
         self._persistent_workers = loader.persistent_workers
         self._prefetch = loader.prefetch_factor * loader.num_workers
         super().__init__(loader)
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        self._group = WorkerGroup(context, [self._setup(loader, i) for i in loader._worker_ids])
+        self._group = WorkerGroup(
+            context, [self._setup(loader, i) for i in range(loader.num_workers)]
+        )
         self._pin_thread = None
         if self._pin_memory:
             self._pin_thread = _PinThread(torch.cuda.current_device())
@@ -110,7 +112,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             "num_workers": self._num_workers,
             "parent": os.getpid(),
             "resume": resume,
-            "skip_index": loader._skip_index,
+            "skip_index": getattr(loader, "_skip_index", None),
         }
 
     def _continue_order(self, resume):

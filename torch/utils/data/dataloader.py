@@ -317,10 +317,6 @@ class DataLoader(Generic[_T_co]):
         )
 
     @property
-    def _worker_ids(self):
-        return range(self.num_workers)
-
-    @property
     def _skip_index(self):
         """What a fetcher of a dataset without indices is asked with."""
         return None if self.batch_size is None else [None] * self.batch_size
