@@ -148,7 +148,8 @@ _NOT_OVERRIDABLE_METHODS = (
     "__setattr__ __sizeof__ "
     "__subclasshook__ __torch_dispatch__ __torch_function__ __weakref__ __class__ "
     "__getnewargs__ __str__ __iter__ __hash__ "
-    "_make_subclass _make_wrapper_subclass __getstate__ __delattr__ new new_empty new_full "
+    "_make_subclass _make_wrapper_subclass as_subclass __getstate__ __delattr__ new new_empty "
+    "new_full "
     "new_ones new_tensor new_zeros "
     "__cuda_array_interface__ type typename is_meta"
 ).split()
