@@ -225,3 +225,13 @@ def test_weight_int8pack_mm(dtype, bound):
         torch._weight_int8pack_mm(x, weight, scales[:4])
     with pytest.raises(RuntimeError, match="32-bit or 16-bit"):
         torch._weight_int8pack_mm(x.double(), weight, scales)
+
+
+def test_gradcheck_of_a_function_that_takes_gradients_itself():
+    def derivative(v):
+        (gradient,) = torch.autograd.grad((v**3).sum(), v, create_graph=True)
+        return gradient
+
+    assert torch.autograd.gradcheck(
+        derivative, (torch.rand(3, dtype=torch.float64).requires_grad_(),)
+    )

@@ -90,9 +90,9 @@ class _Perturbed:
         try:
             for sign in (1, -1):
                 self._move(self.start + sign * step)
-                with torch.no_grad():
-                    outputs = _outputs_of(self.func, self.inputs)
-                sides.append([_real(o) for o in outputs])
+                # With gradients as the caller has them: the function may itself take some.
+                outputs = _outputs_of(self.func, self.inputs)
+                sides.append([_real(o.detach()) for o in outputs])
         finally:
             self._move(self.start)
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=False)]
