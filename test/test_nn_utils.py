@@ -91,6 +91,25 @@ def test_spectral_norm_divides_by_the_largest_singular_value(norm):
     assert largest == pytest.approx(1.0, rel=1e-3)
 
 
+def test_spectral_norm_completes_a_state_without_the_right_vector():
+    layer = nn.utils.spectral_norm(nn.Linear(4, 3))
+    layer(torch.randn(2, 4))
+    layer.eval()
+    expected = layer.weight.detach().clone()
+    state = layer.state_dict()
+    old = {k: v.clone() for k, v in state.items() if not k.endswith("_v")}
+    old["weight"] = expected.clone()
+    other = nn.utils.spectral_norm(nn.Linear(4, 3)).eval()
+    other.load_state_dict(old)
+    other(torch.randn(2, 4))
+    assert torch.allclose(other.weight, expected, atol=1e-6)
+    del old["weight"]
+    with pytest.raises(RuntimeError, match="weight_v"):
+        other.load_state_dict(old)
+    nn.utils.remove_spectral_norm(other)
+    assert not other._load_state_dict_pre_hooks and not other._state_dict_hooks
+
+
 def test_removing_spectral_norm_keeps_the_weight():
     layer = nn.utils.spectral_norm(nn.Linear(4, 3)).eval()
     inputs = torch.ones(1, 4)

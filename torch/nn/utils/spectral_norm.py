@@ -8,7 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch.nn.parameter import Parameter
 
-__all__ = ["SpectralNorm", "SpectralNormStateDictHook", "remove_spectral_norm", "spectral_norm"]
+__all__ = [
+    "SpectralNorm",
+    "SpectralNormLoadStateDictPreHook",
+    "SpectralNormStateDictHook",
+    "remove_spectral_norm",
+    "spectral_norm",
+]
 
 
 class SpectralNorm:
@@ -88,18 +94,31 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
         module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Modules that PyTorch pickled hold one of these. States that it wrote since version 1 of the
-    hook are loaded as they are."""
+    """Completes a state from before version 1 of the hook: it held the normalized weight and the
+    left vector only, from which the right one follows."""
 
     def __init__(self, fn) -> None:
         self.fn = fn
 
-    def __call__(self, state_dict, prefix, *unused) -> None:
-        return None
+    def __call__(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        key, fn = prefix + self.fn.name, self.fn
+        versions = local_metadata.get("spectral_norm", {})
+        old = versions.get(fn.name + ".version", 0) < 1 and key + "_v" not in state_dict
+        if not old or any(k not in state_dict for k in (key, key + "_orig", key + "_u")):
+            return  # complete, or so incomplete that the report of missing keys says it best
+        with torch.no_grad():
+            weight, original = state_dict.pop(key), state_dict[key + "_orig"]
+            matrix, u = fn.reshape_weight_to_matrix(original), state_dict[key + "_u"]
+            v = torch.linalg.pinv(matrix) @ u
+            sigma = (original / weight).mean()
+            state_dict[key + "_v"] = v * (sigma / torch.dot(u, torch.mv(matrix, v)))
 
 
 class SpectralNormStateDictHook:
@@ -133,8 +152,12 @@ def remove_spectral_norm(module, name: str = "weight"):
             break
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
-    for key, hook in module._state_dict_hooks.items():
-        if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
-            del module._state_dict_hooks[key]
-            break
+    for hooks, kind in (
+        (module._state_dict_hooks, SpectralNormStateDictHook),
+        (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
+    ):
+        for key, entry in list(hooks.items()):
+            hook = getattr(entry, "hook", entry)
+            if isinstance(hook, kind) and hook.fn.name == name:
+                del hooks[key]
     return module
