@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include <ATen/iter/Cast.h>
-#include <ATen/parallel/Parallel.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at {
 
@@ -217,7 +217,10 @@ void TensorIterator::for_each(RowFn row, int64_t grain) {
     return;
   }
   BlockingRegion unlocked;
-  parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) { for_range(row, begin, end); });
+  // An expanded tensor may have any number of elements: also a chunk of them answers Ctrl-C.
+  parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) {
+    serial_for(begin, end, 1, [&](int64_t b, int64_t e) { for_range(row, b, e); });
+  });
 }
 
 void TensorIterator::run(native::Loop1d loop, const void* params, int64_t grain) {
