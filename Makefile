@@ -25,7 +25,7 @@ export DEBUG USE_CUDA BUILD_TEST MAX_JOBS SANITIZE BUILD PYTHON
 .DEFAULT_GOAL := build
 .PHONY: build test test-quick test-ecosystem train lint format bench sanitize wheel docs clean
 
-$(VENV)/.stamp-%: tools/build/requirements-%.txt tools/build/setup.sh
+$(VENV)/.stamp-%: tools/build/requirements-%.txt tools/build/setup.sh pyproject.toml
 	@tools/build/setup.sh $*
 
 build: $(VENV)/.stamp-build

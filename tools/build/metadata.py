@@ -1,10 +1,11 @@
 """Write the package metadata of torch, so that pip and importlib.metadata find the tree installed.
 
-Usage: metadata.py FOLDER. Other projects ask for the version of the distribution `torch` and list
-it as a requirement; without this record pip would fetch another torch over ours. The folder is one
-on the import path: the root of the tree, which serves both .venv and PYTHONPATH, or the
-site-packages of an environment that links to the tree. Everything is read from pyproject.toml, the
-same place the wheel takes it from, and nothing is written when it is already there.
+Usage: metadata.py FOLDER, or --dependencies to print what the package requires. Other projects ask
+for the version of the distribution `torch` and list it as a requirement; without this record pip
+would fetch another torch over ours. The folder is one on the import path: the root of the tree,
+which serves both .venv and PYTHONPATH, or the site-packages of an environment that links to the
+tree. Everything is read from pyproject.toml, the same place the wheel takes it from, and nothing is
+written when it is already there.
 """
 
 from __future__ import annotations
@@ -72,4 +73,7 @@ def write(folder: pathlib.Path) -> pathlib.Path:
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(sys.argv[1]))
+    if sys.argv[1] == "--dependencies":
+        print("\n".join(project()["dependencies"]))
+    else:
+        write(pathlib.Path(sys.argv[1]))

@@ -64,6 +64,11 @@ if [ ! -x .venv/bin/python ]; then
 fi
 echo "setup: installing tools/build/requirements-$kind.txt"
 requirements=tools/build/requirements-$kind.txt
-.venv/bin/python -m pip install -qq --disable-pip-version-check -r "$requirements" ||
+# With what the package itself requires, so that pip finds the environment whole.
+needed=()
+if [ "$kind" = build ]; then
+  mapfile -t needed < <(.venv/bin/python tools/build/metadata.py --dependencies)
+fi
+.venv/bin/python -m pip install -qq --disable-pip-version-check -r "$requirements" "${needed[@]}" ||
   die "pip could not install $requirements; is the package index reachable?"
 touch ".venv/.stamp-$kind"
