@@ -1,7 +1,8 @@
-"""What several test files do with tensors: elements of any dtype, their bytes, and gradients by
-differences."""
+"""What several test files do with tensors: elements of any dtype, their bytes, gradients by
+differences, a function of their own, and a record of the operators that run."""
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def raw(tensor):
@@ -28,3 +29,27 @@ def numeric_gradient(function, x, g=1.0, h=1e-6):
         difference = function(up.view(x.shape)) - function(down.view(x.shape))
         out.append(float((difference * g).sum()) / (2 * h))
     return torch.tensor(out, dtype=torch.float64).view(x.shape)
+
+
+class Double(torch.autograd.Function):
+    """Twice the argument."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+class OperatorLog(TorchDispatchMode):
+    """The names of the operators that run under it."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))

@@ -6,6 +6,7 @@ import functools
 import nested_support
 import pytest
 from nested_support import assert_components, jagged
+from tensor_support import Double
 
 import torch
 import torch.nn.functional as F
@@ -151,15 +152,6 @@ def test_checkpoint_recomputes_nested_parts():
 
 
 def test_what_does_not_see_the_values_refuses():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2
-
     nt = jagged(components(4), requires_grad=True)
     with pytest.raises(NotImplementedError, match=r"Function\.apply is not implemented for nested"):
         Double.apply(nt)

@@ -1,6 +1,7 @@
 """__torch_function__, modes, the default device and __torch_dispatch__ as Python code sees them."""
 
 import pytest
+from tensor_support import OperatorLog
 
 import torch
 from torch.overrides import (
@@ -11,7 +12,6 @@ from torch.overrides import (
     is_tensor_like,
     resolve_name,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Log(TorchFunctionMode):
@@ -96,16 +96,7 @@ def test_default_device_can_be_set_and_reset():
 
 
 def test_dispatch_mode_sees_operators():
-    class Ops(TorchDispatchMode):
-        def __init__(self):
-            super().__init__()
-            self.names = []
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.names.append(str(func))
-            return func(*args, **(kwargs or {}))
-
-    with Ops() as mode:
+    with OperatorLog() as mode:
         torch.ones(2)[0]
     assert mode.names[-1] == "aten.select.int"
 

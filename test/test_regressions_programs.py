@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from tensor_support import OperatorLog
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.func import grad, vmap
 from torch.utils import data
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -243,16 +243,6 @@ def test_wrapper_tensor_as_parameter_trains():
         assert getattr(layer.weight, part).shape == plain.weight.shape
 
 
-class Log(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.names = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize(
     "shape, bias, expected",
     [
@@ -268,7 +258,7 @@ class Log(TorchDispatchMode):
 def test_linear_reaches_handlers_as_its_parts(shape, bias, expected, needs_grad):
     x = torch.randn(shape, requires_grad=needs_grad)
     weight, b = torch.randn(5, 3), torch.randn(5) if bias else None
-    with Log() as log:
+    with OperatorLog() as log:
         y = F.linear(x, weight, b)
     order = (lambda names: sorted(names)) if len(shape) != 2 else list
     assert order(log.names) == order([f"aten.{name}" for name in expected])
@@ -279,7 +269,7 @@ def test_linear_reaches_handlers_as_its_parts(shape, bias, expected, needs_grad)
 def test_linear_of_strided_input_under_a_mode_agrees():
     x = torch.randn(3, 2, 4).permute(2, 1, 0)
     weight, bias = torch.randn(5, 3), torch.randn(5)
-    with Log():
+    with OperatorLog():
         y = F.linear(x, weight, bias)
     torch.testing.assert_close(y, F.linear(x, weight, bias))
 

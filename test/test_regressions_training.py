@@ -4,6 +4,7 @@ shows, layouts. Each test failed before its fault was mended; constants come fro
 
 import numpy as np
 import pytest
+from tensor_support import Double
 
 import torch
 import torch.nn.functional as F
@@ -101,15 +102,6 @@ def test_the_divergence_of_normals_is_called_as_in_pytorch():
 
 
 def test_a_custom_function_belongs_to_the_module_of_functions():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2
-
     node = Double.apply(torch.ones(2, requires_grad=True)).grad_fn
     assert repr(node).startswith("<torch.autograd.function.DoubleBackward object at 0x")
 
