@@ -1,5 +1,5 @@
 // The backward pass seen from C++: nodes, in-place writes, views, double backward, errors. Formulas
-// themselves are checked numerically in test/test_autograd_formulas.py.
+// themselves are checked numerically in test/autograd/test_autograd_formulas.py.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/engine.h>

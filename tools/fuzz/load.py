@@ -8,7 +8,7 @@ each tensor is checked against its storage, cloned, summed, printed and indexed.
     python tools/fuzz/load.py --self-test          planted faults must be found
 
 Files are loaded in child processes. Each failure is printed as a line that runs it again and is
-added to test/load_corpus.txt, whose files the tests load for ever after.
+added to test/serialization/load_corpus.txt, whose files the tests load for ever after.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from worker import HEADER, PAGE, Log, limit_resources
 
 CORPUS = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "load_corpus.txt"
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "serialization", "load_corpus.txt"
 )
 WAYS = ("object", "object", "path", "mapped")
 FORMATS = "zip,legacy,safetensors"

@@ -1,13 +1,13 @@
 """Operators of native_functions.yaml that no record calls by themselves, each with the reason.
-test/test_op_records.py fails for an operator that is neither here nor covered by a record, and for
+test/ops/test_op_records.py fails for an operator that is neither here nor covered by a record, and for
 an entry here that is no longer needed."""
 
 _BACKWARD = "a gradient: called and checked through the gradient of its forward operator"
-_QUESTION = "answers a question about a tensor's properties; test/test_tensor_type.py"
-_MEMORY = "changes the memory of a tensor, not its values; test/test_ops_shape.py, test_runtime.py"
+_QUESTION = "answers a question about a tensor's properties; test/tensor/test_tensor_type.py"
+_MEMORY = "changes the memory of a tensor, not its values; test/ops/test_ops_shape.py, test_runtime.py"
 _PART = "a part of another operator, called by it"
 _VIEW = "a form of a recorded view that only the compiler and the function transforms call"
-_DTYPES = "works on dtypes; test/test_tensor_type.py"
+_DTYPES = "works on dtypes; test/tensor/test_tensor_type.py"
 _LINALG_PART = "a part of the public linear algebra function, called by it"
 
 _QUESTIONS = """
@@ -25,7 +25,7 @@ _PARTS = """
     _upsample_lanczos2d_aa
 """
 _MEMORIES = "resize_ resize_as_ set_ is_pinned pin_memory _pin_memory"
-_NESTED = "takes nested tensors, or makes their padded form; test/test_nested.py"
+_NESTED = "takes nested tensors, or makes their padded form; test/nested/test_nested.py"
 _NESTEDS = """
     to_padded_tensor nested_to_padded_tensor _jagged_to_padded_dense_forward
     _padded_dense_to_jagged_forward
@@ -36,7 +36,7 @@ _ROUNDINGS = """
     _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
     fake_quantize_per_channel_affine_cachemask
 """
-_DENSE = "helpers of data-parallel training; test/test_ops_shape.py"
+_DENSE = "helpers of data-parallel training; test/ops/test_ops_shape.py"
 
 UNCOVERED = {
     **dict.fromkeys(_MEMORIES.split(), _MEMORY),
@@ -47,13 +47,13 @@ UNCOVERED = {
     **dict.fromkeys(_NESTEDS.split(), _NESTED),
     **dict.fromkeys(_PARTS.split(), _PART),
     **dict.fromkeys(_ROUNDINGS.split(), _ROUNDING),
-    "_fused_clip_grad_norm": "runs on CUDA only; test/test_cuda_optim.py",
+    "_fused_clip_grad_norm": "runs on CUDA only; test/cuda/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
     "_int_mm": "takes 8-bit integers only; test/test_regressions_suites.py",
     "_weight_int8pack_mm": "takes 8-bit weights only; test/test_regressions_suites.py",
     "_standard_gamma_grad": _BACKWARD,
-    "embedding_renorm": "writes into the table it reads; test/test_ops_embedding.py",
+    "embedding_renorm": "writes into the table it reads; test/ops/test_ops_embedding.py",
 }
 
 

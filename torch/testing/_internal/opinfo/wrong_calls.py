@@ -1,6 +1,6 @@
 """Wrong calls of operators whose records are made from tables or have little to refuse: name of the
 record -> function of a Maker that gives ErrorInputs. They follow what the record itself and its
-kind refuse; test/test_op_records.py wants three of them for every operator."""
+kind refuse; test/ops/test_op_records.py wants three of them for every operator."""
 
 import torch
 

@@ -3,12 +3,13 @@ and that a mistake is reported as file, line and a sentence. Needs no built libr
 """
 
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = str(pathlib.Path(__file__).resolve().parents[2])
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 

@@ -1,7 +1,7 @@
 """Three steps of every optimizer, its state_dict, and three more steps. Run by PyTorch 2.13 this
 made peer_optimizers.txt: after loading a state_dict from there, ours must go the same way, and the
 state_dict that ours makes must have the same keys, types, shapes and dtypes.
-`python test/peer_optimizers.py OUT` records with whichever torch the interpreter has."""
+`python test/support/peer_optimizers.py OUT` records with whichever torch the interpreter has."""
 
 import base64
 import io

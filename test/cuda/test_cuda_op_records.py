@@ -9,7 +9,7 @@ import pathlib
 import pytest
 from cuda_support import EMULATED
 
-PATH = pathlib.Path(__file__).resolve().parent.parent / "tools" / "gpu" / "records.py"
+PATH = pathlib.Path(__file__).resolve().parents[2] / "tools" / "gpu" / "records.py"
 
 
 def _loaded():

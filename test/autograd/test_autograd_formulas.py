@@ -4,14 +4,15 @@ of its results are compared with central differences, tangents of forward mode w
 """
 
 import math
-import os
+import pathlib
 import sys
 import unittest
 
 import torch
 from torch.autograd import forward_ad
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 STEP = 1e-6
 _generator = torch.Generator()
@@ -495,9 +496,8 @@ class FormulaTest(unittest.TestCase):
         """Every operator has a formula, or is listed as nondifferentiable."""
         from torchgen import derivatives, model
 
-        root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        ops = model.load(os.path.join(root, "aten/src/ATen/native/native_functions.yaml"))
-        found = derivatives.load(os.path.join(root, "tools/autograd/derivatives.yaml"), ops)
+        ops = model.load(str(ROOT / "aten/src/ATen/native/native_functions.yaml"))
+        found = derivatives.load(str(ROOT / "tools/autograd/derivatives.yaml"), ops)
         missing = {op.schema.full_name for op in found.missing}
         self.assertEqual(missing, set())
 

@@ -16,7 +16,7 @@ import pytest
 
 import torch
 
-EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 GPT = EXAMPLES / "gpt"
 SMALL = "--layers 2 --width 32 --heads 2 --context 32 --batch 8 --sample 40".split()
 

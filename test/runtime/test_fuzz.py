@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-FUZZ = pathlib.Path(__file__).resolve().parents[1] / "tools" / "fuzz"
+FUZZ = pathlib.Path(__file__).resolve().parents[2] / "tools" / "fuzz"
 sys.path.insert(0, str(FUZZ))
 
 import targets  # noqa: E402

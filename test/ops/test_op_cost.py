@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NATIVE = pathlib.PurePosixPath("aten/src/ATen/native")
 YAML = NATIVE / "native_functions.yaml"
 DERIVATIVES = pathlib.PurePosixPath("tools/autograd/derivatives.yaml")
@@ -24,11 +24,11 @@ class Tree:
         for folder in (NATIVE / "pointwise", NATIVE / "reduce", "tools/autograd"):
             shutil.copytree(ROOT / folder, root / folder)
         shutil.copy(ROOT / YAML, root / YAML)
-        (root / "test").mkdir()
+        (root / "test/ops").mkdir(parents=True)
         for family in ("pointwise", "reduce"):
-            source = ROOT / "test" / f"test_ops_{family}.py"
+            source = ROOT / "test" / "ops" / f"test_ops_{family}.py"
             if source.exists():
-                shutil.copy(source, root / "test")
+                shutil.copy(source, root / "test/ops")
         self.before = self.contents()
 
     def contents(self):
@@ -100,7 +100,7 @@ def test_pointwise_operator_takes_at_most_six_files(tree):
     )
     tree.append(DERIVATIVES, "- name: cost_cube\n  self: grad * (3 * self * self)\n")
     tree.append(
-        "test/test_ops_pointwise.py",
+        "test/ops/test_ops_pointwise.py",
         "def test_cost_cube():\n    assert torch.tensor(2.0).cost_cube().item() == 8\n",
     )
     edited = tree.edited()
@@ -133,7 +133,7 @@ def test_structured_operator_takes_at_most_eight_files(tree):
     tree.append(NATIVE / "reduce/CostSpan.simd.cpp", "// Its loops, per instruction set.\n")
     tree.append(DERIVATIVES, "- name: cost_span\n  self: grad.unsqueeze(dim) * self\n")
     tree.append(
-        "test/test_ops_reduce.py",
+        "test/ops/test_ops_reduce.py",
         "def test_cost_span():\n    assert torch.rand(3).cost_span(0) < 1\n",
     )
     edited = tree.edited()
@@ -158,7 +158,7 @@ def test_composite_operator_takes_at_most_four_files(tree):
         "} // namespace at::native\n",
     )
     tree.append(
-        "test/test_ops_reduce.py",
+        "test/ops/test_ops_reduce.py",
         "def test_cost_spread():\n    assert torch.ones(3).cost_spread() == 0\n",
     )
     edited = tree.edited()

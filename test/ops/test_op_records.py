@@ -1,7 +1,7 @@
 """The op records themselves: every operator of native_functions.yaml has one or a written reason,
 skips say why, and records promise enough (samples, errors, a reference)."""
 
-import os
+import pathlib
 import re
 
 import pytest
@@ -11,10 +11,8 @@ from torch.testing._internal.opinfo import families, records
 from torch.testing._internal.opinfo.uncovered import UNCOVERED, reason
 from torch.testing._internal.opinfo.wrong_calls import WRONG_CALLS
 
-YAML = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-    "aten/src/ATen/native/native_functions.yaml",
-)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+YAML = ROOT / "aten/src/ATen/native/native_functions.yaml"
 
 
 def operators():

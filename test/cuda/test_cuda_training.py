@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 needs_two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
-EXAMPLE = pathlib.Path(__file__).resolve().parent.parent / "examples" / "gpt"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "gpt"
 SMALL = "--layers 1 --width 16 --heads 2 --context 8 --batch 2 --dropout 0".split()
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-FUZZ = pathlib.Path(__file__).resolve().parents[1] / "tools" / "fuzz"
+FUZZ = pathlib.Path(__file__).resolve().parents[2] / "tools" / "fuzz"
 CORPUS = pathlib.Path(__file__).parent / "load_corpus.txt"
 sys.path.insert(0, str(FUZZ))
 

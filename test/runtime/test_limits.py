@@ -13,7 +13,7 @@ from torch.testing._internal import opinfo
 yaml = pytest.importorskip("yaml")
 from torchgen import derivatives, emit_limits, model  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

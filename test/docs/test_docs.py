@@ -9,7 +9,7 @@ import pytest
 
 import torch
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.glob("*.md") if "```python" in page.read_text())
 
 
