@@ -1,6 +1,6 @@
 """Context managers and decorators that turn the recording of gradients on and off.
 
-Entering and leaving are in C++ (torch/csrc/python/autograd_modes.cpp); decorating is here.
+Entering and leaving are in C++ (torch/csrc/python/autograd/modes.cpp); decorating is here.
 """
 
 from __future__ import annotations

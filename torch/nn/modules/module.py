@@ -135,7 +135,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
     forward: Callable[..., Any] = _forward_unimplemented
 
-    # ---- calling: Module.__call__ is C (torch/csrc/python/module_base.cpp) and runs
+    # ---- calling: Module.__call__ is C (torch/csrc/python/nn/module_base.cpp) and runs
     # module_hooks.call_with_hooks when there are hooks, else forward alone.
     def _call_impl(self, *args, **kwargs):
         return module_hooks.call_with_hooks(self, args, kwargs)

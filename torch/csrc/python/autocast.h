@@ -1,9 +1,0 @@
-// The functions behind torch.amp: the thread's autocast state by device type.
-#pragma once
-#include <torch/csrc/python/support.h>
-
-namespace torch::python {
-
-bool init_autocast(PyObject* module);
-
-} // namespace torch::python

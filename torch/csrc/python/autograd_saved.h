@@ -1,9 +1,0 @@
-// Hooks on tensors saved for the backward pass.
-#pragma once
-#include <torch/csrc/python/support.h>
-
-namespace torch::python {
-
-bool init_autograd_saved(PyObject* module);
-
-} // namespace torch::python

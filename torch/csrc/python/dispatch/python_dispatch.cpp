@@ -1,0 +1,386 @@
+// The kernel of the key Python. Operators reach it when an argument is of a class with
+// __torch_dispatch__, or while a mode is pushed (the thread then includes the key in every call).
+// Composite operators are taken apart first, so that handlers see what they are made of.
+#include <torch/csrc/python/dispatch/python_dispatch.h>
+
+#include <torch/csrc/python/args/arg_match.h>
+#include <torch/csrc/python/types/enum_type.h>
+#include <torch/csrc/python/dispatch/ivalue_convert.h>
+#include <torch/csrc/python/dispatch/operators.h>
+#include <torch/csrc/python/tensor/tensor.h>
+#include <torch/csrc/python/tensor/wrap.h>
+
+#include <ATen/core/Dispatcher.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/t.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace torch::python {
+namespace {
+
+PyObject* torch_dispatch_name = nullptr; // interned
+
+// ---- modes
+// -----------------------------------------------------------------------------------------------------
+// Infrastructure modes have fixed places at the bottom of the stack, below the user's.
+enum InfraMode { kFake = 0, kProxy = 1, kFunctional = 2, kInfraModes = 3 };
+constexpr EnumMember kInfraMembers[] = {
+    {"FAKE", kFake}, {"PROXY", kProxy}, {"FUNCTIONAL", kFunctional}};
+
+struct ThreadModes {
+  PyObject* infra[kInfraModes] = {};
+  std::vector<PyObject*> user; // owned
+};
+ThreadModes& thread_modes() {
+  static thread_local ThreadModes modes;
+  return modes;
+}
+
+size_t mode_count() {
+  const ThreadModes& modes = thread_modes();
+  size_t n = modes.user.size();
+  for (PyObject* mode : modes.infra) n += mode != nullptr;
+  return n;
+}
+
+// The thread includes the key exactly while some mode is active.
+void update_thread_keys() {
+  const uint64_t bit = c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  uint64_t& included = c10::tls_dispatch_keys.included;
+  included = mode_count() ? included | bit : included & ~bit;
+}
+
+PyObject* mode_at(size_t index) {
+  const ThreadModes& modes = thread_modes();
+  for (PyObject* mode : modes.infra) {
+    if (!mode) continue;
+    if (index-- == 0) return mode;
+  }
+  return index < modes.user.size() ? modes.user[index] : nullptr;
+}
+
+void push_mode(PyObject* mode) {
+  Py_INCREF(mode);
+  thread_modes().user.push_back(mode);
+  update_thread_keys();
+}
+
+// The innermost mode and the place it came from: a user mode, or an infrastructure slot.
+struct Popped {
+  PyRef mode;
+  int slot = -1;
+};
+Popped pop_mode() {
+  ThreadModes& modes = thread_modes();
+  Popped out;
+  if (!modes.user.empty()) {
+    out.mode = PyRef(modes.user.back());
+    modes.user.pop_back();
+  } else {
+    for (int slot = kInfraModes - 1; slot >= 0 && !out.mode; --slot) {
+      if (!modes.infra[slot]) continue;
+      out = {PyRef(modes.infra[slot]), slot};
+      modes.infra[slot] = nullptr;
+    }
+  }
+  if (!out.mode) raise(PyExc_RuntimeError, "the torch dispatch mode stack is empty");
+  update_thread_keys();
+  return out;
+}
+
+// Takes the innermost mode off while its handler runs.
+class ModeOff {
+ public:
+  ModeOff() : popped_(pop_mode()) {}
+  ~ModeOff() {
+    if (popped_.slot < 0) {
+      push_mode(popped_.mode.get());
+      return;
+    }
+    Py_XSETREF(thread_modes().infra[popped_.slot], popped_.mode.release());
+    update_thread_keys();
+  }
+  ModeOff(const ModeOff&) = delete;
+  ModeOff& operator=(const ModeOff&) = delete;
+  PyObject* mode() const { return popped_.mode.get(); }
+
+ private:
+  Popped popped_;
+};
+
+// ---- the kernel
+// ------------------------------------------------------------------------------------------------
+bool is_composite(const at::OperatorEntry& op) {
+  if (op.flags & at::kOpComposite) return true;
+  using K = c10::DispatchKey;
+  if (!op.has_kernel(K::CompositeImplicitAutograd)) return false;
+  for (K key : {K::CompositeExplicitAutograd, K::CPU, K::CUDA, K::Meta}) {
+    if (op.has_kernel(key)) return false;
+  }
+  return true;
+}
+
+// Objects of classes with __torch_dispatch__ among the arguments: one per class, subclasses first.
+class Handlers {
+ public:
+  void add(const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.key_set().has(c10::DispatchKey::Python)) return;
+    PyRef object = checked(wrap(tensor));
+    for (const PyRef& known : objects_) {
+      if (Py_TYPE(known.get()) == Py_TYPE(object.get())) return;
+    }
+    auto where = std::find_if(objects_.begin(), objects_.end(), [&](const PyRef& known) {
+      return PyType_IsSubtype(Py_TYPE(object.get()), Py_TYPE(known.get()));
+    });
+    objects_.insert(where, std::move(object));
+  }
+  void add(const at::IValue& value) {
+    if (value.isTensor()) {
+      add(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorList()) add(tensor);
+    } else if (value.isOptionalTensorList()) {
+      for (const auto& tensor : value.toOptionalTensorList()) {
+        if (tensor) add(*tensor);
+      }
+    }
+  }
+  PyRef types() const {
+    PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(objects_.size())));
+    for (size_t i = 0; i < objects_.size(); ++i) {
+      auto* type = reinterpret_cast<PyObject*>(Py_TYPE(objects_[i].get()));
+      Py_INCREF(type);
+      PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), type);
+    }
+    return out;
+  }
+  const std::vector<PyRef>& objects() const { return objects_; }
+
+ private:
+  std::vector<PyRef> objects_;
+};
+
+PyRef ask(PyObject* owner, PyObject* func, PyObject* types, const PythonCall& call) {
+  PyRef handler = checked(PyObject_GetAttr(owner, torch_dispatch_name));
+  PyObject* parts[] = {func, types, call.args.get(), call.kwargs.get()};
+  return checked(PyObject_Vectorcall(handler.get(), parts, 4, nullptr));
+}
+
+[[noreturn]] void fail_unhandled(const at::OperatorEntry& op, PyObject* mode,
+                                 const Handlers& handlers) {
+  std::string message = "Multiple dispatch failed for 'torch.ops." + op.full_name();
+  const size_t colons = message.find("::");
+  if (colons != message.npos) message.replace(colons, 2, ".");
+  message += "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n";
+  if (mode) message += "  - mode object " + repr_of(mode) + "\n";
+  for (const PyRef& object : handlers.objects()) {
+    message += "  - tensor subclass ";
+    message += repr_of(reinterpret_cast<PyObject*>(Py_TYPE(object.get()))) + "\n";
+  }
+  raise_type_error(message);
+}
+
+// add.Scalar and its like are this library's way to keep numbers numbers; handlers know the
+// overload on tensors, which takes a number in its place.
+const at::OperatorEntry& public_overload(const at::OperatorEntry& op) {
+  const std::string_view overload(op.overload);
+  const bool plain = overload == "Scalar", mode = overload == "Scalar_mode";
+  const char* colons = std::strstr(op.name, "::");
+  if ((!plain && !mode) || !colons || !takes_numbers_as_tensors(colons + 2)) return op;
+  const char* wanted = plain ? "Tensor" : "Tensor_mode";
+  const at::OperatorEntry* found = at::Dispatcher::singleton().find(op.name, wanted);
+  return found && found->schema().arguments.size() == op.schema().arguments.size() ? *found : op;
+}
+
+PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
+  const at::OperatorEntry& op = public_overload(called);
+  const at::FunctionSchema& schema = op.schema();
+  Handlers handlers;
+  for (size_t i = stack.size() - schema.arguments.size(); i < stack.size(); ++i) {
+    handlers.add(stack[i]);
+  }
+  PyRef func = overload_object(op);
+  PyRef types = handlers.types();
+  const PythonCall call = call_from_stack(schema, stack);
+  PyRef mode;
+  if (mode_count() > 0) {
+    ModeOff off;
+    mode = PyRef::borrow(off.mode());
+    PyRef result = ask(off.mode(), func.get(), types.get(), call);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  for (const PyRef& object : handlers.objects()) {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object.get()));
+    PyRef result = ask(type, func.get(), types.get(), call);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  fail_unhandled(op, mode.get(), handlers);
+}
+
+// linear is one kernel here and, to handlers, what it stands for: a transpose and a product.
+at::Tensor linear_in_parts(const at::Tensor& input, const at::Tensor& weight,
+                           const at::Tensor& bias) {
+  if (!bias.defined()) return at::matmul(input, at::t(weight));
+  if (input.dim() == 2) return at::addmm(bias, input, at::t(weight));
+  if (input.dim() == 0 || weight.dim() != 2 || !input.is_contiguous())
+    return at::add(at::matmul(input, at::t(weight)), bias);
+  c10::DimVector shape(input.sizes().begin(), input.sizes().end());
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  const at::Tensor flat = input.view({rows, shape.back()});
+  const at::Tensor product = at::addmm(bias, flat, at::t(weight));
+  shape.back() = weight.size(0);
+  return product.view(shape);
+}
+
+struct PythonKeyKernel final : at::BoxedKernel {
+  void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
+    if (is_composite(op)) {
+      op.redispatch_boxed(keys.remove(c10::DispatchKey::Python), stack);
+      return;
+    }
+    if (std::strcmp(op.name, "aten::linear") == 0 && *op.overload == 0) {
+      const size_t first = stack.size() - 3;
+      const at::IValue& bias = stack[first + 2];
+      at::Tensor out = linear_in_parts(stack[first].toTensor(), stack[first + 1].toTensor(),
+                                       bias.isTensor() ? bias.toTensor() : at::Tensor());
+      stack.resize(first);
+      stack.push_back(at::IValue(std::move(out)));
+      return;
+    }
+    WithGil gil;
+    PyRef result = handle(op, stack);
+    push_result(op.schema(), stack, result.get());
+  }
+};
+
+// ---- functions of the module
+// -----------------------------------------------------------------------------------
+PyObject* infra_type = nullptr;
+
+int infra_slot(PyObject* key) {
+  const long slot = PyLong_AsLong(key);
+  if (slot == -1 && PyErr_Occurred()) throw python_error();
+  if (slot < 0 || slot >= kInfraModes) raise(PyExc_ValueError, "unknown mode key");
+  return static_cast<int>(slot);
+}
+
+PyObject* py_push(PyObject*, PyObject* mode) {
+  return guarded([&] {
+    push_mode(mode);
+    return new_none();
+  });
+}
+PyObject* py_pop(PyObject*, PyObject* args) {
+  PyObject* key = Py_None;
+  if (!PyArg_ParseTuple(args, "|O", &key)) return nullptr;
+  return guarded([&] {
+    if (key == Py_None) return pop_mode().mode.release();
+    PyObject*& slot = thread_modes().infra[infra_slot(key)];
+    if (!slot) raise(PyExc_RuntimeError, "this infrastructure mode is not active");
+    PyObject* mode = std::exchange(slot, nullptr);
+    update_thread_keys();
+    return mode;
+  });
+}
+PyObject* py_len(PyObject*, PyObject*) { return PyLong_FromSize_t(mode_count()); }
+PyObject* py_at(PyObject*, PyObject* index) {
+  const Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) return nullptr;
+  PyObject* mode = i < 0 ? nullptr : mode_at(static_cast<size_t>(i));
+  if (!mode) {
+    PyErr_Format(PyExc_IndexError, "torch dispatch mode stack has %zu entries, asked for entry %zd",
+                 mode_count(), i);
+    return nullptr;
+  }
+  Py_INCREF(mode);
+  return mode;
+}
+PyObject* py_get_infra(PyObject*, PyObject* key) {
+  return guarded([&] {
+    PyObject* mode = thread_modes().infra[infra_slot(key)];
+    Py_XINCREF(mode);
+    return mode ? mode : new_none();
+  });
+}
+PyObject* py_set_infra(PyObject*, PyObject* mode) {
+  return guarded([&] {
+    PyRef key = checked(PyObject_GetAttrString(mode, "_mode_key"));
+    Py_INCREF(mode);
+    Py_XSETREF(thread_modes().infra[infra_slot(key.get())], mode);
+    update_thread_keys();
+    return new_none();
+  });
+}
+PyObject* py_unset_infra(PyObject*, PyObject* key) {
+  return guarded([&] {
+    PyObject* mode = std::exchange(thread_modes().infra[infra_slot(key)], nullptr);
+    update_thread_keys();
+    return mode ? mode : new_none();
+  });
+}
+
+// _RestorePythonTLSSnapshot(): inside, __torch_dispatch__ is reached again from within a handler or
+// a kernel that had switched it off.
+struct PySnapshot {
+  PyObject_HEAD c10::LocalDispatchKeySet saved;
+  bool active;
+};
+PyTypeObject SnapshotType = type_object("torch._C._RestorePythonTLSSnapshot");
+PyObject* snapshot_enter(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<PySnapshot*>(o);
+  self->saved = c10::tls_dispatch_keys;
+  self->active = true;
+  c10::tls_dispatch_keys.excluded &= ~c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  update_thread_keys();
+  return new_none();
+}
+PyObject* snapshot_exit(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<PySnapshot*>(o);
+  if (self->active) c10::tls_dispatch_keys = self->saved;
+  self->active = false;
+  return new_none();
+}
+PyMethodDef snapshot_methods[] = {{"__enter__", snapshot_enter, METH_NOARGS, nullptr},
+                                  {"__exit__", snapshot_exit, METH_VARARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+
+bool init_snapshot(PyObject* module) {
+  SnapshotType.tp_basicsize = sizeof(PySnapshot);
+  SnapshotType.tp_flags = Py_TPFLAGS_DEFAULT;
+  SnapshotType.tp_new = PyType_GenericNew;
+  SnapshotType.tp_methods = snapshot_methods;
+  return add_type(module, &SnapshotType);
+}
+
+PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", py_push, METH_O, nullptr},
+                           {"_pop_torch_dispatch_stack", py_pop, METH_VARARGS, nullptr},
+                           {"_len_torch_dispatch_stack", py_len, METH_NOARGS, nullptr},
+                           {"_get_dispatch_stack_at", py_at, METH_O, nullptr},
+                           {"_get_dispatch_mode", py_get_infra, METH_O, nullptr},
+                           {"_set_dispatch_mode", py_set_infra, METH_O, nullptr},
+                           {"_unset_dispatch_mode", py_unset_infra, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+} // namespace
+
+bool init_python_dispatch(PyObject* module) {
+  torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
+  infra_type = add_enum(module, "torch._C._TorchDispatchModeKey", kInfraMembers, kInfraModes);
+  if (!torch_dispatch_name || !infra_type || !init_snapshot(module) ||
+      PyModule_AddFunctions(module, functions) < 0) {
+    return false;
+  }
+  return guarded([&]() -> int {
+           at::Dispatcher::singleton().register_fallback(c10::DispatchKey::Python,
+                                                         c10::make_intrusive<PythonKeyKernel>());
+           return 0;
+         }) == 0;
+}
+
+} // namespace torch::python

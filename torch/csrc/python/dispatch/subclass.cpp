@@ -1,0 +1,157 @@
+// Objects of Python subclasses of torch.Tensor. A wrapper subclass has geometry but no memory: its
+// operators are meant to be caught by __torch_dispatch__.
+#include <torch/csrc/python/dispatch/subclass.h>
+
+#include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/autograd/bridge.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
+
+#include <ATen/ops/alias.h>
+
+namespace torch::python {
+namespace {
+
+PyTypeObject* tensor_class_of(PyObject* cls) {
+  if (!PyType_Check(cls)) {
+    raise_type_error(c10::str("cls must be a type (got ", type_name(cls), ")"));
+  }
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  if (!PyType_IsSubtype(type, &TensorBaseType)) {
+    raise_type_error("Creating a Tensor subclass from a class that does not inherit from Tensor is "
+                     "not possible. Make sure your class inherits from Tensor.");
+  }
+  return type;
+}
+
+// The same data and version counter under a new identity, without gradient history.
+at::Tensor detached(const at::Tensor& data) {
+  auto impl = data.unsafeGetTensorImpl()->shallow_copy();
+  impl->share_version_of(*data.unsafeGetTensorImpl());
+  impl->set_key_set(impl->key_set().remove(c10::DispatchKey::Python));
+  return at::Tensor(std::move(impl));
+}
+
+// ---- _make_subclass -----------------------------------------------------------------------------
+constexpr Param kMakeParams[] = {
+    {"cls", P::Object, 0, 0, nullptr},
+    {"data", P::Tensor, 0, 0, nullptr},
+    {"require_grad", P::Bool, kHasDefault, 0, "False"},
+    {"dispatch_sizes_strides_policy", P::Str, kHasDefault | kKwOnly | kOptional, 0, "None"},
+    {"dispatch_device", P::Bool, kHasDefault | kKwOnly, 0, "False"},
+    {"dispatch_layout", P::Bool, kHasDefault | kKwOnly, 0, "False"}};
+
+// Subclasses that compute their own shape or device on every access.
+void refuse_policies(ArgValues& a, int first) {
+  const bool asked = a.present(first) || (a.given(first + 1) && a.boolean(first + 1)) ||
+                     (a.given(first + 2) && a.boolean(first + 2));
+  TORCH_CHECK_NOT_IMPLEMENTED(!asked, "dispatch_sizes_strides_policy, dispatch_device and "
+                                      "dispatch_layout are not implemented");
+}
+
+PyObject* invoke_make_subclass(ArgValues& a) {
+  PyTypeObject* type = tensor_class_of(a.object(0));
+  refuse_policies(a, 3);
+  at::Tensor data = detached(a.tensor(1));
+  if (a.given(2) && a.boolean(2)) {
+    TORCH_CHECK(data.is_floating_point() || data.is_complex(),
+                "Only Tensors of floating point and complex dtype can require gradients");
+    set_requires_grad(data, true);
+  }
+  return new_tensor_object(type, std::move(data));
+}
+const Signature kMakeSignature[] = {{kMakeParams, 6, 3, kNoOverride, invoke_make_subclass,
+                                     "_make_subclass(cls, Tensor data, bool require_grad)"}};
+const Function kMakeSubclass = {"_make_subclass", "torch.Tensor", kMakeSignature, 1};
+
+// ---- _make_wrapper_subclass ---------------------------------------------------------------------
+constexpr Param kWrapperParams[] = {
+    {"cls", P::Object, 0, 0, nullptr},
+    {"size", P::SymIntList, 0, 0, nullptr},
+    {"strides", P::SymIntList, kHasDefault | kOptional, 0, "None"},
+    {"storage_offset", P::SymInt, kHasDefault | kOptional, 0, "None"},
+    {"memory_format", P::MemoryFormat, kHasDefault | kOptional, 0, "None"},
+    {"dtype", P::ScalarType, kHasDefault | kOptional, 0, "None"},
+    {"layout", P::Layout, kHasDefault | kOptional, 0, "torch.strided"},
+    {"device", P::Device, kHasDefault | kOptional, 0, "None"},
+    {"pin_memory", P::Bool, kHasDefault, 0, "False"},
+    {"requires_grad", P::Bool, kHasDefault, 0, "False"},
+    {"dispatch_sizes_strides_policy", P::Str, kHasDefault | kOptional, 0, "None"},
+    {"dispatch_device", P::Bool, kHasDefault, 0, "False"},
+    {"dispatch_layout", P::Bool, kHasDefault, 0, "False"},
+    {"_extra_dispatch_keys", P::Object, kHasDefault | kOptional, 0, "None"},
+    {"storage_size", P::SymInt, kHasDefault | kOptional, 0, "None"}};
+
+void set_wrapper_geometry(ArgValues& a, c10::TensorImpl* impl) {
+  const c10::IntArrayRef sizes = a.int_list(1);
+  for (int64_t size : sizes) {
+    TORCH_CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", sizes);
+  }
+  impl->set_contiguous(sizes); // checks the number of elements for overflow
+  if (a.present(2)) {
+    const c10::IntArrayRef strides = a.int_list(2);
+    TORCH_CHECK(strides.size() == sizes.size(), "size and strides must have the same length, got ",
+                sizes.size(), " and ", strides.size());
+    impl->set_geometry(sizes, strides, a.present(3) ? a.integer(3) : 0);
+  } else if (a.present(3)) {
+    impl->set_storage_offset(a.integer(3));
+  }
+}
+
+PyObject* invoke_make_wrapper(ArgValues& a) {
+  PyTypeObject* type = tensor_class_of(a.object(0));
+  if (!(type_traits(type) & kDispatches)) {
+    raise_type_error(c10::str(type->tp_name, " must define __torch_dispatch__"));
+  }
+  refuse_policies(a, 10);
+  const c10::Device device = a.opt_device(7).value_or(c10::Device());
+  const c10::DispatchKey backend = c10::backend_key(device.type());
+  TORCH_CHECK(backend != c10::DispatchKey::Undefined, "there is no backend for device ", device);
+  at::Tensor made = at::make_tensor<c10::TensorImpl>(
+      c10::Storage(), c10::DispatchKeySet(backend),
+      a.opt_scalar_type(5).value_or(c10::get_default_dtype()), device);
+  set_wrapper_geometry(a, made.unsafeGetTensorImpl());
+  if (a.present(6)) made.unsafeGetTensorImpl()->set_layout(a.layout(6));
+  if (a.given(9) && a.boolean(9)) set_requires_grad(made, true);
+  return new_tensor_object(type, std::move(made));
+}
+const Signature kWrapperSignature[] = {{kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper,
+                                        "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};
+const Function kMakeWrapper = {"_make_wrapper_subclass", "torch.Tensor", kWrapperSignature, 1};
+
+// ---- as_subclass --------------------------------------------------------------------------------
+constexpr Param kAsParams[] = {{"self", P::Tensor, 0, 0, nullptr},
+                               {"cls", P::Object, 0, 0, nullptr}};
+PyObject* invoke_as_subclass(ArgValues& a) {
+  PyTypeObject* type = tensor_class_of(a.object(1));
+  const at::Tensor& self = a.tensor(0);
+  // Gradients flow through the change of class; without them a shallow copy does.
+  at::Tensor data = self.requires_grad() ? at::alias(self) : detached(self);
+  return new_tensor_object(type, std::move(data));
+}
+// The way out of a subclass: __torch_function__ would put the result back into it.
+const Signature kAsSignature[] = {
+    {kAsParams, 2, 2, kNoOverride, invoke_as_subclass, "as_subclass(cls)"}};
+const Function kAsSubclass = {"as_subclass", "torch.Tensor", kAsSignature, 1};
+
+PyObject* py_make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return call(kMakeSubclass, nullptr, args, n, names);
+}
+PyObject* py_make_wrapper(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return call(kMakeWrapper, nullptr, args, n, names);
+}
+PyObject* py_as_subclass(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  return call(kAsSubclass, self, args, n, names);
+}
+
+} // namespace
+
+PyMethodDef subclass_methods[] = {
+    {"_make_subclass", as_method(py_make_subclass), METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
+     nullptr},
+    {"_make_wrapper_subclass", as_method(py_make_wrapper),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"as_subclass", as_method(py_as_subclass), METH_FASTCALL | METH_KEYWORDS,
+     "as_subclass(cls)\n\nThis tensor's data as an object of the given subclass."},
+    {nullptr, nullptr, 0, nullptr}};
+
+} // namespace torch::python

@@ -1,7 +1,0 @@
-// See module_base.cpp.
-#pragma once
-#include <torch/csrc/python/support.h>
-
-namespace torch::python {
-bool init_module_base(PyObject* module);
-}

@@ -1,0 +1,31 @@
+// Small checks that the generated bindings make around out= arguments. They stand here and not in
+// the generator, so that they are read, formatted and compiled like any other code.
+#pragma once
+#include <torch/csrc/python/args/arg_parser.h>
+
+namespace torch::python {
+
+// A factory called with out= and also with dtype, layout or device: they must describe the same
+// tensor.
+inline void check_out_options(const at::Tensor& out, std::optional<c10::ScalarType> dtype,
+                              std::optional<c10::Layout> layout,
+                              std::optional<c10::Device> device) {
+  TORCH_CHECK(!dtype || *dtype == out.scalar_type(), "dtype ", *dtype,
+              " does not match dtype of out parameter (", out.scalar_type(), ")");
+  TORCH_CHECK(!layout || *layout == out.layout(), "layout ", *layout,
+              " does not match layout of out parameter (", out.layout(), ")");
+  TORCH_CHECK(!device || device->type() == out.device().type(), "device type ", device->type(),
+              " does not match device type of out parameter (", out.device().type(), ")");
+}
+
+// out= of an operator with several results is a sequence with one tensor for each.
+inline void check_out_count(const char* name, at::TensorList outs, size_t count) {
+  TORCH_CHECK_TYPE(outs.size() == count, name, "(): argument 'out' must be tuple of ", count,
+                   " Tensors, not ", outs.size());
+}
+
+inline at::Tensor& out_tensor(at::TensorList outs, size_t i) {
+  return const_cast<at::Tensor&>(outs[i]);
+}
+
+} // namespace torch::python

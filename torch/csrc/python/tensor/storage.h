@@ -1,0 +1,25 @@
+// torch._C.StorageBase, the base of torch.UntypedStorage: a Python handle on a c10::Storage.
+#pragma once
+#include <torch/csrc/python/runtime/support.h>
+
+#include <c10/core/Storage.h>
+
+namespace torch::python {
+
+struct PyStorage {
+  PyObject_HEAD c10::Storage storage;
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject StorageBaseType;
+
+// An UntypedStorage, or a TypedStorage around one.
+bool is_storage(PyObject* o);
+// The C++ storage of an object that is_storage accepted. Throws.
+c10::Storage storage_of(PyObject* o);
+// The UntypedStorage object of a storage: the one it has, or a new one.
+PyObject* wrap_storage(const c10::Storage& storage);
+
+bool init_storage(PyObject* module);
+
+} // namespace torch::python
