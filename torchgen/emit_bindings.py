@@ -1,9 +1,9 @@
 """Python bindings: constant parameter tables, one invoke function per signature, and a
 METH_FASTCALL entry per name.
 
-All parsing is done by one out-of-line function over the tables (torch/csrc/python/args/arg_parser.h);
-generated code only reads the parsed values and calls the operator, which keeps 2,000 overloads at
-seconds of compile time.
+All parsing is done by one out-of-line function over the tables
+(torch/csrc/python/args/arg_parser.h); generated code only reads the parsed values and calls the
+operator, which keeps 2,000 overloads at seconds of compile time.
 """
 
 from __future__ import annotations
@@ -241,7 +241,8 @@ def _bind_file(module: str, k: int, functions: list[PyFunction]) -> str:
     bases = sorted({op.base for f in functions for s in f.signatures for op in (s.op, s.out) if op})
     parts = [
         BANNER,
-        "#include <torch/csrc/python/runtime/bind_support.h>\n#include <torch/csrc/python/bind_tables.h>\n",
+        "#include <torch/csrc/python/runtime/bind_support.h>\n",
+        "#include <torch/csrc/python/bind_tables.h>\n",
     ]
     parts += [f"#include <ATen/ops/{b}.h>\n" for b in bases]
     parts.append("\nnamespace torch::python {\nnamespace {\n")
@@ -271,7 +272,8 @@ def _named_returns(model: Model) -> dict[str, Op]:
 def _tables_header(model: Model) -> str:
     parts = [
         BANNER,
-        "#pragma once\n#include <torch/csrc/python/args/arg_parser.h>\n\nnamespace torch::python {\n",
+        "#pragma once\n#include <torch/csrc/python/args/arg_parser.h>\n\n",
+        "namespace torch::python {\n",
     ]
     parts.append("// Method tables of each module; a null pointer ends the list.\n")
     parts += [f"extern PyMethodDef* const {_shards_name(m)}[];\n" for m in MODULES]

@@ -1,6 +1,6 @@
 """Values whose files were recorded from PyTorch 2.13, in every form that torch.save has there: the
-loader must give back exactly what was saved. `python test/support/peer_files.py OUT` writes the recording
-with whichever torch the interpreter has; peer_files.txt came from PyTorch's."""
+loader must give back exactly what was saved. `python test/support/peer_files.py OUT` writes the
+recording with whichever torch the interpreter has; peer_files.txt came from PyTorch's."""
 
 import base64
 import collections

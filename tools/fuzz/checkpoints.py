@@ -18,7 +18,9 @@ import sys
 import torch
 from torch._serialization.safe_table import _TABLE
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "support"))
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "support")
+)
 
 from checkpoint_files import Entry, archive, call, checkpoint, name, number, numbers, pickled, text
 

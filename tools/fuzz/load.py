@@ -29,7 +29,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from worker import HEADER, PAGE, Log, limit_resources
 
 CORPUS = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "serialization", "load_corpus.txt"
+    os.path.dirname(os.path.abspath(__file__)),
+    "..",
+    "..",
+    "test",
+    "serialization",
+    "load_corpus.txt",
 )
 WAYS = ("object", "object", "path", "mapped")
 FORMATS = "zip,legacy,safetensors"

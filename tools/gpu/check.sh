@@ -115,7 +115,8 @@ sanitize_tests() {
   for file in $names; do
     # shellcheck disable=SC2086
     $sanitizer --tool "$tool" "$python" -m pytest -q -p no:cacheprovider \
-      -k "not never_load_the_driver" "test/cuda/test_cuda_$file.py" >"$out/$tool-test-$file.log" 2>&1 &
+      -k "not never_load_the_driver" "test/cuda/test_cuda_$file.py" \
+      >"$out/$tool-test-$file.log" 2>&1 &
     pids+=($!)
   done
   for pid in "${pids[@]}"; do wait "$pid" || rc=1; done

@@ -2,7 +2,6 @@
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
 #include <torch/csrc/python/args/arg_parser.h>
-#include <torch/csrc/python/runtime/autocast.h>
 #include <torch/csrc/python/autograd/anomaly.h>
 #include <torch/csrc/python/autograd/engine.h>
 #include <torch/csrc/python/autograd/forward.h>
@@ -11,21 +10,22 @@
 #include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/autograd/saved.h>
 #include <torch/csrc/python/bind_tables.h>
+#include <torch/csrc/python/runtime/autocast.h>
 #include <torch/csrc/python/tensor/construct.h>
 #ifndef CRESSET_NO_CUDA
 #include <torch/csrc/python/cuda/cuda.h>
 #endif
 #include <torch/csrc/python/dispatch/dispatch.h>
-#include <torch/csrc/python/runtime/exceptions.h>
 #include <torch/csrc/python/dispatch/functorch.h>
-#include <torch/csrc/python/tensor/indexing.h>
-#include <torch/csrc/python/tensor/interop.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/nn/module_base.h>
+#include <torch/csrc/python/runtime/exceptions.h>
 #include <torch/csrc/python/runtime/profiler.h>
 #include <torch/csrc/python/runtime/runtime.h>
+#include <torch/csrc/python/tensor/indexing.h>
+#include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/tensor/storage.h>
 #include <torch/csrc/python/tensor/tensor.h>
-#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/types/types.h>
 
 #include <cstring>

@@ -29,8 +29,7 @@ def _init_from(defaults):
         if len(args) > len(names):
             plural = "s" if names else ""
             raise TypeError(
-                f"{where} takes {takes} positional argument{plural} "
-                f"but {1 + len(args)} were given"
+                f"{where} takes {takes} positional argument{plural} but {1 + len(args)} were given"
             )
         values = {**defaults, **dict(zip(names, args, strict=False))}
         for key, value in kwargs.items():

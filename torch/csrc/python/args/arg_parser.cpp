@@ -2,8 +2,8 @@
 // likelihood; everything rare is out of line.
 #include <torch/csrc/python/args/arg_match.h>
 
-#include <torch/csrc/python/tensor/storage.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/tensor/storage.h>
 
 #include <cstring>
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <torch/csrc/python/tensor/tensor.h>
-#include <torch/csrc/python/types/types.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/types.h>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Generator.h>

@@ -7,10 +7,10 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/python/args/arg_parser.h>
-#include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/args/keyword_args.h>
-#include <torch/csrc/python/runtime/profiler.h>
+#include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/runtime/profiler.h>
 
 namespace torch::python {
 namespace {

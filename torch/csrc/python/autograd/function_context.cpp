@@ -4,8 +4,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <torch/csrc/python/autograd/node.h>
-#include <torch/csrc/python/types/types.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/types.h>
 
 namespace torch::python {
 

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include <torch/csrc/python/args/keyword_args.h>
-#include <torch/csrc/python/types/types.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/types.h>
 
 #include <ATen/cuda/CUDAGenerator.h>
 #include <c10/cuda/CUDAGuard.h>

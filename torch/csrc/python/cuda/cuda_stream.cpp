@@ -7,8 +7,8 @@
 #include <new>
 
 #include <torch/csrc/python/args/keyword_args.h>
-#include <torch/csrc/python/types/types.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/types.h>
 
 namespace torch::python {
 

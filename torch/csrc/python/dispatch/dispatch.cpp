@@ -3,12 +3,12 @@
 #include <torch/csrc/python/dispatch/dispatch.h>
 
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
-#include <torch/csrc/python/types/enum_type.h>
 #include <torch/csrc/python/dispatch/operators.h>
 #include <torch/csrc/python/dispatch/python_dispatch.h>
 #include <torch/csrc/python/dispatch/python_kernels.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/enum_type.h>
 
 #include <strings.h>
 

@@ -2,8 +2,8 @@
 // overrides off, and the has_torch_function tests of Python code.
 #include <torch/csrc/python/dispatch/function_modes.h>
 
-#include <torch/csrc/python/types/enum_type.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/types/enum_type.h>
 
 #include <vector>
 

@@ -4,11 +4,11 @@
 #include <torch/csrc/python/dispatch/python_dispatch.h>
 
 #include <torch/csrc/python/args/arg_match.h>
-#include <torch/csrc/python/types/enum_type.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/dispatch/operators.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/enum_type.h>
 
 #include <ATen/core/Dispatcher.h>
 #include <ATen/ops/add.h>

@@ -3,11 +3,11 @@
 #include <torch/csrc/python/tensor/construct.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
-#include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/args/keyword_args.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/tensor/interop.h>
 #include <torch/csrc/python/tensor/storage.h>
 #include <torch/csrc/python/tensor/tensor.h>
-#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
 #include <ATen/core/EmptyTensor.h>

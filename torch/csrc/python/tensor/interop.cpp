@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include <torch/csrc/python/tensor/construct.h>
 #include <torch/csrc/python/args/keyword_args.h>
+#include <torch/csrc/python/tensor/construct.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 

@@ -8,8 +8,8 @@
 
 #include <torch/csrc/python/args/keyword_args.h>
 #include <torch/csrc/python/tensor/shared_memory.h>
-#include <torch/csrc/python/types/types.h>
 #include <torch/csrc/python/tensor/wrap.h>
+#include <torch/csrc/python/types/types.h>
 
 #include <ATen/core/EmptyTensor.h>
 #include <c10/core/DeviceHooks.h>

@@ -4,11 +4,11 @@
 
 #include <torch/csrc/python/autograd/engine.h>
 #include <torch/csrc/python/autograd/hooks.h>
+#include <torch/csrc/python/dispatch/subclass.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/construct.h>
 #include <torch/csrc/python/tensor/indexing.h>
-#include <torch/csrc/python/dispatch/subclass.h>
 #include <torch/csrc/python/tensor/tensor_apply.h>
-#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
 #include <structmember.h>

@@ -7,9 +7,9 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/bridge.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/scalar_access.h>
 #include <torch/csrc/python/tensor/storage.h>
-#include <torch/csrc/python/dispatch/torch_function.h>
 
 namespace torch::python {
 namespace {

@@ -5,8 +5,8 @@
 #include <torch/csrc/python/tensor/tensor.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
-#include <torch/csrc/python/tensor/scalar_access.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
+#include <torch/csrc/python/tensor/scalar_access.h>
 
 namespace torch::python {
 namespace {

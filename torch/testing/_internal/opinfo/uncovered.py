@@ -1,10 +1,12 @@
 """Operators of native_functions.yaml that no record calls by themselves, each with the reason.
-test/ops/test_op_records.py fails for an operator that is neither here nor covered by a record, and for
-an entry here that is no longer needed."""
+test/ops/test_op_records.py fails for an operator that is neither here nor covered by a record, and
+for an entry here that is no longer needed."""
 
 _BACKWARD = "a gradient: called and checked through the gradient of its forward operator"
 _QUESTION = "answers a question about a tensor's properties; test/tensor/test_tensor_type.py"
-_MEMORY = "changes the memory of a tensor, not its values; test/ops/test_ops_shape.py, test_runtime.py"
+_MEMORY = (
+    "changes the memory of a tensor, not its values; test/ops/test_ops_shape.py, test_runtime.py"
+)
 _PART = "a part of another operator, called by it"
 _VIEW = "a form of a recorded view that only the compiler and the function transforms call"
 _DTYPES = "works on dtypes; test/tensor/test_tensor_type.py"

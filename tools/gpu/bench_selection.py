@@ -1,7 +1,7 @@
 """Times the CUDA cases in which this library was slower than the peer when first measured on an
 H200: row reductions with an index or a variance, selection, sorting, indexing and a few products.
 
-    python tools/gpu/bench_lose.py                  a table: name, microseconds, GB/s
+    python tools/gpu/bench_selection.py                  a table: name, microseconds, GB/s
     python tools/gpu/bench.py --join OURS PEER      two such tables side by side, with the ratio
 
 The rate counts the bytes an operator must move, and is 0 where arithmetic decides.

@@ -10,7 +10,7 @@
 #include <ATen/iter/Pointwise.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/GeneratedSupport.h>
-#include <ATen/native/pointwise/ModalTables.h>
+#include <ATen/native/pointwise/FunctorChoiceTables.h>
 #include <ATen/native/pointwise/Native.h>
 #include <ATen/native/pointwise/Parts.h>
 #include <ATen/ops/div.h>
@@ -27,19 +27,19 @@ using iter::PointwiseSpec;
 using iter::Promote;
 
 #ifdef CRESSET_HAVE_X86_ISA
-#define CRESSET_MODAL_TABLE(Name)                                                                  \
-  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &avx2::modal_##Name,         \
-                                                 &avx512::modal_##Name};
+#define CRESSET_CHOICE_TABLE(Name)                                                                 \
+  constexpr const LoopTable* tables_##Name[3] = {&base::choice_##Name, &avx2::choice_##Name,       \
+                                                 &avx512::choice_##Name};
 #else
-#define CRESSET_MODAL_TABLE(Name)                                                                  \
-  constexpr const LoopTable* tables_##Name[3] = {&base::modal_##Name, &base::modal_##Name,         \
-                                                 &base::modal_##Name};
+#define CRESSET_CHOICE_TABLE(Name)                                                                 \
+  constexpr const LoopTable* tables_##Name[3] = {&base::choice_##Name, &base::choice_##Name,       \
+                                                 &base::choice_##Name};
 #endif
-CRESSET_FORALL_MODAL_TABLES(CRESSET_MODAL_TABLE)
-#undef CRESSET_MODAL_TABLE
+CRESSET_FORALL_CHOICE_TABLES(CRESSET_CHOICE_TABLE)
+#undef CRESSET_CHOICE_TABLE
 
 // The operator's name, its loops, and the functor that its CUDA program is made of.
-#define CRESSET_MODAL_SPEC(constant, name, table, functor, inputs, params, promote, rule)          \
+#define CRESSET_CHOICE_SPEC(constant, name, table, functor, inputs, params, promote, rule)         \
   constexpr PointwiseSpec constant{name,                                                           \
                                    tables_##table,                                                 \
                                    inputs,                                                         \
@@ -48,26 +48,26 @@ CRESSET_FORALL_MODAL_TABLES(CRESSET_MODAL_TABLE)
                                    Promote::promote,                                               \
                                    &cuda::loops_##functor##_##inputs##_##params,                   \
                                    NumberRule::rule};
-CRESSET_MODAL_SPEC(kDivTrunc, "div_trunc", DivTrunc, DivTrunc, 2, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kDivFloor, "div_floor", DivFloor, DivFloor, 2, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kClamp, "clamp", Clamp, Clamp, 3, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kClampMin, "clamp_min", ClampMin, ClampMin, 2, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kClampMax, "clamp_max", ClampMax, ClampMax, 2, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kClampNumbers, "clamp", ClampNumbers, Clamp, 3, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kClampMinNumber, "clamp_min", ClampMinNumber, ClampMin, 2, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kClampMaxNumber, "clamp_max", ClampMaxNumber, ClampMax, 2, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default, Checked)
-CRESSET_MODAL_SPEC(kPowOfNumber, "pow", Pow, Pow, 2, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kSquare, "pow", Square, Square, 1, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kReciprocal, "pow", Reciprocal, Reciprocal, 1, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kRound, "round_vml", Round, Round, 1, 0, Default, Wrap)
-CRESSET_MODAL_SPEC(kRoundUp, "round_vml", RoundUp, RoundDecimalsUp, 1, 1, Default, Wrap)
-CRESSET_MODAL_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1, Default, Wrap)
-CRESSET_MODAL_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float, Wrap)
-CRESSET_MODAL_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default, Wrap)
-#undef CRESSET_MODAL_SPEC
+CRESSET_CHOICE_SPEC(kDivTrunc, "div_trunc", DivTrunc, DivTrunc, 2, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kDivFloor, "div_floor", DivFloor, DivFloor, 2, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kClamp, "clamp", Clamp, Clamp, 3, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kClampMin, "clamp_min", ClampMin, ClampMin, 2, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kClampMax, "clamp_max", ClampMax, ClampMax, 2, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kClampNumbers, "clamp", ClampNumbers, Clamp, 3, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kClampMinNumber, "clamp_min", ClampMinNumber, ClampMin, 2, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kClampMaxNumber, "clamp_max", ClampMaxNumber, ClampMax, 2, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default, Checked)
+CRESSET_CHOICE_SPEC(kPowOfNumber, "pow", Pow, Pow, 2, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kSquare, "pow", Square, Square, 1, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kReciprocal, "pow", Reciprocal, Reciprocal, 1, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kRound, "round_vml", Round, Round, 1, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kRoundUp, "round_vml", RoundUp, RoundDecimalsUp, 1, 1, Default, Wrap)
+CRESSET_CHOICE_SPEC(kRoundDown, "round_vml", RoundDown, RoundDecimalsDown, 1, 1, Default, Wrap)
+CRESSET_CHOICE_SPEC(kLogit, "logit", Logit, Logit, 1, 1, Float, Wrap)
+CRESSET_CHOICE_SPEC(kNanToNum, "nan_to_num", NanToNum, NanToNum, 1, 3, Default, Wrap)
+#undef CRESSET_CHOICE_SPEC
 
 // Where a result goes: a new tensor, `inplace`, or `out`.
 struct Target {
