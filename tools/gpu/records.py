@@ -27,7 +27,7 @@ import time
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "test" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "test/support"), str(ROOT / "test/ops")]
 
 PASSED, FAILED, REFUSED, CRASHED = "passed", "failed", "refused", "crashed"
 # Families whose samples cannot be moved, with the reason; --family names them all the same.
