@@ -150,10 +150,14 @@ def generated_places(build: pathlib.Path, base: str) -> Iterator[Place]:
     yield from search("binding (generated)", rf"^PyObject\* py_{re.escape(base)}_?\(", bindings)
 
 
+def derivative_places(base: str) -> Iterator[Place]:
+    pattern = rf"^- name:\s*{re.escape(base)}_?(\.\w+)?\s*$"
+    yield from search("derivative", pattern, [DERIVATIVES])
+
+
 def user_places(base: str) -> Iterator[Place]:
     name = re.escape(base)
-    if DERIVATIVES.exists():
-        yield from search("derivative", rf"^- name:\s*{name}_?[.(]", [DERIVATIVES])
+    yield from derivative_places(base)
     yield from search(
         "record", rf"""\(\s*["']{name}["']|name=["']{name}["']""", files(OPINFO, "*.py")
     )

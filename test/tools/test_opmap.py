@@ -1,6 +1,7 @@
 """tools/opmap.py finds the places of an operator by the conventions of the tree."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -33,3 +34,21 @@ def test_opmap_unknown_name_suggests_a_close_one():
     result = opmap("addd")
     assert result.returncode == 1
     assert "did you mean" in result.stdout
+
+
+def test_opmap_finds_the_derivative_of_every_operator_that_has_one():
+    """The formulas name operators with and without overload, in place and not."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import opmap as tool
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    heads = re.findall(r"^- name:\s*(\S+)", tool.DERIVATIVES.read_text(), re.MULTILINE)
+    assert len(heads) > 500
+    bases = {tool.base_name(head) for head in heads}
+    found = {
+        base
+        for base in bases
+        if any(place.what == "derivative" for place in tool.derivative_places(base))
+    }
+    assert found == bases
