@@ -1,12 +1,14 @@
 """What a new operator costs: one of each kind is added to a copy of the tree, as
 aten/src/ATen/native/README.md says, and the files that had to be written or edited by hand are
 counted. The generator has to accept the result and emit functions, bindings, stubs and autograd.
-Nothing is compiled here."""
+The compiler has to accept the kernels and the generated code around them."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -14,6 +16,36 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NATIVE = pathlib.PurePosixPath("aten/src/ATen/native")
 YAML = NATIVE / "native_functions.yaml"
 DERIVATIVES = pathlib.PurePosixPath("tools/autograd/derivatives.yaml")
+COMPILED = re.compile(r"ATen/(PointwiseLoops|Ops)_.*\.cpp$")
+
+# A kernel that walks lines of the reduced dimension itself, as one does before it is worth loops
+# per instruction set.
+COST_SPAN = """\
+#include <ATen/native/reduce/Native.h>
+
+#include <algorithm>
+
+#include <ATen/native/DTypeSwitch.h>
+#include <ATen/ops/movedim.h>
+
+namespace at::native {
+void cost_span_cpu(const Tensor& self, int64_t dim, const Tensor& out) {
+  const Tensor lines = at::movedim(self, dim, -1).contiguous();
+  const int64_t length = lines.size(-1);
+  const Tensor result = out.contiguous();
+  dtype_switch<FloatingTypes>(self.scalar_type(), "cost_span", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = lines.data_ptr<T>();
+    T* y = result.data_ptr<T>();
+    for (int64_t i = 0; i < result.numel(); ++i, x += length) {
+      const auto [low, high] = std::minmax_element(x, x + length);
+      y[i] = static_cast<T>(*high - *low);
+    }
+  });
+  if (!result.is_same(out)) out.copy_(result);
+}
+} // namespace at::native
+"""
 
 
 class Tree:
@@ -60,6 +92,26 @@ class Tree:
         assert done.returncode == 0, done.stdout + done.stderr
         return {p.relative_to(out).as_posix(): p.read_text() for p in out.rglob("*") if p.is_file()}
 
+    def compile(self, files, *words):
+        """Lets the compiler check the edited sources and the generated loops and calls that name
+        the operator, against the edited headers. Fails with what the compiler says."""
+        by_hand = [name for name in self.edited() if not name.startswith("gen/")]
+        sources = [self.root / name for name in by_hand if name.endswith(".cpp")]
+        sources += [
+            self.root / "gen" / name
+            for name, text in files.items()
+            if COMPILED.match(name) and any(word in text for word in words)
+        ]
+        python = sysconfig.get_path("include")
+        include = [self.root / "aten/src", self.root / "gen", ROOT, ROOT / "aten/src", python]
+        command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-DCRESSET_HAVE_X86_ISA"]
+        command += ["-DCRESSET_KERNEL_TU=", "-DCRESSET_ISA=avx2", "-mavx2", "-mfma", "-mf16c"]
+        command += [f"-I{folder}" for folder in include]
+        assert sources
+        for source in sources:
+            done = subprocess.run([*command, str(source)], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr[:4000]
+
 
 @pytest.fixture
 def tree(tmp_path):
@@ -93,9 +145,11 @@ def test_pointwise_operator_takes_at_most_six_files(tree):
     tree.append(
         NATIVE / "pointwise/Unary.h",
         "namespace at::native::fn {\n"
+        "inline namespace CRESSET_ISA {\n"
         "struct CostCube {\n"
-        "  template <class T> T operator()(const T& x) const { return x * x * x; }\n"
+        "  template <class V> CRESSET_FN V apply(V x) { return x * x * x; }\n"
         "};\n"
+        "} // namespace CRESSET_ISA\n"
         "} // namespace at::native::fn\n",
     )
     tree.append(DERIVATIVES, "- name: cost_cube\n  self: grad * (3 * self * self)\n")
@@ -110,6 +164,7 @@ def test_pointwise_operator_takes_at_most_six_files(tree):
     assert places(files, "fn::CostCube")
     assert places(files, "CostCubeBackward0")
     assert places(files, "cost_cube_")
+    tree.compile(files, "CostCube", "cost_cube")
     # CUDA comes with it.
     assert places(files, "CRESSET_POINTWISE(loops_CostCube_1_0, CostCube, 1, 0, Same, bf16)")
 
@@ -126,11 +181,13 @@ def test_structured_operator_takes_at_most_eight_files(tree):
     tree.append(
         NATIVE / "reduce/ReduceMeta.cpp",
         "namespace at::meta {\n"
-        "void meta_cost_span(OutputBuilder& out, const Tensor& self, int64_t dim) {}\n"
+        "void meta_cost_span(OutputBuilder& out, const Tensor& self, int64_t dim) {\n"
+        "  out.set(0, reduced_shape(self.sizes(), dim_mask(dim, self.dim()), false),\n"
+        "          self.scalar_type());\n"
+        "}\n"
         "} // namespace at::meta\n",
     )
-    tree.append(NATIVE / "reduce/CostSpan.cpp", "// The kernel: at::native::cost_span_cpu.\n")
-    tree.append(NATIVE / "reduce/CostSpan.simd.cpp", "// Its loops, per instruction set.\n")
+    tree.append(NATIVE / "reduce/CostSpan.cpp", COST_SPAN)
     tree.append(DERIVATIVES, "- name: cost_span\n  self: grad.unsqueeze(dim) * self\n")
     tree.append(
         "test/ops/test_ops_reduce.py",
@@ -142,6 +199,7 @@ def test_structured_operator_takes_at_most_eight_files(tree):
     check_emitted(files, "cost_span")
     assert places(files, "meta_cost_span")
     assert places(files, "cost_span_cpu")
+    tree.compile(files, "cost_span", "CostSpan")
 
 
 def test_composite_operator_takes_at_most_four_files(tree):
@@ -153,8 +211,8 @@ def test_composite_operator_takes_at_most_four_files(tree):
     )
     tree.append(
         NATIVE / "reduce/Composite.cpp",
-        "namespace at::native {\n"
-        "Tensor cost_spread(const Tensor& self) { return at::amax(self) - at::amin(self); }\n"
+        "#include <ATen/ops/amax.h>\n#include <ATen/ops/amin.h>\nnamespace at::native {\n"
+        "Tensor cost_spread(const Tensor& self) { return at::sub(at::amax(self), at::amin(self)); }\n"
         "} // namespace at::native\n",
     )
     tree.append(
@@ -163,7 +221,9 @@ def test_composite_operator_takes_at_most_four_files(tree):
     )
     edited = tree.edited()
     assert len(edited) <= 4, edited
-    check_emitted(tree.generate(), "cost_spread")
+    files = tree.generate()
+    check_emitted(files, "cost_spread")
+    tree.compile(files, "cost_spread")
 
 
 def test_wrong_entry_is_refused_with_its_line(tree):
