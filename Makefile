@@ -5,7 +5,8 @@
 #
 #   make build        build the library, the Python extension and the C++ tests
 #   make test         everything; make test-quick: without the tests marked slow
-#   make train        train the small GPT of examples/gpt, about two minutes on two cores
+#   make train        train the small GPT of examples/gpt, about two minutes on two cores; builds
+#                     only what that needs
 #   make lint         format, ruff, layers, budgets;  make format: rewrite files into the format
 #   make bench PEER=<python with PyTorch>
 #   make sanitize     C++ tests and fuzzed calls under the address and undefined sanitizers
@@ -41,7 +42,8 @@ test-ecosystem: build
 	@$(PY) tools/ecosystem/run.py --projects "$(PROJECTS)" --peer "$(PEER)" \
 	  --work "$(BUILD)/ecosystem" --wheel "$(WHEEL)" --jobs "$(or $(JOBS),1)"
 
-train: build
+train: $(VENV)/.stamp-build $(VENV)/.stamp-train
+	@tools/build/build.sh --lean
 	@$(PY) examples/gpt/train.py
 
 lint: $(VENV)/.stamp-lint

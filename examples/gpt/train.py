@@ -10,7 +10,6 @@ are a sample of text, the loss curve as a picture and the checkpoint in the outp
 
 import argparse
 import math
-import os
 import pathlib
 import signal
 import sys
@@ -19,7 +18,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from model import GPT, Config
-from plot import chart
+from plot import draw_losses
 from text import Text, batch
 
 import torch
@@ -239,16 +238,14 @@ def train(trainer, checkpoint):
 
 
 def draw(trainer, path):
-    """The loss curve as a picture, smoothed over a hundredth of the run."""
-    smooth, window = [], max(1, trainer.step // 100)
-    for step in range(trainer.step):
-        recent = trainer.losses[max(0, step + 1 - window) : step + 1]
-        smooth.append((step + 1, sum(recent) / len(recent)))
-    series = {"training": smooth}
-    if trainer.tests:
-        series["test"] = trainer.tests
-    picture = chart(series, "loss of the small gpt", "steps", "nats per character")
-    path.write_bytes(picture.png())
+    """Draws the loss curve; returns where it is, or why it is not."""
+    size = sum(p.numel() for p in trainer.model.parameters())
+    title = f"A character GPT of {size / 1e6:.1f} M parameters learning to write"
+    try:
+        draw_losses(path, trainer.losses, trainer.tests, title)
+    except ImportError:
+        return "no picture of the loss (pip install matplotlib)"
+    return str(path)
 
 
 def main(arguments=None):
@@ -271,14 +268,14 @@ def main(arguments=None):
     if not train(trainer, checkpoint):
         print(f"interrupted at step {trainer.step}; the same command goes on from {checkpoint}")
         return 130
-    draw(trainer, options.out / "loss.png")
+    picture = draw(trainer, options.out / "loss.png")
     torch.manual_seed(options.seed)
     start = text.encode("The ").unsqueeze(0).to(trainer.device)
     print("\n" + text.decode(trainer.model.generate(start, options.sample)[0]) + "\n")
     print(
         f"loss {sum(trainer.losses[-50:]) / len(trainer.losses[-50:]):.3f} in training, "
         f"{trainer.tests[-1][1]:.3f} on text not trained on; see "
-        f"{os.path.join(options.out, 'loss.png')} and {checkpoint}"
+        f"{picture} and {checkpoint}"
     )
     return 0
 

@@ -86,8 +86,8 @@ def test_checkpoint_of_another_model_is_refused(gpt):
         trainer_of(gpt, "--width", "64").restore(state)
 
 
-def decode_png(data, channels=3):
-    """Width, height and the pixels of an RGB or grey picture without filters."""
+def decode_png(data):
+    """Width, height and the pixels of a grey picture without filters."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, pixels, size = 8, b"", None
     while at < len(data):
@@ -101,27 +101,39 @@ def decode_png(data, channels=3):
             pixels += body
         at += 12 + length
     width, height, depth, colour = size[:4]
-    assert (depth, colour) == (8, {3: 2, 1: 0}[channels])
-    raw, stride = zlib.decompress(pixels), channels * width + 1
+    assert (depth, colour) == (8, 0)
+    raw, stride = zlib.decompress(pixels), width + 1
     rows = [raw[y * stride :][:stride] for y in range(height)]
     assert len(raw) == height * stride and all(row[0] == 0 for row in rows)
     return width, height, [row[1:] for row in rows]
 
 
-def test_picture_decodes_and_shows_the_curve(gpt):
+def colours_of(path):
+    """Every colour of a picture as (red, green, blue) in 0..255."""
+    from matplotlib.image import imread
+
+    pixels = (imread(path)[..., :3] * 255).round().astype(int)
+    return pixels.shape[:2], {tuple(p) for p in pixels.reshape(-1, 3).tolist()}
+
+
+def test_picture_shows_steps_mean_and_held_out_loss(gpt, tmp_path):
     plot = gpt["plot"]
-    series = {"training": [(i, 4 - i / 50) for i in range(100)], "test": [(50, 3.1), (99, 2.2)]}
-    width, height, rows = decode_png(plot.chart(series, "loss", "steps", "nats").png())
-    assert (width, height) == (800, 480)
-    points = {row[x : x + 3] for row in rows for x in range(0, len(row), 3)}
-    for colour in (*plot.COLOURS[:2], plot.BLACK, plot.GREY, plot.WHITE):
-        assert bytes(colour) in points
+    losses = [4 - i / 50 + (0.3 if i % 2 else 0) for i in range(100)]
+    plot.draw_losses(tmp_path / "loss.png", losses, [(50, 3.1), (99, 2.2)], "loss")
+    (height, width), colours = colours_of(tmp_path / "loss.png")
+    assert width > 800 and height > 480
+    for colour in (plot.MEAN, plot.HELD_OUT):
+        assert tuple(bytes.fromhex(colour[1:])) in colours
 
 
-def test_ticks_are_round_numbers(gpt):
-    ticks = gpt["plot"].ticks
-    assert ticks(0, 1000, 5) == [0, 200, 400, 600, 800, 1000]
-    assert ticks(1.37, 4.6) == [2, 3, 4]
+def test_running_mean_is_the_mean_of_what_it_has_seen(gpt):
+    assert gpt["plot"].running_mean([1.0, 3.0, 5.0, 7.0], 2) == [1, 2, 4, 6]
+    assert gpt["plot"].running_mean([1.0, 3.0], 5) == [1, 2]
+
+
+def test_picture_of_no_steps_is_refused(gpt, tmp_path):
+    with pytest.raises(ValueError, match="nothing to draw"):
+        gpt["plot"].draw_losses(tmp_path / "loss.png", [], [], "loss")
 
 
 def run_training(out, *arguments):
@@ -134,7 +146,7 @@ def test_command_trains_writes_and_draws(tmp_path):
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output
     assert "tokens/s" in output and "left" in output
-    decode_png((tmp_path / "loss.png").read_bytes())
+    assert len(colours_of(tmp_path / "loss.png")[1]) > 2
     assert len(torch.load(tmp_path / "checkpoint.pt")["losses"]) == 10
 
 
@@ -192,7 +204,7 @@ def test_vae_raises_the_bound_and_draws_samples(tmp_path):
     assert after > -80 and before < -200
     losses = losses_of(output)
     assert len(losses) == 5 and losses == sorted(losses, reverse=True)
-    width, height, rows = decode_png((tmp_path / "samples.png").read_bytes(), channels=1)
+    width, height, rows = decode_png((tmp_path / "samples.png").read_bytes())
     assert (width, height) == (660, 396)
     shades = {shade for row in rows for shade in row}
     assert min(shades) < 10 and max(shades) > 240  # the untrained decoder paints all of it grey

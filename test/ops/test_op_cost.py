@@ -212,7 +212,9 @@ def test_composite_operator_takes_at_most_four_files(tree):
     tree.append(
         NATIVE / "reduce/Composite.cpp",
         "#include <ATen/ops/amax.h>\n#include <ATen/ops/amin.h>\nnamespace at::native {\n"
-        "Tensor cost_spread(const Tensor& self) { return at::sub(at::amax(self), at::amin(self)); }\n"
+        "Tensor cost_spread(const Tensor& self) {\n"
+        "  return at::sub(at::amax(self), at::amin(self));\n"
+        "}\n"
         "} // namespace at::native\n",
     )
     tree.append(

@@ -1,10 +1,20 @@
 #!/bin/bash
 # CMake + Ninja into $BUILD. Configures only when there is no build yet or an option changed, so
-# that a build with nothing to do takes a fraction of a second.
+# that a build with nothing to do takes a fraction of a second. `build.sh --lean` is for those who
+# want to use the library at once: a first build then leaves out the C++ tests and, where there is
+# no GPU, the device programs; an existing build is brought up to date as it is.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
 python=$PWD/.venv/bin/python
+
+lean=0
+if [ "${1:-}" = --lean ]; then
+  lean=1
+  shift
+  export BUILD_TEST=${BUILD_TEST:-0}
+  command -v nvidia-smi >/dev/null || export CUDA_PRECOMPILE=${CUDA_PRECOMPILE:-0}
+fi
 
 options=("-DCMAKE_BUILD_TYPE=Release" "-DPython_EXECUTABLE=$python")
 for name in DEBUG USE_CUDA CUDA_PRECOMPILE CUDA_ARCH \
@@ -14,7 +24,8 @@ done
 
 mkdir -p "$build"
 configured=$(cat "$build/.options" 2>/dev/null || true)
-if [ ! -f "$build/build.ninja" ] || [ "${options[*]}" != "$configured" ]; then
+if [ ! -f "$build/build.ninja" ] ||
+  { [ "$lean" = 0 ] && [ "${options[*]}" != "$configured" ]; }; then
   # An option that is no longer given must fall back to its default: hence a fresh cache.
   rm -f "$build/CMakeCache.txt"
   cmake -S . -B "$build" -G Ninja "${options[@]}"
@@ -22,6 +33,6 @@ if [ ! -f "$build/build.ninja" ] || [ "${options[*]}" != "$configured" ]; then
 fi
 
 start=$SECONDS
-ninja -C "$build" ${MAX_JOBS:+-j "$MAX_JOBS"} "$@"
+ninja -C "$build" ${MAX_JOBS:+-j "$MAX_JOBS"} "$@" | "$python" tools/build/progress.py
 "$python" tools/build/metadata.py "$PWD"
 echo "build: done in $((SECONDS - start)) s"
