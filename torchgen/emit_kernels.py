@@ -310,7 +310,7 @@ def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
     if any(_needs_guard(op, kernel) for op in ops for kernel in op.kernels):
         includes.append("ATen/cuda/DeviceOf.h")
     if formulas:
-        includes.append("torch/csrc/autograd/shared_kernels.h")
+        includes.append("ATen/core/AutogradKernels.h")
     if _has(ops, "foreach"):
         includes += ["ATen/iter/Foreach.h", "ATen/iter/Pointwise.h"]
     called = {o.base for op in ops for o in (op, op.functional, op.alias_of, op.target) if o}

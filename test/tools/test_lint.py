@@ -1,6 +1,7 @@
 """The checks of tools/lint on small examples: what they catch and what they must leave alone."""
 
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -53,6 +54,42 @@ def test_layers_include_follows_the_table(include, layer, allowed):
     table = layers.load_table()["cpp"]
     uses = [*table[layer]["uses"], layer]
     assert layers.is_allowed(layers.included_path(include), uses) is allowed
+
+
+def test_layers_generated_sources_follow_the_table_too(tmp_path):
+    command = [sys.executable, "-m", "torchgen.gen", "--out", str(tmp_path)]
+    command += ["--yaml", "aten/src/ATen/native/native_functions.yaml"]
+    command += ["--derivatives", "tools/autograd/derivatives.yaml"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    table, found, seen = layers.load_table(), [], 0
+    for path in tmp_path.rglob("*"):
+        if path.suffix in (".h", ".cpp"):
+            name = layers.included_path(path.relative_to(tmp_path).as_posix())
+            found += layers.check_includes(table, name, path.read_text())
+            seen += 1
+    assert seen > 100 and [str(finding) for finding in found] == []
+
+
+def test_layers_an_include_from_above_is_found_in_any_source():
+    table = layers.load_table()
+    text = "#include <torch/csrc/autograd/engine.h>\n"
+    found = list(layers.check_includes(table, "aten/src/ATen/Ops_reduce_0.cpp", text))
+    assert len(found) == 1 and found[0].line == 1
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("torch.nn.modules.linear", "torch.fx.proxy", False),
+        ("torch.fx.graph", "torch.nn.Module", True),
+        ("torch._dynamo.eval_frame", "torch.fx.graph", True),
+        ("torch.fx.graph", "torch._dynamo.config", False),
+        ("torch.utils.data", "torch.testing.assert_close", False),
+    ],
+)
+def test_layers_module_level_imports_point_to_lower_tiers(importer, imported, allowed):
+    order = layers.load_table()["tiers"]["order"]
+    assert (layers.tier_of(imported, order) <= layers.tier_of(importer, order)) is allowed
 
 
 def test_layers_import_inside_a_function_counts_as_lazy():

@@ -24,7 +24,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 def load_table() -> dict[str, Any]:
     with open(ROOT / "tools/lint/layers.toml", "rb") as file:
-        return tomllib.load(file)
+        table = tomllib.load(file)
+    native = "aten/src/ATen/native"
+    common = table["cpp"][native]
+    for family, others in table["families"].items():
+        uses = common["uses"] + [f"{native}/{other}" for other in others]
+        table["cpp"][f"{native}/{family}"] = {**common, "uses": uses}
+    return table
 
 
 def longest_folder(path: str, folders: list[str]) -> str | None:
@@ -48,32 +54,50 @@ def is_allowed(target: str, uses: list[str]) -> bool:
     return False
 
 
-def check_cpp(table: dict[str, Any]) -> Iterator[Finding]:
-    layers = table["cpp"]
-    groups = {name: tuple(prefixes) for name, prefixes in table["external"].items()}
+# Folders below these roots are layers of their own and need a row; deeper ones belong to theirs.
+ROOTS = ("c10", "aten/src/ATen", "aten/src/ATen/native", "torch/csrc")
+
+
+def check_rows(table: dict[str, Any]) -> Iterator[Finding]:
+    """Every folder of sources is named in the table."""
+    seen = set()
     for path in cpp_files():
-        layer = longest_folder(path, list(layers))
-        if layer is None:
-            continue
-        uses = layers[layer]["uses"] + [layer]
-        external = layers[layer].get("external", [])
-        text = read(path)
-        for match in INCLUDE.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            spelling = match[1]
-            group = next(
-                (name for name, heads in groups.items() if spelling.startswith(heads)), None
-            )
-            if group is not None:
-                if group not in external:
-                    yield Finding(
-                        path, line, f"{layer} may not include {group} headers <{spelling}>"
-                    )
-            elif "/" in spelling and not spelling.startswith(("sys/", "linux/", "asm/")):
-                if not is_allowed(included_path(spelling), uses):
-                    yield Finding(path, line, f"{layer} may not include <{spelling}> (layers.toml)")
-            elif (ROOT / path).parent.joinpath(spelling).exists():
-                yield Finding(path, line, f'include "{spelling}" by its full path from the root')
+        root = longest_folder(path, list(ROOTS))
+        below = path[len(root) + 1 :].partition("/") if root else ("", "", "")
+        folder = f"{root}/{below[0]}" if below[1] else root
+        if folder and folder not in ("torch/csrc", *table["cpp"]) and folder not in seen:
+            seen.add(folder)
+            yield Finding(path, 1, f"{folder} has no row in layers.toml")
+
+
+def check_cpp(table: dict[str, Any]) -> Iterator[Finding]:
+    for path in cpp_files():
+        yield from check_includes(table, path, read(path))
+
+
+def check_includes(table: dict[str, Any], path: str, text: str) -> Iterator[Finding]:
+    """Holds the includes of one source, which lies or would lie at `path`, against the table."""
+    layer = longest_folder(path, list(table["cpp"]))
+    if layer is None:
+        return
+    uses = table["cpp"][layer]["uses"] + [layer]
+    external = table["cpp"][layer].get("external", [])
+    for match in INCLUDE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        spelling = match[1]
+        group = next((g for g, heads in table["external"].items() if starts(spelling, heads)), None)
+        if group is not None:
+            if group not in external:
+                yield Finding(path, line, f"{layer} may not include {group} headers <{spelling}>")
+        elif "/" in spelling and not spelling.startswith(("sys/", "linux/", "asm/")):
+            if not is_allowed(included_path(spelling), uses):
+                yield Finding(path, line, f"{layer} may not include <{spelling}> (layers.toml)")
+        elif (ROOT / path).parent.joinpath(spelling).exists():
+            yield Finding(path, line, f'include "{spelling}" by its full path from the root')
+
+
+def starts(spelling: str, heads: list[str]) -> bool:
+    return spelling.startswith(tuple(heads))
 
 
 def imported_names(node: ast.AST) -> list[str]:
@@ -121,7 +145,47 @@ def check_python(table: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(path, node.lineno, f"{layer} may not import {name}{where} (layers.toml)")
 
 
+def tier_of(module: str, order: list[list[str]]) -> int:
+    """The tier of the longest package named in the table that holds the module."""
+    found = [
+        (len(name), rank)
+        for rank, names in enumerate(order)
+        for name in names
+        if module == name or module.startswith(name + ".")
+    ]
+    return max(found)[1] if found else -1
+
+
+def absolute(node: ast.stmt, package: list[str]) -> list[str]:
+    """The modules of torch that an import statement at module level may load."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        up = package[: len(package) - node.level + 1] if node.level else []
+        base = ".".join([*up, *([node.module] if node.module else [])])
+        return [f"{base}.{alias.name}" for alias in node.names]
+    return []
+
+
+def check_tiers(table: dict[str, Any]) -> Iterator[Finding]:
+    order = table["tiers"]["order"]
+    for path in python_files():
+        if not path.startswith("torch/"):
+            continue
+        names = path.removesuffix(".py").split("/")
+        package = names[:-1]
+        module = ".".join(package if names[-1] == "__init__" else names)
+        rank = tier_of(module, order)
+        for node in ast.parse(read(path)).body:
+            for target in absolute(node, package):
+                if tier_of(target, order) > rank:
+                    text = f"{module} may not import {target} at module level (tiers, layers.toml)"
+                    yield Finding(path, node.lineno, text)
+
+
 def check() -> Iterator[Finding]:
     table = load_table()
+    yield from check_rows(table)
     yield from check_cpp(table)
     yield from check_python(table)
+    yield from check_tiers(table)

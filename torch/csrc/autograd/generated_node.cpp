@@ -1,4 +1,4 @@
-// See generated_node.h and shared_kernels.h.
+// See generated_node.h and ATen/core/AutogradKernels.h.
 #include <torch/csrc/autograd/generated_node.h>
 
 #include <ATen/core/IValue.h>

@@ -3,8 +3,8 @@
 #pragma once
 #include <array>
 
+#include <ATen/core/AutogradKernels.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/shared_kernels.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace torch::autograd {

@@ -149,6 +149,8 @@ WrapperImpl* wrapper_at(const Tensor& t, const Level& level) {
   return w != nullptr && w->level.get() == &level ? w : nullptr;
 }
 
+bool is_transformed(const Tensor& t) { return wrapper_of(t) != nullptr; }
+
 bool varies_by_sample(const Tensor& t) {
   for (const WrapperImpl* w = wrapper_of(t); w != nullptr; w = wrapper_of(w->value))
     if (w->level->kind == LevelKind::Vmap) return true;

@@ -15,6 +15,7 @@
 //   functionalize  a wrapper holds a value that in-place operators replace (Functionalize.cpp)
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <ATen/core/TransformQueries.h>
 
 namespace at::functorch {
 
@@ -70,14 +71,6 @@ class TORCH_API WrapperImpl final : public TensorImpl {
 TORCH_API WrapperImpl* wrapper_of(const Tensor& t);
 // Null unless the tensor is a wrapper of just this level.
 TORCH_API WrapperImpl* wrapper_at(const Tensor& t, const Level& level);
-
-// Whether a vmap level, at any depth, gives the tensor another value for each sample: nothing may
-// then be decided by its value.
-TORCH_API bool varies_by_sample(const Tensor& t);
-
-// Whether more than one derivative of the tensor may be taken: operators whose gradient has none
-// itself had better be replaced by others.
-TORCH_API bool is_differentiated_twice(const Tensor& t);
 
 TORCH_API Tensor wrap_batched(const Tensor& value, int64_t bdim, const LevelPtr& level);
 TORCH_API Tensor wrap_grad(const Tensor& value, const LevelPtr& level);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <ATen/core/EmptyTensor.h>
-#include <ATen/functorch/Level.h>
+#include <ATen/core/TransformQueries.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/attention/AttentionBlocks.h>
 #include <ATen/native/attention/FusedAttentionUse.h>

@@ -1,6 +1,6 @@
 // Similarities and covariances that are formulas over other operators and differentiable through
 // them, and the cross product.
-#include <ATen/functorch/Level.h>
+#include <ATen/core/TransformQueries.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/distance/Native.h>

@@ -1,5 +1,5 @@
 // Geometry and checks of batches of matrices. The phrases of the errors are PyTorch's.
-#include <ATen/functorch/Level.h>
+#include <ATen/core/TransformQueries.h>
 #include <ATen/native/linalg/Batch.h>
 
 #include <ATen/iter/TensorIterator.h>

@@ -2,7 +2,7 @@
 // results. Composites, so their gradients are those of the parts.
 #include <limits>
 
-#include <ATen/functorch/Level.h>
+#include <ATen/core/TransformQueries.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
@@ -44,7 +44,7 @@ namespace {
 // requires grad or carries a tangent.
 bool may_be_differentiated(const Tensor& t) {
   return t.requires_grad() || t.key_set().has_any({DispatchKey::Tracer}) ||
-         functorch::wrapper_of(t) != nullptr;
+         functorch::is_transformed(t);
 }
 } // namespace
 

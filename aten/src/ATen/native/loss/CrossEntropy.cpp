@@ -1,6 +1,6 @@
 // nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class
 // indices, for class probabilities, and with label smoothing.
-#include <ATen/functorch/Level.h>
+#include <ATen/core/TransformQueries.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/_cross_entropy_rows.h>

@@ -1,5 +1,7 @@
 // Autograd kernels that need no code per operator: those of out= variants, which refuse gradients,
-// and those of operators without a formula, whose backward raises. Instantiated per signature.
+// and those of operators without a formula, whose backward raises. Instantiated per signature by
+// the generated operator files, hence here; torch/csrc/autograd defines the three functions that
+// know graphs.
 #pragma once
 #include <ATen/core/Dispatcher.h>
 
