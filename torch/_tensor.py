@@ -80,21 +80,21 @@ class Tensor(_C.TensorBase):
 
     def __repr__(self, *, tensor_contents=None) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+            return torch.overrides.redirect(Tensor.__repr__, locals())
         from torch._tensor_str import _str
 
         return _str(self, tensor_contents=tensor_contents)
 
     def __format__(self, format_spec) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__format__, (self,), self, format_spec)
+            return torch.overrides.redirect(Tensor.__format__, locals())
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(format_spec)
         return object.__format__(self, format_spec)
 
     def __dir__(self) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__dir__, (self,), self)
+            return torch.overrides.redirect(Tensor.__dir__, locals())
         names = set(object.__dir__(self))
         if not self.is_cuda:
             names.discard("__cuda_array_interface__")
@@ -104,7 +104,7 @@ class Tensor(_C.TensorBase):
 
     def __deepcopy__(self, memo) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__deepcopy__, (self,), self, memo)
+            return torch.overrides.redirect(Tensor.__deepcopy__, locals())
         if not self.is_leaf:
             raise RuntimeError(
                 "Only Tensors created explicitly by the user (graph leaves) support the "
@@ -165,7 +165,7 @@ class Tensor(_C.TensorBase):
 
     def __reduce_ex__(self, protocol) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__reduce_ex__, (self,), self, protocol)
+            return torch.overrides.redirect(Tensor.__reduce_ex__, locals())
         state = torch._utils._get_obj_state(self)
         func, args = self._reduce_ex_internal(protocol)
         if type(self) is Tensor and not state:
@@ -215,7 +215,7 @@ class Tensor(_C.TensorBase):
 
     def __setstate__(self, state) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__setstate__, (self,), self, state)
+            return torch.overrides.redirect(Tensor.__setstate__, locals())
         if not self.is_leaf:
             raise RuntimeError("__setstate__ can be only called on leaf Tensors")
         if len(state) == 4:
@@ -231,7 +231,7 @@ class Tensor(_C.TensorBase):
     def register_hook(self, hook) -> Any:
         """Registers a function that is called with this tensor's gradient and may replace it."""
         if _has_torch_function(self):
-            return _override(Tensor.register_hook, (self,), self, hook)
+            return torch.overrides.redirect(Tensor.register_hook, locals())
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         from collections import OrderedDict
@@ -247,7 +247,7 @@ class Tensor(_C.TensorBase):
     def register_post_accumulate_grad_hook(self, hook) -> Any:
         """Registers a function that is called with this leaf after its .grad has been updated."""
         if _has_torch_function(self):
-            return _override(Tensor.register_post_accumulate_grad_hook, (self,), self, hook)
+            return torch.overrides.redirect(Tensor.register_post_accumulate_grad_hook, locals())
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
@@ -274,12 +274,12 @@ class Tensor(_C.TensorBase):
 
     def __reversed__(self) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__reversed__, (self,), self)
+            return torch.overrides.redirect(Tensor.__reversed__, locals())
         return self if self.dim() == 0 else self.flip(0)
 
     def __contains__(self, element, /) -> Any:
         if _has_torch_function(self):
-            return _override(Tensor.__contains__, (self,), self, element)
+            return torch.overrides.redirect(Tensor.__contains__, locals())
         if isinstance(element, (Tensor, bool, int, float, complex)):
             return bool((element == self).any())
         raise RuntimeError(
@@ -327,15 +327,7 @@ class Tensor(_C.TensorBase):
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None) -> Any:
         """A DLPack capsule of this tensor; see the array API standard."""
         if _has_torch_function(self):
-            return _override(
-                Tensor.__dlpack__,
-                (self,),
-                self,
-                stream=stream,
-                max_version=max_version,
-                dl_device=dl_device,
-                copy=copy,
-            )
+            return torch.overrides.redirect(Tensor.__dlpack__, locals())
         from torch.utils.dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
@@ -343,7 +335,7 @@ class Tensor(_C.TensorBase):
     def __dlpack_device__(self) -> Any:
         """The kind and the number of this tensor's device, by DLPack's numbering."""
         if _has_torch_function(self):
-            return _override(Tensor.__dlpack_device__, (self,), self)
+            return torch.overrides.redirect(Tensor.__dlpack_device__, locals())
         from torch.utils.dlpack import device_of
 
         return device_of(self)
@@ -353,7 +345,7 @@ class Tensor(_C.TensorBase):
     def storage(self) -> Any:
         """The memory of this tensor as a TypedStorage (deprecated: use untyped_storage)."""
         if _has_torch_function(self):
-            return _override(Tensor.storage, (self,), self)
+            return torch.overrides.redirect(Tensor.storage, locals())
         torch.storage._warn_typed_storage_removal(stacklevel=2)
         return self._typed_storage()
 
@@ -381,7 +373,7 @@ class Tensor(_C.TensorBase):
         """The memory is also used on that stream: it is handed out again only when work queued
         there so far is done."""
         if _has_torch_function(self):
-            return _override(Tensor.record_stream, (self,), self, s)
+            return torch.overrides.redirect(Tensor.record_stream, locals())
         return torch._C._cuda_recordStream(self, s)
 
     # ---- compositions of operators
@@ -389,19 +381,19 @@ class Tensor(_C.TensorBase):
     def split(self, split_size, dim=0) -> Any:
         """Views of consecutive parts: of a size, or of the sizes in a list."""
         if _has_torch_function(self):
-            return _override(Tensor.split, (self,), self, split_size, dim=dim)
+            return torch.overrides.redirect(Tensor.split, locals())
         return torch.functional.split(self, split_size, dim)
 
     def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> Any:
         """See torch.norm."""
         if _has_torch_function(self):
-            return _override(Tensor.norm, (self,), self, p=p, dim=dim, keepdim=keepdim, dtype=dtype)
+            return torch.overrides.redirect(Tensor.norm, locals())
         return torch.norm(self, p, dim, keepdim, dtype=dtype)
 
     def nonzero(self, *, as_tuple=False) -> Any:
         """See torch.nonzero."""
         if _has_torch_function(self):
-            return _override(Tensor.nonzero, (self,), self, as_tuple=as_tuple)
+            return torch.overrides.redirect(Tensor.nonzero, locals())
         return torch.nonzero(self, as_tuple=as_tuple)
 
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
@@ -528,14 +520,14 @@ class Tensor(_C.TensorBase):
     def dim_order(self, *, ambiguity_check=False) -> Any:
         """The dimensions from the outermost to the innermost in memory."""
         if _has_torch_function(self):
-            return _override(Tensor.dim_order, (self,), self, ambiguity_check=ambiguity_check)
+            return torch.overrides.redirect(Tensor.dim_order, locals())
         formats = torch.utils._memory_order.formats_to_check(ambiguity_check)
         return torch.utils._memory_order.dim_order(self, formats)
 
     def module_load(self, other, assign=False) -> Any:
         """What nn.Module.load_state_dict puts in place of this tensor."""
         if _has_torch_function(self, other):
-            return _override(Tensor.module_load, (self, other), self, other, assign=assign)
+            return torch.overrides.redirect(Tensor.module_load, locals())
         return other.detach() if assign else self.copy_(other).detach()
 
 

@@ -64,57 +64,80 @@ def _get_overloaded_args(relevant_args, get_type_fn=None):
     return found
 
 
-def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Calls the mode and the overriding arguments in turn until one answers."""
-    overloaded = _get_overloaded_args(relevant_args)
-    types = tuple(map(type, overloaded))
+def _ask_mode(function, types, args, kwargs):
+    """The innermost mode's result; calls it makes go to the modes around it."""
+    with _pop_mode_temporarily() as mode:
+        return mode.__torch_function__(function, types, args, kwargs)
+
+
+def _handlers(overloaded):
+    """What may take a call over, in the order of asking: the mode, then the arguments."""
     if _is_torch_function_mode_enabled():
-        with _pop_mode_temporarily() as mode:
-            result = mode.__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
+        yield _ask_mode
     for arg in overloaded:
         method = arg.__torch_function__
-        if (
-            getattr(method, "__self__", None) is arg
-            and method.__func__ is not _disabled_torch_function_impl
-        ):
+        bound_to = getattr(method, "__self__", None)
+        if bound_to is arg and method.__func__ is not _disabled_torch_function_impl:
             warnings.warn(
                 "Defining your `__torch_function__ as a plain method is deprecated and will be "
                 "an error in "
                 "future, please define it as a classmethod.",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        result = method(public_api, types, args, kwargs)
+        yield method
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """Asks the mode and the overriding arguments in turn until one does not decline."""
+    overloaded = _get_overloaded_args(relevant_args)
+    types = tuple(map(type, overloaded))
+    for handler in _handlers(overloaded):
+        result = handler(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    message = (
-        f"no implementation found for '{name}' on types that implement __torch_function__: "
-        f"{list(map(type, overloaded))}"
+    mode = _get_current_function_mode()
+    raise TypeError(
+        f"no implementation found for '{public_api.__module__}.{public_api.__name__}' on types "
+        f"that implement __torch_function__: {list(types)}"
+        + ("" if mode is None else f" nor in mode {mode}")
     )
-    if _is_torch_function_mode_enabled():
-        message += f" nor in mode {_get_current_function_mode()}"
-    raise TypeError(message)
+
+
+def redirect(function, arguments):
+    """Hands a call of an overridable function of this package to whoever overrides it.
+
+    `arguments` is the `locals()` of the function at its entry. What has no default is passed on by
+    position and the rest by name, and every argument counts as one that may override, so that a
+    function says nothing twice:
+
+        if has_torch_function_unary(input):
+            return redirect(glu, locals())
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    needed = code.co_argcount - len(function.__defaults__ or ())
+    args = [arguments[name] for name in names[:needed]]
+    kwargs = {name: arguments[name] for name in names[needed:]}
+    return handle_torch_function(function, (*args, *kwargs.values()), *args, **kwargs)
+
+
+def _made_overridable(dispatcher, func):
+    @functools.wraps(func)
+    def public(*args, **kwargs):
+        counted = dispatcher(*args, **kwargs)
+        if not has_torch_function(counted):
+            return func(*args, **kwargs)
+        return handle_torch_function(public, counted, *args, **kwargs)
+
+    return public
 
 
 def wrap_torch_function(dispatcher):
     """A decorator that makes a function overridable; dispatcher(*args) gives the arguments that
     count.
     """
-
-    def decorate(func):
-        @functools.wraps(func)
-        def wrapped(*args, **kwargs):
-            relevant = dispatcher(*args, **kwargs)
-            if has_torch_function(relevant):
-                return handle_torch_function(wrapped, relevant, *args, **kwargs)
-            return func(*args, **kwargs)
-
-        return wrapped
-
-    return decorate
+    return functools.partial(_made_overridable, dispatcher)
 
 
 # ---- what can be overridden

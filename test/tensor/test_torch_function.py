@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import torch
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 
@@ -68,6 +69,26 @@ def test_items_of_lists_are_asked():
     log = []
     assert torch.cat([torch.ones(2), Like(log)]) == "handled"
     assert log[0][0] is torch.cat
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "kwargs"),
+    [
+        (lambda x: F.glu(x), 1, {"dim": -1}),
+        (lambda x: F.threshold(x, 0.5, value=2.0), 3, {"inplace": False}),
+        (
+            lambda x: F.huber_loss(x, x, delta=2.0),
+            2,
+            {"reduction": "mean", "delta": 2.0, "weight": None},
+        ),
+    ],
+)
+def test_functional_passes_needed_arguments_by_position_and_others_by_name(call, args, kwargs):
+    log = []
+    assert call(Like(log)) == "handled"
+    ((_, _, given, named),) = log
+    assert len(given) == args
+    assert named == kwargs
 
 
 def test_not_implemented_by_all_is_a_type_error():

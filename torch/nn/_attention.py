@@ -8,7 +8,7 @@ import warnings
 
 import torch
 from torch import _C
-from torch.overrides import handle_torch_function, has_torch_function
+from torch.overrides import has_torch_function, redirect
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -276,15 +276,7 @@ def multi_head_attention_forward(
         out_proj_bias,
     )  # fmt: skip
     if has_torch_function(tensors):
-        return handle_torch_function(
-            multi_head_attention_forward, tensors, query, key, value, embed_dim_to_check,
-            num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p,
-            out_proj_weight, out_proj_bias, training=training, key_padding_mask=key_padding_mask,
-            need_weights=need_weights, attn_mask=attn_mask, is_causal=is_causal,
-            use_separate_proj_weight=use_separate_proj_weight, q_proj_weight=q_proj_weight,
-            k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k,
-            static_v=static_v, average_attn_weights=average_attn_weights,
-        )  # fmt: skip
+        return redirect(multi_head_attention_forward, locals())
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         inputs = {id(t): t.unsqueeze(1) for t in (query, key, value)}

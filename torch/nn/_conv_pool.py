@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 from torch import _C, _VF
-from torch.overrides import handle_torch_function, has_torch_function_unary
+from torch.overrides import has_torch_function_unary, redirect
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -63,10 +63,8 @@ def _pair(value):
 def unfold(input: torch.Tensor, kernel_size, dilation=1, padding=0, stride=1) -> torch.Tensor:
     """The sliding windows of images, as columns."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            unfold, (input,), input, kernel_size, dilation=dilation, padding=padding, stride=stride
-        )
-    return _C._nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+        return redirect(unfold, locals())
+    return _C._nn.im2col(input, *map(_pair, (kernel_size, dilation, padding, stride)))
 
 
 def fold(
@@ -74,12 +72,9 @@ def fold(
 ) -> torch.Tensor:
     """The sum of columns back into images."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            fold, (input,), input, output_size, kernel_size, dilation=dilation, padding=padding,
-            stride=stride,
-        )  # fmt: skip
-    size, kernel = _pair(output_size), _pair(kernel_size)
-    return _C._nn.col2im(input, size, kernel, _pair(dilation), _pair(padding), _pair(stride))
+        return redirect(fold, locals())
+    windows = map(_pair, (output_size, kernel_size, dilation, padding, stride))
+    return _C._nn.col2im(input, *windows)
 
 
 # ---- maximum
@@ -98,10 +93,7 @@ def _max_pool(dims):
         return_indices=False,
     ):  # fmt: skip
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool_with_indices, (input,), input, kernel_size, stride=stride, padding=padding,
-                dilation=dilation, ceil_mode=ceil_mode, return_indices=return_indices,
-            )  # fmt: skip
+            return redirect(pool_with_indices, locals())
         stride = [] if stride is None else stride
         return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -110,10 +102,7 @@ def _max_pool(dims):
         return_indices=False,
     ):  # fmt: skip
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool, (input,), input, kernel_size, stride=stride, padding=padding,
-                dilation=dilation, ceil_mode=ceil_mode, return_indices=return_indices,
-            )  # fmt: skip
+            return redirect(pool, locals())
         stride = [] if stride is None else stride
         function = with_indices if return_indices else plain
         return function(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -153,14 +142,14 @@ def _adaptive_size(output_size, input):
 def adaptive_avg_pool2d(input: torch.Tensor, output_size) -> torch.Tensor:
     """The means of as many windows as asked for."""
     if has_torch_function_unary(input):
-        return handle_torch_function(adaptive_avg_pool2d, (input,), input, output_size)
+        return redirect(adaptive_avg_pool2d, locals())
     return _C._nn.adaptive_avg_pool2d(input, _adaptive_size(output_size, input))
 
 
 def adaptive_avg_pool3d(input: torch.Tensor, output_size) -> torch.Tensor:
     """The means of as many windows as asked for."""
     if has_torch_function_unary(input):
-        return handle_torch_function(adaptive_avg_pool3d, (input,), input, output_size)
+        return redirect(adaptive_avg_pool3d, locals())
     return _C._nn.adaptive_avg_pool3d(input, _adaptive_size(output_size, input))
 
 
@@ -169,18 +158,14 @@ def _adaptive_max(dims):
 
     def pool_with_indices(input, output_size, return_indices=False):
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool_with_indices, (input,), input, output_size, return_indices=return_indices
-            )
+            return redirect(pool_with_indices, locals())
         if dims > 1:
             output_size = _adaptive_size(output_size, input)
         return native(input, output_size)
 
     def pool(input, output_size, return_indices=False):
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool, (input,), input, output_size, return_indices=return_indices
-            )
+            return redirect(pool, locals())
         found = pool_with_indices(input, output_size)
         return found if return_indices else found[0]
 
@@ -216,9 +201,7 @@ def lp_pool1d(
 ) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            lp_pool1d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
-        )
+        return redirect(lp_pool1d, locals())
     return _lp_pool(1, avg_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -227,9 +210,7 @@ def lp_pool2d(
 ) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            lp_pool2d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
-        )
+        return redirect(lp_pool2d, locals())
     return _lp_pool(2, avg_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -238,9 +219,7 @@ def lp_pool3d(
 ) -> torch.Tensor:
     """The p-norm of each window."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            lp_pool3d, (input,), input, norm_type, kernel_size, stride=stride, ceil_mode=ceil_mode
-        )
+        return redirect(lp_pool3d, locals())
     return _lp_pool(3, avg_pool3d, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -276,10 +255,7 @@ def _unpooled_size(input, dims, kernel_size, stride, padding, output_size):
 def _max_unpool(dims):
     def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                unpool, (input,), input, indices, kernel_size, stride=stride, padding=padding,
-                output_size=output_size,
-            )  # fmt: skip
+            return redirect(unpool, locals())
         spread = lambda v: (v,) * dims if isinstance(v, int) else tuple(v)
         kernel_size, padding = spread(kernel_size), spread(padding)
         stride = kernel_size if stride is None else spread(stride)
@@ -314,11 +290,7 @@ def _fractional(dims):
         _random_samples=None,
     ):  # fmt: skip
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool_with_indices, (input,), input, kernel_size, output_size=output_size,
-                output_ratio=output_ratio, return_indices=return_indices,
-                _random_samples=_random_samples,
-            )  # fmt: skip
+            return redirect(pool_with_indices, locals())
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         spread = lambda v: (v,) * dims if isinstance(v, int) else v
@@ -343,11 +315,7 @@ def _fractional(dims):
         _random_samples=None,
     ):  # fmt: skip
         if has_torch_function_unary(input):
-            return handle_torch_function(
-                pool, (input,), input, kernel_size, output_size=output_size,
-                output_ratio=output_ratio, return_indices=return_indices,
-                _random_samples=_random_samples,
-            )  # fmt: skip
+            return redirect(pool, locals())
         found = pool_with_indices(
             input, kernel_size, output_size, output_ratio, return_indices, _random_samples
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import torch
-from torch.overrides import handle_torch_function, has_torch_function_variadic
+from torch.overrides import has_torch_function_variadic, redirect
 
 __all__ = ["embedding_bag"]
 
@@ -67,12 +67,7 @@ def embedding_bag(
     """Reduces the rows of weight that each bag of indices names."""
     tensors = (input, weight, offsets, per_sample_weights)
     if has_torch_function_variadic(*tensors):
-        return handle_torch_function(
-            embedding_bag, tensors, input, weight, offsets=offsets, max_norm=max_norm,
-            norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse,
-            per_sample_weights=per_sample_weights, include_last_offset=include_last_offset,
-            padding_idx=padding_idx,
-        )  # fmt: skip
+        return redirect(embedding_bag, locals())
     if weight.dtype == torch.long and input.is_floating_point():
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage "

@@ -10,9 +10,9 @@ import torch
 from torch import _C, _VF
 from torch.nn import _conv_pool
 from torch.overrides import (
-    handle_torch_function,
     has_torch_function_unary,
     has_torch_function_variadic,
+    redirect,
 )
 
 __all__ = [
@@ -120,17 +120,7 @@ def interpolate(
 ) -> torch.Tensor:
     """Resizes the spatial dimensions to `size`, or by `scale_factor`."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            interpolate,
-            (input,),
-            input,
-            size=size,
-            scale_factor=scale_factor,
-            mode=mode,
-            align_corners=align_corners,
-            recompute_scale_factor=recompute_scale_factor,
-            antialias=antialias,
-        )
+        return redirect(interpolate, locals())
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
@@ -212,15 +202,7 @@ def grid_sample(
 ) -> torch.Tensor:
     """input at the places of grid, whose coordinates run from -1 to 1."""
     if has_torch_function_variadic(input, grid):
-        return handle_torch_function(
-            grid_sample,
-            (input, grid),
-            input,
-            grid,
-            mode=mode,
-            padding_mode=padding_mode,
-            align_corners=align_corners,
-        )
+        return redirect(grid_sample, locals())
     if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', "
@@ -246,9 +228,7 @@ def grid_sample(
 def affine_grid(theta: torch.Tensor, size, align_corners: bool | None = None) -> torch.Tensor:
     """The places to which the affine maps theta send the pixels of images of this size."""
     if has_torch_function_unary(theta):
-        return handle_torch_function(
-            affine_grid, (theta,), theta, size, align_corners=align_corners
-        )
+        return redirect(affine_grid, locals())
     if align_corners is None:
         warnings.warn(_ALIGNMENT_WARNING, stacklevel=2)
         align_corners = False

@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch import _C
 from torch.nn._reduction import get_enum, legacy_get_string
-from torch.overrides import handle_torch_function, has_torch_function_variadic
+from torch.overrides import has_torch_function_variadic, redirect
 
 __all__ = [
     "binary_cross_entropy",
@@ -37,11 +37,26 @@ __all__ = [
 ]
 
 
+_NONE, _MEAN, _SUM = (get_enum(word) for word in ("none", "mean", "sum"))
+
+
 def _number(size_average, reduce, reduction):
     """The operator's reduction; the older flags win where they are given."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     return get_enum(reduction)
+
+
+def _reduced(loss, number):
+    """A loss that no operator reduces."""
+    if number == _NONE:
+        return loss
+    return loss.sum() if number == _SUM else loss.mean()
+
+
+def _check_margin(margin):
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
 
 
 def _warn_sizes(input, target):
@@ -54,19 +69,24 @@ def _warn_sizes(input, target):
         )
 
 
-def _weighted(loss, weight, reduction, input):
-    """Reduces weight * loss; a mean is divided by the sum of the weights."""
+def _check_weights(weight, input):
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
+
+
+def _difference(operator, input, target, size_average, reduce, reduction, weight):
+    """A loss of input - target. A weighted mean is divided by the sum of the weights."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_get_string(size_average, reduce)
+    if weight is None:
+        return operator(input, target, get_enum(reduction))
+    _check_weights(weight, input)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(
             f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'."
         )
-    loss = loss * weight
-    number = get_enum(reduction)
-    if number == 0:
-        return loss
-    return loss.sum() if number == 2 else loss.sum() / weight.sum()
+    loss = operator(input, target, _NONE) * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else _reduced(loss, get_enum(reduction))
 
 
 # ---- regression
@@ -83,16 +103,9 @@ def mse_loss(
 ) -> torch.Tensor:
     """The squared difference."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            mse_loss, (input, target, weight), input, target, size_average=size_average,
-            reduce=reduce, reduction=reduction, weight=weight,
-        )  # fmt: skip
+        return redirect(mse_loss, locals())
     _warn_sizes(input, target)
-    if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
-    if weight is not None:
-        return _weighted(_C._nn.mse_loss(input, target, 0), weight, reduction, input)
-    return _C._nn.mse_loss(input, target, get_enum(reduction))
+    return _difference(_C._nn.mse_loss, input, target, size_average, reduce, reduction, weight)
 
 
 def l1_loss(
@@ -105,16 +118,9 @@ def l1_loss(
 ) -> torch.Tensor:
     """The absolute difference."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            l1_loss, (input, target, weight), input, target, size_average=size_average,
-            reduce=reduce, reduction=reduction, weight=weight,
-        )  # fmt: skip
+        return redirect(l1_loss, locals())
     _warn_sizes(input, target)
-    if size_average is not None or reduce is not None:
-        reduction = legacy_get_string(size_average, reduce)
-    if weight is not None:
-        return _weighted(_C._nn.l1_loss(input, target, 0), weight, reduction, input)
-    return _C._nn.l1_loss(input, target, get_enum(reduction))
+    return _difference(_C._nn.l1_loss, input, target, size_average, reduce, reduction, weight)
 
 
 def smooth_l1_loss(
@@ -127,10 +133,7 @@ def smooth_l1_loss(
 ) -> torch.Tensor:
     """The absolute difference, squared below beta."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            smooth_l1_loss, (input, target), input, target, size_average=size_average,
-            reduce=reduce, reduction=reduction, beta=beta,
-        )  # fmt: skip
+        return redirect(smooth_l1_loss, locals())
     _warn_sizes(input, target)
     number = _number(size_average, reduce, reduction)
     if beta == 0:
@@ -147,18 +150,13 @@ def huber_loss(
 ) -> torch.Tensor:
     """Half the squared difference, linear above delta."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            huber_loss, (input, target, weight), input, target, reduction=reduction, delta=delta,
-            weight=weight,
-        )  # fmt: skip
+        return redirect(huber_loss, locals())
     _warn_sizes(input, target)
     if weight is None:
         return _C._nn.huber_loss(input, target, get_enum(reduction), delta)
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    loss = _C._nn.huber_loss(input, target, 0, delta) * weight
-    number = get_enum(reduction)
-    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
+    _check_weights(weight, input)
+    loss = _C._nn.huber_loss(input, target, _NONE, delta) * weight
+    return _reduced(loss, get_enum(reduction))
 
 
 def poisson_nll_loss(
@@ -173,10 +171,7 @@ def poisson_nll_loss(
 ) -> torch.Tensor:
     """The negative log-likelihood of a Poisson distribution with mean exp(input), or input."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            poisson_nll_loss, (input, target), input, target, log_input=log_input, full=full,
-            size_average=size_average, eps=eps, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(poisson_nll_loss, locals())
     number = _number(size_average, reduce, reduction)
     return torch.poisson_nll_loss(input, target, log_input, full, eps, number)
 
@@ -191,10 +186,7 @@ def gaussian_nll_loss(
 ) -> torch.Tensor:
     """The negative log-likelihood of a normal distribution with mean input and variance var."""
     if has_torch_function_variadic(input, target, var):
-        return handle_torch_function(
-            gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps,
-            reduction=reduction,
-        )  # fmt: skip
+        return redirect(gaussian_nll_loss, locals())
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -219,7 +211,7 @@ def gaussian_nll_loss(
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
-    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+    return _reduced(loss, get_enum(reduction))
 
 
 # ---- classification
@@ -238,11 +230,7 @@ def cross_entropy(
 ) -> torch.Tensor:
     """nll_loss of log_softmax, for class numbers or class probabilities."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            cross_entropy, (input, target, weight), input, target, weight=weight,
-            size_average=size_average, ignore_index=ignore_index, reduce=reduce,
-            reduction=reduction, label_smoothing=label_smoothing,
-        )  # fmt: skip
+        return redirect(cross_entropy, locals())
     number = _number(size_average, reduce, reduction)
     return _C._nn.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -262,11 +250,7 @@ def linear_cross_entropy(
     """cross_entropy of a linear map: linear_weight is (classes, ..., features)."""
     tensors = (input, linear_weight, target, linear_bias, weight)
     if has_torch_function_variadic(*tensors):
-        return handle_torch_function(
-            linear_cross_entropy, tensors, input, linear_weight, target, linear_bias=linear_bias,
-            weight=weight, reduction=reduction, ignore_index=ignore_index,
-            label_smoothing=label_smoothing, options=options,
-        )  # fmt: skip
+        return redirect(linear_cross_entropy, locals())
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
@@ -311,11 +295,7 @@ def nll_loss(
 ) -> torch.Tensor:
     """The negative log-likelihood of the target classes, from log-probabilities."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            nll_loss, (input, target, weight), input, target, weight=weight,
-            size_average=size_average, ignore_index=ignore_index, reduce=reduce,
-            reduction=reduction,
-        )  # fmt: skip
+        return redirect(nll_loss, locals())
     number = _number(size_average, reduce, reduction)
     return _C._nn.nll_loss_nd(input, target, weight, number, ignore_index)
 
@@ -330,10 +310,7 @@ def binary_cross_entropy(
 ) -> torch.Tensor:
     """The cross entropy of probabilities and targets between 0 and 1."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            binary_cross_entropy, (input, target, weight), input, target, weight=weight,
-            size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(binary_cross_entropy, locals())
     number = _number(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -354,11 +331,7 @@ def binary_cross_entropy_with_logits(
 ) -> torch.Tensor:
     """binary_cross_entropy of sigmoid(input), exact for large inputs."""
     if has_torch_function_variadic(input, target, weight, pos_weight):
-        return handle_torch_function(
-            binary_cross_entropy_with_logits, (input, target, weight, pos_weight), input, target,
-            weight=weight, size_average=size_average, reduce=reduce, reduction=reduction,
-            pos_weight=pos_weight,
-        )  # fmt: skip
+        return redirect(binary_cross_entropy_with_logits, locals())
     number = _number(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -377,10 +350,7 @@ def kl_div(
 ) -> torch.Tensor:
     """The Kullback-Leibler divergence; input holds log-probabilities."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            kl_div, (input, target), input, target, size_average=size_average, reduce=reduce,
-            reduction=reduction, log_target=log_target,
-        )  # fmt: skip
+        return redirect(kl_div, locals())
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     elif reduction == "mean":
@@ -393,7 +363,7 @@ def kl_div(
         )
     batchmean = reduction == "batchmean"
     loss = torch.kl_div(
-        input, target, 2 if batchmean else get_enum(reduction), log_target=log_target
+        input, target, _SUM if batchmean else get_enum(reduction), log_target=log_target
     )
     return loss / input.size()[0] if batchmean and input.dim() != 0 else loss
 
@@ -407,10 +377,7 @@ def soft_margin_loss(
 ) -> torch.Tensor:
     """log(1 + exp(-target * input)) for targets 1 and -1."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            soft_margin_loss, (input, target), input, target, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(soft_margin_loss, locals())
     return _C._nn.soft_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
@@ -424,10 +391,7 @@ def multilabel_soft_margin_loss(
 ) -> torch.Tensor:
     """The mean over classes of the cross entropy of sigmoid(input) and the target."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            multilabel_soft_margin_loss, (input, target, weight), input, target, weight=weight,
-            size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(multilabel_soft_margin_loss, locals())
     if size_average is None and reduce is None and reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
     number = _number(size_average, reduce, reduction)
@@ -436,7 +400,7 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)
-    return loss if number == 0 else loss.mean() if number == 1 else loss.sum()
+    return _reduced(loss, number)
 
 
 def multilabel_margin_loss(
@@ -448,10 +412,7 @@ def multilabel_margin_loss(
 ) -> torch.Tensor:
     """The hinge loss between every target class and every other class."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            multilabel_margin_loss, (input, target), input, target, size_average=size_average,
-            reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(multilabel_margin_loss, locals())
     return _C._nn.multilabel_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
@@ -467,10 +428,7 @@ def multi_margin_loss(
 ) -> torch.Tensor:
     """The hinge loss between the target class and every other class."""
     if has_torch_function_variadic(input, target, weight):
-        return handle_torch_function(
-            multi_margin_loss, (input, target, weight), input, target, p=p, margin=margin,
-            weight=weight, size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(multi_margin_loss, locals())
     number = _number(size_average, reduce, reduction)
     if p != 1 and p != 2:
         raise ValueError("only p == 1 and p == 2 supported")
@@ -491,10 +449,7 @@ def ctc_loss(
     """The negative log-likelihood of label sequences under all their alignments to the frames."""
     tensors = (log_probs, targets, input_lengths, target_lengths)
     if has_torch_function_variadic(*tensors):
-        return handle_torch_function(
-            ctc_loss, tensors, log_probs, targets, input_lengths, target_lengths, blank=blank,
-            reduction=reduction, zero_infinity=zero_infinity,
-        )  # fmt: skip
+        return redirect(ctc_loss, locals())
     return torch.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, get_enum(reduction), zero_infinity
     )
@@ -514,10 +469,7 @@ def hinge_embedding_loss(
 ) -> torch.Tensor:
     """input where the target is 1, max(0, margin - input) where it is -1."""
     if has_torch_function_variadic(input, target):
-        return handle_torch_function(
-            hinge_embedding_loss, (input, target), input, target, margin=margin,
-            size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(hinge_embedding_loss, locals())
     number = _number(size_average, reduce, reduction)
     return torch.hinge_embedding_loss(input, target, margin, number)
 
@@ -533,12 +485,9 @@ def margin_ranking_loss(
 ) -> torch.Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     if has_torch_function_variadic(input1, input2, target):
-        return handle_torch_function(
-            margin_ranking_loss, (input1, input2, target), input1, input2, target, margin=margin,
-            size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(margin_ranking_loss, locals())
     number = _number(size_average, reduce, reduction)
-    if input1.dim() != input2.dim() or input1.dim() != target.dim():
+    if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
@@ -557,10 +506,7 @@ def cosine_embedding_loss(
 ) -> torch.Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     if has_torch_function_variadic(input1, input2, target):
-        return handle_torch_function(
-            cosine_embedding_loss, (input1, input2, target), input1, input2, target,
-            margin=margin, size_average=size_average, reduce=reduce, reduction=reduction,
-        )  # fmt: skip
+        return redirect(cosine_embedding_loss, locals())
     number = _number(size_average, reduce, reduction)
     return torch.cosine_embedding_loss(input1, input2, target, margin, number)
 
@@ -579,15 +525,10 @@ def triplet_margin_loss(
 ) -> torch.Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     if has_torch_function_variadic(anchor, positive, negative):
-        return handle_torch_function(
-            triplet_margin_loss, (anchor, positive, negative), anchor, positive, negative,
-            margin=margin, p=p, eps=eps, swap=swap, size_average=size_average, reduce=reduce,
-            reduction=reduction,
-        )  # fmt: skip
-    number = _number(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
+        return redirect(triplet_margin_loss, locals())
+    _check_margin(margin)
+    kind = (margin, p, eps, swap, _number(size_average, reduce, reduction))
+    return torch.triplet_margin_loss(anchor, positive, negative, *kind)
 
 
 def triplet_margin_with_distance_loss(
@@ -602,15 +543,10 @@ def triplet_margin_with_distance_loss(
 ) -> torch.Tensor:
     """triplet_margin_loss with a distance of one's own."""
     if has_torch_function_variadic(anchor, positive, negative):
-        return handle_torch_function(
-            triplet_margin_with_distance_loss, (anchor, positive, negative), anchor, positive,
-            negative, distance_function=distance_function, margin=margin, swap=swap,
-            reduction=reduction,
-        )  # fmt: skip
+        return redirect(triplet_margin_with_distance_loss, locals())
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_margin(margin)
     if distance_function is None:
         distance_function = torch.nn.functional.pairwise_distance
     ranks = (anchor.ndim, positive.ndim, negative.ndim)
@@ -625,4 +561,4 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = torch.minimum(far, distance_function(positive, negative))
     loss = torch.clamp_min(margin + near - far, 0)
-    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+    return _reduced(loss, get_enum(reduction))

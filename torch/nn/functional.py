@@ -18,10 +18,11 @@ from torch.nn._grouped import grouped_mm  # noqa: F401
 from torch.nn._interpolate import *  # noqa: F403
 from torch.nn._losses import *  # noqa: F403
 from torch.overrides import (
-    handle_torch_function,
+    handle_torch_function,  # noqa: F401
     has_torch_function,  # noqa: F401
     has_torch_function_unary,
     has_torch_function_variadic,
+    redirect,
 )
 
 
@@ -40,7 +41,7 @@ def _nn(name):
 def relu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """max(0, x)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(relu, (input,), input, inplace=inplace)
+        return redirect(relu, locals())
     return torch.relu_(input) if inplace else torch.relu(input)
 
 
@@ -57,7 +58,7 @@ def _activation(name, native=None):
 
     def function(input, inplace=False):
         if has_torch_function_unary(input):
-            return handle_torch_function(function, (input,), input, inplace=inplace)
+            return redirect(function, locals())
         return _nn(native + "_")(input) if inplace else _nn(native)(input)
 
     function.__name__ = function.__qualname__ = name
@@ -96,14 +97,14 @@ def tanh(input: torch.Tensor) -> torch.Tensor:
 def tanhshrink(input: torch.Tensor) -> torch.Tensor:
     """x - tanh(x)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(tanhshrink, (input,), input)
+        return redirect(tanhshrink, locals())
     return input - input.tanh()
 
 
 def softsign(input: torch.Tensor) -> torch.Tensor:
     """x / (1 + |x|)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(softsign, (input,), input)
+        return redirect(softsign, locals())
     return input / (input.abs() + 1)
 
 
@@ -115,7 +116,7 @@ def logsigmoid(input: torch.Tensor) -> torch.Tensor:
 def elu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
     """x above zero, alpha * (exp(x) - 1) below."""
     if has_torch_function_unary(input):
-        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
+        return redirect(elu, locals())
     return _nn("elu_")(input, alpha) if inplace else _nn("elu")(input, alpha)
 
 
@@ -127,14 +128,14 @@ def elu_(input: torch.Tensor, alpha=1.0, scale=1.0, input_scale=1.0) -> torch.Te
 def selu(input: torch.Tensor, inplace: bool = False) -> torch.Tensor:
     """The self-normalising elu."""
     if has_torch_function_unary(input):
-        return handle_torch_function(selu, (input,), input, inplace=inplace)
+        return redirect(selu, locals())
     return _VF.selu_(input) if inplace else _VF.selu(input)
 
 
 def celu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
     if has_torch_function_unary(input):
-        return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
+        return redirect(celu, locals())
     return _VF.celu_(input, alpha) if inplace else _VF.celu(input, alpha)
 
 
@@ -143,9 +144,7 @@ def leaky_relu(
 ) -> torch.Tensor:
     """x above zero, negative_slope * x below."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace
-        )
+        return redirect(leaky_relu, locals())
     name = "leaky_relu_" if inplace else "leaky_relu"
     return _nn(name)(input, negative_slope)
 
@@ -165,18 +164,14 @@ def rrelu(
 ) -> torch.Tensor:
     """leaky_relu with a random slope while training, the mean slope otherwise."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            rrelu, (input,), input, lower=lower, upper=upper, training=training, inplace=inplace
-        )
+        return redirect(rrelu, locals())
     return (_VF.rrelu_ if inplace else _VF.rrelu)(input, lower, upper, training)
 
 
 def hardtanh(input: torch.Tensor, min_val=-1.0, max_val=1.0, inplace: bool = False) -> torch.Tensor:
     """x clamped to [min_val, max_val]."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace
-        )
+        return redirect(hardtanh, locals())
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _nn("hardtanh_" if inplace else "hardtanh")(input, min_val, max_val)
@@ -192,7 +187,7 @@ def threshold(
 ) -> torch.Tensor:
     """x where it is above the threshold, value elsewhere."""
     if has_torch_function_unary(input):
-        return handle_torch_function(_threshold, (input,), input, threshold, value, inplace=inplace)
+        return redirect(_threshold, locals())
     return (_VF.threshold_ if inplace else _VF.threshold)(input, threshold, value)
 
 
@@ -217,7 +212,7 @@ def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
 def glu(input: torch.Tensor, dim=-1) -> torch.Tensor:
     """The first half times the sigmoid of the second half along dim."""
     if has_torch_function_unary(input):
-        return handle_torch_function(glu, (input,), input, dim=dim)
+        return redirect(glu, locals())
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return _nn("glu")(input, dim)
@@ -242,9 +237,7 @@ def softmax(
 ) -> torch.Tensor:
     """exp(x) scaled to sum to one along dim."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
-        )
+        return redirect(softmax, locals())
     if dim is None:
         dim = _softmax_dim("softmax", input.dim(), _stacklevel)
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
@@ -255,9 +248,7 @@ def softmin(
 ) -> torch.Tensor:
     """softmax of -x."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
-        )
+        return redirect(softmin, locals())
     if dim is None:
         dim = _softmax_dim("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
@@ -268,9 +259,7 @@ def log_softmax(
 ) -> torch.Tensor:
     """The logarithm of softmax, exact for small probabilities."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype
-        )
+        return redirect(log_softmax, locals())
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
@@ -281,9 +270,7 @@ def gumbel_softmax(
 ) -> torch.Tensor:
     """A Gumbel-softmax sample; with hard, one-hot forward and soft backward."""
     if has_torch_function_unary(logits):
-        return handle_torch_function(
-            gumbel_softmax, (logits,), logits, tau=tau, hard=hard, eps=eps, dim=dim
-        )
+        return redirect(gumbel_softmax, locals())
     noise = (
         -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
     )
@@ -310,9 +297,7 @@ def dropout(
 ) -> torch.Tensor:
     """Zeroes each element with probability p and scales the others by 1 / (1 - p)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            dropout, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(dropout, locals())
     return _dropout("dropout", input, p, training, inplace)
 
 
@@ -321,9 +306,7 @@ def alpha_dropout(
 ) -> torch.Tensor:
     """Dropout that keeps mean and variance for self-normalising networks."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            alpha_dropout, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(alpha_dropout, locals())
     return _dropout("alpha_dropout", input, p, training, inplace)
 
 
@@ -332,9 +315,7 @@ def feature_alpha_dropout(
 ) -> torch.Tensor:
     """alpha_dropout of whole channels."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(feature_alpha_dropout, locals())
     return _dropout("feature_alpha_dropout", input, p, training, inplace)
 
 
@@ -356,9 +337,7 @@ def dropout1d(
 ) -> torch.Tensor:
     """Zeroes whole channels of (N, C, L) or (C, L)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            dropout1d, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(dropout1d, locals())
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note "
@@ -380,9 +359,7 @@ def dropout2d(
 ) -> torch.Tensor:
     """Zeroes whole channels of (N, C, H, W)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            dropout2d, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(dropout2d, locals())
     if input.dim() not in (3, 4):
         _warn_shape("dropout2d", input, "3D or 4", "2")
     elif input.dim() == 3:
@@ -402,9 +379,7 @@ def dropout3d(
 ) -> torch.Tensor:
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            dropout3d, (input,), input, p=p, training=training, inplace=inplace
-        )
+        return redirect(dropout3d, locals())
     if input.dim() not in (4, 5):
         _warn_shape("dropout3d", input, "4D or 5", "3")
     batched = input.dim() == 5
@@ -436,7 +411,7 @@ def bilinear(
 def pad(input: torch.Tensor, pad, mode: str = "constant", value=None) -> torch.Tensor:
     """Pads the last dimensions: pad lists (before, after) from the last dimension backwards."""
     if has_torch_function_unary(input):
-        return handle_torch_function(_pad, (input,), input, pad, mode=mode, value=value)
+        return redirect(_pad, locals())
     return _nn("pad")(input, pad, mode, value)
 
 
@@ -454,17 +429,7 @@ def embedding(
 ) -> torch.Tensor:
     """The rows of weight that the indices in input name."""
     if has_torch_function_variadic(input, weight):
-        return handle_torch_function(
-            embedding,
-            (input, weight),
-            input,
-            weight,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-        )
+        return redirect(embedding, locals())
     rows = weight.size(0)
     if padding_idx is None:
         padding_idx = -1
@@ -532,10 +497,7 @@ def batch_norm(
     """Each channel to mean 0 and variance 1: of the batch in training, else the running ones."""
     tensors = (input, running_mean, running_var, weight, bias)
     if has_torch_function_variadic(*tensors):
-        return handle_torch_function(
-            batch_norm, tensors, input, running_mean, running_var, weight=weight, bias=bias,
-            training=training, momentum=momentum, eps=eps,
-        )  # fmt: skip
+        return redirect(batch_norm, locals())
     if training:
         _verify_batch_size(input.size())
     return torch.batch_norm(
@@ -556,10 +518,7 @@ def instance_norm(
     """Each channel of each sample to mean 0 and variance 1."""
     tensors = (input, running_mean, running_var, weight, bias)
     if has_torch_function_variadic(*tensors):
-        return handle_torch_function(
-            instance_norm, tensors, input, running_mean=running_mean, running_var=running_var,
-            weight=weight, bias=bias, use_input_stats=use_input_stats, momentum=momentum, eps=eps,
-        )  # fmt: skip
+        return redirect(instance_norm, locals())
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if use_input_stats:
@@ -584,10 +543,7 @@ def layer_norm(
 ) -> torch.Tensor:
     """Each slice of the last dimensions to mean 0 and variance 1, then scaled and shifted."""
     if has_torch_function_variadic(input, weight, bias):
-        return handle_torch_function(
-            layer_norm, (input, weight, bias), input, normalized_shape, weight=weight, bias=bias,
-            eps=eps,
-        )  # fmt: skip
+        return redirect(layer_norm, locals())
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -596,9 +552,7 @@ def rms_norm(
 ) -> torch.Tensor:
     """Each slice of the last dimensions divided by its root mean square, then scaled."""
     if has_torch_function_variadic(input, weight):
-        return handle_torch_function(
-            rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps
-        )
+        return redirect(rms_norm, locals())
     return torch.rms_norm(input, normalized_shape, weight, eps)
 
 
@@ -611,9 +565,7 @@ def group_norm(
 ) -> torch.Tensor:
     """Each group of channels of each sample to mean 0 and variance 1."""
     if has_torch_function_variadic(input, weight, bias):
-        return handle_torch_function(
-            group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias, eps=eps
-        )
+        return redirect(group_norm, locals())
     if input.dim() < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
@@ -626,9 +578,7 @@ def group_norm(
 def local_response_norm(input: torch.Tensor, size, alpha=1e-4, beta=0.75, k=1.0) -> torch.Tensor:
     """Divides by (k + alpha * mean(x^2))^beta, the mean over size neighbouring channels."""
     if has_torch_function_unary(input):
-        return handle_torch_function(
-            local_response_norm, (input,), input, size, alpha=alpha, beta=beta, k=k
-        )
+        return redirect(local_response_norm, locals())
     if input.dim() < 3:
         raise ValueError(
             f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)"
@@ -647,7 +597,7 @@ def normalize(
 ) -> torch.Tensor:
     """Divides by the p-norm along dim."""
     if has_torch_function_variadic(input, out):
-        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
+        return redirect(normalize, locals())
     scale = input.norm(p, dim, keepdim=True)
     if out is None:
         return input / scale.clamp_min(eps).expand_as(input)
