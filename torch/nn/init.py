@@ -231,15 +231,7 @@ def kaiming_uniform_(
 ) -> torch.Tensor:
     """Uniform with the variance that suits rectifiers (He 2015)."""
     if torch.overrides.has_torch_function_variadic(tensor):
-        return torch.overrides.handle_torch_function(
-            kaiming_uniform_,
-            (tensor,),
-            tensor=tensor,
-            a=a,
-            mode=mode,
-            nonlinearity=nonlinearity,
-            generator=generator,
-        )
+        return torch.overrides.handle_torch_function(kaiming_uniform_, (tensor,), **locals())
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -259,6 +251,13 @@ def kaiming_normal_(
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
+def _positive_q(matrix):
+    """The orthonormal factor of matrix = QR for the R with a positive diagonal, which is unique:
+    Q of a normal matrix is then uniform over the orthogonal ones."""
+    q, r = torch.linalg.qr(matrix)
+    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
 @torch.no_grad()
 def orthogonal_(
     tensor: torch.Tensor, gain=1, generator: torch.Generator | None = None
@@ -266,19 +265,14 @@ def orthogonal_(
     """A (semi-)orthogonal matrix: the Q of a random matrix, signs fixed by R's diagonal."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if not tensor.numel():
         return tensor
-    rows = tensor.size(0)
-    cols = tensor.numel() // rows
-    flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
-    if rows < cols:
-        flat.t_()
-    q, r = torch.linalg.qr(flat)
-    q *= torch.diag(r, 0).sign()
-    if rows < cols:
-        q.t_()
-    tensor.view_as(q).copy_(q)
-    return tensor.mul_(gain)
+    rows = len(tensor)
+    drawn = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
+    # Only a tall matrix has orthonormal columns; a wide one gets orthonormal rows.
+    wide = rows < drawn.size(1)
+    q = _positive_q(drawn.mT if wide else drawn)
+    return tensor.copy_((q.mT if wide else q).reshape(tensor.shape)).mul_(gain)
 
 
 @torch.no_grad()

@@ -19,34 +19,35 @@ class _ParameterMeta(torch._C._TensorMeta):
         )
 
 
+def _marked(data, requires_grad):
+    """A tensor of another class as a parameter: it keeps its class and is marked."""
+    marked = data.detach().requires_grad_(requires_grad)
+    if type(marked) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires "
+            "that detach() "
+            f"returns an instance of the same type, but return type {type(marked).__name__} "
+            "was found instead."
+        )
+    marked._is_param = True
+    return marked
+
+
 class Parameter(torch.Tensor, metaclass=_ParameterMeta):
     """A tensor that is a parameter of a module: it requires gradients unless told otherwise."""
 
     def __new__(cls, data=None, requires_grad=True):
-        if data is None:
-            data = torch.empty(0)
-        if type(data) is torch.Tensor or type(data) is Parameter:
-            return torch.Tensor._make_subclass(cls, data, requires_grad)
-        # A tensor of another class keeps its class and is marked instead.
-        marked = data.detach().requires_grad_(requires_grad)
-        if type(marked) is not type(data):
-            raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires "
-                "that detach() "
-                f"returns an instance of the same type, but return type {type(marked).__name__} "
-                "was found instead."
-            )
-        marked._is_param = True
-        return marked
+        plain = torch.empty(0) if data is None else data
+        if type(plain) not in (torch.Tensor, Parameter):
+            return _marked(plain, requires_grad)
+        return torch.Tensor._make_subclass(cls, plain, requires_grad)
 
     def __deepcopy__(self, memo):
-        if id(self) in memo:
-            return memo[id(self)]
-        result = type(self)(
-            self.data.clone(memory_format=torch.preserve_format), self.requires_grad
-        )
-        memo[id(self)] = result
-        return result
+        copied = memo.get(id(self))
+        if copied is None:
+            values = self.data.clone(memory_format=torch.preserve_format)
+            copied = memo[id(self)] = type(self)(values, self.requires_grad)
+        return copied
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -54,14 +55,12 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
     def __reduce_ex__(self, proto):
         from collections import OrderedDict
 
-        state = torch._utils._get_obj_state(self)
-        hooks = OrderedDict()
-        if not state:
-            return torch._utils._rebuild_parameter, (self.data, self.requires_grad, hooks)
-        return (
-            torch._utils._rebuild_parameter_with_state,
-            (self.data, self.requires_grad, hooks, state),
-        )
+        utils = torch._utils
+        attributes = utils._get_obj_state(self)
+        parts = (self.data, self.requires_grad, OrderedDict())
+        if attributes:
+            return utils._rebuild_parameter_with_state, (*parts, attributes)
+        return utils._rebuild_parameter, parts
 
     __torch_function__ = _C._disabled_torch_function_impl
 

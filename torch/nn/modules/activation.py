@@ -8,6 +8,7 @@ import warnings
 
 import torch
 from torch.nn import functional as F
+from torch.nn.modules._parameters import declare
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.modules.module import Module
 from torch.nn.parameter import Parameter
@@ -227,6 +228,7 @@ class MultiheadAttention(Module):
     joins the heads and projects again."""
 
     __constants__ = ["batch_first"]
+    _INPUT_WEIGHTS = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
 
     def __init__(
         self,
@@ -248,62 +250,51 @@ class MultiheadAttention(Module):
                 f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
                 f"num_heads={num_heads} instead"
             )
-        options = {"device": device, "dtype": dtype}
-        self.embed_dim = embed_dim
-        self.kdim = kdim if kdim is not None else embed_dim
-        self.vdim = vdim if vdim is not None else embed_dim
-        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
-        if self.head_dim * num_heads != embed_dim:
+        self.head_dim, unshared = divmod(embed_dim, num_heads)
+        if unshared:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        self._register_projections(bias, options)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **options)
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.kdim, self.vdim = (embed_dim if width is None else width for width in (kdim, vdim))
+        self._qkv_same_embed_dim = {self.kdim, self.vdim} == {embed_dim}
+        self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
+        place = {"device": device, "dtype": dtype}
+        in_bias = {"in_proj_bias": 3 * embed_dim if bias else None}
+        declare(self, self._input_weights() | in_bias, **place)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, **place)
         if add_bias_kv:
-            self.bias_k = Parameter(torch.empty((1, 1, embed_dim), **options))
-            self.bias_v = Parameter(torch.empty((1, 1, embed_dim), **options))
+            declare(self, dict.fromkeys(("bias_k", "bias_v"), (1, 1, embed_dim)), **place)
         else:
             self.bias_k = self.bias_v = None
-        self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
-    def _register_projections(self, bias, options):
-        """One weight for all three inputs when they have one width, else three."""
+    def _input_weights(self):
+        """The shapes: one weight for all three inputs when they have one width, else three."""
         width = self.embed_dim
-        separate = {
-            "q_proj_weight": (width, width),
-            "k_proj_weight": (width, self.kdim),
-            "v_proj_weight": (width, self.vdim),
-        }
+        shapes = dict.fromkeys(self._INPUT_WEIGHTS)
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = Parameter(torch.empty((3 * width, width), **options))
-            for name in separate:
-                self.register_parameter(name, None)
+            shapes["in_proj_weight"] = (3 * width, width)
         else:
-            for name, shape in separate.items():
-                setattr(self, name, Parameter(torch.empty(shape, **options)))
-            self.register_parameter("in_proj_weight", None)
-        if bias:
-            self.in_proj_bias = Parameter(torch.empty(3 * width, **options))
-        else:
-            self.register_parameter("in_proj_bias", None)
+            inputs = (width, self.kdim, self.vdim)
+            shapes |= {f"{i}_proj_weight": (width, n) for i, n in zip("qkv", inputs, strict=True)}
+        return shapes
 
     def _reset_parameters(self):
         init = torch.nn.init
-        if self._qkv_same_embed_dim:
-            init.xavier_uniform_(self.in_proj_weight)
-        else:
-            for weight in (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
-                init.xavier_uniform_(weight)
+        start = dict.fromkeys(self._INPUT_WEIGHTS, init.xavier_uniform_)
+        start |= dict.fromkeys(("bias_k", "bias_v"), init.xavier_normal_)
+        for name, draw in start.items():
+            if getattr(self, name) is not None:
+                draw(getattr(self, name))
         if self.in_proj_bias is not None:
             init.constant_(self.in_proj_bias, 0.0)
             init.constant_(self.out_proj.bias, 0.0)
-        if self.bias_k is not None:
-            init.xavier_normal_(self.bias_k)
-        if self.bias_v is not None:
-            init.xavier_normal_(self.bias_v)
+
+    def _separate_weights(self):
+        """The arguments for three weights, where the inputs have different widths."""
+        if self._qkv_same_embed_dim:
+            return {}
+        weights = {name: getattr(self, name) for name in self._INPUT_WEIGHTS[1:]}
+        return {"use_separate_proj_weight": True, **weights}
 
     def __setstate__(self, state) -> None:
         # Modules pickled by old versions had one width only and did not say so.
@@ -321,49 +312,30 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ):
+        asked = {
+            "attn_mask": attn_mask,
+            "key_padding_mask": key_padding_mask,
+            "is_causal": is_causal,
+            "need_weights": need_weights,
+            "average_attn_weights": average_attn_weights,
+        }
         if query.is_nested:
             from torch.nested._multihead import multihead_attention
 
-            return multihead_attention(
-                self,
-                query,
-                key,
-                value,
-                key_padding_mask=key_padding_mask,
-                need_weights=need_weights,
-                attn_mask=attn_mask,
-                average_attn_weights=average_attn_weights,
-                is_causal=is_causal,
-            )
+            return multihead_attention(self, query, key, value, **asked)
         swap = self.batch_first and query.dim() == 3
         if swap:
             # The same tensor stays the same tensor, so that its projections are made in one go.
             swapped = {id(t): t.transpose(0, 1) for t in (query, key, value)}
             query, key, value = (swapped[id(t)] for t in (query, key, value))
         output, weights = F.multi_head_attention_forward(
-            query,
-            key,
-            value,
-            self.embed_dim,
-            self.num_heads,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            self.bias_k,
-            self.bias_v,
-            self.add_zero_attn,
-            self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
-            training=self.training,
-            key_padding_mask=key_padding_mask,
-            need_weights=need_weights,
-            attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim,
-            q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight,
-            v_proj_weight=self.v_proj_weight,
-            average_attn_weights=average_attn_weights,
-            is_causal=is_causal,
+            *(query, key, value),
+            *(self.embed_dim, self.num_heads),
+            *(self.in_proj_weight, self.in_proj_bias),
+            *(self.bias_k, self.bias_v, self.add_zero_attn),
+            *(self.dropout, self.out_proj.weight, self.out_proj.bias, self.training),
+            **asked,
+            **self._separate_weights(),
         )
         return (output.transpose(0, 1) if swap else output), weights
 

@@ -37,12 +37,10 @@ class Sequential(Module):
 
     def __init__(self, *args) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], OrderedDict):
-            for key, module in args[0].items():
-                self.add_module(key, module)
-        else:
-            for index, module in enumerate(args):
-                self.add_module(str(index), module)
+        by_name = len(args) == 1 and isinstance(args[0], OrderedDict)
+        named = args[0] if by_name else {str(i): module for i, module in enumerate(args)}
+        for key, module in named.items():
+            self.add_module(key, module)
 
     def _key(self, index):
         return next(islice(self._modules, _position(index, len(self)), None))
@@ -301,6 +299,12 @@ class ModuleDict(Module):
     forward = Module.forward
 
 
+def _registrable(value):
+    """The value, a plain tensor as a parameter."""
+    plain = isinstance(value, torch.Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if plain else value
+
+
 class ParameterList(Module):
     """A list of parameters (tensors become parameters) and other values."""
 
@@ -322,9 +326,7 @@ class ParameterList(Module):
         return getattr(self, self._key(idx))
 
     def __setitem__(self, idx, param) -> Any:
-        if isinstance(param, torch.Tensor) and not isinstance(param, Parameter):
-            param = Parameter(param)
-        setattr(self, self._key(idx), param)
+        setattr(self, self._key(idx), _registrable(param))
 
     def __len__(self) -> int:
         return self._size
@@ -400,9 +402,7 @@ class ParameterDict(Module):
     def __setitem__(self, key, value) -> Any:
         attribute = self._attribute(key)
         self._keys[key] = None
-        if isinstance(value, torch.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, attribute, value)
+        setattr(self, attribute, _registrable(value))
 
     def __delitem__(self, key) -> None:
         del self._keys[key]

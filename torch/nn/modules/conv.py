@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch.nn import functional as F
-from torch.nn import init
+from torch.nn.modules._parameters import declare, uniform_by_fan_in
 from torch.nn.modules.module import Module
-from torch.nn.parameter import Parameter
 
 __all__ = [
     "Conv1d",
@@ -84,12 +81,8 @@ class _ConvNd(Module):
             shape = (in_channels, out_channels // groups, *kernel_size)
         else:
             shape = (out_channels, in_channels // groups, *kernel_size)
-        options = {"device": device, "dtype": dtype}
-        self.weight = Parameter(torch.empty(shape, **options))
-        if bias:
-            self.bias = Parameter(torch.empty(out_channels, **options))
-        else:
-            self.register_parameter("bias", None)
+        shapes = {"weight": shape, "bias": out_channels if bias else None}
+        declare(self, shapes, device, dtype)
         self.reset_parameters()
 
     def _both_sides(self):
@@ -104,12 +97,8 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
+        # Without input channels there is no bound, and the bias keeps its values.
+        uniform_by_fan_in(self.weight, self.bias if self.weight.numel() else None)
 
     def extra_repr(self) -> str:
         text = (

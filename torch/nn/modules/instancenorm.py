@@ -41,36 +41,34 @@ class _InstanceNorm(_NormBase):
     def _get_no_batch_dim(self):
         return self._ranks[0]
 
-    def _apply_instance_norm(self, input):
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0,
-            self.eps,
-        )
-
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
-        channels = input.dim() - self._get_no_batch_dim()
-        if input.size(channels) != self.num_features:
-            if self.affine:
-                raise ValueError(
-                    f"expected input's size at dim={channels} to match num_features "
-                    f"({self.num_features}), but got: {input.size(channels)}."
-                )
-            warnings.warn(
-                f"input's size at dim={channels} does not match num_features. You can silence "
-                "this warning by not passing in num_features, which is not used because "
-                "affine=False",
-                stacklevel=2,
+        lone = input.dim() == self._get_no_batch_dim()
+        self._check_channels(input.shape, 0 if lone else 1)
+        result = F.instance_norm(
+            input.unsqueeze(0) if lone else input,
+            *(self.running_mean, self.running_var, self.weight, self.bias),
+            use_input_stats=self.training or not self.track_running_stats,
+            momentum=self.momentum or 0.0,
+            eps=self.eps,
+        )
+        return result.squeeze(0) if lone else result
+
+    def _check_channels(self, shape, dim):
+        """The wrong number matters where there is a scale for each channel."""
+        if shape[dim] == self.num_features:
+            return
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={dim} to match num_features "
+                f"({self.num_features}), but got: {shape[dim]}."
             )
-        if input.dim() == self._get_no_batch_dim():
-            return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
-        return self._apply_instance_norm(input)
+        warnings.warn(
+            f"input's size at dim={dim} does not match num_features. You can silence "
+            "this warning by not passing in num_features, which is not used because "
+            "affine=False",
+            stacklevel=3,
+        )
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -31,13 +31,6 @@ class LazyModuleMixin(Module):
     def _lazy_members(self):
         return itertools.chain(self._parameters.items(), self._buffers.items())
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, value in self._lazy_members():
-            if value is None or name in self._non_persistent_buffers_set:
-                continue
-            plain = keep_vars or is_lazy(value)
-            destination[prefix + name] = value if plain else value.detach()
-
     def _lazy_load_hook(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
@@ -63,9 +56,6 @@ class LazyModuleMixin(Module):
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
-        module._initialize_hook.remove()
-        module._load_hook.remove()
-        delattr(module, "_initialize_hook")
-        delattr(module, "_load_hook")
-        if module.cls_to_become is not None:
-            module.__class__ = module.cls_to_become
+        for handle in ("_initialize_hook", "_load_hook"):
+            vars(module).pop(handle).remove()
+        module.__class__ = module.cls_to_become or type(module)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch.nn import functional as F
-from torch.nn import init
+from torch.nn.modules._parameters import declare, uniform_by_fan_in, uniform_within
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.modules.module import Module
-from torch.nn.parameter import Parameter, UninitializedParameter
+from torch.nn.parameter import UninitializedParameter
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
@@ -43,21 +42,13 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        options = {"device": device, "dtype": dtype}
-        self.weight = Parameter(torch.empty((out_features, in_features), **options))
-        if bias:
-            self.bias = Parameter(torch.empty(out_features, **options))
-        else:
-            self.register_parameter("bias", None)
+        shapes = {"weight": (out_features, in_features), "bias": out_features if bias else None}
+        declare(self, shapes, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
-            init.uniform_(self.bias, -bound, bound)
+        uniform_by_fan_in(self.weight, self.bias)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.linear(input, self.weight, self.bias)
@@ -91,21 +82,13 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        options = {"device": device, "dtype": dtype}
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(torch.empty(shape, **options))
-        if bias:
-            self.bias = Parameter(torch.empty(out_features, **options))
-        else:
-            self.register_parameter("bias", None)
+        weight = (out_features, in1_features, in2_features)
+        declare(self, {"weight": weight, "bias": out_features if bias else None}, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
-        bound = 1 / math.sqrt(self.weight.size(1))
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        uniform_within([self.weight, self.bias], self.weight.size(1))
 
     def forward(self, input1: torch.Tensor, input2: torch.Tensor) -> torch.Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)

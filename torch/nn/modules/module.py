@@ -384,8 +384,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of this module and, by default, of all below it."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        return (param for _, param in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -397,8 +396,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
     def buffers(self, recurse: bool = True) -> Iterator[torch.Tensor]:
         """The buffers of this module and, by default, of all below it."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, module) of the direct submodules, each module once."""
@@ -410,8 +408,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
     def children(self) -> Iterator[Module]:
         """The direct submodules."""
-        for _, module in self.named_children():
-            yield module
+        return (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
@@ -423,16 +420,14 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         if remove_duplicate:
             memo.add(self)
         yield prefix, self
-        for name, module in self._modules.items():
-            if module is None:
-                continue
-            path = prefix + ("." if prefix else "") + name
-            yield from module.named_modules(memo, path, remove_duplicate)
+        stem = prefix and prefix + "."
+        for name, child in self._modules.items():
+            if child is not None:
+                yield from child.named_modules(memo, stem + name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it."""
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
+        return (m for _, m in self.named_modules(remove_duplicate=remove_duplicate))
 
     # ---- changing everything at once
     def apply(self: _M, fn: Callable[[Module], None]) -> _M:
@@ -489,25 +484,29 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         """All parameters and buffers as dst_type."""
         return self._apply(lambda t: t.type(dst_type))
 
+    def _move(self, method, device):
+        """Moves to a device by the method of tensors that is named after its kind."""
+        return self._apply(lambda t: getattr(t, method)(device))
+
     def cpu(self: _M) -> _M:
         """Moves parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
     def cuda(self: _M, device: Any = None) -> _M:
         """Moves parameters and buffers to a GPU."""
-        return self._apply(lambda t: t.cuda(device))
+        return self._move("cuda", device)
 
     def xpu(self, device=None) -> Any:
         """Moves parameters and buffers to an Intel GPU."""
-        return self._apply(lambda t: t.xpu(device))
+        return self._move("xpu", device)
 
     def ipu(self, device=None) -> Any:
         """Moves parameters and buffers to an IPU."""
-        return self._apply(lambda t: t.ipu(device))
+        return self._move("ipu", device)
 
     def mtia(self, device=None) -> Any:
         """Moves parameters and buffers to an MTIA device."""
-        return self._apply(lambda t: t.mtia(device))
+        return self._move("mtia", device)
 
     def to_empty(self: _M, *, device: Any, recurse: bool = True) -> _M:
         """Moves to a device without copying the values."""
@@ -599,10 +598,8 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         return state
 
     def _replicate_for_data_parallel(self):
+        # The copy shares what it does not list here; parameters are set by replicate().
+        own = {"_buffers": {**self._buffers}, "_modules": {**self._modules}}
         replica = self.__new__(type(self))
-        replica.__dict__ = self.__dict__.copy()
-        replica._parameters = {}
-        replica._buffers = replica._buffers.copy()
-        replica._modules = replica._modules.copy()
-        replica._is_replica = True
+        replica.__dict__ = {**self.__dict__, **own, "_parameters": {}, "_is_replica": True}
         return replica

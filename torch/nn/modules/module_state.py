@@ -26,16 +26,27 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
+def _empty_state():
+    """A state_dict without entries; its attribute holds the versions of modules by path."""
+    state = OrderedDict()
+    state._metadata = OrderedDict()
+    return state
+
+
 class StateMixin:
     """The state_dict side of Module."""
 
+    def _saved_tensors(self) -> dict[str, torch.Tensor]:
+        """The parameters and persistent buffers of this module itself."""
+        hidden = self._non_persistent_buffers_set
+        found = {**self._parameters, **self._buffers}
+        return {name: t for name, t in found.items() if t is not None and name not in hidden}
+
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, param in self._parameters.items():
-            if param is not None:
-                destination[prefix + name] = param if keep_vars else param.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        for name, value in self._saved_tensors().items():
+            # A tensor without a shape has nothing to detach from.
+            as_is = keep_vars or is_lazy(value)
+            destination[prefix + name] = value if as_is else value.detach()
         if type(self).get_extra_state is not _base().get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -44,30 +55,25 @@ class StateMixin:
     ) -> Any:
         """Everything the module would need to continue elsewhere: parameters and persistent
         buffers by path. Tensors are detached, not copied, unless keep_vars."""
-        if args:
-            names = ("destination", "prefix", "keep_vars")
-            given = dict(zip(names, args, strict=False))
-            destination = given.get("destination", destination)
-            prefix = given.get("prefix", prefix)
-            keep_vars = given.get("keep_vars", keep_vars)
+        named = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
+        if args:  # the older call, by position
+            named.update(zip(named, args, strict=False))
+            return StateMixin.state_dict(self, **named)
         if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
-        local_metadata = {"version": self._version}
+            named["destination"] = destination = _empty_state()
+        about = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = local_metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(
-                    destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars
-                )
-        for hook in self._state_dict_hooks.values():
-            answer = hook(self, destination, prefix, local_metadata)
-            if not getattr(hook, "_from_public_api", False) and answer is not None:
-                destination = answer
+            destination._metadata[prefix[:-1]] = about
+        for prepare in self._state_dict_pre_hooks.values():
+            prepare(self, prefix, keep_vars)
+        self._save_to_state_dict(*named.values())
+        for name, child in self._modules.items():
+            if child is not None:
+                child.state_dict(**{**named, "prefix": f"{prefix}{name}."})
+        for finish in self._state_dict_hooks.values():
+            replaced = finish(self, destination, prefix, about)
+            if replaced is not None and not getattr(finish, "_from_public_api", False):
+                destination = replaced
         return destination
 
     def _load_one(self, key, name, target, value, assign, error_msgs):
@@ -126,16 +132,7 @@ class StateMixin:
                 unexpected_keys,
                 error_msgs,
             )
-        buffers = {
-            name: buffer
-            for name, buffer in self._buffers.items()
-            if name not in self._non_persistent_buffers_set
-        }
-        local = {
-            name: value
-            for name, value in (*self._parameters.items(), *buffers.items())
-            if value is not None
-        }
+        local = self._saved_tensors()
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, target in local.items():
             key = prefix + name

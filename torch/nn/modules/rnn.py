@@ -6,21 +6,21 @@ stacked along the first dimension. The networks are single operators (torch.lstm
 
 from __future__ import annotations
 
-import math
 import numbers
 import warnings
 from typing import Any
 
 import torch
 from torch import _VF
-from torch.nn import init
+from torch.nn.modules._parameters import declare, uniform_within
 from torch.nn.modules.module import Module
-from torch.nn.parameter import Parameter, is_lazy
+from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+_NONLINEARITIES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
 def _check_settings(module_name, mode, input_size, hidden_size, num_layers, dropout, proj_size):
@@ -48,6 +48,11 @@ def _check_settings(module_name, mode, input_size, hidden_size, num_layers, drop
         raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
         raise ValueError("proj_size has to be smaller than hidden_size")
+
+
+def _refuse_projection(options):
+    if "proj_size" in options:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
 class RNNBase(Module):
@@ -101,10 +106,9 @@ class RNNBase(Module):
             shapes["bias_ih"] = shapes["bias_hh"] = (gates,)
         if self.proj_size:
             shapes["weight_hr"] = (self.proj_size, self.hidden_size)
-        names = [f"{kind}_l{layer}{suffix}" for kind in shapes]
-        for name, shape in zip(names, shapes.values(), strict=True):
-            setattr(self, name, Parameter(torch.empty(shape, **options)))
-        self._all_weights.append(names)
+        named = {f"{kind}_l{layer}{suffix}": shape for kind, shape in shapes.items()}
+        declare(self, named, **options)
+        self._all_weights.append(list(named))
 
     @property
     def _flat_weights_names(self):
@@ -128,9 +132,7 @@ class RNNBase(Module):
 
     def reset_parameters(self) -> None:
         """Fills all parameters uniformly within 1 / sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        uniform_within(self.parameters(), self.hidden_size)
 
     def check_input(self, input, batch_sizes) -> Any:
         """Raises when the input does not fit the parameters."""
@@ -152,11 +154,9 @@ class RNNBase(Module):
             )
 
     def _state_size(self, input, batch_sizes, units):
-        if batch_sizes is not None:
-            batch = int(batch_sizes[0])
-        else:
-            batch = input.size(0) if self.batch_first else input.size(1)
-        return (self.num_layers * (2 if self.bidirectional else 1), batch, units)
+        packed = batch_sizes is not None
+        batch = int(batch_sizes[0]) if packed else input.size(0 if self.batch_first else 1)
+        return (len(self._all_weights), batch, units)
 
     def get_expected_hidden_size(self, input, batch_sizes) -> Any:
         """The shape of the hidden state."""
@@ -263,26 +263,22 @@ class RNN(RNNBase):
     """Layers of h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or with relu."""
 
     def __init__(self, *args, **kwargs) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        if len(args) > 3:
-            self.nonlinearity = args[3]
-            args = args[:3] + args[4:]
-        else:
-            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise ValueError(
-                f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'."
-            )
-        super().__init__("RNN_" + self.nonlinearity.upper(), *args, **kwargs)
+        _refuse_projection(kwargs)
+        # The fourth argument; RNNBase, whose arguments these otherwise are, has another there.
+        sizes, given, rest = args[:3], args[3:4], args[4:]
+        (chosen,) = given or (kwargs.pop("nonlinearity", "tanh"),)
+        mode = _NONLINEARITIES.get(chosen)
+        if mode is None:
+            raise ValueError(f"Unknown nonlinearity '{chosen}'. Select from 'tanh' or 'relu'.")
+        super().__init__(mode, *sizes, *rest, **kwargs)
+        self.nonlinearity = chosen
 
 
 class GRU(RNNBase):
     """Layers of gated recurrent units."""
 
     def __init__(self, *args, **kwargs) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
 
@@ -299,10 +295,9 @@ class LSTM(RNNBase):
     def check_forward_args(self, input, hidden, batch_sizes) -> Any:
         """Raises when input or states do not fit."""
         self.check_input(input, batch_sizes)
-        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes),
-                               "Expected hidden[0] size {}, got {}")  # fmt: skip
-        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes),
-                               "Expected hidden[1] size {}, got {}")  # fmt: skip
+        for i, size in enumerate((self.get_expected_hidden_size, self.get_expected_cell_size)):
+            message = f"Expected hidden[{i}] size {{}}, got {{}}"
+            self.check_hidden_size(hidden[i], size(input, batch_sizes), message)
 
     def permute_hidden(self, hx, permutation) -> Any:
         """Both states with their sequences in another order."""
@@ -352,23 +347,18 @@ class RNNCellBase(Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        options = {"device": device, "dtype": dtype}
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(torch.empty((rows, input_size), **options))
-        self.weight_hh = Parameter(torch.empty((rows, hidden_size), **options))
-        for name in ("bias_ih", "bias_hh"):
-            value = Parameter(torch.empty(rows, **options)) if bias else None
-            self.register_parameter(name, value)
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        shapes |= dict.fromkeys(("bias_ih", "bias_hh"), (rows,) if bias else None)
+        declare(self, shapes, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Fills all parameters uniformly within 1 / sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        uniform_within(self.parameters(), self.hidden_size)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

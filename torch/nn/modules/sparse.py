@@ -12,20 +12,59 @@ from torch.nn.parameter import Parameter
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
-    """A table of vectors looked up by index."""
+class _Table(Module):
+    """What both share: a table of vectors, one of which may stand for padding."""
 
     weight: torch.Tensor
+    # The arguments besides sizes, values and place: attributes of the same names.
+    _OPTIONS: tuple[str, ...] = ()
+    _PADDING_MESSAGE = ""
 
-    __constants__ = [
-        "num_embeddings",
-        "embedding_dim",
-        "padding_idx",
-        "max_norm",
-        "norm_type",
-        "scale_grad_by_freq",
-        "sparse",
-    ]
+    def _fill(self, options, weight, freeze, device, dtype):
+        """Takes over the sizes and options among a constructor's arguments; makes the table, of
+        given values or of new ones."""
+        size = rows, columns = options["num_embeddings"], options["embedding_dim"]
+        self.num_embeddings, self.embedding_dim = size
+        for name in self._OPTIONS:
+            setattr(self, name, options[name])
+        if self.padding_idx is not None:
+            if not -rows <= self.padding_idx < rows:
+                raise AssertionError(self._PADDING_MESSAGE)
+            self.padding_idx %= rows
+        if weight is not None and tuple(weight.shape) != (rows, columns):
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        values = torch.empty(size, device=device, dtype=dtype) if weight is None else weight
+        self.weight = Parameter(values, requires_grad=not freeze)
+        if weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def _holding(cls, embeddings, options, **more):
+        """A module with given vectors; the options are found by name."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        named = {name: options[name] for name in cls._OPTIONS}
+        rows, columns = embeddings.shape
+        return cls(num_embeddings=rows, embedding_dim=columns, _weight=embeddings, **named, **more)
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values; the padding row stays 0."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self):
+        if self.padding_idx is not None:
+            with torch.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+class Embedding(_Table):
+    """A table of vectors looked up by index."""
+
+    _OPTIONS = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
+    _PADDING_MESSAGE = "Padding_idx must be within num_embeddings"
+
+    __constants__ = ["num_embeddings", "embedding_dim", *_OPTIONS]
 
     def __init__(
         self,
@@ -42,37 +81,7 @@ class Embedding(Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        if _weight is None:
-            weight = torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(weight, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Draws new initial values; the padding row stays 0."""
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self):
-        if self.padding_idx is not None:
-            with torch.no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        self._fill(locals(), _weight, _freeze, device, dtype)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return F.embedding(
@@ -108,30 +117,13 @@ class Embedding(Module):
         sparse: bool = False,
     ):
         """An embedding with given vectors."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = embeddings.shape
-        return cls(
-            num_embeddings=rows,
-            embedding_dim=cols,
-            _weight=embeddings,
-            _freeze=freeze,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-        )
+        return cls._holding(embeddings, locals(), _freeze=freeze)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of embeddings, without the embeddings themselves."""
 
-    weight: torch.Tensor
-
-    __constants__ = [
-        "num_embeddings",
-        "embedding_dim",
+    _OPTIONS = (
         "max_norm",
         "norm_type",
         "scale_grad_by_freq",
@@ -139,7 +131,10 @@ class EmbeddingBag(Module):
         "sparse",
         "include_last_offset",
         "padding_idx",
-    ]
+    )
+    _PADDING_MESSAGE = "padding_idx must be within num_embeddings"
+
+    __constants__ = ["num_embeddings", "embedding_dim", *_OPTIONS]
 
     def __init__(
         self,
@@ -157,32 +152,7 @@ class EmbeddingBag(Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.mode = mode
-        self.sparse = sparse
-        self.include_last_offset = include_last_offset
-        self.padding_idx = padding_idx
-        if _weight is None:
-            weight = torch.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(weight)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight)
-
-    reset_parameters = Embedding.reset_parameters
-    _fill_padding_idx_with_zero = Embedding._fill_padding_idx_with_zero
+        self._fill(locals(), _weight, False, device, dtype)
 
     def forward(
         self,
@@ -231,20 +201,6 @@ class EmbeddingBag(Module):
         padding_idx=None,
     ):
         """An embedding bag with given vectors."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = embeddings.shape
-        bag = cls(
-            num_embeddings=rows,
-            embedding_dim=cols,
-            _weight=embeddings,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            mode=mode,
-            sparse=sparse,
-            include_last_offset=include_last_offset,
-            padding_idx=padding_idx,
-        )
+        bag = cls._holding(embeddings, locals())
         bag.weight.requires_grad = not freeze
         return bag

@@ -61,9 +61,41 @@ def _detect_is_causal_mask(mask, is_causal=None, size=None):
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: attention to themselves and the feed-forward block."""
+    """What encoder and decoder layers share. A layer is a row of steps, some attentions and last a
+    feed-forward network; step n has norm{n} and dropout{n}. The parts are made in the order in
+    which checkpoints list them and initial values are drawn."""
 
     __constants__ = ["norm_first"]
+    _attentions = ("self_attn",)
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device=None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        heads = {"dropout": dropout, "batch_first": batch_first, **made}
+        steps = range(1, len(self._attentions) + 2)
+        parts = {name: MultiheadAttention(d_model, nhead, **heads) for name in self._attentions}
+        parts["linear1"] = Linear(d_model, dim_feedforward, **made)
+        parts["dropout"] = Dropout(dropout)
+        parts["linear2"] = Linear(dim_feedforward, d_model, **made)
+        parts |= {f"norm{n}": LayerNorm(d_model, layer_norm_eps, **made) for n in steps}
+        parts |= {f"dropout{n}": Dropout(dropout) for n in steps}
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.norm_first = norm_first
+        self._set_activation(activation)
 
     def _set_activation(self, activation):
         if isinstance(activation, str):
@@ -100,35 +132,6 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention, then a feed-forward network; each with a residual and a norm."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device=None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        options = {"device": device, "dtype": dtype}
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self._set_activation(activation)
-
     def forward(
         self,
         src: torch.Tensor,
@@ -150,36 +153,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, then a feed-forward network."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device=None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        options = {"device": device, "dtype": dtype}
-        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **options}
-        super().__init__()
-        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self._set_activation(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

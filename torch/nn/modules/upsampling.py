@@ -30,12 +30,11 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
+        several = isinstance(scale_factor, tuple)
+        one = float(scale_factor) if scale_factor and not several else None
         self.name = type(self).__name__
+        self.scale_factor = tuple(map(float, scale_factor)) if several else one
         self.size = size
-        if isinstance(scale_factor, tuple):
-            self.scale_factor = tuple(float(factor) for factor in scale_factor)
-        else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor

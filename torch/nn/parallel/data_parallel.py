@@ -3,6 +3,7 @@ device, or none, it is the module itself."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -23,6 +24,11 @@ def _all_devices():
 def _number(device):
     device = _device(device)
     return device.index if device.type == "cuda" else device
+
+
+def _one_at_least(scattered):
+    """A module without arguments is still called, on the first device."""
+    return scattered if any(scattered) else (((),), ({},))
 
 
 class DataParallel(Module, Generic[T]):
@@ -46,21 +52,22 @@ class DataParallel(Module, Generic[T]):
         """The module's output for the whole batch."""
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
-        for tensor in [*self.module.parameters(), *self.module.buffers()]:
+        self._check_devices()
+        args, named = _one_at_least(self.scatter(inputs, kwargs, self.device_ids))
+        if len(self.device_ids) == 1:
+            return self.module(*args[0], **named[0])
+        copies = self.replicate(self.module, self.device_ids[: len(args)])
+        return self.gather(self.parallel_apply(copies, args, named), self.output_device)
+
+    def _check_devices(self):
+        """The copies are made from the first device: everything has to be there."""
+        for tensor in chain(self.module.parameters(), self.module.buffers()):
             if tensor.device != self.src_device_obj:
                 raise RuntimeError(
                     "module must have its parameters and buffers on device "
                     f"{self.src_device_obj} (device_ids[0]) but found one of them on device: "
                     f"{tensor.device}"
                 )
-        inputs, module_kwargs = self.scatter(inputs, kwargs, self.device_ids)
-        if not inputs and not module_kwargs:
-            inputs, module_kwargs = ((),), ({},)
-        if len(self.device_ids) == 1:
-            return self.module(*inputs[0], **module_kwargs[0])
-        replicas = self.replicate(self.module, self.device_ids[: len(inputs)])
-        outputs = self.parallel_apply(replicas, inputs, module_kwargs)
-        return self.gather(outputs, self.output_device)
 
     def replicate(self, module, device_ids) -> Any:
         """Copies of the module; see torch.nn.parallel.replicate."""
@@ -88,9 +95,7 @@ def data_parallel(
     if not device_ids:
         return module(*inputs, **(module_kwargs or {}))
     output_device = device_ids[0] if output_device is None else output_device
-    parts, named = scatter_kwargs(inputs, module_kwargs, device_ids, dim)
-    if not parts and not named:
-        parts, named = ((),), ({},)
+    parts, named = _one_at_least(scatter_kwargs(inputs, module_kwargs, device_ids, dim))
     if len(device_ids) == 1:
         return module(*parts[0], **named[0])
     used = device_ids[: len(parts)]
