@@ -4,8 +4,10 @@ all of them at once by vmap, and the rest is a softmax. Gradients flow through a
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
+import operator
 import typing
 import warnings
 from collections.abc import Callable
@@ -62,35 +64,26 @@ class FlexKernelOptions(typing.TypedDict, total=False):
     BACKEND: str
 
 
-def _check_mods(mask_mods):
-    if not all(callable(mod) for mod in mask_mods):
+def _joined(mask_mods, join, without):
+    """The mask that joins what several say; `without` is what none of them says."""
+    if not all(map(callable, mask_mods)):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+    def mask(b, h, q_idx, kv_idx):
+        votes = (mod(b, h, q_idx, kv_idx) for mod in mask_mods)
+        return functools.reduce(join, votes, b.new_full((), without, dtype=torch.bool))
+
+    return mask
 
 
 def or_masks(*mask_mods) -> Any:
     """The mask that allows what any of these allows."""
-    _check_mods(mask_mods)
-
-    def or_mask(b, h, q_idx, kv_idx):
-        result = b.new_zeros((), dtype=torch.bool)
-        for mod in mask_mods:
-            result = result | mod(b, h, q_idx, kv_idx)
-        return result
-
-    return or_mask
+    return _joined(mask_mods, operator.or_, False)
 
 
 def and_masks(*mask_mods) -> Any:
     """The mask that allows what all of these allow."""
-    _check_mods(mask_mods)
-
-    def and_mask(b, h, q_idx, kv_idx):
-        result = b.new_ones((), dtype=torch.bool)
-        for mod in mask_mods:
-            result = result & mod(b, h, q_idx, kv_idx)
-        return result
-
-    return and_mask
+    return _joined(mask_mods, operator.and_, True)
 
 
 def _over_positions(fn, extra=0):

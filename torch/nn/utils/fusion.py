@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import Any as _Any
 
 import torch
@@ -42,40 +43,30 @@ def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     return _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
+def _check_evaluating(layer, bn):
+    if layer.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+
+
+def _fused(layer, bn, fold):
+    """A copy of the layer with the weight and bias that fold() gives for it and the norm."""
+    _check_evaluating(layer, bn)
+    statistics = (bn.running_mean, bn.running_var, bn.eps)
+    copied = deepcopy(layer)
+    copied.weight, copied.bias = fold(layer.weight, layer.bias, *statistics, bn.weight, bn.bias)
+    return copied
+
+
 def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
     """A convolution that does what conv and bn, both in eval mode, do one after the other."""
-    if conv.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    fused = deepcopy(conv)
-    fused.weight, fused.bias = fuse_conv_bn_weights(
-        fused.weight,
-        fused.bias,
-        bn.running_mean,
-        bn.running_var,
-        bn.eps,
-        bn.weight,
-        bn.bias,
-        transpose,
-    )
-    return fused
+    return _fused(conv, bn, partial(fuse_conv_bn_weights, transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear, bn) -> _Any:
     """A linear layer that does what linear and bn, both in eval mode, do one after the other."""
-    if linear.training or bn.training:
-        raise AssertionError("Fusion only for eval!")
-    if linear.out_features != bn.num_features and bn.num_features != 1:
+    _check_evaluating(linear, bn)
+    if bn.num_features not in (1, linear.out_features):
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
         )
-    fused = deepcopy(linear)
-    fused.weight, fused.bias = fuse_linear_bn_weights(
-        fused.weight,
-        fused.bias,
-        bn.running_mean,
-        bn.running_var,
-        bn.eps,
-        bn.weight,
-        bn.bias,
-    )
-    return fused
+    return _fused(linear, bn, fuse_linear_bn_weights)

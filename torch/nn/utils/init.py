@@ -16,6 +16,5 @@ def skip_init(module_cls, *args, **kwargs) -> _Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    device = kwargs.pop("device", "cpu")
-    kwargs["device"] = "meta"
-    return module_cls(*args, **kwargs).to_empty(device=device)
+    shapes_only = module_cls(*args, **{**kwargs, "device": "meta"})
+    return shapes_only.to_empty(device=kwargs.get("device", "cpu"))

@@ -7,9 +7,10 @@ from typing import Any as _Any
 
 import torch
 import torch.nn.functional as F
+from torch.nn.init import _positive_q
 from torch.nn.modules.conv import _ConvTransposeNd
 from torch.nn.modules.module import Module
-from torch.nn.utils import parametrize
+from torch.nn.utils import _power_iteration, parametrize
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -49,53 +50,38 @@ def weight_norm(module, name: str = "weight", dim: int | None = 0):
 
 
 class _SpectralNorm(Module):
+    # Enough for a good start; training then follows the slowly changing weight.
+    _STEPS_AT_START = 15
+
     def __init__(self, weight, n_power_iterations=1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
-        if dim >= ndim or dim < -ndim:
+        if not -ndim <= dim < ndim:
             raise IndexError(
                 "Dimension out of range (expected to be in range of "
                 f"[-{ndim}, {ndim - 1}] but got {dim})"
             )
-        if n_power_iterations <= 0:
-            raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
-            )
-        self.dim = dim if dim >= 0 else dim + ndim
-        self.eps = eps
-        if ndim > 1:
-            self.n_power_iterations = n_power_iterations
-            matrix = self._as_matrix(weight)
-            height, width = matrix.size()
-            u = matrix.new_empty(height).normal_(0, 1)
-            v = matrix.new_empty(width).normal_(0, 1)
-            self.register_buffer("_u", F.normalize(u, dim=0, eps=eps))
-            self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
-            # Enough for a good start; training then follows the slowly changing weight.
-            self._power_method(matrix, 15)
+        _power_iteration.check_count(n_power_iterations)
+        self.dim, self.eps = dim % ndim, eps
+        if ndim == 1:
+            return  # its only singular value is its length
+        self.n_power_iterations = n_power_iterations
+        matrix = _power_iteration.as_matrix(weight, self.dim)
+        for name, unit in zip("uv", _power_iteration.random_units(matrix, eps), strict=True):
+            self.register_buffer("_" + name, unit)
+        self._iterate(matrix, self._STEPS_AT_START)
 
-    def _as_matrix(self, weight):
-        if self.dim != 0:
-            others = (d for d in range(weight.dim()) if d != self.dim)
-            weight = weight.permute(self.dim, *others)
-        return weight.flatten(1)
-
-    @torch.no_grad()
-    def _power_method(self, matrix, iterations):
-        for _ in range(iterations):
-            self._u.copy_(F.normalize(torch.mv(matrix, self._v), dim=0, eps=self.eps))
-            self._v.copy_(F.normalize(torch.mv(matrix.t(), self._u), dim=0, eps=self.eps))
+    def _iterate(self, matrix, steps):
+        # From the right vector to the left one first, unlike the older hook.
+        _power_iteration.iterate(matrix.t(), self._v, self._u, steps, self.eps)
 
     def forward(self, weight) -> _Any:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
-        matrix = self._as_matrix(weight)
+        matrix = _power_iteration.as_matrix(weight, self.dim)
         if self.training:
-            self._power_method(matrix, self.n_power_iterations)
-        # Copies: the next forward changes the buffers while backward still needs these values.
-        u, v = self._u.clone(), self._v.clone()
-        return weight / torch.dot(u, torch.mv(matrix, v))
+            self._iterate(matrix, self.n_power_iterations)
+        return _power_iteration.divided(weight, matrix, self._u, self._v)
 
     def right_inverse(self, value) -> _Any:
         return value
@@ -108,12 +94,6 @@ def spectral_norm(module, name: str = "weight", n_power_iterations=1, eps: float
         dim = 1 if isinstance(module, _ConvTransposeNd) else 0
     function = _SpectralNorm(weight.detach(), n_power_iterations, dim, eps)
     return parametrize.register_parametrization(module, name, function)
-
-
-def _positive_q(matrix):
-    """The orthonormal factor of matrix = QR for the R with a positive diagonal."""
-    q, r = torch.linalg.qr(matrix)
-    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 def _has_orthonormal_columns(tall):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any as _Any
 
 import torch
+from torch.nn.utils._weight_hooks import pop_hook
 
 __all__ = [
     "BasePruningMethod",
@@ -300,40 +301,40 @@ class CustomFromMask(BasePruningMethod):
         return super().apply(module, name, mask=mask)
 
 
+def _pruned(method, module, name, *args, **kwargs):
+    """The module, after a method has pruned a parameter of it."""
+    method.apply(module, name, *args, **kwargs)
+    return module
+
+
 def identity(module, name) -> _Any:
     """Installs mask and hook without pruning."""
-    Identity.apply(module, name)
-    return module
+    return _pruned(Identity, module, name)
 
 
 def random_unstructured(module, name, amount) -> _Any:
     """Prunes entries of a parameter at random."""
-    RandomUnstructured.apply(module, name, amount)
-    return module
+    return _pruned(RandomUnstructured, module, name, amount)
 
 
 def l1_unstructured(module, name, amount, importance_scores=None) -> _Any:
     """Prunes the entries of a parameter of smallest magnitude."""
-    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
-    return module
+    return _pruned(L1Unstructured, module, name, amount=amount, importance_scores=importance_scores)
 
 
 def random_structured(module, name, amount, dim) -> _Any:
     """Prunes channels of a parameter at random."""
-    RandomStructured.apply(module, name, amount, dim)
-    return module
+    return _pruned(RandomStructured, module, name, amount, dim)
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None) -> _Any:
     """Prunes the channels of a parameter of smallest n-norm."""
-    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
-    return module
+    return _pruned(LnStructured, module, name, amount, n, dim, importance_scores=importance_scores)
 
 
 def custom_from_mask(module, name, mask) -> _Any:
     """Prunes a parameter by a given mask."""
-    CustomFromMask.apply(module, name, mask)
-    return module
+    return _pruned(CustomFromMask, module, name, mask)
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> _Any:
@@ -364,14 +365,13 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 def remove(module, name) -> _Any:
     """Makes the pruning of a parameter permanent."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(
-        f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
-    )
+    method = pop_hook(module, BasePruningMethod, name, "_tensor_name")
+    if method is None:
+        raise ValueError(
+            f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed"
+        )
+    method.remove(module)
+    return module
 
 
 def is_pruned(module) -> _Any:

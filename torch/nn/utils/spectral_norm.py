@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch.nn.parameter import Parameter
+from torch.nn.utils import _power_iteration
+from torch.nn.utils._weight_hooks import find_hook, pop_hook
 
 __all__ = [
     "SpectralNorm",
@@ -26,11 +27,7 @@ class SpectralNorm:
     def __init__(
         self, name: str = "weight", n_power_iterations=1, dim: int = 0, eps: float = 1e-12
     ) -> None:
-        if n_power_iterations <= 0:
-            raise ValueError(
-                "Expected n_power_iterations to be positive, but got "
-                f"n_power_iterations={n_power_iterations}"
-            )
+        _power_iteration.check_count(n_power_iterations)
         self.name = name
         self.dim = dim
         self.n_power_iterations = n_power_iterations
@@ -38,10 +35,7 @@ class SpectralNorm:
 
     def reshape_weight_to_matrix(self, weight) -> Any:
         """The weight as a matrix whose rows are its slices along dim."""
-        if self.dim != 0:
-            others = (d for d in range(weight.dim()) if d != self.dim)
-            weight = weight.permute(self.dim, *others)
-        return weight.reshape(weight.size(0), -1)
+        return _power_iteration.as_matrix(weight, self.dim)
 
     def compute_weight(self, module, do_power_iteration) -> Any:
         """The normalized weight; in training, after some more power iterations."""
@@ -49,13 +43,8 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
-            with torch.no_grad():
-                for _ in range(self.n_power_iterations):
-                    v.copy_(F.normalize(torch.mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(torch.mv(matrix, v), dim=0, eps=self.eps))
-        # Copies: the next forward changes the buffers while backward still needs these values.
-        u, v = u.clone(), v.clone()
-        return weight / torch.dot(u, torch.mv(matrix, v))
+            _power_iteration.iterate(matrix, u, v, self.n_power_iterations, self.eps)
+        return _power_iteration.divided(weight, matrix, u, v)
 
     def remove(self, module) -> Any:
         """Makes the weight a parameter again."""
@@ -72,30 +61,31 @@ class SpectralNorm:
     @staticmethod
     def apply(module, name, n_power_iterations, dim, eps) -> Any:
         """Moves a module's weight aside and installs the hook."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, SpectralNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
-                )
+        if find_hook(module, SpectralNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two spectral_norm hooks on the same parameter {name}"
+            )
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
-        weight = module._parameters[name]
-        if weight is None:
+        if module._parameters[name] is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
-        with torch.no_grad():
-            matrix = hook.reshape_weight_to_matrix(weight)
-            height, width = matrix.size()
-            u = F.normalize(weight.new_empty(height).normal_(0, 1), dim=0, eps=eps)
-            v = F.normalize(weight.new_empty(width).normal_(0, 1), dim=0, eps=eps)
-        delattr(module, name)
-        module.register_parameter(name + "_orig", weight)
-        # A plain attribute, not a parameter: forward overwrites it with a computed tensor.
-        setattr(module, name, weight.data)
-        module.register_buffer(name + "_u", u)
-        module.register_buffer(name + "_v", v)
-        module.register_forward_pre_hook(hook)
-        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
-        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
+        hook._take_over(module)
+        for register, function in (
+            (module.register_forward_pre_hook, hook),
+            (module._register_state_dict_hook, SpectralNormStateDictHook(hook)),
+            (module._register_load_state_dict_pre_hook, SpectralNormLoadStateDictPreHook(hook)),
+        ):
+            register(function)
         return hook
+
+    def _take_over(self, module):
+        """Sets the weight aside as a parameter of another name, with the vectors beside it."""
+        weight = module._parameters.pop(self.name)
+        module.register_parameter(self.name + "_orig", weight)
+        units = _power_iteration.random_units(self.reshape_weight_to_matrix(weight), self.eps)
+        for suffix, unit in zip(("_u", "_v"), units, strict=True):
+            module.register_buffer(self.name + suffix, unit)
+        # A plain attribute, not a parameter: forward overwrites it with a computed tensor.
+        setattr(module, self.name, weight.data)
 
 
 class SpectralNormLoadStateDictPreHook:
@@ -145,13 +135,10 @@ def spectral_norm(module, name: str = "weight", n_power_iterations=1, eps: float
 
 def remove_spectral_norm(module, name: str = "weight"):
     """Undoes spectral_norm; the weight keeps its present value."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            break
-    else:
+    hook = pop_hook(module, SpectralNorm, name)
+    if hook is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    hook.remove(module)
     for hooks, kind in (
         (module._state_dict_hooks, SpectralNormStateDictHook),
         (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch.nn.parameter import Parameter
+from torch.nn.utils._weight_hooks import find_hook, pop_hook
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -26,11 +27,10 @@ class WeightNorm:
     @staticmethod
     def apply(module, name, dim) -> Any:
         """Splits a module's weight and installs the hook."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, WeightNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two weight_norm hooks on the same parameter {name}"
-                )
+        if find_hook(module, WeightNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two weight_norm hooks on the same parameter {name}"
+            )
         hook = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
@@ -43,11 +43,10 @@ class WeightNorm:
 
     def remove(self, module) -> Any:
         """Makes the weight a parameter again."""
-        weight = self.compute_weight(module)
-        delattr(module, self.name)
-        del module._parameters[self.name + "_g"]
-        del module._parameters[self.name + "_v"]
-        setattr(module, self.name, Parameter(weight.data))
+        whole = Parameter(self.compute_weight(module).data)
+        for suffix in ("", "_g", "_v"):
+            delattr(module, self.name + suffix)
+        module.register_parameter(self.name, whole)
 
     def __call__(self, module, inputs) -> Any:
         setattr(module, self.name, self.compute_weight(module))
@@ -67,9 +66,8 @@ def weight_norm(module, name: str = "weight", dim: int | None = 0):
 
 def remove_weight_norm(module, name: str = "weight"):
     """Undoes weight_norm; the weight keeps its present value."""
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    hook = pop_hook(module, WeightNorm, name)
+    if hook is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    hook.remove(module)
+    return module
