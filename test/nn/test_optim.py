@@ -321,6 +321,38 @@ def test_averaged_model_keeps_the_mean_and_the_moving_average():
     assert mean.n_averaged.item() == 3
 
 
+def test_update_bn_interrupted_restores_mode_and_momentum():
+    norm = torch.nn.BatchNorm1d(2, momentum=0.3).eval()
+
+    def batches():
+        yield torch.randn(4, 2)
+        raise KeyError("no more")
+
+    with pytest.raises(KeyError):
+        optim.swa_utils.update_bn(batches(), norm)
+    assert norm.momentum == 0.3
+    assert not norm.training
+
+
+@pytest.mark.parametrize("fused", [None, True])
+def test_adam_loading_a_plain_step_makes_it_a_tensor_as_a_new_one(fused):
+    param = torch.nn.Parameter(torch.ones(2))
+    param.grad = torch.ones(2)
+    torch.set_default_dtype(torch.float64)
+    try:
+        optimizer = optim.Adam([param], fused=fused)
+        optimizer.step()
+        fresh = optimizer.state[param]["step"].dtype
+        saved = optimizer.state_dict()
+        saved["state"][0]["step"] = 3
+        optimizer.load_state_dict(saved)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    loaded = optimizer.state[param]["step"]
+    assert loaded.item() == 3
+    assert loaded.dtype == fresh == (torch.float32 if fused else torch.float64)
+
+
 def test_update_bn_measures_the_mean_over_all_batches():
     model = nn.Sequential(nn.BatchNorm1d(2))
     batches = [torch.tensor([[0.0, 1.0], [2.0, 3.0]]), torch.tensor([[4.0, 0.0], [6.0, 0.0]])]

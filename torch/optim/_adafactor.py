@@ -6,7 +6,7 @@ import math
 import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_lr, step_counter
+from torch.optim._stepwise import Stepwise, check_lr, settings, step_counter
 
 if typing.TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -44,16 +44,8 @@ class Adafactor(Stepwise):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0.0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        names = "lr beta2_decay eps d weight_decay foreach maximize"
+        super().__init__(params, settings(locals(), names))
 
     def _check_grad(self, grad):
         super()._check_grad(grad)

@@ -17,6 +17,7 @@ from torch.optim._stepwise import (
     check_not_negative,
     descent,
     reals,
+    settings,
     step_counter,
     update_moments_,
     zeros,
@@ -65,18 +66,11 @@ class LARS(Stepwise):
         )
         if nesterov and momentum == 0:
             raise ValueError("Nesterov momentum requires a momentum")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "trust_coefficient": trust_coefficient,
-            "eps": eps,
-            "nesterov": nesterov,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr momentum weight_decay trust_coefficient eps nesterov foreach maximize "
+            "differentiable"
+        )
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {"momentum_buffer": zeros(param)}

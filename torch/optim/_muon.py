@@ -6,7 +6,7 @@ import math
 import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_lr
+from torch.optim._stepwise import Stepwise, check_lr, settings
 
 if typing.TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -42,17 +42,8 @@ class Muon(Stepwise):
             raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+        super().__init__(params, settings(locals(), names))
         for group in self.param_groups:
             for param in group["params"]:
                 if param.dim() != 2:

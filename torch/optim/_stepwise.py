@@ -26,8 +26,15 @@ __all__ = [
     "held",
     "real",
     "reals",
+    "settings",
     "step_counter",
 ]
+
+
+def settings(given: dict[str, Any], names: str) -> dict[str, Any]:
+    """The settings among a constructor's arguments, `locals()`, in the order of `names`: the order
+    in which checkpoints list them."""
+    return {name: given[name] for name in names.split()}
 
 
 def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}"):
@@ -92,9 +99,10 @@ def check_fused(fused, foreach, differentiable) -> Any:
 
 def step_counter(value=0.0, param=None, group=None) -> Any:
     """A number kept as a tensor, as saved states have it; beside the parameter where the steps of
-    a captured graph have to count it."""
-    wide = torch.get_default_dtype() == torch.float64
-    device = param.device if group is not None and group.get("capturable") else "cpu"
+    a captured graph have to count it. Fused steps count in float32 always."""
+    group = group or {}
+    wide = torch.get_default_dtype() == torch.float64 and not group.get("fused")
+    device = param.device if group.get("capturable") else "cpu"
     kind = torch.float64 if wide else torch.float32
     return torch.tensor(float(value), dtype=kind, device=device)
 
@@ -207,7 +215,7 @@ class Stepwise(Optimizer):
                 kept = self.state.get(param, {})
                 for key in self._scalars:
                     if key in kept and not isinstance(kept[key], torch.Tensor):
-                        kept[key] = step_counter(kept[key])
+                        kept[key] = step_counter(kept[key], param, group)
 
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""

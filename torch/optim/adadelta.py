@@ -12,6 +12,7 @@ from torch.optim._stepwise import (
     descent,
     rate_of,
     reals,
+    settings,
     step_along_,
     step_counter,
     zeros,
@@ -43,17 +44,8 @@ class Adadelta(Stepwise):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_not_negative(epsilon=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = "lr rho eps weight_decay maximize capturable foreach differentiable"
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {

@@ -13,6 +13,7 @@ from torch.optim._stepwise import (
     check_not_negative,
     descent,
     reals,
+    settings,
     step_counter,
 )
 
@@ -54,18 +55,11 @@ class Adagrad(Stepwise):
             epsilon=eps,
         )
         check_fused(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize "
+            "differentiable fused"
+        )
+        super().__init__(params, settings(locals(), names))
         # The sums exist from the start, so that they can be put into shared memory before a step.
         for group in self.param_groups:
             for param in group["params"]:

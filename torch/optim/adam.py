@@ -6,6 +6,7 @@ import typing
 
 import torch
 from torch.optim._stepwise import (
+    Stepwise,
     check_beta_types,
     check_betas,
     check_fused,
@@ -14,10 +15,11 @@ from torch.optim._stepwise import (
     held,
     reals,
     refuse_foreach,
+    settings,
     step_counter,
     zeros,
 )
-from torch.optim.optimizer import Optimizer, run_closure
+from torch.optim.optimizer import run_closure
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +40,15 @@ def _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentia
     check_fused(fused, foreach, differentiable)
 
 
-class Adam(Optimizer):
+class Adam(Stepwise):
     """Adam (Kingma and Ba, 2015); with decoupled_weight_decay, AdamW."""
+
+    _later_settings = {
+        **Stepwise._later_settings,
+        "amsgrad": False,
+        "fused": None,
+        "decoupled_weight_decay": False,
+    }
 
     def __init__(
         self,
@@ -58,46 +67,17 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
-
-    def __setstate__(self, state) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for key, default in (
-                ("amsgrad", False),
-                ("maximize", False),
-                ("foreach", None),
-                ("capturable", False),
-                ("differentiable", False),
-                ("fused", None),
-                ("decoupled_weight_decay", False),
-            ):
-                group.setdefault(key, default)
-            for param in group["params"]:
-                kept = self.state.get(param, {})
-                if "step" in kept and not isinstance(kept["step"], torch.Tensor):
-                    kept["step"] = torch.tensor(float(kept["step"]), dtype=torch.float32)
+        names = (
+            "lr betas eps weight_decay amsgrad maximize foreach capturable "
+            "differentiable fused decoupled_weight_decay"
+        )
+        super().__init__(params, settings(locals(), names))
 
     def _init_state(self, param, group):
-        amsgrad, state = group["amsgrad"], self.state[param]
+        state = self.state[param]
         state["step"] = step_counter(0.0, param, group)
-        state["exp_avg"] = zeros(param)
-        state["exp_avg_sq"] = zeros(param)
-        if amsgrad:
-            state["max_exp_avg_sq"] = zeros(param)
+        largest = ("max_exp_avg_sq",) if group["amsgrad"] else ()
+        state.update((name, zeros(param)) for name in ("exp_avg", "exp_avg_sq", *largest))
         return state
 
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
@@ -227,7 +207,7 @@ def adam(
     if any(param.is_complex() for param in params):
         lists = reals(*lists)
     plain = differentiable or capturable
-    settings = {
+    kind = {
         "lr": lr if plain else float(lr),
         "beta1": beta1 if plain else float(beta1),
         "beta2": beta2 if plain else float(beta2),
@@ -239,22 +219,22 @@ def adam(
     if not plain:
         fused = torch._fused_adamw_ if decoupled_weight_decay else torch._fused_adam_
         scaling = {"grad_scale": grad_scale, "found_inf": found_inf}
-        fused(*lists, state_steps, **settings, **scaling)
+        fused(*lists, state_steps, **kind, **scaling)
         return
     params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs = lists
     for i, param in enumerate(params):
         largest = max_exp_avg_sqs[i] if amsgrad else None
         averages = exp_avgs[i], exp_avg_sqs[i], largest
         step = state_steps[i] if capturable else state_steps[i].item()
-        _plain_step(param, grads[i], averages, step, decoupled_weight_decay, settings)
+        _plain_step(param, grads[i], averages, step, decoupled_weight_decay, kind)
 
 
-def _plain_step(param, grad, averages, step, decoupled, settings):
+def _plain_step(param, grad, averages, step, decoupled, kind):
     """The step of one parameter in tensor operations, with nothing read back."""
     mean, square, largest = averages
-    lr, beta1, beta2 = settings["lr"], settings["beta1"], settings["beta2"]
-    decay = settings["weight_decay"]
-    if settings["maximize"]:
+    lr, beta1, beta2 = kind["lr"], kind["beta1"], kind["beta2"]
+    decay = kind["weight_decay"]
+    if kind["maximize"]:
         grad = -grad
     if decay != 0 and decoupled:
         param.mul_(1 - lr * decay)
@@ -267,5 +247,5 @@ def _plain_step(param, grad, averages, step, decoupled, settings):
         (before,) = held([largest])
         largest.copy_(torch.maximum(before, height))
         (height,) = held([largest])
-    denominator = (height / (1 - beta2**step)).sqrt() + settings["eps"]
+    denominator = (height / (1 - beta2**step)).sqrt() + kind["eps"]
     param.sub_(lr / (1 - beta1**step) * (now / denominator))

@@ -14,6 +14,7 @@ from torch.optim._stepwise import (
     numbers,
     rate_of,
     reals,
+    settings,
     step_counter,
     zeros,
 )
@@ -41,17 +42,8 @@ class Adamax(Stepwise):
         capturable: bool = False,
     ) -> None:
         check_adam(lr, betas, eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr betas eps weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {

@@ -13,6 +13,7 @@ from torch.optim._stepwise import (
     numbers,
     rate_of,
     reals,
+    settings,
     step_counter,
     zeros,
 )
@@ -43,18 +44,8 @@ class ASGD(Stepwise):
     ) -> None:
         check_lr(lr)
         check_not_negative(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {

@@ -168,12 +168,10 @@ class LBFGS(Optimizer):
 
     def _move(self, t, direction):
         """Adds t times the direction to the parameters."""
-        start = 0
-        for param in self._params:
-            param = real(param)
-            count = param.numel()
-            param.add_(direction[start : start + count].view_as(param), alpha=t)
-            start += count
+        flat = [real(param) for param in self._params]
+        moves = direction.split([param.numel() for param in flat])
+        for param, move in zip(flat, moves, strict=True):
+            param.add_(move.view_as(param), alpha=t)
 
     def _evaluator(self, closure):
         """A function of (t, direction): loss and gradient there; parameters stay where they are."""

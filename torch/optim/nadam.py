@@ -16,6 +16,7 @@ from torch.optim._stepwise import (
     rate_of,
     reals,
     scaled_by,
+    settings,
     step_counter,
     update_moments_,
     zeros,
@@ -49,19 +50,11 @@ class NAdam(Stepwise):
         differentiable: bool = False,
     ) -> None:
         check_adam(lr, betas, eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize "
+            "foreach capturable differentiable"
+        )
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {

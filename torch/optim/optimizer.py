@@ -289,11 +289,14 @@ class Optimizer:
             for key, value in self.state.items()
         }
         out = {"state": state, "param_groups": groups}
-        for hook in self._optimizer_state_dict_post_hooks.values():
-            answer = hook(self, out)
-            if answer is not None:
-                out = answer
-        return out
+        return self._filtered(self._optimizer_state_dict_post_hooks, out)
+
+    def _filtered(self, hooks, value):
+        """A value after hooks that may replace it."""
+        for hook in hooks.values():
+            replaced = hook(self, value)
+            value = value if replaced is None else replaced
+        return value
 
     @staticmethod
     def _cast(param, value, key, group):
@@ -315,11 +318,8 @@ class Optimizer:
 
     def load_state_dict(self, state_dict) -> None:
         """Takes over settings and state of a saved optimizer of the same shape."""
-        state_dict = dict(state_dict)
-        for hook in self._optimizer_load_state_dict_pre_hooks.values():
-            answer = hook(self, state_dict)
-            if answer is not None:
-                state_dict = answer
+        hooks = self._optimizer_load_state_dict_pre_hooks
+        state_dict = self._filtered(hooks, dict(state_dict))
         groups = self.param_groups
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved_groups):

@@ -13,6 +13,7 @@ from torch.optim._stepwise import (
     numbers,
     rate_of,
     reals,
+    settings,
     step_counter,
     update_moments_,
     zeros,
@@ -44,18 +45,11 @@ class RAdam(Stepwise):
         differentiable: bool = False,
     ) -> None:
         check_adam(lr, betas, eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay maximize foreach capturable "
+            "decoupled_weight_decay differentiable"
+        )
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         return {

@@ -13,6 +13,7 @@ from torch.optim._stepwise import (
     held,
     rate_of,
     reals,
+    settings,
     step_along_,
     step_counter,
     zeros,
@@ -45,19 +46,10 @@ class RMSprop(Stepwise):
     ) -> None:
         check_lr(lr)
         check_not_negative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        )
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         state = {"step": step_counter(0.0, param, group), "square_avg": zeros(param)}

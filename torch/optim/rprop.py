@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 import torch
-from torch.optim._stepwise import Stepwise, check_lr, real, step_counter, zeros
+from torch.optim._stepwise import Stepwise, check_lr, real, settings, step_counter, zeros
 
 if typing.TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -31,16 +31,8 @@ class Rprop(Stepwise):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr etas step_sizes foreach maximize differentiable capturable"
+        super().__init__(params, settings(locals(), names))
 
     def _new_state(self, param, group):
         first = float(group["lr"])

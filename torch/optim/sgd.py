@@ -5,8 +5,13 @@ from __future__ import annotations
 import typing
 
 import torch
-from torch.optim._stepwise import check_fused, reals
-from torch.optim.optimizer import Optimizer, run_closure
+from torch.optim._stepwise import (
+    Stepwise,
+    check_fused,
+    reals,
+    settings,
+)
+from torch.optim.optimizer import run_closure
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +21,17 @@ if typing.TYPE_CHECKING:
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(Stepwise):
     """p -= lr * v, where v is the gradient or, with momentum, a running sum of gradients."""
+
+    _later_settings = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": None,
+    }
+    _scalars = ()
 
     def __init__(
         self,
@@ -35,36 +49,19 @@ class SGD(Optimizer):
     ) -> None:
         if isinstance(lr, torch.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        named = {
+            "learning rate": lr,
+            "momentum value": momentum,
+            "weight_decay value": weight_decay,
+        }
+        for name, value in named.items():
+            if value < 0.0:
+                raise ValueError(f"Invalid {name}: {value}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_fused(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
-
-    def __setstate__(self, state) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", None)
+        names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+        super().__init__(params, settings(locals(), names))
 
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """Updates every parameter that has a gradient."""
@@ -88,7 +85,7 @@ class SGD(Optimizer):
                 buffer = self.state[param].get("momentum_buffer")
                 buffers.append(buffer)
                 complete = complete and buffer is not None
-        settings = {
+        kind = {
             "weight_decay": group["weight_decay"],
             "momentum": momentum,
             "lr": group["lr"],
@@ -99,11 +96,11 @@ class SGD(Optimizer):
         # Nearly every step: no list has to be taken apart.
         if complete and _is_plain(params, grads):
             if params:
-                settings["lr"] = float(group["lr"])
-                torch._fused_sgd_(params, grads, buffers, is_first_step=False, **settings)
+                kind["lr"] = float(group["lr"])
+                torch._fused_sgd_(params, grads, buffers, is_first_step=False, **kind)
             return
         buffers = buffers or [None] * len(params)
-        sgd(params, grads, buffers, differentiable=group["differentiable"], **settings)
+        sgd(params, grads, buffers, differentiable=group["differentiable"], **kind)
         if momentum != 0:
             for param, buffer in zip(params, buffers, strict=True):
                 self.state[param]["momentum_buffer"] = buffer
@@ -136,7 +133,7 @@ def sgd(
     differentiable: bool = False,
 ):
     """One step on lists of tensors, in place; buffers that are None are made."""
-    settings = {
+    kind = {
         "weight_decay": weight_decay,
         "momentum": momentum,
         "lr": lr if differentiable else float(lr),
@@ -147,7 +144,7 @@ def sgd(
     fresh, running = ([], [], []), ([], [], [])
     for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
         if differentiable or grad.layout is not torch.strided:
-            momentum_buffer_list[i] = _plain_step(param, grad, momentum_buffer_list[i], settings)
+            momentum_buffer_list[i] = _plain_step(param, grad, momentum_buffer_list[i], kind)
             continue
         lists = running
         if momentum != 0:
@@ -161,26 +158,26 @@ def sgd(
     scaling = {"grad_scale": grad_scale, "found_inf": found_inf}
     for lists, first in ((fresh, True), (running, False)):
         if lists[0]:
-            torch._fused_sgd_(*reals(*lists), is_first_step=first, **settings, **scaling)
+            torch._fused_sgd_(*reals(*lists), is_first_step=first, **kind, **scaling)
 
 
-def _plain_step(param, grad, buffer, settings):
+def _plain_step(param, grad, buffer, kind):
     """The step of one parameter in tensor operations, for a sparse gradient, which leaves the rows
     it does not name as they are, and for autograd to follow. Answers the momentum buffer."""
-    if settings["maximize"]:
+    if kind["maximize"]:
         grad = -grad
-    if settings["weight_decay"] != 0:
+    if kind["weight_decay"] != 0:
         if grad.layout is not torch.strided:
             raise RuntimeError("weight_decay is not compatible with sparse gradients")
-        grad = grad.add(param, alpha=settings["weight_decay"])
-    momentum = settings["momentum"]
+        grad = grad.add(param, alpha=kind["weight_decay"])
+    momentum = kind["momentum"]
     if momentum != 0:
         if buffer is None:
             buffer = grad.detach().clone()
         else:
-            buffer.mul_(momentum).add_(grad, alpha=1 - settings["dampening"])
-        grad = grad.add(buffer, alpha=momentum) if settings["nesterov"] else buffer.clone()
-    lr = settings["lr"]
+            buffer.mul_(momentum).add_(grad, alpha=1 - kind["dampening"])
+        grad = grad.add(buffer, alpha=momentum) if kind["nesterov"] else buffer.clone()
+    lr = kind["lr"]
     if isinstance(lr, torch.Tensor):
         param.sub_(grad * lr)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from copy import deepcopy
@@ -94,10 +95,9 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
-        self.module = deepcopy(model)
-        if device is not None:
-            self.module = self.module.to(device)
-        self.register_buffer("n_averaged", torch.tensor(0, dtype=torch.long, device=device))
+        average = deepcopy(model)
+        self.module = average if device is None else average.to(device)
+        self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
@@ -135,33 +135,36 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
 
+@contextlib.contextmanager
+def _measuring(model, norms):
+    """In it the norms take the plain mean over all batches; then all is as before, but for what
+    they measured."""
+    training, momenta = model.training, [norm.momentum for norm in norms]
+    model.train()
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # stands for the plain mean
+    try:
+        yield
+    finally:
+        model.train(training)
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+
+
 @torch.no_grad()
 def update_bn(loader, model, device=None) -> Any:
     """Measures the statistics of all batch norms anew over the batches of a loader.
 
     A batch that is a list or tuple passes its first element to the model.
     """
-    momenta = {}
-    for module in model.modules():
-        if isinstance(module, _BatchNorm):
-            module.reset_running_stats()
-            momenta[module] = module.momentum
-    if not momenta:
+    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    if not norms:
         return
-    was_training = model.training
-    model.train()
-    for module in momenta:
-        # None stands for the plain mean over all batches.
-        module.momentum = None
-    for batch in loader:
-        if isinstance(batch, (list, tuple)):
-            batch = batch[0]
-        if device is not None:
-            batch = batch.to(device)
-        model(batch)
-    for module, momentum in momenta.items():
-        module.momentum = momentum
-    model.train(was_training)
+    with _measuring(model, norms):
+        for batch in loader:
+            inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(inputs if device is None else inputs.to(device))
 
 
 class SWALR(LRScheduler):

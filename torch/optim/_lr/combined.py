@@ -30,6 +30,15 @@ def _refuse_unfit(owner, schedulers, optimizer):
             )
 
 
+def _single(schedule):
+    """The schedules that are not made of others, at any depth of a schedule."""
+    if not hasattr(schedule, "_schedulers"):
+        yield schedule
+        return
+    for part in schedule._schedulers:
+        yield from _single(part)
+
+
 class _Composite(LRScheduler):
     """Saving and loading of a schedule that holds others in `_schedulers`."""
 
@@ -74,23 +83,19 @@ class SequentialLR(_Composite):
 
     def recursive_undo(self, sched=None) -> Any:
         """Takes back the step that each part made when it was built."""
-        scheduler = self if sched is None else sched
-        if hasattr(scheduler, "_schedulers"):
-            for part in scheduler._schedulers:
-                self.recursive_undo(part)
-        elif hasattr(scheduler, "last_epoch"):
-            scheduler.last_epoch -= 1
+        for schedule in _single(self if sched is None else sched):
+            if hasattr(schedule, "last_epoch"):
+                schedule.last_epoch -= 1
 
     def step(self) -> Any:
         """One step of the schedule whose turn it is."""
         self.last_epoch += 1
-        turn = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[turn]
-        if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
-            scheduler._update_lr(0)
+        current = self._schedulers[bisect_right(self._milestones, self.last_epoch)]
+        if self.last_epoch in self._milestones:
+            current._update_lr(0)  # its first epoch
         else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
+            current.step()
+        self._last_lr = current.get_last_lr()
 
 
 class ChainedScheduler(_Composite):
@@ -102,14 +107,16 @@ class ChainedScheduler(_Composite):
                 "ChainedScheduler expects at least one scheduler to be chained, but got no "
                 "scheduler."
             )
-        optimizer = optimizer or schedulers[0].optimizer
-        _refuse_unfit("ChainedScheduler", schedulers, optimizer)
+        self.optimizer = optimizer or schedulers[0].optimizer
+        _refuse_unfit("ChainedScheduler", schedulers, self.optimizer)
         self._schedulers = schedulers
-        self.optimizer = optimizer
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._note_rates()
+
+    def _note_rates(self):
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self) -> Any:
         """One step of every schedule."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._note_rates()

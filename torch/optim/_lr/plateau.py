@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.optim._lr.base import (
     EPOCH_DEPRECATION_WARNING,
@@ -14,6 +14,22 @@ from torch.optim._lr.base import (
 )
 
 __all__ = ["ReduceLROnPlateau"]
+
+
+class _Counts(NamedTuple):
+    bad: int  # epochs since the last improvement
+    cooling: int  # epochs of cooldown that are left
+
+
+def _next_counts(
+    counts: _Counts, improved: bool, patience: int, cooldown: int
+) -> tuple[_Counts, bool]:
+    """The counts after one more epoch, and whether the rates are to shrink. Epochs of cooldown are
+    never bad ones."""
+    bad = 0 if improved or counts.cooling > 0 else counts.bad + 1
+    if bad > patience:
+        return _Counts(0, cooldown), True
+    return _Counts(bad, max(counts.cooling - 1, 0)), False
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -81,23 +97,17 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics, epoch=None) -> Any:
         """Notes the value of this epoch and reduces the rates if it has stalled."""
         value = float(metrics)
-        if epoch is None:
-            epoch = self.last_epoch + 1
-        else:
+        if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
-        self.last_epoch = epoch
-        if self._is_better(value, self.best):
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        improved = self._is_better(value, self.best)
+        counts = _Counts(self.num_bad_epochs, self.cooldown_counter)
+        counts, stalled = _next_counts(counts, improved, self.patience, self.cooldown)
+        if improved:
             self.best = value
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.in_cooldown:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
-        if self.num_bad_epochs > self.patience:
-            self._reduce_lr(epoch)
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+        if stalled:
+            self._reduce_lr(self.last_epoch)
+        self.num_bad_epochs, self.cooldown_counter = counts
         self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _reduce_lr(self, epoch):

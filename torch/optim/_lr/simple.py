@@ -46,6 +46,10 @@ class _FunctionLR(LRScheduler):
         state["lr_lambdas"] = [callable_state(function) for function in self.lr_lambdas]
         return state
 
+    def _scaled_by_functions(self, rates):
+        pairs = zip(rates, self.lr_lambdas, strict=True)
+        return [rate * function(self.last_epoch) for rate, function in pairs]
+
     def load_state_dict(self, state_dict) -> None:
         """Takes over a saved state; functions stay the ones this schedule was made with."""
         rest = {key: value for key, value in state_dict.items() if key != "lr_lambdas"}
@@ -60,10 +64,7 @@ class LambdaLR(_FunctionLR):
 
     def get_lr(self) -> Any:
         self._warn_unless_stepping()
-        return [
-            base * function(self.last_epoch)
-            for function, base in zip(self.lr_lambdas, self.base_lrs, strict=True)
-        ]
+        return self._scaled_by_functions(self.base_lrs)
 
 
 class MultiplicativeLR(_FunctionLR):
@@ -71,12 +72,8 @@ class MultiplicativeLR(_FunctionLR):
 
     def get_lr(self) -> Any:
         self._warn_unless_stepping()
-        if self._is_initial:
-            return self._scaled(1)
-        return [
-            group["lr"] * function(self.last_epoch)
-            for function, group in zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)
-        ]
+        present = self._scaled(1)
+        return present if self._is_initial else self._scaled_by_functions(present)
 
 
 class StepLR(LRScheduler):
