@@ -302,9 +302,8 @@ class Tensor(_C.TensorBase):
     def __array_wrap__(self, array, context=None, return_scalar=False) -> Any:
         if _has_torch_function(self):
             return _override(Tensor.__array_wrap__, (self,), self, array=array)
-        if array.dtype == bool:
-            array = array.astype("uint8")
-        return torch.from_numpy(array)
+        # Bools of NumPy come back as bytes.
+        return torch.from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
     @property
     def __cuda_array_interface__(self):

@@ -198,17 +198,21 @@ class ExceptionWrapper:
 
     def reraise(self):
         """Raises the exception with the original traceback in its message."""
-        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
-        if self.exc_type is KeyError:
+        kind = self.exc_type
+        raise self._made(f"Caught {kind.__name__} {self.where}.\nOriginal {self.exc_msg}")
+
+    def _made(self, message):
+        """An exception of the same class with a message, or where that cannot be a RuntimeError."""
+        kind = self.exc_type
+        if kind is KeyError:
             # KeyError shows the repr of its message: a class of our own keeps the lines apart.
-            message = torch._utils.KeyErrorMessage(message)
-        elif getattr(self.exc_type, "message", None):
-            raise self.exc_type(message=message)
+            return KeyError(KeyErrorMessage(message))
+        if getattr(kind, "message", None):
+            return kind(message=message)
         try:
-            exception = self.exc_type(message)
+            return kind(message)
         except Exception:
-            raise RuntimeError(message) from None
-        raise exception
+            return RuntimeError(message)
 
 
 class KeyErrorMessage(str):

@@ -280,14 +280,10 @@ class _Faketqdm:
 
     def update(self, n) -> Any:
         """Shows the progress on one line of stderr."""
-        if self.disable:
-            return
-        self.n += n
-        if self.total is None:
-            sys.stderr.write(f"\r{self.n:.1f} bytes")
-        else:
-            sys.stderr.write(f"\r{100 * self.n / self.total:.1f}%")
-        sys.stderr.flush()
+        if not self.disable:
+            self.n += n
+            share = f"{self.n:.1f} bytes" if self.total is None else f"{self.n / self.total:.1%}"
+            print("\r" + share, end="", file=sys.stderr, flush=True)
 
     def set_description(self, *args, **kwargs) -> Any:
         """Descriptions are not shown."""

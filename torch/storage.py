@@ -41,12 +41,10 @@ class UntypedStorage(_C.StorageBase):
         return self.clone()
 
     def __deepcopy__(self, memo):
-        memo = memo.setdefault("torch", {})
-        if self._cdata in memo:
-            return memo[self._cdata]
-        new = self.clone()
-        memo[self._cdata] = new
-        return new
+        copies = memo.setdefault("torch", {})
+        if self._cdata not in copies:
+            copies[self._cdata] = self.clone()
+        return copies[self._cdata]
 
     def __sizeof__(self):
         return super().__sizeof__() + self.nbytes()

@@ -30,6 +30,10 @@ def _fresh():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
+def _number(value, device, dtype=torch.float32):
+    return torch.full((), value, dtype=dtype, device=device)
+
+
 class GradScaler:
     """Scales losses, unscales gradients, skips steps with infinities and adapts the scale."""
 
@@ -80,10 +84,8 @@ class GradScaler:
     def _lazy_init_scale_growth_tracker(self, dev):
         if self._growth_tracker is not None:
             raise AssertionError("_growth_tracker initialized before _scale")
-        self._scale = torch.full((), self._init_scale, dtype=torch.float32, device=dev)
-        self._growth_tracker = torch.full(
-            (), self._init_growth_tracker, dtype=torch.int32, device=dev
-        )
+        self._scale = _number(self._init_scale, dev)
+        self._growth_tracker = _number(self._init_growth_tracker, dev, torch.int32)
 
     def _get_scale_async(self):
         return self._scale
@@ -186,10 +188,15 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         # The reciprocal in double: the scale may be any float.
-        inv_scale = self._scale.double().reciprocal().float()
-        found_inf = torch.full((), 0.0, dtype=torch.float32, device=self._scale.device)
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
+        self._multiply(optimizer, self._scale.double().reciprocal().float(), allow_fp16=False)
         state["stage"] = OptState.UNSCALED
+
+    def _multiply(self, optimizer, factor, allow_fp16):
+        """Scales an optimizer's gradients; notes and returns where they are not finite."""
+        found_inf = _number(0.0, factor.device)
+        found = self._unscale_grads_(optimizer, factor, found_inf, allow_fp16)
+        self._state_of(optimizer)["found_inf_per_device"] = found
+        return found
 
     def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
         if sum(found.item() for found in optimizer_state["found_inf_per_device"].values()):
@@ -290,26 +297,23 @@ class GradScaler:
             self._growth_tracker.fill_(state_dict["_growth_tracker"])
 
     def __getstate__(self) -> Any:
-        state = self.__dict__.copy()
-        if self._enabled:
-            if self._per_optimizer_states:
-                raise AssertionError(
-                    "A GradScaler instance may only be pickled at the beginning of an iteration, "
-                    "or at the end after scaler.update()."
-                )
-            state["_init_scale"] = self.get_scale()
-            state["_init_growth_tracker"] = self._get_growth_tracker()
-            state["_scale"] = None
-            state["_growth_tracker"] = None
-        return state
+        if not self._enabled:
+            return dict(self.__dict__)
+        if self._per_optimizer_states:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, "
+                "or at the end after scaler.update()."
+            )
+        # The tensors are made again where the copy is first used.
+        start = {
+            "_init_scale": self.get_scale(),
+            "_init_growth_tracker": self._get_growth_tracker(),
+        }
+        return {**self.__dict__, **start, "_scale": None, "_growth_tracker": None}
 
     def _check_inf_per_device(self, optimizer):
         scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
-        one = torch.full((), 1.0, dtype=torch.float32, device=scale.device)
-        found_inf = torch.full((), 0.0, dtype=torch.float32, device=scale.device)
-        state = self._state_of(optimizer)
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found_inf, True)
-        return state["found_inf_per_device"]
+        return self._multiply(optimizer, _number(1.0, scale.device), allow_fp16=True)
 
     def _found_inf_per_device(self, optimizer):
         return self._state_of(optimizer)["found_inf_per_device"]

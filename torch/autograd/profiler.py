@@ -220,17 +220,10 @@ class profile:
         time_unit=None,
     ):
         """The events as text."""
+        options = locals()
+        del options["self"]
         self._check_finish()
-        return self.function_events.table(
-            sort_by=sort_by,
-            row_limit=row_limit,
-            max_src_column_width=max_src_column_width,
-            max_name_column_width=max_name_column_width,
-            max_shapes_column_width=max_shapes_column_width,
-            header=header,
-            top_level_events_only=top_level_events_only,
-            time_unit=time_unit,
-        )
+        return self.function_events.table(**options)
 
     def export_chrome_trace(self, path, metadata=None):
         """Writes the events for chrome://tracing, with more entries at the top on request."""

@@ -74,11 +74,16 @@ def _wrap(fn, i, args, error_file, parent):
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # either the parent got it too, or it is gone
+        return  # either the parent got it too, or it is gone
     except Exception:
-        with open(error_file, "xb") as file:
-            pickle.dump(traceback.format_exc(), file)
-        sys.exit(1)
+        _leave_report(error_file, traceback.format_exc())
+
+
+def _leave_report(path, text):
+    """Ends this process; the parent raises an exception with the text."""
+    with open(path, "xb") as report:
+        pickle.dump(text, report)
+    sys.exit(1)
 
 
 class ProcessContext:

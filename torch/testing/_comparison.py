@@ -256,20 +256,10 @@ def assert_close(
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
     """The old form of assert_close: converts to tensors and ignores dtypes and devices."""
-    if not isinstance(actual, torch.Tensor):
-        actual = torch.tensor(actual)
-    if not isinstance(expected, torch.Tensor):
-        expected = torch.tensor(expected, dtype=actual.dtype)
-    if rtol is None and atol is None:
-        rtol, atol = default_tolerances(actual, expected)
-    assert_close(
-        actual,
-        expected,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=equal_nan,
-        check_device=True,
-        check_dtype=False,
-        check_stride=False,
-        msg=msg or None,
-    )
+    is_tensor = torch.is_tensor
+    found = actual if is_tensor(actual) else torch.tensor(actual)
+    wanted = expected if is_tensor(expected) else torch.tensor(expected, dtype=found.dtype)
+    given = (rtol, atol) != (None, None)
+    rtol, atol = (rtol, atol) if given else default_tolerances(found, wanted)
+    loose = {"equal_nan": equal_nan, "check_dtype": False}
+    assert_close(found, wanted, rtol=rtol, atol=atol, msg=msg or None, **loose)

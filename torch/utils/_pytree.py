@@ -266,20 +266,21 @@ def tree_map_(func, tree, *rests, is_leaf=None):
     return tree
 
 
+def _predicate(wanted):
+    """A function that tells whether a value is wanted."""
+    import types
+
+    if isinstance(wanted, (type, tuple, types.UnionType)):
+        return lambda value: isinstance(value, wanted)
+    if callable(wanted):
+        return wanted
+    raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+
 def map_only(type_or_types_or_pred, /):
     """A decorator: the function is applied to values of the types (or for which the predicate
     holds) alone."""
-    import types
-
-    if isinstance(type_or_types_or_pred, (type, tuple, types.UnionType)):
-
-        def matches(value):
-            return isinstance(value, type_or_types_or_pred)
-
-    elif callable(type_or_types_or_pred):
-        matches = type_or_types_or_pred
-    else:
-        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+    matches = _predicate(type_or_types_or_pred)
 
     def decorate(func):
         return lambda value: func(value) if matches(value) else value

@@ -89,14 +89,16 @@ def set_checkpoint_debug_enabled(enabled) -> Any:
 
 
 def _tensors_in(value):
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors_in(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors_in(item)
+    """The tensors in nested lists, tuples and dicts, in no particular order."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, torch.Tensor):
+            yield item
+        elif isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            waiting.extend(item)
 
 
 def get_device_states(*args) -> Any:
@@ -373,14 +375,14 @@ _DETERMINISM = {"default": _metadata, "none": lambda _: None}
 
 
 def _without_reentrant(
-    function, preserve_rng_state, context_fn, determinism_check, debug, early_stop, args, kwargs
+    function, args, kwargs, *, preserve, context_fn, early_stop, determinism_check, debug
 ):
     if determinism_check not in _DETERMINISM:
         raise ValueError(
             f"determinism_check should be one of {list(_DETERMINISM)}, but got {determinism_check}"
         )
     forward_context, second_context = context_fn()
-    surroundings = _Surroundings(preserve_rng_state, args)
+    surroundings = _Surroundings(preserve, args)
     names = tuple(kwargs)
 
     def second_run(*flat):
@@ -433,17 +435,21 @@ def checkpoint(
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant:
-        if kwargs:
-            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-        if context_fn is not noop_context_fn or debug is not False:
-            raise ValueError(
-                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-            )
-        return CheckpointFunction.apply(function, preserve, *args)
-    return _without_reentrant(
-        function, preserve, context_fn, determinism_check, debug, early_stop, args, kwargs
-    )
+    if not use_reentrant:
+        checks = {"determinism_check": determinism_check, "debug": debug}
+        ways = {"preserve": preserve, "context_fn": context_fn, "early_stop": early_stop}
+        return _without_reentrant(function, args, kwargs, **ways, **checks)
+    _refuse_keywords(kwargs)
+    if context_fn is not noop_context_fn or debug is not False:
+        raise ValueError(
+            "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+        )
+    return CheckpointFunction.apply(function, preserve, *args)
+
+
+def _refuse_keywords(kwargs):
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> Any:
@@ -460,8 +466,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
-    if kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    _refuse_keywords(kwargs)
     if isinstance(functions, torch.nn.Sequential):
         functions = list(functions.children())
 

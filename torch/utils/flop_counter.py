@@ -178,11 +178,15 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def _count(self, packet, out, args, kwargs):
-        if packet in self.flop_registry:
-            count = self.flop_registry[packet](*args, **kwargs, out_val=out)
-            for parent in set(self.mod_tracker.parents):
-                self.flop_counts[parent][packet] += count
+        formula = self.flop_registry.get(packet)
+        if formula is not None:
+            self._add(packet, formula(*args, **kwargs, out_val=out))
         return out
+
+    def _add(self, packet, flops):
+        """Counts for every module that is running."""
+        for module in set(self.mod_tracker.parents):
+            self.flop_counts[module][packet] += flops
 
 
 def _wrapped(formula):
@@ -191,8 +195,9 @@ def _wrapped(formula):
         return formula
 
     def by_shapes(*args, out_val=None, **kwargs):
-        args, kwargs, shape = tree_map(_shape_of, (args, kwargs, out_val))
-        return formula(*args, out_shape=shape, **kwargs)
+        named = {"out_shape": out_val, **kwargs}
+        shapes, named_shapes = tree_map(_shape_of, [args, named])
+        return formula(*shapes, **named_shapes)
 
     return by_shapes
 

@@ -26,6 +26,10 @@ class WeakIdRef(weakref.ref):
         return self is other
 
 
+def _by_identity(mapping):
+    return {id(key): value for key, value in mapping.items()}
+
+
 class WeakIdKeyDictionary(MutableMapping):
     """A mapping whose keys are told apart by identity and are not kept alive."""
 
@@ -112,9 +116,8 @@ class WeakIdKeyDictionary(MutableMapping):
         return self
 
     def __eq__(self, other):
-        if not isinstance(other, MutableMapping):
-            return NotImplemented
-        return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
+        by_identity = isinstance(other, MutableMapping)
+        return _by_identity(self) == _by_identity(other) if by_identity else NotImplemented
 
     __hash__ = None
 

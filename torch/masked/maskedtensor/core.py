@@ -95,23 +95,26 @@ def _reduce(name, args, kwargs):
     return MaskedTensor(result, valid.expand(result.shape))
 
 
+def _check_pair(data, mask):
+    """Raises unless these are plain tensors of one shape, the mask of bools."""
+    for name, given in {"data": data, "mask": mask}.items():
+        if not isinstance(given, torch.Tensor) or is_masked_tensor(given):
+            raise TypeError(f"{name} must be a Tensor")
+    for measure in ("dim", "size"):
+        if getattr(data, measure)() != getattr(mask, measure)():
+            raise ValueError(f"data.{measure}() must equal mask.{measure}()")
+    if mask.dtype is not torch.bool:
+        raise TypeError("mask must have dtype bool.")
+    if data.dtype not in _SUPPORTED:
+        raise TypeError(f"{data.dtype} is not supported in MaskedTensor.")
+
+
 class MaskedTensor(torch.Tensor):
     """A tensor of which only the elements with a true mask exist."""
 
     @staticmethod
     def __new__(cls, data, mask, requires_grad=False):
-        if is_masked_tensor(data) or not torch.is_tensor(data):
-            raise TypeError("data must be a Tensor")
-        if is_masked_tensor(mask) or not torch.is_tensor(mask):
-            raise TypeError("mask must be a Tensor")
-        if data.dim() != mask.dim():
-            raise ValueError("data.dim() must equal mask.dim()")
-        if data.size() != mask.size():
-            raise ValueError("data.size() must equal mask.size()")
-        if mask.dtype != torch.bool:
-            raise TypeError("mask must have dtype bool.")
-        if data.dtype not in _SUPPORTED:
-            raise TypeError(f"{data.dtype} is not supported in MaskedTensor.")
+        _check_pair(data, mask)
         return torch.Tensor._make_wrapper_subclass(
             cls,
             data.size(),

@@ -36,7 +36,19 @@ def _linspace(start, step, M, dtype, device):
     return torch.linspace(start, start + (M - 1) * step, M, dtype=dtype, device=device)
 
 
-def _finish(values, layout, requires_grad):
+def _intervals(M, sym):
+    """The number of steps in a period: a periodic window has its last point one step later."""
+    return M - 1 if sym and M > 1 else max(M, 1)
+
+
+def _middle(M, sym):
+    return (_intervals(M, sym) if M > 1 else 0) / 2.0
+
+
+def _finish(values, requires_grad, one_at_one=False):
+    """The window; where `one_at_one`, that of a single point is 1 and not what the sum gives."""
+    if one_at_one and len(values) == 1:
+        values = torch.ones_like(values)
     return values.requires_grad_() if requires_grad else values
 
 
@@ -49,98 +61,56 @@ def general_cosine(
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
-    step = 2 * math.pi / (M if not sym or M == 1 else M - 1)
+    step = 2 * math.pi / _intervals(M, sym)
     phase = _linspace(0.0, step, M, dtype, device)
     total = torch.zeros(M, dtype=dtype, device=device)
     for k, weight in enumerate(a):
         total = total + (weight if k % 2 == 0 else -weight) * torch.cos(phase * k)
-    if M == 1:
-        total = torch.ones(1, dtype=dtype, device=device)
-    return _finish(total, layout, requires_grad)
+    return _finish(total, requires_grad, one_at_one=True)
 
 
 def general_hamming(
     M, *, alpha=0.54, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
 ):
     """alpha - (1 - alpha) * cos(...)."""
-    return general_cosine(
-        M,
-        a=[alpha, 1.0 - alpha],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    given = locals()
+    del given["alpha"]
+    return general_cosine(a=[alpha, 1.0 - alpha], **given)
 
 
 def hamming(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Hamming's window."""
-    return general_hamming(
-        M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_hamming(**locals())
 
 
 def hann(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Hann's window."""
-    return general_hamming(
-        M,
-        alpha=0.5,
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return general_hamming(alpha=0.5, **locals())
 
 
 def blackman(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Blackman's window."""
     _checked("blackman", M, dtype, layout)
-    return general_cosine(
-        M,
-        a=[0.42, 0.5, 0.08],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return general_cosine(a=[0.42, 0.5, 0.08], **locals())
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Nuttall's four-term window."""
-    return general_cosine(
-        M,
-        a=[0.3635819, 0.4891775, 0.1365995, 0.0106411],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return general_cosine(a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], **locals())
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """The triangle."""
     dtype = _checked("bartlett", M, dtype, layout)
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
-    step = 2 / (M if not sym or M == 1 else M - 1)
-    points = _linspace(-1.0, step, M, dtype, device)
-    values = torch.ones(1, dtype=dtype, device=device) if M == 1 else 1 - points.abs()
-    return _finish(values, layout, requires_grad)
+    points = _linspace(-1.0, 2 / _intervals(M, sym), M, dtype, device)
+    return _finish(1 - points.abs(), requires_grad, one_at_one=True)
 
 
 def cosine(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
     """Half a sine wave."""
     dtype = _checked("cosine", M, dtype, layout)
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
-    step = math.pi / (M + 1 if not sym and M > 1 else M)
-    return _finish(torch.sin(_linspace(0.5 * step, step, M, dtype, device)), layout, requires_grad)
+    step = math.pi / (_intervals(M, sym) + (M > 1))
+    return _finish(torch.sin(_linspace(0.5 * step, step, M, dtype, device)), requires_grad)
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=torch.strided, device=None,
@@ -151,12 +121,10 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=torch.s
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
     if center is None:
-        center = (M if not sym and M > 1 else M - 1) / 2.0
+        center = _middle(M, sym)
     points = _linspace(-center / tau, 1 / tau, M, dtype, device)
-    return _finish(torch.exp(-points.abs()), layout, requires_grad)
+    return _finish(torch.exp(-points.abs()), requires_grad)
 
 
 def gaussian(
@@ -166,12 +134,9 @@ def gaussian(
     dtype = _checked("gaussian", M, dtype, layout)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
-    middle = (M if not sym and M > 1 else M - 1) / 2.0
     scale = 1 / (std * math.sqrt(2))
-    points = _linspace(-middle * scale, scale, M, dtype, device)
-    return _finish(torch.exp(-(points * points)), layout, requires_grad)
+    points = _linspace(-_middle(M, sym) * scale, scale, M, dtype, device)
+    return _finish(torch.exp(-(points * points)), requires_grad)
 
 
 def kaiser(
@@ -181,12 +146,8 @@ def kaiser(
     dtype = _checked("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
-    if M == 0:
-        return torch.empty((0,), dtype=dtype, device=device, requires_grad=requires_grad)
-    if M == 1:
-        return torch.ones((1,), dtype=dtype, device=device, requires_grad=requires_grad)
-    step = 2.0 * beta / (M if not sym else M - 1)
-    points = _linspace(-beta, step, M, dtype, device)
+    points = _linspace(-beta, 2.0 * beta / _intervals(M, sym), M, dtype, device)
     square = (beta * beta - points * points).clamp_min(0)
     top = torch.tensor(beta, dtype=dtype, device=device)
-    return _finish(torch.i0(torch.sqrt(square)) / torch.i0(top), layout, requires_grad)
+    values = torch.i0(torch.sqrt(square)) / torch.i0(top)
+    return _finish(values, requires_grad, one_at_one=True)

@@ -442,32 +442,13 @@ skipXLAIf = _skip_class("skipXLAIf", "xla")
 skipPRIVATEUSE1If = _skip_class("skipPRIVATEUSE1If", "privateuse1")
 
 
-def skipMeta(fn):
-    return skipMetaIf(True, "test doesn't work with meta tensors")(fn)
-
-
-def skipMPS(fn):
-    return skipMPSIf(True, "test doesn't work on MPS backend")(fn)
-
-
-def skipXLA(fn):
-    return skipXLAIf(True, "Marked as skipped for XLA")(fn)
-
-
-def skipXPU(fn):
-    return skipXPUIf(True, "test doesn't work on XPU backend")(fn)
-
-
-def skipHPU(fn):
-    return skipHPUIf(True, "test doesn't work on HPU backend")(fn)
-
-
-def skipLazy(fn):
-    return skipLazyIf(True, "test doesn't work with lazy tensors")(fn)
-
-
-def skipPRIVATEUSE1(fn):
-    return skipPRIVATEUSE1If(True, "test doesn't work on privateuse1 backend")(fn)
+skipMeta = skipMetaIf(True, "test doesn't work with meta tensors")
+skipMPS = skipMPSIf(True, "test doesn't work on MPS backend")
+skipXLA = skipXLAIf(True, "Marked as skipped for XLA")
+skipXPU = skipXPUIf(True, "test doesn't work on XPU backend")
+skipHPU = skipHPUIf(True, "test doesn't work on HPU backend")
+skipLazy = skipLazyIf(True, "test doesn't work with lazy tensors")
+skipPRIVATEUSE1 = skipPRIVATEUSE1If(True, "test doesn't work on privateuse1 backend")
 
 
 def skipCPUIfNoLapack(fn):
@@ -492,8 +473,7 @@ def skipCPUIfNoMkldnn(fn):
     return skipCPUIf(not torch.backends.mkldnn.is_available(), "built without mkldnn support")(fn)
 
 
-def skipCUDAIfNoMagma(fn):
-    return skipCUDAIf(True, "no MAGMA library detected")(fn)
+skipCUDAIfNoMagma = skipCUDAIf(True, "no MAGMA library detected")
 
 
 def skipCUDAIfNoCusolver(fn):
@@ -516,8 +496,7 @@ def skipCUDAIfRocm(func=None, *, msg="test doesn't currently work on the ROCm st
     return (lambda fn: fn) if func is None else func
 
 
-def skipCUDAIfNotRocm(fn):
-    return skipCUDAIf(True, "test only runs on the ROCm stack")(fn)
+skipCUDAIfNotRocm = skipCUDAIf(True, "test only runs on the ROCm stack")
 
 
 def skipCUDAIfMiopen(fn):

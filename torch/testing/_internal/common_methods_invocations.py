@@ -45,13 +45,9 @@ class DecorateInfo:
             raise AssertionError("DecorateInfo is given dtypes")
 
     def is_active(self, cls_name, test_name, device_type, dtype, param_kwargs):
-        return (
-            self.active_if
-            and (self.cls_name is None or self.cls_name == cls_name)
-            and (self.test_name is None or self.test_name == test_name)
-            and (self.device_type is None or self.device_type == device_type)
-            and (self.dtypes is None or dtype in self.dtypes)
-        )
+        place = {"cls_name": cls_name, "test_name": test_name, "device_type": device_type}
+        here = all(getattr(self, key) in (None, value) for key, value in place.items())
+        return self.active_if and here and (self.dtypes is None or dtype in self.dtypes)
 
 
 op_db = list(records())

@@ -45,8 +45,9 @@ def random_hermitian_psd_matrix(l, *batches, **kwargs):
 
 
 def random_hermitian_pd_matrix(matrix_size, *batch_dims, dtype, device):
-    a = torch.randn(*batch_dims, matrix_size, matrix_size, dtype=dtype, device=device)
-    return a @ a.mH + torch.eye(matrix_size, dtype=dtype, device=device)
+    options = {"dtype": dtype, "device": device}
+    semidefinite = random_hermitian_psd_matrix(matrix_size, *batch_dims, **options)
+    return semidefinite + torch.eye(matrix_size, **options)
 
 
 def random_well_conditioned_matrix(*shape, dtype, device, mean=1.0, sigma=0.001):

@@ -153,11 +153,6 @@ def generators_of(loader):
     return found
 
 
-def _draw(generator):
-    """A number of 63 bits."""
-    return torch.empty((), dtype=torch.int64).random_(generator=generator).item()
-
-
 def seed_pipe(dataset, shared_seed):
     """Gives the steps of a data pipe their seeds."""
     if shared_seed is not None:
@@ -215,7 +210,7 @@ class _BaseDataLoaderIter:
         self._shared_seed = None
         if isinstance(self._dataset, IterDataPipe):
             # All workers shuffle a pipe in the same way, before each takes its part.
-            self._shared_seed = _draw(loader.generator)
+            self._shared_seed = rng.draw_seed(loader.generator)
         self._draw_seed(loader, resume)
         if unfinished:
             self._continue_order(resume)
@@ -228,9 +223,9 @@ class _BaseDataLoaderIter:
         keep = loader.persistent_workers and (self._base_seed is not None or recorded is not None)
         drew = not keep or (resume is not None and resume["drew_seed"] and not resume["finished"])
         if drew:
-            seed = _draw(loader.generator)
+            seed = rng.draw_seed(loader.generator)
             if self._shared_seed is not None and self._num_workers > 0:
-                _draw(loader.generator)  # the stream that programs with data pipes know
+                rng.draw_seed(loader.generator)  # the stream that programs with data pipes know
             if not keep:
                 self._base_seed = seed
         if keep and self._base_seed is None:
@@ -251,11 +246,13 @@ class _BaseDataLoaderIter:
     def _reset(self, loader, first_iter=False):
         """Begins another pass; iterators of other packages, which run their own workers, extend
         it."""
-        self._sampler_iter = iter(self._index_sampler)
-        self._num_yielded = 0
+        self._begin_order(loader)
+        if not first_iter and isinstance(self._dataset, IterDataPipe):
+            self._shared_seed = rng.draw_seed(loader.generator)
+
+    def _begin_order(self, loader):
+        self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
-        if isinstance(self._dataset, IterDataPipe) and not first_iter:
-            self._shared_seed = _draw(loader.generator)
 
     def __iter__(self):
         return self

@@ -55,7 +55,7 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
     """Tensors side by side: sample i holds row i of each."""
 
     def __init__(self, *tensors) -> None:
-        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+        if len({tensor.size(0) for tensor in tensors}) > 1:
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
@@ -63,19 +63,20 @@ class TensorDataset(Dataset[tuple[torch.Tensor, ...]]):
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> _Any:
-        return self.tensors[0].size(0)
+        return len(self.tensors[0])
 
 
 def _fetch_many(dataset, indices):
     """A batch of samples, at once where the dataset can."""
-    if callable(getattr(dataset, "__getitems__", None)):
-        items = dataset.__getitems__(indices)
-        if len(items) != len(indices):
-            raise ValueError(
-                f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
-            )
-        return items
-    return [dataset[index] for index in indices]
+    fetch = getattr(dataset, "__getitems__", None)
+    if not callable(fetch):
+        return [dataset[index] for index in indices]
+    items = fetch(indices)
+    if len(items) != len(indices):
+        raise ValueError(
+            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+        )
+    return items
 
 
 class StackDataset(Dataset[_T_stack]):
@@ -96,19 +97,22 @@ class StackDataset(Dataset[_T_stack]):
         if any(len(dataset) != self._length for dataset in members):
             raise ValueError("Size mismatch between datasets")
 
-    def __getitem__(self, index) -> _Any:
+    def _each(self, fetch):
+        """What a function gives for each dataset."""
+        named = isinstance(self.datasets, dict)
+        return [fetch(member) for member in (self.datasets.values() if named else self.datasets)]
+
+    def _sample(self, parts):
         if isinstance(self.datasets, dict):
-            return {key: dataset[index] for key, dataset in self.datasets.items()}
-        return tuple(dataset[index] for dataset in self.datasets)
+            return dict(zip(self.datasets, parts, strict=True))
+        return tuple(parts)
+
+    def __getitem__(self, index) -> _Any:
+        return self._sample(self._each(lambda dataset: dataset[index]))
 
     def __getitems__(self, indices) -> _Any:
-        if isinstance(self.datasets, dict):
-            columns = [_fetch_many(dataset, indices) for dataset in self.datasets.values()]
-            return [
-                dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)
-            ]
-        columns = [_fetch_many(dataset, indices) for dataset in self.datasets]
-        return list(zip(*columns, strict=True))
+        columns = self._each(lambda dataset: _fetch_many(dataset, indices))
+        return [self._sample(row) for row in zip(*columns, strict=True)]
 
     def __len__(self) -> _Any:
         return self._length

@@ -9,6 +9,7 @@ from typing import Any as _Any
 from typing import Generic, TypeVar
 
 import torch
+from torch.utils.data._utils.rng import draw_seed
 
 __all__ = [
     "BatchSampler",
@@ -73,9 +74,7 @@ class RandomSampler(Sampler[int]):
         n = len(self.data_source)
         generator = self.generator
         if generator is None:
-            seed = int(torch.empty((), dtype=torch.int64).random_().item())
-            generator = torch.Generator()
-            generator.manual_seed(seed)
+            generator = torch.Generator().manual_seed(draw_seed())
         if self.replacement:
             # In blocks of 32, so that an early end has not drawn for all.
             whole, rest = divmod(self.num_samples, 32)

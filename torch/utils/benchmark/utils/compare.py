@@ -7,12 +7,9 @@ from torch.utils.benchmark.utils import common
 
 __all__ = ["Colorize", "Compare"]
 
-BEST = "\033[92m"
-GOOD = "\033[34m"
-BAD = "\033[2m\033[91m"
-VERY_BAD = "\033[31m"
-BOLD = "\033[1m"
-TERMINATE = "\033[0m"
+# Codes of the terminal: from the fastest time to the slowest, and the end of a colour.
+BOLD, TERMINATE = "\033[1m", "\033[0m"
+BEST, GOOD, BAD, VERY_BAD = "\033[92m", "\033[34m", "\033[2m\033[91m", "\033[31m"
 
 
 class Colorize(enum.Enum):
@@ -27,23 +24,20 @@ class Compare:
     """A table of measurements; print() shows it."""
 
     def __init__(self, results):
-        self._results = []
+        self._trim = self._highlight = False
+        self._colorize, self._results = Colorize.NONE, []
         self.extend_results(results)
-        self._trim = False
-        self._colorize = Colorize.NONE
-        self._highlight = False
 
     def __str__(self):
         return "\n".join(self._render())
 
     def extend_results(self, results):
         """Adds measurements."""
-        for result in results:
-            if not isinstance(result, common.Measurement):
-                raise ValueError(
-                    f"Expected an instance of `Measurement`, got {type(result)} instead."
-                )
-        self._results.extend(results)
+        kinds = {type(result) for result in results}
+        for kind in kinds:
+            if not issubclass(kind, common.Measurement):
+                raise ValueError(f"Expected an instance of `Measurement`, got {kind} instead.")
+        self._results += results
 
     def trim_significant_figures(self):
         """Shows only digits that mean something."""

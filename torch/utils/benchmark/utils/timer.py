@@ -58,16 +58,10 @@ class Timer:
         self._globals = {"torch": torch, **(globals or {})}
         plain = CopyIfCallgrind.unwrap_all(self._globals)
         self._timer = self._timer_cls(stmt, setup, timer=timer, globals=plain)
-        self._task_spec = common.TaskSpec(
-            stmt=stmt,
-            setup=setup,
-            global_setup=global_setup,
-            label=label,
-            sub_label=sub_label,
-            description=description,
-            env=env,
-            num_threads=num_threads,
-        )
+        names = {"label": label, "sub_label": sub_label, "description": description}
+        measured = {"stmt": stmt, "setup": setup, "global_setup": global_setup}
+        machine = {"env": env, "num_threads": num_threads}
+        self._task_spec = common.TaskSpec(**measured, **names, **machine)
 
     def _time(self, number):
         # The clock has a resolution: less than that is not measured.

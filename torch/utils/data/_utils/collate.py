@@ -23,29 +23,32 @@ def _is_numpy(value):
     return kind.__module__ == "numpy" and kind.__name__ not in ("str_", "string_", "bytes_")
 
 
-def _with_values(mapping, values):
-    """A mapping of the same class with other values, or a dict where the class cannot."""
+def _holds_text(dtype):
+    """Whether an array of this NumPy dtype holds texts or objects, which no tensor can."""
+    return np_str_obj_array_pattern.search(dtype.str) is not None
+
+
+def _like(container, plain, places):
+    """A container of the same class with the values of a plain dict or list, which is taken as it
+    is where the class cannot hold them. `places` are the values with their keys."""
+    changeable = (collections.abc.MutableMapping, collections.abc.MutableSequence)
     try:
-        if isinstance(mapping, collections.abc.MutableMapping):
-            clone = copy.copy(mapping)
-            clone.update(values)
-            return clone
-        return type(mapping)(values)
+        if not isinstance(container, changeable):
+            return type(container)(plain)
+        clone = copy.copy(container)
+        for place, value in places:
+            clone[place] = value
+        return clone
     except TypeError:
-        return values
+        return plain
+
+
+def _with_values(mapping, values):
+    return _like(mapping, values, values.items())
 
 
 def _with_items(sequence, items):
-    """A sequence of the same class with other items, or a list where the class cannot."""
-    try:
-        if isinstance(sequence, collections.abc.MutableSequence):
-            clone = copy.copy(sequence)
-            for i, item in enumerate(items):
-                clone[i] = item
-            return clone
-        return type(sequence)(items)
-    except TypeError:
-        return items
+    return _like(sequence, items, enumerate(items))
 
 
 def default_convert(data):
@@ -53,7 +56,7 @@ def default_convert(data):
     if isinstance(data, torch.Tensor):
         return data
     if _is_numpy(data):
-        if _is_array(data) and np_str_obj_array_pattern.search(data.dtype.str) is not None:
+        if _is_array(data) and _holds_text(data.dtype):
             return data
         return torch.as_tensor(data)
     if isinstance(data, collections.abc.Mapping):
@@ -74,10 +77,10 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     """Stacks arrays of numbers."""
-    first = batch[0]
-    if np_str_obj_array_pattern.search(first.dtype.str) is not None:
-        raise TypeError(default_collate_err_msg_format.format(first.dtype))
-    return collate([torch.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
+    kind = batch[0].dtype
+    if _holds_text(kind):
+        raise TypeError(default_collate_err_msg_format.format(kind))
+    return collate(list(map(torch.as_tensor, batch)), collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):

@@ -7,7 +7,12 @@ import sys
 
 import torch
 
-__all__ = ["capture", "portable", "restore", "same", "seed_all"]
+__all__ = ["capture", "draw_seed", "portable", "restore", "same", "seed_all"]
+
+
+def draw_seed(generator=None):
+    """A number of 63 bits, from torch's random numbers."""
+    return torch.empty((), dtype=torch.int64).random_(generator=generator).item()
 
 
 def _numpy_random():

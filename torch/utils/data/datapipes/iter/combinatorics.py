@@ -1,8 +1,6 @@
 """Steps that change the order of items."""
 
-import random
-
-import torch
+from torch.utils.data.datapipes._shuffling import Shuffling
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
 from torch.utils.data.sampler import SequentialSampler
 
@@ -14,10 +12,9 @@ class SamplerIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
         super().__init__()
-        self.datapipe = datapipe
-        self.sampler_args = () if sampler_args is None else sampler_args
-        self.sampler_kwargs = {} if sampler_kwargs is None else sampler_kwargs
-        self.sampler = sampler(datapipe, *self.sampler_args, **self.sampler_kwargs)
+        args, kwargs = sampler_args or (), sampler_kwargs or {}
+        self.datapipe, self.sampler = datapipe, sampler(datapipe, *args, **kwargs)
+        self.sampler_args, self.sampler_kwargs = args, kwargs
 
     def __iter__(self):
         return iter(self.sampler)
@@ -27,7 +24,7 @@ class SamplerIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling):
     """Items drawn at random from a buffer that is kept full."""
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
@@ -36,19 +33,6 @@ class ShufflerIterDataPipe(IterDataPipe):
             raise ValueError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level)
         self.buffer_size = buffer_size
-        self._enabled = True
-        self._seed = None
-        self._rng = random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        """Switches the step on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        """The seed of the next pass; others draw theirs from torch."""
-        self._seed = seed
-        return self
 
     def __iter__(self):
         if not self._enabled:
@@ -67,11 +51,3 @@ class ShufflerIterDataPipe(IterDataPipe):
 
     def __len__(self):
         return len(self.datapipe)
-
-    def reset(self):
-        """Seeds the pass that begins."""
-        if self._enabled:
-            if self._seed is None:
-                self._seed = int(torch.empty((), dtype=torch.int64).random_().item())
-            self._rng.seed(self._seed)
-            self._seed = None

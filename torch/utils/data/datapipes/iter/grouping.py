@@ -1,6 +1,7 @@
 """Steps that put items together and take batches apart."""
 
 import collections
+import itertools
 
 from torch.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
 
@@ -21,14 +22,10 @@ class BatcherIterDataPipe(IterDataPipe):
         self.wrapper_class = wrapper_class
 
     def __iter__(self):
-        batch = []
-        for item in self.datapipe:
-            batch.append(item)
-            if len(batch) == self.batch_size:
+        items = iter(self.datapipe)
+        while batch := list(itertools.islice(items, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
                 yield self.wrapper_class(batch)
-                batch = []
-        if batch and not self.drop_last:
-            yield self.wrapper_class(batch)
 
     def __len__(self):
         whole, rest = divmod(len(self.datapipe), self.batch_size)
