@@ -4,55 +4,13 @@
 namespace c10 {
 
 void Scalar::throw_overflow(ScalarType to) {
-  const ScalarTypeInfo& type = info(to);
-  const char* cpp = type.cpp_name;
-  switch (to) {
-  case kByte:
-    cpp = "uint8_t";
-    break;
-  case kUInt16:
-    cpp = "uint16_t";
-    break;
-  case kUInt32:
-    cpp = "uint32_t";
-    break;
-  case kUInt64:
-    cpp = "uint64_t";
-    break;
-  case kChar:
-    cpp = "int8_t";
-    break;
-  case kShort:
-    cpp = "int16_t";
-    break;
-  case kInt:
-    cpp = "int";
-    break;
-  case kLong:
-    cpp = "int64_t";
-    break;
-  case kHalf:
-    cpp = "c10::Half";
-    break;
-  case kBFloat16:
-    cpp = "c10::BFloat16";
-    break;
-  case kFloat:
-    cpp = "float";
-    break;
-  case kDouble:
-    cpp = "double";
-    break;
-  case kComplexHalf:
-    cpp = "c10::complex<c10::Half>";
-    break;
-  case kComplexFloat:
-    cpp = "c10::complex<float>";
-    break;
-  default:
-    break;
-  }
-  throw Error(str("value cannot be converted to type ", cpp, " without overflow"));
+  const char* type = toString(to);
+#define CRESSET_SPELLED(cpp, name)                                                                 \
+  if (to == ScalarType::name) type = #cpp;
+  CRESSET_FORALL_ARITHMETIC_TYPES(CRESSET_SPELLED)
+#undef CRESSET_SPELLED
+  if (to == kInt) type = "int"; // the one that programs know by its older name
+  throw Error(str("value cannot be converted to type ", type, " without overflow"));
 }
 
 Scalar Scalar::operator-() const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
@@ -173,23 +174,12 @@ struct Plan {
 };
 
 DataType data_type(c10::ScalarType dtype) {
-  switch (dtype) {
-  case kFloat:
-    return kR32F;
-  case kDouble:
-    return kR64F;
-  case kHalf:
-    return kR16F;
-  case kBFloat16:
-    return kR16BF;
-  case kComplexFloat:
-    return kC32F;
-  case kComplexDouble:
-    return kC64F;
-  default:
-    TORCH_CHECK_NOT_IMPLEMENTED(false, "\"addmm_cuda\" not implemented for '", dtype, "'");
-  }
-  return kR32F;
+  static constexpr std::pair<c10::ScalarType, DataType> kNumbers[] = {
+      {kFloat, kR32F},     {kDouble, kR64F},       {kHalf, kR16F},
+      {kBFloat16, kR16BF}, {kComplexFloat, kC32F}, {kComplexDouble, kC64F}};
+  for (const auto& [ours, theirs] : kNumbers)
+    if (ours == dtype) return theirs;
+  throw c10::NotImplementedError(c10::str("\"addmm_cuda\" not implemented for '", dtype, "'"));
 }
 
 void* make_layout(const Product& p, int8_t dtype, int64_t rows, int64_t cols, int64_t ld,

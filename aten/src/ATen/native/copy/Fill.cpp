@@ -97,10 +97,11 @@ Tensor& fill_meta_(Tensor& self, const Scalar& value) {
   return self;
 }
 Tensor& fill_tensor_(Tensor& self, const Tensor& value) {
-  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
-              value.dim(), " dimensions.");
-  if (self.device() != value.device()) return self.fill_(value.item());
-  return self.copy_(value);
+  const int64_t rank = value.dim();
+  TORCH_CHECK(rank == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", rank,
+              " dimensions.");
+  const bool here = value.device() == self.device();
+  return here ? self.copy_(value) : self.fill_(value.item());
 }
 Tensor fill_scalar(const Tensor& self, const Scalar& value) {
   return at::clone(self, MemoryFormat::Preserve).fill_(value);

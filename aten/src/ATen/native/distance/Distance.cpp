@@ -133,14 +133,19 @@ Tensor euclidean_dist(const Tensor& x1, const Tensor& x2) {
 }
 
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> compute_mode) {
-  TORCH_CHECK(x1.dim() >= 2, "cdist only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
-  TORCH_CHECK(x2.dim() >= 2, "cdist only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
-  TORCH_CHECK(x1.size(-1) == x2.size(-1),
-              "X1 and X2 must have the same number of columns. X1: ", x1.size(-1),
+  const Tensor* points[2] = {&x1, &x2};
+  for (int i = 0; i < 2; ++i)
+    TORCH_CHECK(points[i]->dim() >= 2, "cdist only supports at least 2D tensors, X", i + 1,
+                " got: ", points[i]->dim(), "D");
+  const int64_t columns = x1.size(-1);
+  TORCH_CHECK(columns == x2.size(-1),
+              "X1 and X2 must have the same number of columns. X1: ", columns,
               " X2: ", x2.size(-1));
   const DimVector batch = broadcast_shapes(batch_of(x1), batch_of(x2));
-  return at::_cdist_forward(x1.expand(with_tail(batch, x1.size(-2), x1.size(-1))),
-                            x2.expand(with_tail(batch, x2.size(-2), x2.size(-1))), p, compute_mode);
+  const auto whole = [&](const Tensor& x) {
+    return x.expand(with_tail(batch, x.size(-2), columns));
+  };
+  return at::_cdist_forward(whole(x1), whole(x2), p, compute_mode);
 }
 
 void cdist_forward_cpu(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode,
@@ -209,9 +214,12 @@ void cdist_backward_cpu(const Tensor& grad, const Tensor& x1, const Tensor& x2, 
 }
 
 Tensor pdist(const Tensor& self, double p) {
-  TORCH_CHECK(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
-  TORCH_CHECK(self.is_floating_point(), "pdist only supports floating-point dtypes");
-  TORCH_CHECK(p >= 0, "pdist only supports non-negative p values");
+  const char* unfit = self.dim() != 2             ? "2D tensors"
+                      : !self.is_floating_point() ? "floating-point dtypes"
+                      : !(p >= 0)                 ? "non-negative p values"
+                                                  : nullptr;
+  TORCH_CHECK(unfit == nullptr, "pdist only supports ", unfit,
+              self.dim() == 2 ? "" : c10::str(", got: ", self.dim(), "D"));
   return at::_pdist_forward(self.contiguous(), p);
 }
 

@@ -360,13 +360,12 @@ Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const 
                                bool scale_grad_by_freq, int64_t mode, bool sparse,
                                const std::optional<Tensor>& per_sample_weights,
                                int64_t padding_idx) {
-  if (sparse)
-    return at::_embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size,
-                                              num_weights, scale_grad_by_freq, mode,
-                                              per_sample_weights, padding_idx);
-  return at::_embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices,
-                                           num_weights, scale_grad_by_freq, mode,
-                                           per_sample_weights, padding_idx);
+  const auto finish = [&](auto backward, const auto&... tensors) {
+    return backward(grad, indices, tensors..., num_weights, scale_grad_by_freq, mode,
+                    per_sample_weights, padding_idx);
+  };
+  return sparse ? finish(at::_embedding_bag_sparse_backward, offsets, offset2bag, bag_size)
+                : finish(at::_embedding_bag_dense_backward, offset2bag, bag_size, maximum_indices);
 }
 
 Tensor embedding_bag_per_sample_weights_backward_cpu(const Tensor& grad, const Tensor& weight,

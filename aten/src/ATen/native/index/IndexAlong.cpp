@@ -3,6 +3,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -73,10 +74,7 @@ void meta_index_select(OutputBuilder& out, const Tensor& self, int64_t dim, cons
               " value(s)");
   TORCH_CHECK(native::is_index_dtype(index),
               "index_select(): Expected dtype int32 or int64 for index");
-  TORCH_CHECK(self.device() == index.device(),
-              "Expected all tensors to be on the same device, but "
-              "got self on ",
-              self.device(), " and index on ", index.device());
+  native::check_one_device({{"self", self}, {"index", index}});
   DimVector sizes(self.sizes());
   if (!sizes.empty()) sizes[d] = index.numel();
   TORCH_CHECK(sizes.empty() || index.numel() == 0 || self.size(d) > 0,
@@ -85,9 +83,7 @@ void meta_index_select(OutputBuilder& out, const Tensor& self, int64_t dim, cons
   if (target.defined()) {
     TORCH_CHECK(target.scalar_type() == self.scalar_type(),
                 "index_select(): self and result must have the same scalar type");
-    assert_no_internal_overlap(target);
-    assert_no_overlap(target, self);
-    assert_no_overlap(target, index);
+    native::check_writes_apart(target, self, index);
   }
   out.set_on(0, sizes, self.scalar_type(), self.device());
 }
@@ -95,15 +91,9 @@ void meta_index_select(OutputBuilder& out, const Tensor& self, int64_t dim, cons
 void meta_index_copy(OutputBuilder& out, const Tensor& self, int64_t dim, const Tensor& index,
                      const Tensor& source) {
   native::check_copy_shapes(self, native::wrap_dim(dim, self.dim()), index, source);
-  TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
-              "Expected all tensors to be on the same device, but got self on ", self.device(),
-              ", index on ", index.device(), " and source on ", source.device());
+  native::check_one_device({{"self", self}, {"index", index}, {"source", source}});
   const Tensor& target = out.given(0);
-  if (target.defined()) {
-    assert_no_internal_overlap(target);
-    assert_no_overlap(target, index);
-    assert_no_overlap(target, source);
-  }
+  if (target.defined()) native::check_writes_apart(target, index, source);
   if (out.is_inplace())
     out.set_on(0, self.sizes(), self.scalar_type(), self.device(), self.strides());
   else
@@ -145,10 +135,7 @@ namespace {
 void check_fill(const Tensor& self, const Tensor& index) {
   TORCH_CHECK_INDEX(index.scalar_type() == kLong, "index_fill_(): Expected dtype int64 for index.");
   TORCH_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
-  TORCH_CHECK(self.device() == index.device(),
-              "Expected all tensors to be on the same device, but "
-              "got self on ",
-              self.device(), " and index on ", index.device());
+  native::check_one_device({{"self", self}, {"index", index}});
   assert_no_internal_overlap(self);
   assert_no_overlap(self, index);
 }

@@ -3,6 +3,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/Reduction.h>
@@ -36,9 +37,7 @@ void check_reduce_shapes(const char* name, const Tensor& self, int64_t dim, cons
               "source tensor shape must match self tensor shape, excluding the specified "
               "dimension. Got self.shape = ",
               self.sizes(), " source.shape = ", source.sizes());
-  TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
-              "Expected all tensors to be on the same device, but got self on ", self.device(),
-              ", index on ", index.device(), " and source on ", source.device());
+  check_one_device({{"self", self}, {"index", index}, {"source", source}});
 }
 
 void set_like_self(OutputBuilder& out, const Tensor& self, const Tensor& index,

@@ -3,6 +3,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/index/IndexUtil.h>
@@ -130,10 +131,7 @@ const uint8_t* mask_bytes(const Tensor& mask) {
 
 void check_select(const Tensor& self, const Tensor& mask) {
   TORCH_CHECK(mask.scalar_type() == kBool, "masked_select: expected BoolTensor for mask");
-  TORCH_CHECK(self.device() == mask.device(),
-              "Expected all tensors to be on the same device, but "
-              "got self on ",
-              self.device(), " and mask on ", mask.device());
+  check_one_device({{"self", self}, {"mask", mask}});
 }
 
 Tensor in_shape(const Tensor& t, IntArrayRef shape) {

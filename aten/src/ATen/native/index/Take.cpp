@@ -3,6 +3,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -53,26 +54,18 @@ RowWalk flat_walk(const Tensor& self, const Offsets& offsets) {
 }
 
 void check_put(const Tensor& self, const Tensor& index, const Tensor& source) {
-  TORCH_CHECK(index.scalar_type() == kLong, "put_(): Expected a long tensor for index, but got ",
-              index.scalar_type());
-  TORCH_CHECK(self.scalar_type() == source.scalar_type(),
-              "put_(): self and source expected to have the same dtype, but got self.dtype = ",
-              self.scalar_type(), " and source.dtype = ", source.scalar_type());
-  TORCH_CHECK(self.device() == source.device() && self.device() == index.device(),
-              "put_(): self, index and source expected to be in the same device, but got "
-              "self.device = ",
-              self.device(), ", index.device = ", index.device(),
-              ", and source.device = ", source.device());
-  TORCH_CHECK_INDEX(
-      source.numel() == index.numel(),
-      "put_(): Expected source and index to have the same number of elements, but got "
-      "source.numel() = ",
-      source.numel(), ", index.numel() = ", index.numel());
-  TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
+  Checker("put_()")
+      .index_is_long(index)
+      .same_dtype({{"self", self}, {"source", source}})
+      .same_device({{"self", self}, {"index", index}, {"source", source}});
+  const int64_t places = index.numel(), values = source.numel();
+  TORCH_CHECK_INDEX(places == values,
+                    "put_(): Expected source and index to have the same number of elements, but "
+                    "got source.numel() = ",
+                    values, ", index.numel() = ", places);
+  TORCH_CHECK_INDEX(places == 0 || self.numel() > 0,
                     "put_(): Tried to put elements into an empty tensor");
-  assert_no_internal_overlap(self);
-  assert_no_overlap(self, index);
-  assert_no_overlap(self, source);
+  check_writes_apart(self, index, source);
 }
 
 } // namespace
@@ -81,22 +74,15 @@ void check_put(const Tensor& self, const Tensor& index, const Tensor& source) {
 namespace meta {
 
 void meta_take(OutputBuilder& out, const Tensor& self, const Tensor& index) {
-  TORCH_CHECK(index.scalar_type() == kLong, "take(): Expected a long tensor for index, but got ",
-              index.scalar_type());
-  TORCH_CHECK_INDEX(self.numel() != 0 || index.numel() == 0,
+  const native::Checker check("take()");
+  check.index_is_long(index);
+  TORCH_CHECK_INDEX(index.numel() == 0 || self.numel() > 0,
                     "take(): tried to take from an empty tensor");
-  TORCH_CHECK(self.device() == index.device(),
-              "take(): self and index expected to be in the same "
-              "device, but got self.device = ",
-              self.device(), " and index.device = ", index.device());
+  check.same_device({{"self", self}, {"index", index}});
   const Tensor& target = out.given(0);
   if (target.defined()) {
-    TORCH_CHECK(target.scalar_type() == self.scalar_type(),
-                "take(): self and out expected to have the same dtype, but got self.dtype = ",
-                self.scalar_type(), " and out.dtype = ", target.scalar_type());
-    assert_no_internal_overlap(target);
-    assert_no_overlap(target, index);
-    assert_no_overlap(target, self);
+    check.same_dtype({{"self", self}, {"out", target}});
+    native::check_writes_apart(target, index, self);
   }
   out.set_on(0, index.sizes(), self.scalar_type(), self.device());
 }

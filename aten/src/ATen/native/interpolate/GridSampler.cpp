@@ -288,15 +288,17 @@ namespace at::meta {
 namespace {
 
 void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, int64_t dims) {
+  const IntArrayRef image = input.sizes(), points = grid.sizes();
+  const int64_t spatial = input.dim() - 2;
   TORCH_CHECK(input.device() == grid.device(),
               "grid_sampler(): expected input and grid to be on same device, but input is on ",
               input.device(), " and grid is on ", grid.device());
-  TORCH_CHECK(input.dim() >= 3 && grid.dim() >= 2 && input.size(0) == grid.size(0),
+  TORCH_CHECK(spatial > 0 && points.size() >= 2 && image[0] == points[0],
               "grid_sampler(): expected grid and input to have same batch size, but got input with "
               "sizes ",
-              input.sizes(), " and grid with sizes ", grid.sizes());
-  TORCH_CHECK(grid.size(-1) == input.dim() - 2, "grid_sampler(): expected grid to have size ",
-              input.dim() - 2, " in last dimension, but got grid with sizes ", grid.sizes());
+              image, " and grid with sizes ", points);
+  TORCH_CHECK(grid.size(-1) == spatial, "grid_sampler(): expected grid to have size ", spatial,
+              " in last dimension, but got grid with sizes ", points);
   for (int64_t d = 2; d < input.dim(); ++d)
     TORCH_CHECK(input.size(d) > 0,
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input "

@@ -72,7 +72,7 @@ void check_matrices(const Tensor& a, const char* what, const char* name) {
 void check_square(const Tensor& a, const char* what, const char* name) {
   check_matrices(a, what, name);
   TORCH_CHECK(a.size(-1) == a.size(-2), what, ": ", name,
-              " must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1),
+              " must be batches of square matrices, but they are ", matrix_size(a, " by "),
               " matrices");
 }
 
@@ -95,9 +95,14 @@ void check_same_dtype(const Tensor& a, const Tensor& b, const char* what, const 
 void check_system(const Tensor& a, const Tensor& b, bool left, const char* what) {
   check_square(a, what);
   check_matrices(b, what, "B");
-  TORCH_CHECK(left ? a.size(-2) == b.size(-2) : a.size(-1) == b.size(-1), what,
+  const int64_t shared = left ? -2 : -1;
+  TORCH_CHECK(a.size(shared) == b.size(shared), what,
               ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-              " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+              " (", matrix_size(a, "x"), " and ", matrix_size(b, "x"), ")");
+}
+
+std::string matrix_size(const Tensor& t, const char* by) {
+  return c10::str(t.size(-2), by, t.size(-1));
 }
 
 bool all_finite(const Tensor& t) {

@@ -53,6 +53,15 @@ void _linalg_check_errors(const Tensor& info, std::string_view api_name, bool is
 }
 
 // ---- factorisations that raise -----------------------------------------------------------------
+namespace {
+// A factor and its pivots, where the third tensor says that all matrices could be factored.
+std::tuple<Tensor, Tensor> raising(const std::tuple<Tensor, Tensor, Tensor>& found, const char* api,
+                                   const Tensor& matrices) {
+  at::_linalg_check_errors(std::get<2>(found), api, matrices.dim() == 2);
+  return {std::get<0>(found), std::get<1>(found)};
+}
+} // namespace
+
 Tensor linalg_cholesky(const Tensor& self, bool upper) {
   auto [factor, info] = at::linalg_cholesky_ex(self, upper, false);
   at::_linalg_check_errors(info, "linalg.cholesky", self.dim() == 2);
@@ -60,9 +69,7 @@ Tensor linalg_cholesky(const Tensor& self, bool upper) {
 }
 
 std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot) {
-  auto [lu, pivots, info] = at::linalg_lu_factor_ex(A, pivot, false);
-  at::_linalg_check_errors(info, "torch.linalg.lu_factor", A.dim() == 2);
-  return {lu, pivots};
+  return raising(at::linalg_lu_factor_ex(A, pivot, false), "torch.linalg.lu_factor", A);
 }
 
 std::tuple<Tensor, Tensor, Tensor> _lu_with_info(const Tensor& self, bool pivot,
@@ -77,9 +84,7 @@ std::tuple<Tensor, Tensor, Tensor> _lu_with_info(const Tensor& self, bool pivot,
 }
 
 std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& self, bool hermitian) {
-  auto [ld, pivots, info] = at::linalg_ldl_factor_ex(self, hermitian, false);
-  at::_linalg_check_errors(info, "torch.linalg.ldl_factor", self.dim() == 2);
-  return {ld, pivots};
+  return raising(at::linalg_ldl_factor_ex(self, hermitian, false), "torch.linalg.ldl_factor", self);
 }
 
 // ---- inverses and systems ----------------------------------------------------------------------

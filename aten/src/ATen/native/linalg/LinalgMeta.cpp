@@ -34,14 +34,15 @@ void check_packed(const Tensor& a, const char* what) {
 }
 
 void check_old_system(const Tensor& b, const Tensor& a, const char* what) {
-  TORCH_CHECK(a.size(-1) == a.size(-2), "A must be batches of square matrices, but they are ",
-              a.size(-2), " by ", a.size(-1), " matrices");
-  TORCH_CHECK(a.size(-2) == b.size(-2), "Incompatible matrix sizes for ", what,
-              ": each A matrix is ", a.size(-1), " by ", a.size(-1), " but each b matrix is ",
-              b.size(-2), " by ", b.size(-1));
-  TORCH_CHECK(a.scalar_type() == b.scalar_type(),
-              "Expected b and A to have the same dtype, but found b of type ", b.scalar_type(),
-              " and A of type ", a.scalar_type(), " instead.");
+  const std::string of_a = matrix_size(a, " by ");
+  const int64_t unknowns = a.size(-1);
+  TORCH_CHECK(a.size(-2) == unknowns, "A must be batches of square matrices, but they are ", of_a,
+              " matrices");
+  TORCH_CHECK(b.size(-2) == unknowns, "Incompatible matrix sizes for ", what, ": each A matrix is ",
+              of_a, " but each b matrix is ", matrix_size(b, " by "));
+  const ScalarType types[2] = {b.scalar_type(), a.scalar_type()};
+  TORCH_CHECK(types[0] == types[1], "Expected b and A to have the same dtype, but found b of type ",
+              types[0], " and A of type ", types[1], " instead.");
 }
 
 } // namespace

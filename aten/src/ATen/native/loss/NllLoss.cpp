@@ -42,16 +42,17 @@ void check_nll(const Tensor& self, const Tensor& target, const std::optional<Ten
 }
 void check_nll2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                  int64_t reduction) {
+  const IntArrayRef of_input = self.sizes(), of_target = target.sizes();
   TORCH_CHECK(
-      target.dim() == 3,
+      of_target.size() == 3,
       "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
-      target.dim());
-  TORCH_CHECK(self.dim() == 4,
+      of_target.size());
+  TORCH_CHECK(of_input.size() == 4,
               "only batches of spatial inputs supported (4D tensors), but got input of dimension: ",
-              self.dim());
-  TORCH_CHECK(self.size(0) == target.size(0) && self.size(2) == target.size(1) &&
-                  self.size(3) == target.size(2),
-              "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes());
+              of_input.size());
+  const bool same_image = of_input.slice(2, 2) == of_target.slice(1, 2);
+  TORCH_CHECK(same_image && of_input[0] == of_target[0], "size mismatch (got input: ", of_input,
+              " , target: ", of_target);
   check_target_type(target);
   check_weight(weight, self.size(1), self.scalar_type());
   check_reduction(reduction);

@@ -201,10 +201,8 @@ Tensor align(const Term& term, const Labels& labels) {
   return out;
 }
 
-Labels joined(const Labels& a, const Labels& b, const Labels& c) {
-  Labels all = a;
-  all.insert(all.end(), b.begin(), b.end());
-  all.insert(all.end(), c.begin(), c.end());
+template <class... More> Labels joined(Labels all, const More&... more) {
+  (all.insert(all.end(), more.begin(), more.end()), ...);
   return all;
 }
 

@@ -106,24 +106,26 @@ void meta_addmv(OutputBuilder& out, const Tensor& self, const Tensor& mat, const
   out.set(0, {mat.size(0)}, mat.scalar_type());
 }
 namespace {
-void check_dot(const Tensor& a, const Tensor& b) {
-  TORCH_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ",
-              b.dim(), "D tensors");
-  TORCH_CHECK(a.scalar_type() == b.scalar_type(),
-              "dot : expected both vectors to have same dtype, but found ", a.scalar_type(),
-              " and ", b.scalar_type());
-  TORCH_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(),
-              "] and src [", b.numel(), "] to have the same number of elements, but got ",
-              a.numel(), " and ", b.numel(), " elements respectively");
+// The product of two vectors of one dtype and length.
+void set_dot(OutputBuilder& out, const Tensor& left, const Tensor& right) {
+  const int64_t ranks[2] = {left.dim(), right.dim()}, n = left.numel(), m = right.numel();
+  TORCH_CHECK(ranks[0] == 1 && ranks[1] == 1, "1D tensors expected, but got ", ranks[0], "D and ",
+              ranks[1], "D tensors");
+  const ScalarType dtype = left.scalar_type();
+  TORCH_CHECK(dtype == right.scalar_type(),
+              "dot : expected both vectors to have same dtype, but found ", dtype, " and ",
+              right.scalar_type());
+  TORCH_CHECK(n == m, "inconsistent tensor size, expected tensor [", n, "] and src [", m,
+              "] to have the same number of elements, but got ", n, " and ", m,
+              " elements respectively");
+  out.set(0, {}, dtype);
 }
 } // namespace
 void meta_dot(OutputBuilder& out, const Tensor& self, const Tensor& tensor) {
-  check_dot(self, tensor);
-  out.set(0, {}, self.scalar_type());
+  set_dot(out, self, tensor);
 }
 void meta_vdot(OutputBuilder& out, const Tensor& self, const Tensor& other) {
-  check_dot(self, other);
-  out.set(0, {}, self.scalar_type());
+  set_dot(out, self, other);
 }
 void meta_linear(OutputBuilder& out, const Tensor& input, const Tensor& weight,
                  const std::optional<Tensor>& bias) {

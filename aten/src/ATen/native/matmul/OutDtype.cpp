@@ -2,6 +2,7 @@
 // and the ordinary product runs on them. A half or bfloat16 number is exact in float32, so nothing
 // is lost against accumulating in float32 and never rounding back, and the gradient comes for free.
 #define CRESSET_KERNEL_TU
+#include <ATen/native/Checks.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
@@ -36,15 +37,14 @@ Tensor mm_dtype(const Tensor& self, const Tensor& mat2, ScalarType out_dtype) {
 }
 
 Tensor _int_mm(const Tensor& self, const Tensor& mat2) {
-  TORCH_CHECK(self.dim() == 2, "_int_mm: Expected self to be of dimension 2 but got ", self.dim());
-  TORCH_CHECK(mat2.dim() == 2, "_int_mm: Expected mat2 to be of dimension 2 but got ", mat2.dim());
-  TORCH_CHECK(self.size(1) == mat2.size(0),
-              "_int_mm: self.size(1) needs to match mat2.size(0) but got ", self.size(1), " and ",
-              mat2.size(0));
-  TORCH_CHECK(self.scalar_type() == kChar || self.scalar_type() == kByte,
-              "_int_mm: Expected self dtype to be int8 or uint8 but got ", self.scalar_type());
-  TORCH_CHECK(mat2.scalar_type() == kChar,
-              "_int_mm: Expected mat2 dtype to be of type int8 but got ", mat2.scalar_type());
+  Checker("_int_mm").rank({"self", self}, 2).rank({"mat2", mat2}, 2);
+  const int64_t inner[2] = {self.size(1), mat2.size(0)};
+  TORCH_CHECK(inner[0] == inner[1], "_int_mm: self.size(1) needs to match mat2.size(0) but got ",
+              inner[0], " and ", inner[1]);
+  const ScalarType left = self.scalar_type(), right = mat2.scalar_type();
+  TORCH_CHECK(left == kChar || left == kByte,
+              "_int_mm: Expected self dtype to be int8 or uint8 but got ", left);
+  TORCH_CHECK(right == kChar, "_int_mm: Expected mat2 dtype to be of type int8 but got ", right);
   return at::mm(self.to(kInt), mat2.to(kInt));
 }
 

@@ -292,10 +292,21 @@ template <class T> struct Loops {
   }
 
   static NormLoops all() {
-    return {&moments,       &square_sum,        &scale_shift,        &normalize,
-            &grad_sums,     &combine,           &row_gradient,       &row_parameters,
-            &column_sums,   &column_deviations, &column_scale_shift, &column_grad_sums,
-            &column_combine};
+    NormLoops loops;
+    loops.moments = moments;
+    loops.square_sum = square_sum;
+    loops.scale_shift = scale_shift;
+    loops.normalize = normalize;
+    loops.grad_sums = grad_sums;
+    loops.combine = combine;
+    loops.row_gradient = row_gradient;
+    loops.row_parameters = row_parameters;
+    loops.column_sums = column_sums;
+    loops.column_deviations = column_deviations;
+    loops.column_scale_shift = column_scale_shift;
+    loops.column_grad_sums = column_grad_sums;
+    loops.column_combine = column_combine;
+    return loops;
   }
 };
 

@@ -1,8 +1,9 @@
 // The vector loops of the random engine. The single-precision normals must have the bits of
 // PyTorch's vector kernel, which were matched by experiment: logarithm and sine/cosine are the
-// classic single-precision polynomials of the Cephes library (S. Moshier), evaluated with fused
-// multiply-adds, and the order of operations below is the one that gives its bits. Do not
-// "simplify" it.
+// classic single-precision polynomials of the Cephes library (S. L. Moshier), in the order of
+// operations of the vector libraries sse_mathfun (J. Pommier) and avx_mathfun (G. Garberoglio) with
+// fused multiply-adds. Other coefficients or another order give other bits, so neither can be ours;
+// THIRD_PARTY.md has the licences. Do not "simplify" it.
 
 #include <ATen/native/random/engine/Kernels.h>
 

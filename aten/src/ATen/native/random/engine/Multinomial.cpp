@@ -1,6 +1,7 @@
 // Sampling of categories. With replacement: inversion of the cumulated weights. Without: the race
 // of exponential clocks, in which category i finishes first with probability proportional to its
-// weight; the samples are the first finishers, in order.
+// weight; the samples are the first finishers, in order (P. Efraimidis and P. Spirakis, Weighted
+// random sampling with a reservoir, Information Processing Letters 97 (2006), 181-185).
 
 #include <ATen/native/random/engine/RawFill.h>
 

@@ -1,7 +1,16 @@
-// One draw from the gamma, Poisson and binomial distributions, by the published rejection methods:
-// Marsaglia and Tsang 2000 for gamma, Hormann 1993 (transformed rejection) for large Poisson and
-// binomial means, products of uniforms and sums of geometric gaps for small ones. They compute in
-// double from 53-bit uniforms, whatever the tensor's type.
+// One draw from the gamma, Poisson and binomial distributions, by published rejection methods.
+// Everything is computed in double from 53-bit uniforms, whatever the tensor's type. Which uniforms
+// a draw takes, and in which order, is an interface: a seed has to give the same values always.
+//
+//   gamma      G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, ACM
+//              Transactions on Mathematical Software 26 (2000), 363-372
+//   Poisson    W. Hormann, The transformed rejection method for generating Poisson random
+//              variables, Insurance: Mathematics and Economics 12 (1993), 39-45: algorithm PTRS
+//   binomial   W. Hormann, The generation of binomial random variates, Journal of Statistical
+//              Computation and Simulation 46 (1993), 101-110: algorithm BTRS
+//   small means    D. E. Knuth, The Art of Computer Programming 2, section 3.4.1 (Poisson: products
+//              of uniforms); L. Devroye, Non-Uniform Random Variate Generation (1986), section X.4
+//              (binomial: sums of geometric waiting times)
 #pragma once
 #include <cmath>
 
@@ -9,115 +18,138 @@
 
 namespace at::native::random {
 
-// Of shape `alpha` and scale 1; alpha > 0. What depends on the shape alone is computed in A, the
-// type of the shape, and a third is a single precision one: the values that a seed gives in PyTorch
-// are defined so.
+// Of shape `alpha` and scale 1; alpha >= 0. What depends on the shape alone is computed in A, the
+// type of the shape, and a third is a single precision one: the values of a seed depend on it.
 template <class A> double sample_gamma(Mt19937& engine, A alpha) {
-  double boost = 1;
-  if (alpha < 1) {
-    if (alpha == 0) return 0;
-    boost = std::pow(1 - engine.uniform53(), static_cast<double>(1 / alpha));
-    alpha += 1;
-  }
-  const A shifted = alpha - static_cast<A>(1.0f / 3.0f);
-  const double d = shifted;
-  const double c = 1 / std::sqrt(9 * d);
+  if (alpha == 0) return 0;
+  // Below one: a draw of shape alpha + 1 times U^(1 / alpha) has the shape alpha (section 6).
+  const bool small = alpha < 1;
+  const double factor =
+      small ? std::pow(1 - engine.uniform53(), static_cast<double>(1 / alpha)) : 1.0;
+  const A shape = small ? alpha + 1 : alpha;
+  // d (1 + x / sqrt(9 d))^3 of a normal x has nearly the density that is wanted.
+  const double d = shape - static_cast<A>(1.0f / 3.0f), slope = 1 / std::sqrt(9 * d);
   for (;;) {
-    double x = 0, y = 0;
-    do {
-      x = engine.normal();
-      y = 1 + c * x;
-    } while (y <= 0);
-    const double v = y * y * y;
-    const double u = 1 - engine.uniform53();
-    const double xx = x * x;
-    if (u < 1 - 0.0331 * xx * xx) return boost * d * v;
-    if (std::log(u) < 0.5 * xx + d * (1 - v + std::log(v))) return boost * d * v;
-  }
-}
-
-inline double sample_poisson(Mt19937& engine, double lambda) {
-  if (lambda == 0) return 0;
-  if (lambda < 10) {
-    const double floor = std::exp(-lambda);
-    double product = 1;
-    for (int64_t k = 0;; ++k) {
-      product *= engine.uniform53();
-      if (product <= floor) return static_cast<double>(k);
-    }
-  }
-  const double log_lambda = std::log(lambda);
-  const double b = 0.931 + 2.53 * std::sqrt(lambda);
-  const double a = -0.059 + 0.02483 * b;
-  const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-  const double v_r = 0.9277 - 3.6224 / (b - 2);
-  for (;;) {
-    const double u = engine.uniform53() - 0.5;
-    const double v = engine.uniform53();
-    const double us = 0.5 - std::fabs(u);
-    const double k = std::floor((2 * a / us + b) * u + lambda + 0.43);
-    if (us >= 0.07 && v <= v_r) return k;
-    if (k < 0 || (us < 0.013 && v > us)) continue;
-    if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <=
-        -lambda + k * log_lambda - std::lgamma(k + 1)) {
-      return k;
-    }
+    double x = engine.normal();
+    while (1 + slope * x <= 0) x = engine.normal();
+    const double root = 1 + slope * x, v = root * root * root;
+    const double u = 1 - engine.uniform53(), square = x * x;
+    // The squeeze of the paper: nearly always enough, and without logarithms.
+    const bool within = u < 1 - 0.0331 * square * square;
+    if (within || std::log(u) < 0.5 * square + d * (1 - v + std::log(v))) return factor * d * v;
   }
 }
 
 namespace detail {
-// Gaps between successes are geometric: count those that fit into `count` trials.
-inline double binomial_by_gaps(Mt19937& engine, double count, double p) {
-  const double log_failure = std::log1p(-p);
-  double trials = 0;
-  for (double successes = 0;; ++successes) {
-    trials += std::ceil(std::log(engine.uniform53()) / log_failure);
-    if (trials > count) return successes;
+
+// Note [Transformed rejection]
+// Both algorithms of Hormann draw u in (-1/2, 1/2) and v in (0, 1) and try k = floor(G(u)) with
+// G(u) = (2 a / r + b) u + c, where r = 1/2 - |u|: the inverse of a distribution function with
+// heavy tails, whose density is near the one wanted where a and b are fitted to it. k is accepted
+// when v lies under the ratio of both densities. In the middle, r >= 0.07, it does whenever v <=
+// squeeze. The numbers that fit a, b, the squeeze and the height of the ratio are those of the
+// papers, tables 1 of each.
+struct Hat {
+  double a = 0, b = 0, c = 0, squeeze = 0;
+  double height = 1; // the ratio of densities is at most 1 after division by this
+  double corner = 0; // where r is below this, v > r is outside of the hat
+};
+
+// A whole number from 0 to `last` of which `log_mass` gives the logarithm of the probability, but
+// for a constant that `height` contains.
+template <class LogMass>
+double transformed_rejection(Mt19937& engine, const Hat& hat, double last, LogMass log_mass) {
+  for (;;) {
+    const double u = engine.uniform53() - 0.5, v = engine.uniform53();
+    const double r = 0.5 - std::fabs(u);
+    const double k = std::floor((2 * hat.a / r + hat.b) * u + hat.c);
+    if (k < 0 || k > last) continue;
+    if (r >= 0.07 && v <= hat.squeeze) return k;
+    if (r < hat.corner && v > r) continue;
+    if (std::log(v * hat.height / (hat.a / (r * r) + hat.b)) <= log_mass(k)) return k;
   }
 }
-// log(k!) less its Stirling approximation.
-inline double stirling_tail(double k) {
-  static constexpr double kSmall[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
-                                      0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
-                                      0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
-                                      0.00833056343336287};
-  if (k <= 9) return kSmall[static_cast<int>(k)];
+
+// log(k!) - log(sqrt(2 pi)) - (k + 1/2) log(k + 1) + (k + 1): what Stirling's formula leaves out.
+// Computed to double precision for small k; from there on three terms of the series in 1 / (k + 1)
+// are as good.
+inline double stirling_rest(double k) {
+  static constexpr double kFirst[] = {
+      0.08106146679532726,  0.0413406959554093,   0.02767792568499834, 0.020790672103765093,
+      0.016644691189821193, 0.013876128823070748, 0.01189670994589177, 0.010411265261972096,
+      0.009255462182712733, 0.00833056343336287};
+  if (k <= 9) return kFirst[static_cast<int>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
-inline double binomial_by_rejection(Mt19937& engine, double count, double p) {
-  const double spread = std::sqrt(count * p * (1 - p));
-  const double b = 1.15 + 2.53 * spread;
-  const double a = -0.0873 + 0.0248 * b + 0.01 * p;
-  const double c = count * p + 0.5;
-  const double v_r = 0.92 - 4.2 / b;
-  const double r = p / (1 - p);
-  const double alpha = (2.83 + 5.1 / b) * spread;
-  const double m = std::floor((count + 1) * p);
-  for (;;) {
-    const double u = engine.uniform53() - 0.5;
-    double v = engine.uniform53();
-    const double us = 0.5 - std::fabs(u);
-    const double k = std::floor((2 * a / us + b) * u + c);
-    if (k < 0 || k > count) continue;
-    if (us >= 0.07 && v <= v_r) return k;
-    v = std::log(v * alpha / (a / (us * us) + b));
-    const double bound = (m + 0.5) * std::log((m + 1) / (r * (count - m + 1))) +
-                         (count + 1) * std::log((count - m + 1) / (count - k + 1)) +
-                         (k + 0.5) * std::log(r * (count - k + 1) / (k + 1)) + stirling_tail(m) +
-                         stirling_tail(count - m) - stirling_tail(k) - stirling_tail(count - k);
-    if (v <= bound) return k;
-  }
+
+inline double poisson_by_products(Mt19937& engine, double mean) {
+  const double least = std::exp(-mean);
+  double k = 0;
+  for (double product = engine.uniform53(); product > least; product *= engine.uniform53()) ++k;
+  return k;
 }
+
+inline double poisson_by_rejection(Mt19937& engine, double mean) {
+  const double b = 0.931 + 2.53 * std::sqrt(mean), log_mean = std::log(mean);
+  Hat hat;
+  hat.a = -0.059 + 0.02483 * b;
+  hat.b = b;
+  hat.c = mean + 0.43;
+  hat.squeeze = 0.9277 - 3.6224 / (b - 2);
+  hat.height = 1.1239 + 1.1328 / (b - 3.4);
+  hat.corner = 0.013;
+  return transformed_rejection(engine, hat, HUGE_VAL,
+                               [=](double k) { return k * log_mean - mean - std::lgamma(k + 1); });
+}
+
+// Gaps between successes are geometric: counts those that fit into the trials.
+inline double binomial_by_gaps(Mt19937& engine, double trials, double p) {
+  const double log_failure = std::log1p(-p);
+  double used = 0, successes = -1;
+  for (; used <= trials; ++successes) used += std::ceil(std::log(engine.uniform53()) / log_failure);
+  return successes;
+}
+
+// p <= 1/2. The mass of k is taken relative to that of the most probable number of successes, with
+// factorials by Stirling's formula, whose large terms then cancel.
+inline double binomial_by_rejection(Mt19937& engine, double trials, double p) {
+  const double deviation = std::sqrt(trials * p * (1 - p)), b = 1.15 + 2.53 * deviation;
+  Hat hat;
+  hat.a = -0.0873 + 0.0248 * b + 0.01 * p;
+  hat.b = b;
+  hat.c = trials * p + 0.5;
+  hat.squeeze = 0.92 - 4.2 / b;
+  hat.height = (2.83 + 5.1 / b) * deviation;
+  const double odds = p / (1 - p), mode = std::floor((trials + 1) * p);
+  const double other = trials - mode + 1;
+  const double at_mode = (mode + 0.5) * std::log((mode + 1) / (odds * other)) +
+                         stirling_rest(mode) + stirling_rest(trials - mode);
+  return transformed_rejection(engine, hat, trials, [=](double k) {
+    const double rest = trials - k + 1;
+    return at_mode + (trials + 1) * std::log(other / rest) +
+           (k + 0.5) * std::log(odds * rest / (k + 1)) - stirling_rest(k) -
+           stirling_rest(trials - k);
+  });
+}
+
 } // namespace detail
 
-inline double sample_binomial(Mt19937& engine, double count, double p) {
-  if (count <= 0 || p <= 0) return 0;
-  if (p >= 1) return count;
-  if (std::isnan(count) || std::isnan(p)) return NAN;
-  if (p > 0.5) return count - sample_binomial(engine, count, 1 - p);
-  return count * p >= 10 ? detail::binomial_by_rejection(engine, count, p)
-                         : detail::binomial_by_gaps(engine, count, p);
+// mean >= 0.
+inline double sample_poisson(Mt19937& engine, double mean) {
+  if (mean == 0) return 0;
+  return mean < 10 ? detail::poisson_by_products(engine, mean)
+                   : detail::poisson_by_rejection(engine, mean);
+}
+
+// Any p: failures are counted where they are rarer than successes.
+inline double sample_binomial(Mt19937& engine, double trials, double p) {
+  if (trials <= 0 || p <= 0) return 0;
+  if (p >= 1) return trials;
+  if (std::isnan(trials) || std::isnan(p)) return NAN;
+  if (p > 0.5) return trials - sample_binomial(engine, trials, 1 - p);
+  return trials * p >= 10 ? detail::binomial_by_rejection(engine, trials, p)
+                          : detail::binomial_by_gaps(engine, trials, p);
 }
 
 } // namespace at::native::random
