@@ -24,6 +24,11 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/TorchConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/TorchConfig.cmake ${CMAKE_BINARY_DIR}/TorchConfigVersion.cmake
   DESTINATION ${cmake_dir})
 
+# A wheel has them in its metadata.
+if(NOT CRESSET_IN_WHEEL)
+  install(FILES LICENSE THIRD_PARTY.md DESTINATION share/licenses/Torch)
+endif()
+
 set(headers FILES_MATCHING PATTERN "*.h" PATTERN "*.inc" PATTERN "*.cuh")
 install(DIRECTORY c10 DESTINATION ${include_dir} ${headers})
 install(DIRECTORY aten/src/ATen DESTINATION ${include_dir} ${headers})

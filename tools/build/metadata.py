@@ -11,6 +11,7 @@ written when it is already there.
 from __future__ import annotations
 
 import pathlib
+import shutil
 import sys
 
 try:
@@ -25,8 +26,17 @@ def version() -> str:
     return project()["version"]
 
 
+def configuration() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
 def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return configuration()["project"]
+
+
+def licence_files() -> list[str]:
+    """What the wheel carries in dist-info/licenses, relative to the root of the tree."""
+    return configuration()["tool"]["scikit-build"]["wheel"]["license-files"]
 
 
 def metadata() -> str:
@@ -37,6 +47,7 @@ def metadata() -> str:
         f"Version: {fields['version']}",
         f"Summary: {fields['description']}",
         f"License: {fields['license']['text']}",
+        *(f"License-File: {name}" for name in licence_files()),
         f"Requires-Python: {fields['requires-python']}",
         *(f"Requires-Dist: {requirement}" for requirement in fields["dependencies"]),
     ]
@@ -51,22 +62,18 @@ def write(folder: pathlib.Path) -> pathlib.Path:
     place = folder / f"torch-{version()}.dist-info"
     for old in folder.glob("torch-*+cresset*.dist-info"):
         if old != place:
-            for file in old.iterdir():
-                file.unlink()
-            old.rmdir()
+            shutil.rmtree(old)
     files = {
         "METADATA": metadata(),
         "INSTALLER": "cresset\n",
         "top_level.txt": "torch\nfunctorch\n",
-        # Only the record itself: an uninstall must never reach into the tree.
-        "RECORD": "".join(
-            f"{place.name}/{name},,\n"
-            for name in ("METADATA", "INSTALLER", "top_level.txt", "RECORD")
-        ),
+        **{f"licenses/{name}": (ROOT / name).read_text() for name in licence_files()},
     }
-    place.mkdir(parents=True, exist_ok=True)
+    # Only the record itself: an uninstall must never reach into the tree.
+    files["RECORD"] = "".join(f"{place.name}/{name},,\n" for name in (*files, "RECORD"))
     for name, text in files.items():
         file = place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
     return place

@@ -2,11 +2,10 @@
 
 A dimension of the sequence is a primitive polynomial over GF(2) and a few odd starting numbers.
 `joe_kuo.bin` holds them for 21,201 dimensions: the direction numbers new-joe-kuo-6.21201 that
-S. Joe and F. Y. Kuo computed and published (SIAM J. Sci. Comput. 30, 2635-2654, 2008; copyright
-2008 Frances Y. Kuo and Stephen Joe, BSD licence), packed into bits: for each polynomial of degree
-s its s - 1 middle coefficients, then, for i from 2 to s, the upper i - 1 bits of the odd number
-m_i. Polynomials stand in the order of their degree, so that a reader needs only the beginning for
-few dimensions.
+S. Joe and F. Y. Kuo computed and published (SIAM J. Sci. Comput. 30, 2635-2654, 2008; licence in
+THIRD_PARTY.md), packed into bits: for each polynomial of degree s its s - 1 middle coefficients,
+then, for i from 2 to s, the upper i - 1 bits of the odd number m_i. Polynomials stand in the order
+of their degree, so that a reader needs only the beginning for few dimensions.
 """
 
 from __future__ import annotations
