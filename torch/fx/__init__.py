@@ -1,15 +1,24 @@
-"""Graphs of traced programs: the names, and what runs without a trace (wrap). Tracing raises
-NotImplementedError."""
+"""Programs as graphs: symbolic_trace turns a module or function into a GraphModule, whose graph
+can be read, edited and turned back into Python code. docs/fx.md is the introduction."""
 
-from torch import _later
+from torch.fx import immutable_collections, node  # noqa: F401  isort: skip
+from torch.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from torch.fx.graph import CodeGen, Graph
 from torch.fx.graph_module import GraphModule
+from torch.fx.interpreter import Interpreter, Transformer
+from torch.fx.node import Node, has_side_effect, map_arg
+from torch.fx.proxy import Proxy
+from torch.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",
     "Node",
+    "PH",
     "Proxy",
+    "ProxyableClassMeta",
     "Tracer",
     "Transformer",
     "has_side_effect",
@@ -19,57 +28,16 @@ __all__ = [
     "wrap",
 ]
 
-
-def wrap(fn_or_name):
-    """Marks a function of the module that calls it as opaque to tracing; usable as a decorator."""
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "Unsupported type for global function! Must be either a callable or string name"
-        )
-    return fn_or_name
-
-
-def has_side_effect(fn):
-    """Marks a function whose call must stay in a graph."""
-    return fn
-
-
-_SUBMODULES = _later.install(
-    __name__,
-    """
-    node: Node Target Argument map_arg map_aggregate has_side_effect
-    graph: Graph CodeGen PythonCode
-    proxy: Proxy TracerBase GraphAppendingTracer Attribute ParameterProxy
-    _symbolic_trace: Tracer ProxyableClassMeta symbolic_trace wrap is_fx_tracing PHBase PH
-    interpreter: Interpreter Transformer
-    subgraph_rewriter: replace_pattern Match
-    traceback: annotate annotate_fn preserve_node_meta
-    tensor_type: TensorType Dyn
-    immutable_collections: immutable_list immutable_dict
-    operator_schemas: get_signature_for_torch_op normalize_function
-    passes.shape_prop: ShapeProp TensorMetadata
-    passes.graph_drawer: FxGraphDrawer
-    passes.split_module: split_module
-    passes.regional_inductor: regional_inductor
-    passes.runtime_assert: insert_deferred_runtime_asserts
-    experimental.optimization: fuse
-    experimental.const_fold: split_const_subgraphs
-    experimental.meta_tracer: symbolic_trace
-    experimental._config:
-    """,
-)
-globals().update(
-    _later.names(
-        __name__,
-        "Graph Interpreter Node Proxy ProxyableClassMeta Tracer Transformer "
-        "CodeGen PH map_arg replace_pattern symbolic_trace",
-    )
+# Found as attributes without being imported first, as programs expect of a package.
+_LAZY = frozenset(
+    "annotate config experimental operator_schemas passes tensor_type traceback _pytree "
+    "_lazy_graph_module _utils _compatibility".split()
 )
 
 
-def __getattr__(name):
-    from importlib import import_module
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from importlib import import_module
 
-    if name in _SUBMODULES or name == "graph_module":
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'torch.fx' has no attribute '{name}'")

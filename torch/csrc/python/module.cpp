@@ -1,6 +1,7 @@
 // PyInit__C: builds torch._C from its parts and installs the generated operator bindings. Functions
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
+#include <torch/csrc/fx/fx.h>
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/anomaly.h>
 #include <torch/csrc/python/autograd/engine.h>
@@ -126,7 +127,7 @@ bool init_all(PyObject* m) {
          init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
          init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
          init_functorch(m) && init_autocast(m) && init_profiler(m) && init_module_base(m) &&
-         init_devices(m) && add_operators(m);
+         fx::init_fx(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace

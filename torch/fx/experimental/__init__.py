@@ -1,3 +1,2 @@
-"""Parts around graphs: symbolic sizes and tracing through the dispatcher."""
-
-from torch.fx import _SUBMODULES  # noqa: F401
+"""Parts around graphs that may change: folding, typing, partitioning, tracing through the
+dispatcher."""

@@ -17,6 +17,14 @@ PyObject* compiled_name;
 PyObject* with_hooks; // call_with_hooks(module, args, kwargs)
 PyObject* global_hooks[4];
 
+// What a tracer puts in front of calls and of reads of owned values, on the thread that traces:
+// call(module, args, kwargs) and read(module, name, value). Null while nobody traces.
+PyObject* traced_call;
+PyObject* traced_read;
+unsigned long tracing_thread;
+
+bool is_traced() { return PyThread_get_thread_ident() == tracing_thread; }
+
 // What the module owns by that name: a new reference, or null without an error when nothing.
 PyObject* owned_by(PyObject* self, PyObject* name) {
   PyRef state(PyObject_GenericGetDict(self, nullptr));
@@ -43,6 +51,10 @@ PyObject* module_getattr(PyObject* self, PyObject* name) {
     return nullptr;
   }
   PyObject* value = owned_by(self, name);
+  if (C10_UNLIKELY(traced_read != nullptr) && value && is_traced()) {
+    PyRef owned(value), reader = PyRef::borrow(traced_read);
+    return PyObject_CallFunctionObjArgs(reader.get(), self, name, value, nullptr);
+  }
   // A __getattr__ that a subclass defines is asked by the slot Python puts in front of this one.
   if (!value && !PyErr_Occurred())
     PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
@@ -92,7 +104,7 @@ int has_hooks(PyObject* state) {
   return 0;
 }
 
-PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+PyObject* call_untraced(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyRef state(PyObject_GenericGetDict(self, nullptr));
   if (!state) return nullptr;
   PyObject* compiled = PyDict_GetItemWithError(state.get(), compiled_name);
@@ -110,6 +122,40 @@ PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   PyRef forward(PyObject_GetAttr(self, forward_name));
   return forward ? PyObject_Call(forward.get(), args, kwargs) : nullptr;
+}
+
+PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (C10_LIKELY(traced_call == nullptr) || !is_traced()) return call_untraced(self, args, kwargs);
+  PyRef call = PyRef::borrow(traced_call);
+  PyRef keywords(kwargs ? Py_NewRef(kwargs) : PyDict_New());
+  if (!keywords) return nullptr;
+  return PyObject_CallFunctionObjArgs(call.get(), self, args, keywords.get(), nullptr);
+}
+
+// _call_module(module, args, kwargs): the call as it is without a tracer; modules called by this
+// one are traced again.
+PyObject* py_call_module(PyObject*, PyObject* args) {
+  PyObject *self = nullptr, *positional = nullptr, *keywords = nullptr;
+  if (!PyArg_ParseTuple(args, "O!O!O!:_call_module", &ModuleBaseType, &self, &PyTuple_Type,
+                        &positional, &PyDict_Type, &keywords))
+    return nullptr;
+  return call_untraced(self, positional, keywords);
+}
+
+// _set_module_tracer(call, read): puts a tracer in front of this thread's modules, None takes it
+// away. Returns what was there, as a tuple (call, read, thread) that _set_module_tracer(*t)
+// restores.
+PyObject* set_module_tracer(PyObject*, PyObject* args) {
+  PyObject *call = nullptr, *read = nullptr;
+  unsigned long thread = PyThread_get_thread_ident();
+  if (!PyArg_ParseTuple(args, "OO|k:_set_module_tracer", &call, &read, &thread)) return nullptr;
+  PyRef old(Py_BuildValue("(OOk)", traced_call ? traced_call : Py_None,
+                          traced_read ? traced_read : Py_None, tracing_thread));
+  if (!old) return nullptr;
+  Py_XSETREF(traced_call, call == Py_None ? nullptr : Py_NewRef(call));
+  Py_XSETREF(traced_read, read == Py_None ? nullptr : Py_NewRef(read));
+  tracing_thread = thread;
+  return old.release();
 }
 
 // _set_module_hooks(call_with_hooks, dictionary x 4): tells the C call where hooks live.
@@ -134,6 +180,8 @@ PyMethodDef methods[] = {{"__getattr__", module_getattr, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
+                           {"_set_module_tracer", set_module_tracer, METH_VARARGS, nullptr},
+                           {"_call_module", py_call_module, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 bool intern(PyObject** slot, const char* text) {
