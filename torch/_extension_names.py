@@ -4,6 +4,13 @@ nothing), and a few questions. torch._C answers them from here at their first us
 
 import torch
 from torch import _later
+from torch._schema_info import (  # noqa: F401
+    _is_alias_of,
+    _overlaps,
+    _SchemaArgType,
+    _SchemaArgument,
+    _SchemaInfo,
+)
 
 globals().update(
     _later.names(
@@ -80,14 +87,6 @@ def _get_accelerator(check=None):
 def _get_privateuse1_backend_name():
     """The name of the device type left to other packages."""
     return "privateuseone"
-
-
-def _is_alias_of(input, other):
-    """Whether two tensors share their memory."""
-    if input.layout != torch.strided or other.layout != torch.strided:
-        return False
-    first, second = input.untyped_storage(), other.untyped_storage()
-    return first.data_ptr() == second.data_ptr() and first.device == second.device
 
 
 # The library is built with the C++11 library ABI: see torch.compiled_with_cxx11_abi.
