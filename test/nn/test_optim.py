@@ -359,3 +359,27 @@ def test_update_bn_measures_the_mean_over_all_batches():
     optim.swa_utils.update_bn(batches, model)
     np.testing.assert_allclose(model[0].running_mean.numpy(), [3.0, 1.0])
     assert model[0].momentum == 0.1 and model.training
+
+
+@pytest.mark.parametrize("cls", [optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad])
+def test_fused_refuses_parameters_without_memory(cls):
+    param = nn.Parameter(torch.empty(2, device="meta"))
+    param.grad = torch.empty(2, device="meta")
+    optimizer = cls([param], fused=True)
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating"):
+        optimizer.step()
+
+
+def test_groups_with_and_without_names_do_not_mix():
+    first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    named = optim.SGD([("a", first)], lr=0.1)
+    with pytest.raises(ValueError, match="cannot add param group without names"):
+        named.add_param_group({"params": [second]})
+    plain = optim.SGD([first], lr=0.1)
+    with pytest.raises(ValueError, match="cannot add param group with names"):
+        plain.add_param_group({"params": [("b", second)]})
+
+
+def test_lbfgs_at_a_stationary_point_returns_the_loss():
+    optimizer = optim.LBFGS([torch.ones(3)], 0.01, tolerance_grad=-math.inf)
+    assert optimizer.step(lambda: torch.tensor([10])).item() == 10

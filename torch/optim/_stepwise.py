@@ -13,6 +13,7 @@ import typing
 from typing import Any
 
 import torch
+from torch.optim._helpers import _device_dtype_check_for_fused
 from torch.optim.optimizer import Optimizer, run_closure
 
 if typing.TYPE_CHECKING:
@@ -95,6 +96,14 @@ def check_fused(fused, foreach, differentiable) -> Any:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def check_fused_group(group) -> None:
+    """Refuses parameters of a group with `fused` that the kernel does not take."""
+    if group["fused"]:
+        for param in group["params"]:
+            if param.grad is not None:
+                _device_dtype_check_for_fused(param)
 
 
 def step_counter(value=0.0, param=None, group=None) -> Any:

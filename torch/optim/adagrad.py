@@ -9,6 +9,7 @@ import torch
 from torch.optim._stepwise import (
     Stepwise,
     check_fused,
+    check_fused_group,
     check_lr,
     check_not_negative,
     descent,
@@ -81,6 +82,7 @@ class Adagrad(Stepwise):
         pass
 
     def _update(self, group):
+        check_fused_group(group)
         params, grads, states = self._collect(group)
         adagrad(
             params,

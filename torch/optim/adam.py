@@ -10,6 +10,7 @@ from torch.optim._stepwise import (
     check_beta_types,
     check_betas,
     check_fused,
+    check_fused_group,
     check_lr,
     check_not_negative,
     held,
@@ -90,6 +91,7 @@ class Adam(Stepwise):
         return loss
 
     def _update(self, group):
+        check_fused_group(group)
         params, grads, means, squares, largest, steps = [], [], [], [], [], []
         amsgrad = group["amsgrad"]
         states = self.state

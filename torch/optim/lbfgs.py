@@ -215,7 +215,8 @@ class LBFGS(Optimizer):
 
     def _first_direction(self, state, grad, lr):
         state["d"] = grad.neg()
-        state["t"] = min(1.0, 1.0 / grad.abs().sum().item()) * lr
+        steepness = grad.abs().sum().item()
+        state["t"] = min(1.0, 1.0 / steepness) * lr if steepness else lr
         state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
         state["H_diag"] = 1
 

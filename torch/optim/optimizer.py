@@ -223,6 +223,12 @@ class Optimizer:
         if named:
             names = [name for name, _ in params]
             params = [param for _, param in params]
+        if self.param_groups and (names is not None) != ("param_names" in self.param_groups[0]):
+            verb = "with" if names is not None else "without"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{verb} names to the optimizer"
+            )
         param_group["params"] = params
         if names is not None:
             param_group["param_names"] = names

@@ -8,6 +8,7 @@ import torch
 from torch.optim._stepwise import (
     Stepwise,
     check_fused,
+    check_fused_group,
     reals,
     settings,
 )
@@ -73,6 +74,7 @@ class SGD(Stepwise):
         return loss
 
     def _update(self, group):
+        check_fused_group(group)
         momentum = group["momentum"]
         params, grads, buffers, complete = [], [], [], not group["differentiable"]
         for param in group["params"]:
