@@ -628,3 +628,31 @@ def test_resume_with_another_number_of_workers():
         DataLoader(Count(4)).load_state_dict(state)
     with pytest.raises(ValueError, match="not the state"):
         other.load_state_dict({})
+
+
+class _Longer(IterableDataset):
+    """Yields more than it promises."""
+
+    def __iter__(self):
+        return iter(range(4))
+
+    def __len__(self):
+        return 2
+
+
+def test_too_many_samples_of_workers_are_explained():
+    loader = DataLoader(_Longer(), num_workers=1, batch_size=None)
+    assert len(loader) == 2
+    with pytest.warns(UserWarning, match="samples have been fetched. For multiprocessing"):
+        list(loader)
+
+
+def test_worker_processes_can_be_watched_from_outside():
+    iterator = iter(DataLoader(list(range(100)), num_workers=2, batch_size=2))
+    workers = iterator._workers
+    next(iterator)
+    assert len(workers) == 2 and all(worker.is_alive() for worker in workers)
+    del iterator
+    for worker in workers:
+        worker.join(10)
+        assert not worker.is_alive()

@@ -208,9 +208,9 @@ def test_sharing_strategy():
         other = round_trip(tensor)
         other.fill_(3)
         assert tensor.tolist() == [3, 3]
-        # Passed on, it is a copy: no descriptor was kept.
+        # Passed on, it is still the same memory.
         round_trip(other).fill_(4)
-        assert tensor.tolist() == [3, 3] and other.tolist() == [4, 4]
+        assert tensor.tolist() == [4, 4] and other.tolist() == [4, 4]
     finally:
         mp.set_sharing_strategy("file_descriptor")
 
@@ -299,3 +299,63 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_wrong_start_method_is_said():
     with pytest.warns(FutureWarning, match="start_processes"):
         mp.spawn(act, args=("write", torch.zeros(1)), nprocs=1, start_method="fork")
+
+
+def test_memory_that_comes_back_is_the_storage_it_was():
+    tensor = torch.arange(6.0)
+    queue = mp.Queue()
+    queue.put([tensor.untyped_storage(), tensor[2:], tensor])
+    storage, part, whole = queue.get(timeout=30)
+    own = tensor.untyped_storage()._cdata
+    assert storage._cdata == own
+    assert part.untyped_storage()._cdata == own
+    whole[3] = 9
+    assert tensor[3] == 9
+
+
+def test_storage_weak_references_are_equal_by_storage_and_end_with_the_memory():
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    tensor = torch.ones(2)
+    first, second = StorageWeakRef(tensor.untyped_storage()), StorageWeakRef(tensor.storage())
+    assert first == second and hash(first) == hash(second)
+    assert first != StorageWeakRef(torch.ones(2).untyped_storage())
+    gc.collect()
+    assert not first.expired()  # the tensor holds the memory though no storage object is left
+    assert first.lock()._cdata == first.cdata
+    del tensor
+    gc.collect()
+    assert first.expired() and first.lock() is None
+    with pytest.raises(TypeError, match="takes one storage"):
+        StorageWeakRef(3)
+
+
+def fail_or_wait(index, seconds):
+    """The first fails at once, the second ends by itself."""
+    if index == 0:
+        sys.exit(7)
+    time.sleep(seconds)
+
+
+@pytest.mark.parametrize(("grace_period", "ended"), [(None, True), (30, False)])
+def test_a_grace_period_lets_the_others_end_by_themselves(grace_period, ended, caplog):
+    context = mp.start_processes(
+        fail_or_wait, args=(0.5,), nprocs=2, start_method="fork", join=False
+    )
+    with pytest.raises(ProcessException, match="process 0 terminated with exit code 7"):
+        while not context.join(grace_period=grace_period):
+            pass
+    assert any("Terminating process" in record.message for record in caplog.records) is ended
+    assert context.processes[1].exitcode == (-signal.SIGTERM if ended else 0)
+
+
+def test_processes_of_a_fork_server_can_be_started_at_once(monkeypatch):
+    monkeypatch.setenv(mp.ENV_VAR_PARALLEL_START, "1")
+    shared = torch.zeros(3).share_memory_()
+    mp.start_processes(act_on, args=(shared,), nprocs=3, start_method="forkserver")
+    assert shared.tolist() == [1.0, 1.0, 1.0]
+
+
+def act_on(index, shared):
+    """Marks its element."""
+    shared[index] = 1

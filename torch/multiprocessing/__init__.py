@@ -8,6 +8,7 @@ from multiprocessing import *  # noqa: F403
 from torch.multiprocessing import reductions as _reductions
 from torch.multiprocessing.reductions import init_reductions
 from torch.multiprocessing.spawn import (
+    ENV_VAR_PARALLEL_START,
     ProcessContext,
     ProcessExitedException,
     ProcessRaisedException,
@@ -20,7 +21,7 @@ __all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_st
 __all__ += multiprocessing.__all__
 
 __all__ += ["ProcessContext", "ProcessExitedException", "ProcessRaisedException", "SpawnContext"]
-__all__ += ["init_reductions", "spawn", "start_processes"]
+__all__ += ["ENV_VAR_PARALLEL_START", "init_reductions", "spawn", "start_processes"]
 
 
 def set_sharing_strategy(new_strategy):

@@ -8,7 +8,7 @@ from multiprocessing import context, reduction, resource_sharer
 import torch
 from torch import _C
 
-__all__ = ["init_reductions", "reduce_storage", "reduce_tensor"]
+__all__ = ["StorageWeakRef", "init_reductions", "reduce_storage", "reduce_tensor"]
 
 strategy = "file_descriptor"
 
@@ -22,6 +22,54 @@ def _portable_descriptor(descriptor):
     if popen is not None and len(getattr(popen, "_fds", ())) >= _MOST_INHERITED:
         return resource_sharer.DupFd(descriptor)
     return reduction.DupFd(descriptor)
+
+
+class StorageWeakRef(_C._StorageWeakRef):
+    """A reference that does not keep a storage's memory. References to the same storage are equal,
+    and stay so when it is gone."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return self.cdata
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _C._StorageWeakRef):
+            return NotImplemented
+        return self.cdata == other.cdata
+
+
+class SharedCache(dict[tuple[int, ...], StorageWeakRef]):
+    """The shared storages that this process sent or received, by the memory file and the bytes of
+    it that they map: memory that comes a second time, or comes back, is the storage it was."""
+
+    # The table is searched for storages that are gone when it has grown to this size.
+    limit = 128
+
+    def note(self, descriptor: int, offset: int, storage: torch.UntypedStorage) -> None:
+        """Remembers a storage under the file that the descriptor is open for."""
+        if len(self) >= self.limit:
+            self.free_dead_references()
+        self[self._key(descriptor, storage.nbytes(), offset)] = StorageWeakRef(storage)
+
+    def find(self, descriptor: int, size: int, offset: int) -> torch.UntypedStorage | None:
+        """The storage that maps these bytes in this process, if there is one."""
+        known = self.get(self._key(descriptor, size, offset))
+        return None if known is None else known.lock()
+
+    def free_dead_references(self) -> None:
+        """Forgets the storages that are gone."""
+        for key in [key for key, known in list(self.items()) if known.expired()]:
+            self.pop(key, None)
+        self.limit = max(128, 2 * len(self))
+
+    @staticmethod
+    def _key(descriptor: int, size: int, offset: int) -> tuple[int, ...]:
+        status = os.fstat(descriptor)
+        return status.st_dev, status.st_ino, size, offset
+
+
+shared_cache = SharedCache()
 
 
 def rebuild_storage_empty(cls):
@@ -38,7 +86,11 @@ def rebuild_storage_fd(cls, descriptor, size, offset=0, keep=True):
     """Maps memory that another process sent."""
     number = descriptor.detach()
     try:
-        return _C._storage_from_descriptor(number, size, offset, keep)
+        storage = shared_cache.find(number, size, offset)
+        if storage is None:
+            storage = _C._storage_from_descriptor(number, size, offset, keep)
+            shared_cache.note(number, offset, storage)
+        return storage
     finally:
         os.close(number)
 
@@ -55,6 +107,7 @@ def reduce_storage(storage):
     if storage.nbytes() == 0:
         return rebuild_storage_empty, (type(storage),)
     number, size, offset = _C._storage_share(storage)
+    shared_cache.note(number, offset, storage)
     keep = strategy == "file_descriptor"
     return rebuild_storage_fd, (type(storage), _portable_descriptor(number), size, offset, keep)
 

@@ -1,7 +1,9 @@
 """Starting a function in several processes and waiting for all of them: the first that fails ends
 the others, and its traceback or exit code is raised in the parent."""
 
+import concurrent.futures
 import contextlib
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -24,6 +26,13 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
+
+
+# With this variable at 1 and the start method forkserver, start_processes starts all processes at
+# once: each waits until its child has read what it was sent.
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
+_PATIENCE = 30  # seconds between SIGTERM and SIGKILL
+_log = logging.getLogger(__name__)
 
 
 class ProcessException(Exception):
@@ -99,9 +108,9 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Waits until a process ends or `timeout` seconds passed; True when all have ended. A
-        process that failed ends the others, which have `grace_period` seconds (default 30) between
-        SIGTERM and SIGKILL, and raises."""
+        """Waits until a process ends or `timeout` seconds passed; True when all have ended. When a
+        process failed, the others have `grace_period` seconds (none by default) to end by
+        themselves, then they are ended, and this raises."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout)
@@ -117,17 +126,25 @@ class ProcessContext:
             if done:
                 self._remove_files()
             return done
-        self._end_all(30 if grace_period is None else grace_period)
+        if grace_period is not None:
+            self._wait_for_all(grace_period)
+        self._end_all()
         self._raise(failed)
 
-    def _end_all(self, grace_period):
-        for process in self.processes:
-            if process.is_alive():
-                process.terminate()
-        deadline = time.monotonic() + grace_period
+    def _wait_for_all(self, seconds):
+        deadline = time.monotonic() + seconds
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
+
+    def _end_all(self):
+        for process in self.processes:
             if process.is_alive():
+                _log.warning("Terminating process %s via signal SIGTERM", process.pid)
+                process.terminate()
+        self._wait_for_all(_PATIENCE)
+        for process in self.processes:
+            if process.is_alive():
+                _log.warning("Process %s ignores SIGTERM; it gets SIGKILL", process.pid)
                 process.kill()
                 process.join()
 
@@ -170,9 +187,8 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     """Runs fn(i, *args) for i < nprocs, each in a process. With join=False answers the
     ProcessContext at once."""
     context = multiprocessing.get_context(start_method)
-    error_files = []
-    processes = []
-    for i in range(nprocs):
+
+    def start(i):
         # A name that does not exist yet: the file says by existing that the function raised.
         handle, name = tempfile.mkstemp(prefix="torch-errorfile-", suffix=".pickle")
         os.close(handle)
@@ -181,9 +197,15 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
             target=_wrap, args=(fn, i, args, name, os.getpid()), daemon=daemon
         )
         process.start()
-        error_files.append(name)
-        processes.append(process)
-    started = ProcessContext(processes, error_files)
+        return process, name
+
+    at_once = start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1"
+    if at_once and nprocs > 0:
+        with concurrent.futures.ThreadPoolExecutor(nprocs) as pool:
+            made = list(pool.map(start, range(nprocs)))
+    else:
+        made = [start(i) for i in range(nprocs)]
+    started = ProcessContext([process for process, _ in made], [name for _, name in made])
     if not join:
         return started
     while not started.join():

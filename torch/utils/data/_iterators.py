@@ -277,11 +277,16 @@ class _BaseDataLoaderIter:
             and promised is not None
             and self._num_yielded > promised
         ):
-            warnings.warn(
+            text = (
                 f"Length of IterableDataset {self._dataset} was reported to be {promised} (when "
-                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ",
-                stacklevel=2,
+                f"accessing len(dataloader)), but {self._num_yielded} samples have been fetched. "
             )
+            if self._num_workers > 0:
+                text += (
+                    "For multiprocessing data-loading, this could be caused by workers that do not"
+                    " share the dataset out among them: see torch.utils.data.get_worker_info()."
+                )
+            warnings.warn(text, stacklevel=2)
         return data
 
     def __len__(self):

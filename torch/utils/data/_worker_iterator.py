@@ -26,10 +26,10 @@ class _PinThread:
     def __init__(self, device_index):
         self.inbox, self.outbox = queue.SimpleQueue(), queue.SimpleQueue()
         self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread = threading.Thread(
+        self.thread = threading.Thread(
             target=self._run, args=(device_index,), name="DataLoader pin", daemon=True
         )
-        self._thread.start()
+        self.thread.start()
 
     def _run(self, device_index):
         if device_index is not None:
@@ -57,7 +57,7 @@ class _PinThread:
     def close(self):
         """Ends the thread."""
         self.inbox.put(None)
-        self._thread.join()
+        self.thread.join()
         os.close(self.ready)
 
 
@@ -89,6 +89,16 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._pin_thread = _PinThread(torch.cuda.current_device())
         self._finalizer = weakref.finalize(self, _end, self._group, self._pin_thread)
         self._begin_tasks()
+
+    @property
+    def _workers(self) -> list[multiprocessing.Process]:
+        """The worker processes that have not been ended."""
+        return [member.process for member in self._group.members]
+
+    @property
+    def _pin_memory_thread(self) -> threading.Thread:
+        """The thread that copies batches into page-locked memory."""
+        return self._pin_thread.thread
 
     def _setup(self, loader, worker):
         resume = None

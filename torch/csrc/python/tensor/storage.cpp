@@ -357,7 +357,7 @@ bool init_storage(PyObject* module) {
   type.tp_as_mapping = &as_mapping;
   type.tp_doc = "The base of torch.UntypedStorage.";
   return add_type(module, &type) && PyModule_AddFunctions(module, functions) == 0 &&
-         init_shared_memory(module);
+         init_shared_memory(module) && init_storage_weak(module);
 }
 
 } // namespace torch::python

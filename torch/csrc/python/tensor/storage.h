@@ -21,5 +21,6 @@ c10::Storage storage_of(PyObject* o);
 PyObject* wrap_storage(const c10::Storage& storage);
 
 bool init_storage(PyObject* module);
+bool init_storage_weak(PyObject* module);
 
 } // namespace torch::python

@@ -204,8 +204,6 @@ class WorkerGroup:
             self._wait_for(remaining, _GRACE if end == "terminate" else _PATIENCE)
         for member in members:
             member.close()
-            if not member.process.is_alive():
-                member.process.close()
 
     @staticmethod
     def _wait_for(members, seconds):
