@@ -129,15 +129,24 @@ class Tensor(_C.TensorBase):
             state = getattr(self, "__dict__", None)
             if state:
                 new.__dict__ = deepcopy(state, memo)
+            if type(self) is not Tensor:
+                self._deepcopy_slots(new, memo)
         return new
+
+    def _deepcopy_slots(self, new, memo):
+        """Copies what a subclass keeps in slots."""
+        from copy import deepcopy
+        from copyreg import _slotnames
+
+        for name in _slotnames(type(self)):
+            if hasattr(self, name):
+                setattr(new, name, deepcopy(getattr(self, name), memo))
 
     def _deepcopy_data(self, memo):
         """A tensor on a copy of the whole storage, so that tensors that share memory still do
         afterwards.
         """
-        if self.layout is not torch.strided or self.is_meta:
-            return self.detach().clone()
-        if self._is_wrapper():
+        if self.layout is not torch.strided or self.is_meta or self._is_wrapper():
             return self.clone()
         storage = self.untyped_storage().__deepcopy__(memo)
         new = torch.empty([], dtype=self.dtype, device=self.device)

@@ -6,6 +6,7 @@ of its redundant fields, and storages are verified by size and checksum. Saving 
 the file atomically. Errors of a file are CheckpointError, which is both a RuntimeError and a
 pickle.UnpicklingError."""
 
+import contextlib
 import copyreg
 import io
 import os
@@ -22,6 +23,8 @@ from torch._serialization.errors import (
     UnsupportedCheckpointError,
     container_error,
 )
+from torch._serialization.file_reader import PyTorchFileReader
+from torch._serialization.file_writer import PyTorchFileWriter
 from torch._serialization.legacy import (  # noqa: F401
     MAGIC_NUMBER,
     PROTOCOL_VERSION,
@@ -494,6 +497,29 @@ def _load_zip(source, map_location, pickle_module, mapped, arguments):
             f"Weights only load failed. {len(pickled) - unpickler.end} bytes follow the pickle"
         )
     return result
+
+
+# ---- archives record by record --------------------------------------------------------------
+
+
+def _is_zipfile(f) -> bool:
+    """Whether an open file has the first record of an archive at its position, which stays. (The
+    zip format is recognised by its end, which the bytes of a tensor can look like.)"""
+    start = f.tell()
+    magic = f.read(len(MAGIC))
+    f.seek(start)
+    return magic == MAGIC
+
+
+def _open_zipfile_writer(name_or_buffer) -> PyTorchFileWriter:
+    """An archive to write records to, in a `with` block."""
+    return PyTorchFileWriter(name_or_buffer, get_crc32_options())
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer):
+    """The records of an archive, in a `with` block."""
+    yield PyTorchFileReader(name_or_buffer)
 
 
 # ---- looking into files -------------------------------------------------------------------------

@@ -255,12 +255,26 @@ def _typed_from_untyped(untyped, dtype):
 
 
 _warned = False
+_warn_always = False
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Whether every use of a TypedStorage warns, rather than the first."""
+    global _warn_always
+    if not isinstance(always_warn, bool):
+        raise TypeError(f"expected a bool, got {type(always_warn).__name__}")
+    _warn_always = always_warn
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    """What _set_always_warn_typed_storage_removal chose."""
+    return _warn_always
 
 
 def _warn_typed_storage_removal(stacklevel=2):
     """Says once per process (always, if set_warn_always) that TypedStorage is deprecated."""
     global _warned
-    if _warned and not torch.is_warn_always_enabled():
+    if _warned and not (_warn_always or torch.is_warn_always_enabled()):
         return
     _warned = True
     warnings.warn(

@@ -3,8 +3,10 @@ object, and the list of storage keys, each a pickle of its own, then for each st
 elements and its bytes. The storages come last, so those that the object refers to are allocated
 while it is read (never more than the file can fill) and filled afterwards."""
 
+import inspect
 import io
 import struct
+import warnings
 
 import torch
 from torch._serialization.deferred import deferring
@@ -24,6 +26,31 @@ _PICKLE_LIMIT = 1 << 28
 _PART = 1 << 24  # bytes written at a time
 
 
+def _word(item: object) -> object:
+    """A text of a persistent id, which with encoding="bytes" arrives as bytes."""
+    return item.decode("ascii", "replace") if type(item) is bytes else item
+
+
+def _compare_source(cls: type, file: object, source: object) -> None:
+    """Warns when a module's class is written otherwise now than when it was saved. Those of torch
+    are written anew here, and meant to be."""
+    if source is None or cls.__module__.split(".")[0] == "torch":
+        return
+    try:
+        now = inspect.getsource(cls)
+    except (OSError, TypeError):
+        return
+    if now != source:
+        from torch.serialization import SourceChangeWarning
+
+        warnings.warn(
+            f"source code of class '{torch.typename(cls)}' has changed since it was saved from"
+            f" {file}. The saved text is in the file; the class of today is used.",
+            SourceChangeWarning,
+            stacklevel=2,
+        )
+
+
 class _Storages:
     """The storages that the object refers to, allocated as their persistent ids appear."""
 
@@ -37,8 +64,11 @@ class _Storages:
     def load(self, pid):
         """The storage of a persistent id, without its content as yet; or the class of a module,
         which PyTorch writes with its source beside it."""
-        if self._classes and type(pid) is tuple and len(pid) == 4 and pid[0] == "module":
-            return pid[1]
+        if type(pid) is tuple:
+            pid = tuple(_word(item) for item in pid)
+            if self._classes and len(pid) == 4 and pid[0] == "module":
+                _compare_source(*pid[1:])
+                return pid[1]
         fields = check_persistent_id(pid, 6)
         dtype, key, location, nbytes = fields
         known = self._known.get(key)
@@ -58,7 +88,7 @@ class _Storages:
         dtype = known[0][0]
         if type(view) is not tuple or len(view) != 3:
             raise refused("a view of a storage that is not (key, offset, size)")
-        key, offset, size = view
+        key, offset, size = _word(view[0]), *view[1:]
         if type(key) is not str or type(offset) is not int or type(size) is not int:
             raise refused("a view of a storage that is not (key, offset, size)")
         first, last = offset * dtype.itemsize, (offset + size) * dtype.itemsize
@@ -114,17 +144,17 @@ def load_legacy(source, restore, pickle_module, arguments, room=None):
     data = _pickle_bytes(source)
     storages = _Storages(restore, source.size, classes=pickle_module is not None)
     if pickle_module is None:
-        encoding = arguments.get("encoding", "utf-8")
 
-        def read(at, persistent_load):
+        def read(at, persistent_load, encoding="utf-8"):
             unpickler = SafeUnpickler(data, SafeTable(), persistent_load, at, encoding, room)
             return unpickler.load(), unpickler.end
     else:
 
-        def read(at, persistent_load):
+        def read(at, persistent_load, encoding="utf-8"):
             file = io.BytesIO(data)
             file.seek(at)
-            result = make_unpickler(pickle_module, file, persistent_load, **arguments).load()
+            named = {**arguments, "encoding": encoding}
+            result = make_unpickler(pickle_module, file, persistent_load, **named).load()
             return result, file.tell()
 
     magic, at = read(0, _Plain.load)
@@ -137,7 +167,8 @@ def load_legacy(source, restore, pickle_module, arguments, room=None):
     if type(system) is not dict or type(system.get("little_endian")) is not bool:
         raise CheckpointError("the description of the writing machine is damaged")
     with deferring() as check:
-        result, at = read(at, storages.load)
+        # The encoding is that of the object's texts; the file's own words are ASCII.
+        result, at = read(at, storages.load, arguments.get("encoding", "utf-8"))
     keys, at = read(at, _Plain.load)
     end = storages.fill(keys, source, at, not system["little_endian"])
     try:

@@ -2,6 +2,8 @@
 torch.load reads when the caller explicitly asks for weights_only=False. Reading this way executes
 what the file says."""
 
+import inspect
+
 import torch
 from torch._serialization.locations import location_tag
 from torch._serialization.safe_table import STORAGE_DTYPES
@@ -19,6 +21,7 @@ class StorageCollector:
         self._legacy = legacy
         self._keys = {}
         self._dtypes = {}
+        self._classes = set()
 
     def persistent_id(self, obj):
         """The persistent id of a storage; None for anything else, which is then pickled."""
@@ -32,6 +35,8 @@ class StorageCollector:
                 )
         elif isinstance(obj, UntypedStorage):
             untyped, dtype, cls = obj, torch.uint8, UntypedStorage
+        elif self._legacy and isinstance(obj, type) and issubclass(obj, torch.nn.Module):
+            return self._module_id(obj)
         else:
             return None
         address = untyped.data_ptr()
@@ -47,6 +52,17 @@ class StorageCollector:
             self.by_key[key] = (untyped, dtype)
         pid = ("storage", cls, key, location_tag(untyped), untyped.nbytes() // dtype.itemsize)
         return (*pid, None) if self._legacy else pid
+
+    def _module_id(self, cls):
+        """A module's class with its source, so that a reader can tell whether it has changed; the
+        second time, as within that id, the class alone."""
+        if cls in self._classes or cls.__module__.split(".")[0] == "torch":
+            return None
+        self._classes.add(cls)
+        try:
+            return ("module", cls, inspect.getsourcefile(cls), inspect.getsource(cls))
+        except (OSError, TypeError):
+            return None
 
 
 def make_pickler(pickle_module, file, protocol, collector):

@@ -385,6 +385,7 @@ def _build_table():
         "torch.storage.TypedStorage": TypedStorage,
         "torch.storage.UntypedStorage": UntypedStorage,
         "torch._utils._rebuild_qtensor": _rebuild_quantized,
+        "torch._utils._rebuild_wrapper_subclass": torch._utils._rebuild_wrapper_subclass,
     }
     for kind in (set, frozenset, bytearray, complex):
         found[f"builtins.{kind.__name__}"] = found[f"__builtin__.{kind.__name__}"] = kind
@@ -448,9 +449,10 @@ class SafeTable:
         found = self._user.get(full, _TABLE.get(full))
         if found is None:
             raise refused(
-                f"Unsupported global: GLOBAL {full} was not an allowed global by default. If you "
-                "trust it and the file, name it to torch.serialization.add_safe_globals"
-                f"([{full}]) or the context manager torch.serialization.safe_globals([{full}])."
+                f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please "
+                f"use `torch.serialization.add_safe_globals([{name}])` or the context manager "
+                f"`torch.serialization.safe_globals([{name}])` to allowlist it, if you trust it "
+                "and the file."
             )
         return found
 
@@ -463,6 +465,8 @@ class SafeTable:
             return function(*args)
         if function is torch._tensor._rebuild_from_type_v2:
             return self._from_type(args)
+        if function is torch._utils._rebuild_wrapper_subclass:
+            return self._wrapper(args)
         checked = _CALLS_BY_ID.get(id(function))
         if checked is None:
             name = getattr(function, "__name__", type(function).__name__)
@@ -474,17 +478,49 @@ class SafeTable:
         _count(what, args, 4)
         function, kind, inner, state = args
         _exact(what, inner, tuple)
-        call = _TENSOR_CALLS_BY_ID.get(id(function))
+        if function is torch._utils._rebuild_wrapper_subclass:
+            call = self._wrapper
+        else:
+            call = _TENSOR_CALLS_BY_ID.get(id(function))
         if call is None:
             _fail(what, "it does not make a tensor")
         tensor = call(inner)
-        if kind is not torch.Tensor:
-            if not self._allowed(kind) or not isinstance(kind, type):
-                _fail(what, f"{brief(kind)} is not an allowed class")
-            if not issubclass(kind, torch.Tensor):
-                _fail(what, f"{kind.__name__} is not a class of tensors")
+        if kind is torch.Tensor:
+            return _attributes(what, tensor, state) if state else tensor
+        self._check_tensor_class(what, kind)
+        if type(tensor) is not kind:
             tensor = tensor.as_subclass(kind)
-        return _attributes(what, tensor, state) if state else tensor
+        if not state:
+            return tensor
+        if kind.__setstate__ is not torch.Tensor.__setstate__:
+            tensor.__setstate__(state)
+            return tensor
+        for part in state if type(state) is tuple and len(state) == 2 else (state,):
+            _exact(f"{what}: state", part, dict)
+            for name in part:
+                _exact(f"{what}: the name of an attribute", name, str)
+        return torch._utils._set_obj_state(tensor, state)
+
+    def _check_tensor_class(self, what, kind):
+        if not self._allowed(kind) or not isinstance(kind, type):
+            _fail(what, f"{brief(kind)} is not an allowed class")
+        if not issubclass(kind, torch.Tensor):
+            _fail(what, f"{kind.__name__} is not a class of tensors")
+
+    def _wrapper(self, args):
+        """A subclass that holds other tensors, which its state brings, and no memory."""
+        what = "_rebuild_wrapper_subclass"
+        _count(what, args, 8)
+        kind, dtype, size, stride, offset, layout, device, requires_grad = args
+        self._check_tensor_class(what, kind)
+        _exact(f"{what}: dtype", dtype, torch.dtype)
+        _geometry(what, size, stride)
+        if type(offset) is not int or not 0 <= offset < _INT64:
+            _fail(what, f"storage offset {brief(offset)} is not acceptable")
+        _exact(f"{what}: layout", layout, torch.layout)
+        _exact(f"{what}: device", device, torch.device)
+        _exact(f"{what}: requires_grad", requires_grad, bool)
+        return torch._utils._rebuild_wrapper_subclass(*args)
 
     def new(self, cls, args):
         """What NEWOBJ does: only for classes that the program allowed, and never for those whose

@@ -105,10 +105,26 @@ class ObjectSource:
 
     def read_into(self, offset: int, target: memoryview) -> None:
         """Fills `target` from `offset`."""
+        if hasattr(self._file, "readinto"):
+            self._read_into(offset, target)
+            return
         step = 1 << 24
         for done in range(0, len(target), step):
             part = self.read_at(offset + done, min(step, len(target) - done))
             target[done : done + len(part)] = part
+
+    def _read_into(self, offset: int, target: memoryview) -> None:
+        """The same without a copy in between."""
+        _check_range(offset, len(target), self.size)
+        self._file.seek(self._start + offset)
+        done = 0
+        while done < len(target):
+            count = self._file.readinto(target[done : done + (1 << 24)])
+            if not count or not 0 < count <= len(target) - done:
+                raise CheckpointError(
+                    f"unexpected end of file: {len(target) - done} more bytes wanted"
+                )
+            done += count
 
     def leave_at(self, offset: int) -> None:
         """Puts the position of the file object there, for a caller who reads on."""

@@ -1,0 +1,1 @@
+"""Files that tests read: two modules of the same name whose sources differ."""
