@@ -32,7 +32,7 @@ _NESTEDS = """
     to_padded_tensor nested_to_padded_tensor _jagged_to_padded_dense_forward
     _padded_dense_to_jagged_forward
 """
-_ROUNDING = "its derivative is not that of its values; test/test_regressions_training.py"
+_ROUNDING = "its derivative is not that of its values; test/ops/test_fake_quantize.py"
 _ROUNDINGS = """
     fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask
     _fake_quantize_per_tensor_affine_cachemask_tensor_qparams fake_quantize_per_channel_affine
@@ -52,8 +52,8 @@ UNCOVERED = {
     "_fused_clip_grad_norm": "runs on CUDA only; test/cuda/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
-    "_int_mm": "takes 8-bit integers only; test/test_regressions_suites.py",
-    "_weight_int8pack_mm": "takes 8-bit weights only; test/test_regressions_suites.py",
+    "_int_mm": "takes 8-bit integers only; test/ops/test_ops_integer_products.py",
+    "_weight_int8pack_mm": "takes 8-bit weights only; test/ops/test_ops_integer_products.py",
     "_standard_gamma_grad": _BACKWARD,
     "embedding_renorm": "writes into the table it reads; test/ops/test_ops_embedding.py",
 }

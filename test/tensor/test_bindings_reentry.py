@@ -1,6 +1,5 @@
-"""Faults once found in the Python bindings: what a caller's own code may do while an argument is
-read or a hook runs, and threads that wait for each other. What crashed or hung before runs in a
-process of its own."""
+"""What a caller's own code may do while the bindings read an argument or run a hook, and threads
+that wait for each other. What could crash or hang runs in a process of its own."""
 
 import ctypes
 import subprocess
@@ -11,21 +10,6 @@ import numpy as np
 import pytest
 
 import torch
-
-
-def answer(code, timeout=60):
-    """What a fresh process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch\n" + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-# ---- lists that change while they are read -------------------------------------------------------
 
 
 class Shrinks:
@@ -56,6 +40,18 @@ def test_list_of_numbers_emptied_by_its_first_item_is_refused():
         torch._C._nn.upsample_nearest2d(image, None, sigmas)
 
 
+def answer(code, timeout=60):
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch\n" + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def test_list_given_to_an_operator_object_is_read_as_it_was():
     code = """
         class Shrinks:
@@ -66,9 +62,6 @@ def test_list_given_to_an_operator_object_is_read_as_it_was():
         print(tuple(torch.ops.aten.zeros.default(sizes).shape))
     """
     assert answer(code) == "(2, 3, 3, 3, 3)"
-
-
-# ---- memory that goes away -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [0, 1 << 22])
@@ -129,9 +122,6 @@ def test_unpack_hook_that_frees_the_graph_leaves_an_error():
     assert answer(code).splitlines() == ["Trying to backward through the"] * 2
 
 
-# ---- threads and signals -------------------------------------------------------------------------
-
-
 def test_reading_the_generator_while_another_thread_fills_does_not_hang():
     code = """
         import threading
@@ -167,21 +157,10 @@ def test_watch_that_cannot_be_started_leaves_signals_as_they_were():
     assert answer(code) == "set()"
 
 
-# ---- attributes and imports ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["real", "imag"])
 def test_deleting_a_part_of_a_complex_tensor_names_the_attribute(name):
     with pytest.raises(TypeError, match=f"the attribute {name} of a tensor cannot be deleted"):
         delattr(torch.ones(2, dtype=torch.complex64), name)
-
-
-@pytest.mark.parametrize("name", ["forward_ad", "functional", "graph", "profiler"])
-def test_submodules_of_autograd_need_no_import_of_their_own(name):
-    assert answer(f"print(torch.autograd.{name}.__name__)") == f"torch.autograd.{name}"
-
-
-# ---- DLPack --------------------------------------------------------------------------------------
 
 
 def test_tensor_with_the_negative_bit_is_not_exported():

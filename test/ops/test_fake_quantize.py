@@ -1,0 +1,91 @@
+"""Fake quantisation against its formula, by tensor and by channel."""
+
+import numpy as np
+import pytest
+
+import torch
+
+
+def shown(t):
+    return t.grad_fn.name()
+
+
+def on_grid(x, scale, zero, low, high):
+    level = np.rint(x * (np.float32(1) / np.float32(scale))) + zero
+    within = (level >= low) & (level <= high)
+    return (np.clip(level, low, high) - zero).astype(np.float32) * np.float32(scale), within
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_fake_quantisation_by_tensor(dtype):
+    x = torch.linspace(-3, 4, 57).to(dtype).requires_grad_()
+    exact = x.detach() if dtype == torch.float64 else x.detach().float()
+    expected, within = on_grid(exact.numpy(), 0.3, 2, 0, 15)
+    by_number = torch.fake_quantize_per_tensor_affine(x, 0.3, 2, 0, 15)
+    zero = torch.tensor(2, dtype=torch.int32)
+    by_tensor = torch.fake_quantize_per_tensor_affine(x, torch.tensor(0.3), zero, 0, 15)
+    for found in (by_number, by_tensor):
+        assert torch.equal(found, torch.from_numpy(expected).to(dtype))
+        (gradient,) = torch.autograd.grad(found.sum(), x)
+        assert torch.equal(gradient, torch.from_numpy(within).to(dtype))
+    assert shown(by_number) == "FakeQuantizePerTensorAffineCachemaskBackward0"
+    assert shown(by_tensor) == "FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0"
+
+
+def test_fake_quantisation_by_channel():
+    x = torch.linspace(-3, 4, 24).view(2, 3, 4).requires_grad_()
+    scale, zero = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, 2], dtype=torch.int32)
+    for axis in (1, -2):
+        found = torch.fake_quantize_per_channel_affine(x, scale, zero, axis, 0, 15)
+        (gradient,) = torch.autograd.grad(found.sum(), x)
+        for c in range(3):
+            part = x.detach()[:, c].numpy()
+            expected, within = on_grid(part, scale[c].item(), c, 0, 15)
+            assert torch.equal(found[:, c], torch.from_numpy(expected))
+            assert torch.equal(gradient[:, c], torch.from_numpy(within).float())
+
+
+def test_fake_quantisation_of_what_is_no_number_and_of_nothing():
+    x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.75, 0.25])
+    found = torch.fake_quantize_per_tensor_affine(x, 0.5, 0, -8, 7)
+    assert found.tolist() == [-4.0, 3.5, -4.0, 1.0, 0.0]
+    assert torch.fake_quantize_per_tensor_affine(torch.empty(0, 3), 0.5, 0, -8, 7).shape == (0, 3)
+    assert torch.fake_quantize_per_tensor_affine(x.to("meta"), 0.5, 0, -8, 7).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "phrase"),
+    [
+        (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 8, 7), RuntimeError, "less"),
+        (lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 9, 0, 7), RuntimeError, "between"),
+        (
+            lambda x: torch.fake_quantize_per_tensor_affine(x.long(), 0.1, 3, 0, 7),
+            NotImplementedError,
+            "not implemented for 'Long'",
+        ),
+        (
+            lambda x: torch.fake_quantize_per_channel_affine(
+                x, torch.ones(3).double(), torch.zeros(3, dtype=torch.int32), 0, 0, 7
+            ),
+            RuntimeError,
+            "Scale must be Float or BFloat16, found Double",
+        ),
+        (
+            lambda x: torch.fake_quantize_per_channel_affine(
+                x, torch.ones(2), torch.zeros(2, dtype=torch.int32), 0, 0, 7
+            ),
+            RuntimeError,
+            "not consistent with input tensor",
+        ),
+        (
+            lambda x: torch.fake_quantize_per_channel_affine(
+                x, torch.ones(3), torch.zeros(3, dtype=torch.int32), 5, 0, 7
+            ),
+            IndexError,
+            "Dimension out of range",
+        ),
+    ],
+)
+def test_fake_quantisation_refuses(call, error, phrase):
+    with pytest.raises(error, match=phrase):
+        call(torch.ones(3, 4))
