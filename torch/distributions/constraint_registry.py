@@ -1,49 +1,55 @@
-"""From a constraint to a transform of unconstrained numbers into it. biject_to answers bijections,
-as Hamiltonian sampling and variational inference want; transform_to answers any map that is good
-for optimisation, overparametrised ones included. Both can be taught further constraints.
+"""Registries from constraints to transforms that reach them from unconstrained numbers.
+
+``biject_to`` gives bijections, for changes of variables; ``transform_to`` gives any map onto the
+set, cheaper or smoother where a bijection is not needed, as for parameters in an optimizer. The two
+differ for few sets, so that one table fills both.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from torch.distributions import constraints, transforms
-from torch.types import Number
+from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
+Factory = Callable[[Constraint], Transform]
+
 
 class ConstraintRegistry:
-    """A table from classes of constraints to functions that build a transform of one."""
+    """Maps classes of constraints to factories of transforms.
+
+    Call it with a constraint to get the transform.
+    """
 
     def __init__(self) -> None:
-        self._registry = {}
+        self._registry: dict[type[Constraint], Factory] = {}
         super().__init__()
 
-    def register(self, constraint, factory=None) -> Any:
-        """Registers factory(constraint) for the class of a constraint; a decorator when called
-        without the factory.
-        """
-        if factory is None:
-            return lambda factory: self.register(constraint, factory)
-        if isinstance(constraint, constraints.Constraint):
-            constraint = type(constraint)
-        if not isinstance(constraint, type) or not issubclass(constraint, constraints.Constraint):
+    def register(
+        self, constraint: Constraint | type[Constraint], factory: Factory | None = None
+    ) -> Factory | Callable[[Factory], Factory]:
+        """Registers the factory of a constraint's class; without one, returns a decorator."""
+        kind = type(constraint) if isinstance(constraint, Constraint) else constraint
+        if not (isinstance(kind, type) and issubclass(kind, Constraint)):
             raise TypeError(
-                "Expected constraint to be either a Constraint subclass or instance, "
-                f"but got {constraint}"
+                "Expected constraint to be either a Constraint subclass or instance, but got "
+                f"{constraint}"
             )
-        self._registry[constraint] = factory
-        return factory
 
-    def __call__(self, constraint) -> Any:
-        """The transform into the constraint's set."""
-        try:
-            factory = self._registry[type(constraint)]
-        except KeyError:
-            raise NotImplementedError(
-                f"Cannot transform {type(constraint).__name__} constraints"
-            ) from None
+        def enter(made_by: Factory) -> Factory:
+            self._registry[kind] = made_by
+            return made_by
+
+        return enter if factory is None else enter(factory)
+
+    def __call__(self, constraint: Constraint) -> Transform:
+        """Returns a transform onto the constraint's set."""
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
         return factory(constraint)
 
 
@@ -51,103 +57,61 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-@biject_to.register(constraints.real)
-@transform_to.register(constraints.real)
-def _transform_to_real(constraint):
-    return transforms.identity_transform
+def _above(constraint: Constraint) -> Transform:
+    shift = transforms.AffineTransform(constraint.lower_bound, 1)
+    return transforms.ComposeTransform([transforms.ExpTransform(), shift])
 
 
-@biject_to.register(constraints.independent)
-def _biject_to_independent(constraint):
-    base = biject_to(constraint.base_constraint)
-    return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+def _below(constraint: Constraint) -> Transform:
+    shift = transforms.AffineTransform(constraint.upper_bound, -1)
+    return transforms.ComposeTransform([transforms.ExpTransform(), shift])
 
 
-@transform_to.register(constraints.independent)
-def _transform_to_independent(constraint):
-    base = transform_to(constraint.base_constraint)
-    return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
-
-
-@biject_to.register(constraints.positive)
-@biject_to.register(constraints.nonnegative)
-@transform_to.register(constraints.positive)
-@transform_to.register(constraints.nonnegative)
-@biject_to.register(constraints.greater_than)
-@biject_to.register(constraints.greater_than_eq)
-@transform_to.register(constraints.greater_than)
-@transform_to.register(constraints.greater_than_eq)
-def _transform_to_greater_than(constraint):
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
-    )
-
-
-@biject_to.register(constraints.less_than)
-@transform_to.register(constraints.less_than)
-def _transform_to_less_than(constraint):
-    return transforms.ComposeTransform(
-        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
-    )
-
-
-@biject_to.register(constraints.interval)
-@biject_to.register(constraints.half_open_interval)
-@transform_to.register(constraints.interval)
-@transform_to.register(constraints.half_open_interval)
-def _transform_to_interval(constraint):
-    lower, upper = constraint.lower_bound, constraint.upper_bound
-    if isinstance(lower, Number) and lower == 0 and isinstance(upper, Number) and upper == 1:
+def _between(constraint: Constraint) -> Transform:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    numbers = isinstance(low, (int, float)) and isinstance(high, (int, float))
+    if numbers and (low, high) == (0, 1):
         return transforms.SigmoidTransform()
-    return transforms.ComposeTransform(
-        [transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)]
-    )
+    stretch = transforms.AffineTransform(low, high - low)
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), stretch])
 
 
-@biject_to.register(constraints.simplex)
-def _biject_to_simplex(constraint):
-    return transforms.StickBreakingTransform()
+def _combinations(registry: ConstraintRegistry) -> dict[type[Constraint], Factory]:
+    """Factories for sets made of other sets, which look these up in ``registry``."""
+
+    def arrays(c: Constraint) -> Transform:
+        inner = registry(c.base_constraint)
+        return transforms.IndependentTransform(inner, c.reinterpreted_batch_ndims)
+
+    def pieces(c: Constraint) -> Transform:
+        return transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths)
+
+    def slices(c: Constraint) -> Transform:
+        return transforms.StackTransform([registry(part) for part in c.cseq], c.dim)
+
+    return {constraints.independent: arrays, constraints.cat: pieces, constraints.stack: slices}
 
 
-@transform_to.register(constraints.simplex)
-def _transform_to_simplex(constraint):
-    return transforms.SoftmaxTransform()
+_SHARED: dict[type[Constraint], Factory] = {
+    constraints._Real: lambda c: transforms.identity_transform,
+    constraints.greater_than: _above,
+    constraints.greater_than_eq: _above,
+    constraints.less_than: _below,
+    constraints.interval: _between,
+    constraints.half_open_interval: _between,
+    constraints._CorrCholesky: lambda c: transforms.CorrCholeskyTransform(),
+}
 
-
-@transform_to.register(constraints.lower_cholesky)
-def _transform_to_lower_cholesky(constraint):
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _transform_to_positive_definite(constraint):
-    return transforms.PositiveDefiniteTransform()
-
-
-@biject_to.register(constraints.corr_cholesky)
-@transform_to.register(constraints.corr_cholesky)
-def _transform_to_corr_cholesky(constraint):
-    return transforms.CorrCholeskyTransform()
-
-
-@biject_to.register(constraints.cat)
-def _biject_to_cat(constraint):
-    parts = [biject_to(c) for c in constraint.cseq]
-    return transforms.CatTransform(parts, constraint.dim, constraint.lengths)
-
-
-@transform_to.register(constraints.cat)
-def _transform_to_cat(constraint):
-    parts = [transform_to(c) for c in constraint.cseq]
-    return transforms.CatTransform(parts, constraint.dim, constraint.lengths)
-
-
-@biject_to.register(constraints.stack)
-def _biject_to_stack(constraint):
-    return transforms.StackTransform([biject_to(c) for c in constraint.cseq], constraint.dim)
-
-
-@transform_to.register(constraints.stack)
-def _transform_to_stack(constraint):
-    return transforms.StackTransform([transform_to(c) for c in constraint.cseq], constraint.dim)
+biject_to._registry = {
+    **_SHARED,
+    **_combinations(biject_to),
+    constraints._Simplex: lambda c: transforms.StickBreakingTransform(),
+}
+transform_to._registry = {
+    **_SHARED,
+    **_combinations(transform_to),
+    constraints._Simplex: lambda c: transforms.SoftmaxTransform(),
+    constraints._LowerCholesky: lambda c: transforms.LowerCholeskyTransform(),
+    constraints._PositiveDefinite: lambda c: transforms.PositiveDefiniteTransform(),
+    constraints._PositiveSemidefinite: lambda c: transforms.PositiveDefiniteTransform(),
+}

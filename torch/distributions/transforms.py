@@ -1,30 +1,34 @@
-"""Invertible maps between tensors with the logarithm of their volume change, from which
-transformed distributions are built. The general machinery (inverse, composition, independence,
-reshaping, concatenation) is in _transform_core; here are the maps themselves.
+"""Transforms by name: elementwise maps of numbers, and maps onto simplices, Cholesky factors and
+other sets of vectors and matrices. Chains and combinations of them are in ``_transform_core``.
+
+The log determinants of maps of vectors follow from Jacobians that are triangular in a suitable
+order of the entries.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions._transform_core import (
     CatTransform,
     ComposeTransform,
     IndependentTransform,
-    ReshapeTransform,
     StackTransform,
+    Stateless,
     Transform,
-    _InverseTransform,
-    broadcast_scalar_shape,
     identity_transform,
-    require_dims,
 )
+from torch.distributions._transform_core import _InverseTransform as _InverseTransform
+from torch.distributions.distribution import Distribution
 from torch.distributions.utils import (
+    _sum_rightmost,
     broadcast_all,
+    lazy_property,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
@@ -52,399 +56,458 @@ __all__ = [
     "identity_transform",
 ]
 
-for _class in (
-    CatTransform,
-    ComposeTransform,
-    IndependentTransform,
-    ReshapeTransform,
-    StackTransform,
-    Transform,
-    _InverseTransform,
-):
-    _class.__module__ = __name__
-del _class
+_Shape = Sequence[int]
 
 
-class _Plain(Transform):
-    """A map without parameters: all of one class are equal."""
-
-    def __eq__(self, other) -> Any:
-        return isinstance(other, type(self))
-
-
-class ExpTransform(_Plain):
-    """y = exp(x)."""
+class _Increasing(Stateless):
+    """A map of the real line onto its codomain that increases everywhere."""
 
     domain = constraints.real
-    codomain = constraints.positive
     bijective = True
     sign = +1
 
-    def _call(self, x):
-        return x.exp()
 
-    def _inverse(self, y):
-        return y.log()
+class ExpTransform(_Increasing):
+    """y = exp(x)."""
 
-    def log_abs_det_jacobian(self, x, y) -> Any:
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return torch.exp(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return torch.log(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log exp(x) = x."""
         return x
 
 
+def _open_unit(p: Tensor) -> Tensor:
+    """Keeps probabilities off zero and one, as near to them as the format has numbers."""
+    info = torch.finfo(p.dtype)
+    return p.clamp(info.tiny, 1.0 - info.eps)
+
+
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    return _open_unit(x.sigmoid())
+
+
+class SigmoidTransform(_Increasing):
+    """y = 1 / (1 + exp(-x)), kept off zero and one."""
+
+    codomain = constraints.unit_interval
+
+    def _call(self, x: Tensor) -> Tensor:
+        return _clipped_sigmoid(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        inside = _open_unit(y)
+        return inside.log() - torch.log1p(-inside)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log y + log(1 - y), from x so that neither saturates."""
+        return F.logsigmoid(x) + F.logsigmoid(-x)
+
+
+class SoftplusTransform(_Increasing):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return F.softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y + torch.log(-torch.expm1(-y))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """The slope is the sigmoid."""
+        return F.logsigmoid(x)
+
+
+class TanhTransform(_Increasing):
+    """y = tanh(x)."""
+
+    codomain = constraints.interval(-1.0, 1.0)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return torch.tanh(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return torch.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log(1 - tanh(x)^2) = 2 log(2 sigmoid(2x) exp(-x)), which does not saturate."""
+        return 2 * (F.logsigmoid(2 * x) - x + math.log(2))
+
+
+class AbsTransform(Stateless):
+    """y = |x|; the inverse picks the positive number."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+def _same(a: Tensor | float, b: Tensor | float) -> bool:
+    """Whether two parameters, numbers or tensors, are equal everywhere."""
+    equal = a == b
+    return bool(equal.all()) if isinstance(equal, Tensor) else equal
+
+
 class PowerTransform(Transform):
-    """y = x ** exponent on positive numbers."""
+    """y = x ** exponent, for positive x."""
 
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent, cache_size=0) -> None:
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size=1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return PowerTransform(self.exponent, cache_size=cache_size)
-
-    @property
-    def sign(self):
+    @lazy_property
+    def sign(self) -> Tensor:  # type: ignore[override]
+        """The sign of the exponent."""
         return self.exponent.sign()
 
-    def __eq__(self, other) -> Any:
-        if not isinstance(other, PowerTransform):
-            return False
-        return self.exponent.eq(other.exponent).all().item()
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Returns this transform with another cache size."""
+        same = cache_size == self._cache_size
+        return self if same else PowerTransform(self.exponent, cache_size)
 
-    def _call(self, x):
-        return x.pow(self.exponent)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and _same(self.exponent, other.exponent)
 
-    def _inverse(self, y):
-        return y.pow(1 / self.exponent)
+    def _call(self, x: Tensor) -> Tensor:
+        return torch.pow(x, self.exponent)
 
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        return (self.exponent * y / x).abs().log()
+    def _inverse(self, y: Tensor) -> Tensor:
+        return torch.pow(y, 1 / self.exponent)
 
-    def forward_shape(self, shape) -> Any:
-        return torch.broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log |exponent x ** (exponent - 1)|."""
+        return (y / x * self.exponent).abs().log()
 
-    def inverse_shape(self, shape) -> Any:
-        return torch.broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """The shape broadcast with the exponent's."""
+        return torch.broadcast_shapes(shape, self.exponent.shape)
 
-
-def _inside(probability):
-    """Kept inside the open unit interval, where logarithms are finite."""
-    limits = torch.finfo(probability.dtype)
-    return probability.clamp(min=limits.tiny, max=1.0 - limits.eps)
-
-
-def _clipped_sigmoid(x):
-    return _inside(torch.sigmoid(x))
-
-
-class SigmoidTransform(_Plain):
-    """y = 1 / (1 + exp(-x)), kept inside the open interval."""
-
-    domain = constraints.real
-    codomain = constraints.unit_interval
-    bijective = True
-    sign = +1
-
-    def _call(self, x):
-        return _clipped_sigmoid(x)
-
-    def _inverse(self, y):
-        return _inside(y).logit()
-
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        return -F.softplus(-x) - F.softplus(x)
-
-
-class SoftplusTransform(_Plain):
-    """y = log(1 + exp(x)); the identity beyond 20."""
-
-    domain = constraints.real
-    codomain = constraints.positive
-    bijective = True
-    sign = +1
-
-    def _call(self, x):
-        return F.softplus(x)
-
-    def _inverse(self, y):
-        return (-y).expm1().neg().log() + y
-
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        return -F.softplus(-x)
-
-
-class TanhTransform(_Plain):
-    """y = tanh(x)."""
-
-    domain = constraints.real
-    codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = +1
-
-    def _call(self, x):
-        return x.tanh()
-
-    def _inverse(self, y):
-        # No clipping: use cache_size=1 where values near the bounds must come back.
-        return y.atanh()
-
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        # log(1 - tanh(x)^2) without the cancellation.
-        return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
-
-
-class AbsTransform(_Plain):
-    """y = |x|, whose inverse is taken on the positive half line."""
-
-    domain = constraints.real
-    codomain = constraints.positive
-
-    def _call(self, x):
-        return x.abs()
-
-    def _inverse(self, y):
-        return y
+    inverse_shape = forward_shape
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x."""
+    """y = loc + scale x; ``event_dim`` says how many dimensions are one value."""
 
     bijective = True
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0) -> None:
+    def __init__(
+        self,
+        loc: Tensor | float,
+        scale: Tensor | float,
+        event_dim: int = 0,
+        cache_size: int = 0,
+    ) -> None:
         super().__init__(cache_size=cache_size)
         self.loc = loc
         self.scale = scale
         self._event_dim = event_dim
 
     @property
-    def event_dim(self):
+    def event_dim(self) -> int:
+        """The dimensions of one value."""
         return self._event_dim
 
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self):
-        if self.event_dim == 0:
-            return constraints.real
-        return constraints.independent(constraints.real, self.event_dim)
+    def _space(self) -> constraints.Constraint:
+        dims = self._event_dim
+        return constraints.independent(constraints.real, dims) if dims else constraints.real
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):
-        if self.event_dim == 0:
-            return constraints.real
-        return constraints.independent(constraints.real, self.event_dim)
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        """Real arrays of ``event_dim`` dimensions."""
+        return self._space()
 
-    def with_cache(self, cache_size=1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
-
-    def __eq__(self, other) -> Any:
-        if not isinstance(other, AffineTransform):
-            return False
-        return _same_value(self.loc, other.loc) and _same_value(self.scale, other.scale)
+    @constraints.dependent_property(is_discrete=False)
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        """Real arrays of ``event_dim`` dimensions."""
+        return self._space()
 
     @property
-    def sign(self):
-        if isinstance(self.scale, torch.Tensor):
-            return self.scale.sign()
+    def sign(self) -> Tensor | int:
+        """The sign of the scale."""
+        if isinstance(self.scale, Tensor):
+            return torch.sign(self.scale)
         return (self.scale > 0) - (self.scale < 0)
 
-    def _call(self, x):
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Returns this transform with another cache size."""
+        if cache_size == self._cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self._event_dim, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AffineTransform)
+            and _same(self.loc, other.loc)
+            and _same(self.scale, other.scale)
+        )
+
+    def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
-    def _inverse(self, y):
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        shape = x.shape
-        if isinstance(self.scale, torch.Tensor):
-            result = torch.abs(self.scale).log()
-        else:
-            result = torch.full_like(x, math.log(abs(self.scale)))
-        if self.event_dim:
-            result = result.view(result.size()[: -self.event_dim] + (-1,)).sum(-1)
-            shape = shape[: -self.event_dim]
-        return result.expand(shape)
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log |scale| for every number of a value."""
+        scale = torch.as_tensor(self.scale, dtype=x.dtype, device=x.device)
+        return _sum_rightmost(scale.abs().log().expand(x.shape), self._event_dim)
 
-    def forward_shape(self, shape) -> Any:
-        return broadcast_scalar_shape(shape, self.loc, self.scale)
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """The shape broadcast with those of the parameters."""
+        tensors = (p for p in (self.loc, self.scale) if isinstance(p, Tensor))
+        return torch.broadcast_shapes(shape, *(p.shape for p in tensors))
 
-    def inverse_shape(self, shape) -> Any:
-        return broadcast_scalar_shape(shape, self.loc, self.scale)
+    inverse_shape = forward_shape
 
 
-def _same_value(a, b):
-    """Equality of numbers or tensors, of shapes that broadcast."""
-    same = a == b
-    return same.all().item() if isinstance(same, torch.Tensor) else same
+class ReshapeTransform(Transform):
+    """Gives the rightmost dimensions another shape of as many entries."""
+
+    bijective = True
+
+    def __init__(self, in_shape: _Shape, out_shape: _Shape, cache_size: int = 0) -> None:
+        self.in_shape = torch.Size(in_shape)
+        self.out_shape = torch.Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size=cache_size)
+
+    @constraints.dependent_property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        """Arrays of ``in_shape``."""
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @constraints.dependent_property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        """Arrays of ``out_shape``."""
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Returns this transform with another cache size."""
+        same = cache_size == self._cache_size
+        return self if same else ReshapeTransform(self.in_shape, self.out_shape, cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Zero: nothing is stretched."""
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    @staticmethod
+    def _exchange(shape: _Shape, old: torch.Size, new: torch.Size) -> torch.Size:
+        split = len(shape) - len(old)
+        if split < 0:
+            raise ValueError("Too few dimensions on input")
+        if tuple(shape[split:]) != tuple(old):
+            raise ValueError(f"Shape mismatch: expected {tuple(shape[split:])} but got {old}")
+        return torch.Size(shape[:split]) + new
+
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """The shape with ``in_shape`` at its end exchanged for ``out_shape``."""
+        return self._exchange(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: _Shape) -> torch.Size:
+        """The shape with ``out_shape`` at its end exchanged for ``in_shape``."""
+        return self._exchange(shape, self.out_shape, self.in_shape)
+
+
+class CumulativeDistributionTransform(Transform):
+    """Maps a value to its probability under a distribution of numbers."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = +1
+
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> constraints.Constraint | None:  # type: ignore[override]
+        """The support of the distribution."""
+        return self.distribution.support
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """Returns this transform with another cache size."""
+        same = cache_size == self._cache_size
+        return self if same else CumulativeDistributionTransform(self.distribution, cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """The slope of a distribution function is the density."""
+        return self.distribution.log_prob(x)
+
+
+def _needs(dims: int, shape: _Shape) -> torch.Size:
+    if len(shape) < dims:
+        raise ValueError("Too few dimensions on input")
+    return torch.Size(shape)
+
+
+class SoftmaxTransform(Stateless):
+    """Maps log weights to probabilities; the logarithm is one of its many inverses."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return torch.log(y)
+
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """The same shape, which has at least one dimension."""
+        return _needs(1, shape)
+
+    inverse_shape = forward_shape
+
+
+def _sum_from(values: Tensor) -> Tensor:
+    """For every position of the last dimension the sum from there to the end."""
+    return values.flip(-1).cumsum(-1).flip(-1)
+
+
+class StickBreakingTransform(Stateless):
+    """Breaks from a stick of length one n pieces, each a share of what is left.
+
+    The share of piece i is sigmoid(x_i - log(n - i)): zeros give n + 1 pieces of one length.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    @staticmethod
+    def _log_left(x: Tensor) -> Tensor:
+        """log of the number of pieces that come after each."""
+        n = x.shape[-1]
+        return torch.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
+
+    def _call(self, x: Tensor) -> Tensor:
+        share = _clipped_sigmoid(x - self._log_left(x))
+        left = torch.cumprod(1 - share, -1)
+        return F.pad(share, (0, 1), value=1) * F.pad(left, (1, 0), value=1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        piece = y[..., :-1]
+        # What is left is exact as the sum of the pieces behind; but the last piece is no free
+        # variable, so that the derivative is that of one less the pieces before.
+        left = 1 - piece.cumsum(-1)
+        left = left + (_sum_from(y)[..., 1:] - left).detach()
+        safe = left.clamp(min=torch.finfo(y.dtype).tiny)
+        return piece.log() - safe.log() + self._log_left(piece)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """Piece i depends on x_1..x_i: the diagonal has y_i (1 - share_i)."""
+        others = F.logsigmoid(self._log_left(x) - x)
+        return (y[..., :-1].log() + others).sum(-1)
+
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """One entry more."""
+        *batch, n = _needs(1, shape)
+        return torch.Size([*batch, n + 1])
+
+    def inverse_shape(self, shape: _Shape) -> torch.Size:
+        """One entry fewer."""
+        *batch, n = _needs(1, shape)
+        return torch.Size([*batch, n - 1])
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 reals to Cholesky factors of n x n correlation matrices: tanh of
-    each number is a signed share of what its row has left of length 1.
+    """Maps n(n-1)/2 real numbers to the Cholesky factor of an n x n correlation matrix.
+
+    tanh(x) are partial correlations: each entry of a row takes that share of the length that the
+    entries before it left of one, and the diagonal takes the rest.
     """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x):
+    def _call(self, x: Tensor) -> Tensor:
         limit = 1 - torch.finfo(x.dtype).eps
-        shares = vec_to_tril_matrix(x.tanh().clamp(min=-limit, max=limit), diag=-1)
-        # What a row has left before column k: the product of sqrt(1 - share^2) to its left.
-        left = (1 - shares.square()).sqrt().cumprod(-1).roll(1, -1)
-        left[..., 0] = 1
-        unit = torch.eye(shares.shape[-1], dtype=shares.dtype, device=shares.device)
-        return (shares + unit) * left
+        share = vec_to_tril_matrix(torch.tanh(x).clamp(-limit, limit), -1)
+        left = torch.cumprod((1 - share * share).sqrt()[..., :-1], -1)
+        identity = torch.eye(share.shape[-1], dtype=x.dtype, device=x.device)
+        return (share + identity) * F.pad(left, (1, 0), value=1)
 
-    @staticmethod
-    def _left(y):
-        """The squared length that each row has left after each column; the whole is 1."""
-        return 1 - y.square().cumsum(-1)
+    def _inverse(self, y: Tensor) -> Tensor:
+        # What is left after an entry is the length of the entries behind it, so that
+        # atanh(share) = asinh(entry / left) needs no difference of near numbers.
+        behind = F.pad(_sum_from(y * y)[..., 1:], (0, 1))
+        entry, left = tril_matrix_to_vec(y, -1), tril_matrix_to_vec(behind, -1).sqrt()
+        return torch.asinh(entry / left)
 
-    def _inverse(self, y):
-        before = F.pad(self._left(y)[..., :-1], (1, 0), value=1)
-        shares = y / before.sqrt()
-        return tril_matrix_to_vec(shares, diag=-1).atanh()
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: None = None) -> Tensor:
+        """Row by row the Jacobian is triangular: the lengths left, times the slopes of tanh."""
+        left = tril_matrix_to_vec(_sum_from(y * y), -1).log().sum(-1)
+        return 0.5 * left + TanhTransform().log_abs_det_jacobian(x, y).sum(-1)
 
-    def log_abs_det_jacobian(self, x, y, intermediates=None) -> Any:
-        # d y / d share is the length left before it, d share / d x = 1 - tanh(x)^2.
-        lengths = tril_matrix_to_vec(self._left(y), diag=-2).log().sum(-1) / 2
-        slopes = 2 * (math.log(2.0) - x - F.softplus(-2 * x))
-        return lengths + slopes.sum(-1)
-
-    def forward_shape(self, shape) -> Any:
-        require_dims(shape, 1)
-        length = shape[-1]
-        n = round((0.25 + 2 * length) ** 0.5 + 0.5)
-        if n * (n - 1) // 2 != length:
+    def forward_shape(self, shape: _Shape) -> torch.Size:
+        """The matrix whose strict lower triangle has that many entries."""
+        *batch, k = _needs(1, shape)
+        n = (1 + math.isqrt(1 + 8 * k)) // 2
+        if n * (n - 1) // 2 != k:
             raise ValueError("Input is not a flattened lower-diagonal number")
-        return shape[:-1] + (n, n)
+        return torch.Size([*batch, n, n])
 
-    def inverse_shape(self, shape) -> Any:
-        require_dims(shape, 2)
-        if shape[-2] != shape[-1]:
+    def inverse_shape(self, shape: _Shape) -> torch.Size:
+        """The number of entries below the diagonal."""
+        *batch, rows, n = _needs(2, shape)
+        if rows != n:
             raise ValueError("Input is not square")
-        n = shape[-1]
-        return shape[:-2] + (n * (n - 1) // 2,)
+        return torch.Size([*batch, n * (n - 1) // 2])
 
 
-class SoftmaxTransform(_Plain):
-    """Reals to the simplex by softmax. Not injective; the inverse is the logarithm. Gradient
-    methods cope with it, Hamiltonian ones should take StickBreakingTransform.
-    """
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-
-    def _call(self, x):
-        return x.softmax(-1)
-
-    def _inverse(self, y):
-        return y.log()
-
-    def forward_shape(self, shape) -> Any:
-        return require_dims(shape, 1)
-
-    def inverse_shape(self, shape) -> Any:
-        return require_dims(shape, 1)
-
-
-class StickBreakingTransform(_Plain):
-    """n reals to the simplex of n + 1 parts: each breaks its share, by a sigmoid, off what is
-    left of a stick of length 1. Zero maps to equal parts.
-    """
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-    bijective = True
-
-    def _call(self, x):
-        share = _inside(torch.sigmoid(x - self._even(x)))
-        left = (1 - share).cumprod(-1)
-        return F.pad(share, (0, 1), value=1) * F.pad(left, (1, 0), value=1)
-
-    @staticmethod
-    def _even(x):
-        """log of the number of parts still to come: from 0, a break of the stick into equals."""
-        return torch.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device).log()
-
-    def _inverse(self, y):
-        parts = y[..., :-1]
-        # Zero only by rounding; its logarithm must stay finite.
-        left = (1 - parts.cumsum(-1)).clamp(min=torch.finfo(y.dtype).tiny)
-        return (parts / left).log() + self._even(parts)
-
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        # A part is its share of what is left: d part / d x = part (1 - share).
-        return (y[..., :-1].log() + F.logsigmoid(self._even(x) - x)).sum(-1)
-
-    def forward_shape(self, shape) -> Any:
-        require_dims(shape, 1)
-        return shape[:-1] + (shape[-1] + 1,)
-
-    def inverse_shape(self, shape) -> Any:
-        require_dims(shape, 1)
-        return shape[:-1] + (shape[-1] - 1,)
-
-
-class LowerCholeskyTransform(_Plain):
-    """Square matrices to lower triangular ones with a positive diagonal, by its exponential."""
+class LowerCholeskyTransform(Stateless):
+    """Drops what is above the diagonal and exponentiates the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
-    def _call(self, x):
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
-    def _inverse(self, y):
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(_Plain):
-    """Square matrices to positive definite ones, through their Cholesky factor."""
+class PositiveDefiniteTransform(Stateless):
+    """The product of a Cholesky factor, made as above, with its transpose."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
 
-    def _call(self, x):
-        x = LowerCholeskyTransform()(x)
-        return x @ x.mT
+    def _call(self, x: Tensor) -> Tensor:
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
 
-    def _inverse(self, y):
-        y = torch.linalg.cholesky(y)
-        return LowerCholeskyTransform().inv(y)
-
-
-class CumulativeDistributionTransform(Transform):
-    """The distribution function of a univariate distribution: its samples become uniform."""
-
-    bijective = True
-    codomain = constraints.unit_interval
-    sign = +1
-
-    def __init__(self, distribution, cache_size=0) -> None:
-        super().__init__(cache_size=cache_size)
-        self.distribution = distribution
-
-    @property
-    def domain(self):
-        return self.distribution.support
-
-    def _call(self, x):
-        return self.distribution.cdf(x)
-
-    def _inverse(self, y):
-        return self.distribution.icdf(y)
-
-    def log_abs_det_jacobian(self, x, y) -> Any:
-        return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size=1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform().inv(torch.linalg.cholesky(y))

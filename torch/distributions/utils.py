@@ -1,18 +1,17 @@
-"""Small tools of the distributions: turning numbers into tensors of one shape, moving between
-probabilities and log odds, lower triangles as vectors, and properties computed once.
+"""Helpers shared by the distributions: bringing parameters to one shape, moving between
+probabilities and log odds, packing triangles into vectors, and properties computed on first use.
 """
 
 from __future__ import annotations
 
-from functools import update_wrapper
-from numbers import Number
-from typing import Any, Final
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.overrides import is_tensor_like
-
-euler_constant: Final = 0.57721566490153286060
 
 __all__ = [
     "broadcast_all",
@@ -24,116 +23,134 @@ __all__ = [
     "vec_to_tril_matrix",
 ]
 
+euler_constant = 0.57721566490153286060
 
-def broadcast_all(*values) -> Any:
-    """The values as tensors of one shape. Numbers take the dtype and device of the first tensor,
-    or the default dtype where there is none.
+Number = int | float | bool
+Shape = torch.Size | list[int] | tuple[int, ...]
+EMPTY = torch.Size()
+Owner = TypeVar("Owner")
+Result = TypeVar("Result")
+
+
+def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
+    """Returns the values as tensors of their common shape.
+
+    Numbers take dtype and device of the first plain tensor, or the defaults when there is none.
     """
-    if not all(is_tensor_like(v) or isinstance(v, Number) for v in values):
+    tensors = [v for v in values if is_tensor_like(v)]
+    if any(not is_tensor_like(v) and not isinstance(v, (int, float)) for v in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects "
             "implementing __torch_function__."
         )
-    if not all(is_tensor_like(v) for v in values):
-        options = {"dtype": torch.get_default_dtype()}
-        for value in values:
-            if isinstance(value, torch.Tensor):
-                options = {"dtype": value.dtype, "device": value.device}
-                break
-        values = [v if is_tensor_like(v) else torch.tensor(v, **options) for v in values]
-    return torch.broadcast_tensors(*values)
+    like = next((v for v in tensors if isinstance(v, Tensor)), None)
+    dtype = torch.get_default_dtype() if like is None else like.dtype
+    device = None if like is None else like.device
+    as_tensors = (
+        v if is_tensor_like(v) else torch.tensor(v, dtype=dtype, device=device) for v in values
+    )
+    return torch.broadcast_tensors(*as_tensors)
 
 
-def _plain(tensor):
-    """The tensor below the transforms of torch.func that surround the call, batches included."""
+def _standard_normal(
+    shape: Sequence[int], dtype: torch.dtype | None, device: torch.device | str | int | None
+) -> Tensor:
+    return torch.randn(shape, dtype=dtype, device=device)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """The tensor below the transforms of torch.func around the call, with their batches."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
 
 
-def _holds(valid):
-    """Whether all checks hold, over the batches of surrounding vmaps too."""
+def _holds(valid: Tensor) -> bool:
+    """Whether every check holds, in all batches of surrounding vmaps."""
     return bool(_plain(valid).all())
 
 
-def _standard_normal(shape, dtype, device):
-    return torch.randn(shape, dtype=dtype, device=device)
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """Sums over the last ``dim`` dimensions."""
+    return value.flatten(-dim).sum(-1) if dim > 0 else value
 
 
-def _sum_rightmost(value, dim):
-    """The sum over the last `dim` dimensions."""
-    if dim == 0:
-        return value
-    return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
-
-
-def logits_to_probs(logits, is_binary: bool = False):
-    """Probabilities of log odds (binary) or of unnormalised log probabilities in the last
-    dimension.
-    """
-    return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
-
-
-def clamp_probs(probs) -> Any:
-    """Probabilities moved inside the open unit interval by one epsilon of their dtype."""
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Moves probabilities that are zero or one inside by one machine epsilon."""
     eps = torch.finfo(probs.dtype).eps
-    return probs.clamp(min=eps, max=1 - eps)
+    return torch.clamp(probs, eps, 1 - eps)
 
 
-def probs_to_logits(probs, is_binary: bool = False):
-    """Log odds (binary) or log probabilities; 0 and 1 are moved inside the interval first."""
-    clamped = clamp_probs(probs)
-    if is_binary:
-        return torch.log(clamped) - torch.log1p(-clamped)
-    return torch.log(clamped)
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of log odds (binary), or of log weights along the last dimension."""
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
-class lazy_property:
-    """A property that is computed at its first use and then stored in the instance, where it
-    hides this descriptor. It is computed with gradients enabled, since whoever asks first may be
-    inside no_grad and whoever asks next may not.
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Log odds (binary) or logarithms of probabilities, both finite at zero and one."""
+    inside = clamp_probs(probs)
+    return inside.log() - inside.neg().log1p() if is_binary else inside.log()
+
+
+class lazy_property(Generic[Owner, Result]):
+    """A property computed on first use and kept in the instance's dictionary.
+
+    It is computed with gradients on even inside ``no_grad``: the kept value may be needed later by
+    a computation that is differentiated.
     """
 
-    def __init__(self, wrapped) -> None:
+    def __init__(self, wrapped: Callable[[Owner], Result]) -> None:
         self.wrapped = wrapped
-        update_wrapper(self, wrapped)
+        self.__doc__ = wrapped.__doc__
+        self.__name__ = getattr(wrapped, "__name__", "lazy_property")
 
-    def __get__(self, instance, owner=None) -> Any:
+    def __get__(self, instance: Owner | None, obj_type: type | None = None) -> Any:
         if instance is None:
-            return _Documented(self.wrapped, doc=self.wrapped.__doc__)
+            return _lazy_property_and_property(self.wrapped)
         with torch.enable_grad():
-            found = self.wrapped(instance)
-        instance.__dict__[self.wrapped.__name__] = found
-        return found
+            return vars(instance).setdefault(self.wrapped.__name__, self.wrapped(instance))
 
 
-class _Documented(property, lazy_property):
-    """What the class attribute of a lazy_property shows: a property, with its documentation, that
-    is still known as lazy."""
+class _lazy_property_and_property(lazy_property[Owner, Result], property):
+    """What a class shows for a lazy property, so that tools for documentation see a property."""
+
+    def __init__(self, wrapped: Callable[[Owner], Result]) -> None:
+        property.__init__(self, wrapped)
 
 
-def tril_matrix_to_vec(mat, diag=0) -> Any:
-    """The lower triangle of square matrices, up to diagonal `diag`, row after row."""
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """Reads the lower triangle up to diagonal ``diag`` of each n x n matrix, row after row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
-    rows, columns = torch.tril_indices(n, n, offset=diag, device=mat.device)
+    rows, columns = torch.tril_indices(n, n, diag, device=mat.device)
     return mat[..., rows, columns]
 
 
-def vec_to_tril_matrix(vec, diag=0) -> Any:
-    """The square matrices whose lower triangle, up to diagonal `diag`, is the vector."""
-    length = vec.shape[-1]
-    # An n x n triangle up to `diag` has sum over rows i of clamp(i + 1 + diag, 0, n) elements.
-    n = abs(diag)
-    while (count := sum(min(max(i + 1 + diag, 0), n) for i in range(n))) < length:
-        n += 1
-    if count != length:
+def _triangle_size(n: int, diag: int) -> int:
+    """How many entries an n x n matrix has up to diagonal ``diag``."""
+    return sum(min(max(row + 1 + diag, 0), n) for row in range(n))
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Writes each vector into the lower triangle up to diagonal ``diag`` of a zero matrix.
+
+    The side n follows from the length k. With d diagonals above the main one there are
+    n(n+1)/2 + dn - d(d+1)/2 entries; with -d below it, m(m+1)/2 of m = n + diag.
+    """
+    k = vec.shape[-1]
+    if diag > 0:
+        n = (math.isqrt((1 + 2 * diag) ** 2 + 4 * diag * (diag + 1) + 8 * k) - 1 - 2 * diag) // 2
+    else:
+        n = (math.isqrt(1 + 8 * k) - 1) // 2 - diag
+    if _triangle_size(n, diag) != k:
         raise ValueError(
-            f"The size of last dimension is {length} which cannot be expressed as "
-            "the lower triangular part of a square D x D matrix."
+            f"The size of last dimension is {k} which cannot be expressed as the lower triangular "
+            "part of a square D x D matrix."
         )
-    mat = vec.new_zeros(vec.shape[:-1] + (n, n))
-    rows, columns = torch.tril_indices(n, n, offset=diag, device=vec.device)
-    mat[..., rows, columns] = vec
-    return mat
+    rows, columns = torch.tril_indices(n, n, diag, device=vec.device)
+    flat = F.pad(vec, (0, 1))
+    # Every entry of the matrix reads its place in the vector, or the zero padded behind it.
+    place = torch.full((n, n), k, device=vec.device)
+    place[rows, columns] = torch.arange(k, device=vec.device)
+    return flat[..., place]
