@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import nan
+import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._probs import BinaryParameters, set_binary
+from torch.distributions._probs import ProbsOrLogits
 from torch.distributions.exp_family import ExponentialFamily
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.distributions.utils import Number, broadcast_all
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(BinaryParameters, ExponentialFamily):
-    """1 with probability `probs` (or log odds `logits`), else 0."""
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
+    """One with probability ``probs``, else zero; ``logits`` are the log odds."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _parts = ("_given",)
 
-    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
-        batch_shape = set_binary(self, probs, logits)
-        super().__init__(batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Bernoulli, ("probs", "logits"), batch_shape, _instance)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+    def __init__(
+        self,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set_parameters(validate_args, **self._one_of(probs, logits))
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
+        """The probability of a one."""
         return self.probs
 
     @property
-    def mode(self):
-        mode = (self.probs >= 0.5).to(self.probs)
-        mode[self.probs == 0.5] = nan
-        return mode
+    def mode(self) -> Tensor:
+        """The likelier outcome; NaN when both are as likely."""
+        return (2 * self.probs - 1).sign().add(1).div(2).masked_fill(self.probs == 0.5, torch.nan)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
+        """p (1 - p)."""
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        with torch.no_grad():
-            return torch.bernoulli(self.probs.expand(shape))
+    def _draw(self, shape: torch.Size) -> Tensor:
+        return torch.bernoulli(self.probs.expand(shape))
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logits, value = torch.broadcast_tensors(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+    def _log_density(self, value: Tensor) -> Tensor:
+        logits, value = broadcast_all(self.logits, value)
+        return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self) -> torch.Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+    def entropy(self) -> Tensor:
+        """The mean of minus the log probability, which is linear in the outcome."""
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
-    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
-        values = torch.arange(2, dtype=self._param.dtype, device=self._param.device)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Zero and one."""
+        both = torch.arange(2, dtype=self._param.dtype, device=self._param.device)
+        return self._spread(both, expand)
 
     @property
-    def _natural_params(self):
+    def _natural_params(self) -> tuple[Tensor]:
         return (torch.logit(self.probs),)
 
-    def _log_normalizer(self, x):
-        return torch.log1p(torch.exp(x))
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return torch.logaddexp(x, torch.zeros_like(x))

@@ -1,23 +1,20 @@
-"""The beta distribution."""
+"""The beta distribution on the unit interval."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._special import lbeta
 from torch.distributions.dirichlet import Dirichlet
 from torch.distributions.exp_family import ExponentialFamily
 from torch.distributions.utils import broadcast_all
-from torch.types import Number
 
 __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution with parameters `concentration1` (alpha) and `concentration0`
-    (beta): the first part of a Dirichlet distribution over two.
-    """
+    """x^(a - 1) (1 - x)^(b - 1) / B(a, b); a = ``concentration1`` and b = ``concentration0``."""
 
     arg_constraints = {
         "concentration1": constraints.positive,
@@ -25,57 +22,58 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("_dirichlet",)
 
-    def __init__(self, concentration1, concentration0, validate_args=None) -> None:
-        if isinstance(concentration1, Number) and isinstance(concentration0, Number):
-            pair = torch.tensor([float(concentration1), float(concentration0)])
-        else:
-            pair = torch.stack(broadcast_all(concentration1, concentration0), -1)
-        self._dirichlet = Dirichlet(pair, validate_args=validate_args)
-        super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(Beta, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return self._finish_expand(Beta, new, batch_shape)
+    def __init__(
+        self,
+        concentration1: Tensor | float,
+        concentration0: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        both = torch.stack(broadcast_all(concentration1, concentration0), -1)
+        self._dirichlet = Dirichlet(both, validate_args=validate_args)
+        super().__init__(both.shape[:-1], validate_args=validate_args)
 
     @property
-    def mean(self):
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self):
-        return self._dirichlet.mode[..., 0]
-
-    @property
-    def variance(self):
-        total = self.concentration1 + self.concentration0
-        return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
-
-    def rsample(self, sample_shape=()) -> torch.Tensor:
-        return self._dirichlet.rsample(sample_shape).select(-1, 0)
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        heads_tails = torch.stack([value, 1.0 - value], -1)
-        return self._dirichlet.log_prob(heads_tails)
-
-    def entropy(self) -> torch.Tensor:
-        return self._dirichlet.entropy()
-
-    @property
-    def concentration1(self):
+    def concentration1(self) -> Tensor:
+        """The exponent of x, plus one."""
         return self._dirichlet.concentration[..., 0]
 
     @property
-    def concentration0(self):
+    def concentration0(self) -> Tensor:
+        """The exponent of 1 - x, plus one."""
         return self._dirichlet.concentration[..., 1]
 
     @property
-    def _natural_params(self):
-        return (self.concentration1, self.concentration0)
+    def mean(self) -> Tensor:
+        """a / (a + b)."""
+        return self.concentration1 / (self.concentration1 + self.concentration0)
 
-    def _log_normalizer(self, x, y):
-        return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)
+    @property
+    def mode(self) -> Tensor:
+        """That of the Dirichlet distribution of x and 1 - x."""
+        return self._dirichlet.mode[..., 0]
+
+    @property
+    def variance(self) -> Tensor:
+        """That of the Dirichlet distribution of x and 1 - x."""
+        return self._dirichlet.variance[..., 0]
+
+    def _draw(self, shape: torch.Size) -> Tensor:
+        return self._dirichlet.rsample(self._lead(shape)).select(-1, 0)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        powers = torch.xlogy(a - 1, value) + torch.special.xlog1py(b - 1, -value)
+        return powers - lbeta(a, b)
+
+    def entropy(self) -> Tensor:
+        """That of the Dirichlet distribution of x and 1 - x."""
+        return self._dirichlet.entropy()
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.concentration1, self.concentration0
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        return lbeta(x, y)

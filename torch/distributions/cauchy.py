@@ -3,60 +3,65 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
-from torch import inf, nan
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """The Cauchy (Lorentz) distribution of median `loc` and half width `scale`."""
+    """The ratio of two normal variables: median ``loc``, half width at half maximum ``scale``."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _parts = ()
 
-    def __init__(self, loc, scale, validate_args=None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Cauchy, ("loc", "scale"), batch_shape, _instance)
-
-    @property
-    def mean(self):
-        return torch.full_like(self.loc, nan)
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        self._set_parameters(validate_args, loc=loc, scale=scale)
 
     @property
-    def mode(self):
+    def mean(self) -> Tensor:
+        """NaN: the integral does not converge."""
+        return torch.full_like(self.loc, torch.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        """The location."""
         return self.loc
 
     @property
-    def variance(self):
-        return torch.full_like(self.loc, inf)
+    def variance(self) -> Tensor:
+        """Infinite."""
+        return torch.full_like(self.loc, torch.inf)
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        return self.loc + self.loc.new(shape).cauchy_() * self.scale
+    def _draw(self, shape: torch.Size) -> Tensor:
+        unit = torch.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + unit.cauchy_() * self.scale
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        z = (value - self.loc) / self.scale
-        return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
+    def _standardized(self, value: Tensor) -> Tensor:
+        return (value - self.loc) / self.scale
 
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return torch.atan((value - self.loc) / self.scale) / math.pi + 0.5
+    def _log_density(self, value: Tensor) -> Tensor:
+        # hypot does not overflow where a square would.
+        z = self._standardized(value)
+        return -torch.log(math.pi * self.scale) - 2 * torch.hypot(z, torch.ones_like(z)).log()
 
-    def icdf(self, value) -> torch.Tensor:
-        return torch.tan(math.pi * (value - 0.5)) * self.scale + self.loc
+    def _cdf(self, value: Tensor) -> Tensor:
+        # The angle seen from below keeps its digits far out on the left.
+        z = self._standardized(value)
+        return torch.atan2(torch.ones_like(z), -z) / math.pi
 
-    def entropy(self) -> torch.Tensor:
-        return math.log(4 * math.pi) + self.scale.log()
+    def _quantile(self, value: Tensor) -> Tensor:
+        low = value < 0.5
+        cotangent = torch.tan(math.pi * torch.where(low, value, 1 - value)).reciprocal()
+        return self.loc + self.scale * torch.where(low, -cotangent, cotangent)
+
+    def entropy(self) -> Tensor:
+        """log(4 pi scale)."""
+        return torch.log(4 * math.pi * self.scale)

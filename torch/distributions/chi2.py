@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.gamma import Gamma
 
@@ -11,17 +10,16 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` standard normal variables."""
+    """The sum of ``df`` squared standard normal variables: a gamma with shape df/2, rate 1/2."""
 
     arg_constraints = {"df": constraints.positive}
+    _stored = Gamma.arg_constraints
+    _parts = ()
 
-    def __init__(self, df, validate_args=None) -> None:
+    def __init__(self, df: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(Chi2, _instance)
-        return super().expand(batch_shape, new)
-
     @property
-    def df(self):
-        return self.concentration * 2
+    def df(self) -> Tensor:
+        """The degrees of freedom."""
+        return 2 * self.concentration

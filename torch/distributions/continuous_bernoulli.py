@@ -1,130 +1,152 @@
-"""The continuous Bernoulli distribution (Loaiza-Ganem and Cunningham, 2019)."""
+"""The continuous Bernoulli distribution on the unit interval.
+
+With logits x the density at v is exp(x v) x / (exp(x) - 1). Around z = x / 2 it is symmetric, and
+everything follows from s(z) = log(sinh(z) / z): log density x (v - 1/2) - s(z), mean
+1/2 + s'(z)/2, variance s''(z)/4. Near z = 0 one series gives all three, so that nothing is lost
+around probability 1/2 and no value is clamped at the edges.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._probs import BinaryParameters, set_binary
+from torch.distributions._probs import ProbsOrLogits
 from torch.distributions.exp_family import ExponentialFamily
-from torch.distributions.utils import clamp_probs
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.distributions.utils import Number, clamp_probs
 
 __all__ = ["ContinuousBernoulli"]
 
+# coth(z) - 1/z = sum of _COTH[n] z^(2n + 1), from the Bernoulli numbers.
+_COTH = (
+    1 / 3,
+    -1 / 45,
+    2 / 945,
+    -1 / 4725,
+    2 / 93555,
+    -1382 / 638512875,
+    4 / 18243225,
+    -3617 / 162820783125,
+    87734 / 38979295480125,
+)
+_NEAR = 0.4  # the series is exact to float64 below
 
-class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
-    """The density on [0, 1] proportional to probs^x (1 - probs)^(1 - x). Its normalizer is 0 / 0
-    at probs = 0.5, so that Taylor series are used for probs inside `lims`.
+
+def _even_series(z: Tensor, weight: Callable[[int], float]) -> Tensor:
+    """The sum over n of _COTH[n] weight(n) z^(2n)."""
+    square = z * z
+    total = torch.zeros_like(z)
+    for n in reversed(range(len(_COTH))):
+        total = total * square + _COTH[n] * weight(n)
+    return total
+
+
+def _split(z: Tensor, near: Callable[[Tensor], Tensor], far: Callable[[Tensor], Tensor]) -> Tensor:
+    """near(z) around zero, far(|z|) elsewhere; neither sees arguments of the other."""
+    size = z.abs()
+    close = size < _NEAR
+    return torch.where(close, near(torch.where(close, z, 0.0)), far(torch.where(close, 1.0, size)))
+
+
+def _log_sinhc(z: Tensor) -> Tensor:
+    """log(sinh(z) / z)."""
+    return _split(
+        z,
+        lambda v: v * v * _even_series(v, lambda n: 1 / (2 * n + 2)),
+        lambda v: v + torch.log1p(-torch.exp(-2 * v)) - torch.log(2 * v),
+    )
+
+
+def _langevin(z: Tensor) -> Tensor:
+    """coth(z) - 1/z, the derivative of log(sinh(z) / z)."""
+    sign = torch.where(z < 0, -1.0, 1.0).to(z.dtype)
+    return _split(
+        z,
+        lambda v: v * _even_series(v, lambda n: 1.0),
+        lambda v: sign * (1 / torch.tanh(v) - 1 / v),
+    )
+
+
+def _langevin_slope(z: Tensor) -> Tensor:
+    """1/z^2 - 1/sinh(z)^2, the second derivative of log(sinh(z) / z)."""
+
+    def far(v: Tensor) -> Tensor:
+        q = torch.exp(-2 * v)
+        return 1 / (v * v) - 4 * q / (1 - q) ** 2
+
+    return _split(z, lambda v: _even_series(v, lambda n: 2 * n + 1), far)
+
+
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
+    """Numbers of the unit interval with density proportional to p^v (1 - p)^(1 - v).
+
+    ``lims`` once bounded the region around 1/2 that was computed by a series; it has no effect.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
+    _parts = ("_given", "_lims")
 
-    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None) -> None:
-        batch_shape = set_binary(self, probs, logits)
-        if probs is not None:
-            # The normalizer is not finite at 0 and 1.
-            if validate_args is not None and not self._valid_probs():
-                raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
+    def __init__(
+        self,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
         self._lims = lims
-        super().__init__(batch_shape, validate_args=validate_args)
-
-    def _valid_probs(self):
-        return self.arg_constraints["probs"].check(self.probs).all()
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(ContinuousBernoulli, _instance)
-        new._lims = self._lims
-        return self._expand_parameters(ContinuousBernoulli, ("probs", "logits"), batch_shape, new)
-
-    def _far(self):
-        """Where the closed forms are used; nearer to 0.5 they lose all their digits."""
-        low, high = self._lims
-        return (self.probs <= low) | (self.probs > high)
-
-    def _safe(self):
-        """The probabilities with a harmless one where the closed forms are not used, so that
-        their gradients stay finite there."""
-        return torch.where(self._far(), self.probs, self._lims[0])
-
-    def _log_normalizer_of_probs(self):
-        """log of 2 atanh(1 - 2 probs) / (1 - 2 probs), and its series around 0.5."""
-        probs = self._safe()
-        closed = (torch.log1p(-probs) - probs.log()).abs().log() - (1 - 2 * probs).abs().log()
-        square = (self.probs - 0.5).square()
-        series = math.log(2.0) + square * (4.0 / 3.0 + square * (104.0 / 45.0))
-        return torch.where(self._far(), closed, series)
+        self._set_parameters(validate_args, **self._one_of(probs, logits))
+        if self._given == "probs":
+            self.probs = clamp_probs(self.probs)
 
     @property
-    def mean(self):
-        probs = self._safe()
-        closed = (torch.log1p(-probs) - probs.log()).reciprocal() + probs / (2 * probs - 1)
-        step = self.probs - 0.5
-        series = 0.5 + step * (1.0 / 3.0 + step.square() * (16.0 / 45.0))
-        return torch.where(self._far(), closed, series)
+    def mean(self) -> Tensor:
+        """1/2 + (coth(z) - 1/z) / 2 at half the logits z."""
+        return 0.5 + 0.5 * _langevin(self.logits / 2)
 
     @property
-    def stddev(self):
-        return torch.sqrt(self.variance)
+    def variance(self) -> Tensor:
+        """(1/z^2 - 1/sinh(z)^2) / 4 at half the logits z."""
+        return 0.25 * _langevin_slope(self.logits / 2)
+
+    def _draw(self, shape: torch.Size) -> Tensor:
+        uniform = torch.rand(shape, dtype=self._param.dtype, device=self._param.device)
+        return self._quantile(uniform)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        return self.logits * (value - 0.5) - _log_sinhc(self.logits / 2)
+
+    def _branches(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Where the logits are zero and where exp() of them is large, and logits safe for each."""
+        x = self.logits
+        zero, large = x == 0, x > 20
+        return zero, large, torch.where(zero | large, 1.0, x), torch.where(large, x, 20.0)
+
+    def _cdf(self, value: Tensor) -> Tensor:
+        zero, large, x, big = self._branches()
+        small = torch.expm1(x * value) / torch.expm1(x)
+        far = torch.exp(big * (value - 1)) * torch.expm1(-big * value) / torch.expm1(-big)
+        inner = torch.where(zero, value, torch.where(large, far, small))
+        return inner.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
+
+    def _quantile(self, value: Tensor) -> Tensor:
+        zero, large, x, big = self._branches()
+        small = torch.log1p(value * torch.expm1(x)) / x
+        far = 1 + torch.log(value + (1 - value) * torch.exp(-big)) / big
+        return torch.where(zero, value, torch.where(large, far, small))
+
+    def entropy(self) -> Tensor:
+        """s(z) - z s'(z)."""
+        half = self.logits / 2
+        return _log_sinhc(half) - half * _langevin(half)
 
     @property
-    def variance(self):
-        probs = self._safe()
-        closed = (torch.log1p(-probs) - probs.log()).square().reciprocal()
-        closed = closed - probs * (1 - probs) / (1 - 2 * probs).square()
-        square = (self.probs - 0.5).square()
-        series = 1.0 / 12.0 + square * (square * (128.0 / 945.0) - 1.0 / 15.0)
-        return torch.where(self._far(), closed, series)
-
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        with torch.no_grad():
-            return self.rsample(sample_shape)
-
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        return self.icdf(torch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logits, value = torch.broadcast_tensors(self.logits, value)
-        binary = binary_cross_entropy_with_logits(logits, value, reduction="none")
-        return self._log_normalizer_of_probs() - binary
-
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        probs = self._safe()
-        power = probs**value * (1 - probs) ** (1 - value)
-        inside = torch.where(self._far(), (power + probs - 1) / (2 * probs - 1), value)
-        inside = torch.where(value <= 0, 0.0, inside)
-        return torch.where(value >= 1, 1.0, inside)
-
-    def icdf(self, value) -> torch.Tensor:
-        probs = self._safe()
-        start = torch.log1p(-probs)
-        reached = torch.log1p(value * (2 * probs - 1) - probs)
-        return torch.where(self._far(), (reached - start) / (probs.log() - start), value)
-
-    def entropy(self) -> torch.Tensor:
-        zero, one = torch.log1p(-self.probs), self.probs.log()
-        return -(zero + self.mean * (one - zero) + self._log_normalizer_of_probs())
-
-    @property
-    def _natural_params(self):
+    def _natural_params(self) -> tuple[Tensor]:
         return (self.logits,)
 
-    def _log_normalizer(self, x):
-        """log of the integral of exp(x t) over [0, 1]; its series near 0."""
-        low, high = (limit - 0.5 for limit in self._lims)
-        far = (x <= low) | (x > high)
-        safe = torch.where(far, x, low)
-        square = x.square()
-        series = x / 2 + square * (1 / 24.0 - square / 2880.0)
-        return torch.where(far, (safe.expm1() / safe).log(), series)
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return 0.5 * x + _log_sinhc(0.5 * x)

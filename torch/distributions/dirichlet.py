@@ -1,104 +1,75 @@
-"""The Dirichlet distribution."""
+"""The Dirichlet distribution on the simplex."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.exp_family import ExponentialFamily
 
 __all__ = ["Dirichlet"]
 
 
-def _Dirichlet_backward(x, concentration, grad_output):
-    total = concentration.sum(-1, True).expand_as(concentration)
-    grad = torch._dirichlet_grad(x, concentration, total)
-    return grad * (grad_output - (x * grad_output).sum(-1, True))
-
-
-class _Dirichlet(Function):
-    @staticmethod
-    def forward(ctx, concentration) -> Any:
-        x = torch._sample_dirichlet(concentration)
-        ctx.save_for_backward(x, concentration)
-        return x
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad_output) -> Any:
-        x, concentration = ctx.saved_tensors
-        return _Dirichlet_backward(x, concentration, grad_output)
+def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:
+    """The gradient at ``concentration`` of a sample ``x``, which moves within the simplex."""
+    total = concentration.sum(-1, keepdim=True).expand_as(concentration)
+    along = grad_output - (grad_output * x).sum(-1, keepdim=True)
+    return torch._dirichlet_grad(x, concentration, total) * along
 
 
 class Dirichlet(ExponentialFamily):
-    """A distribution over the simplex: gamma variables divided by their sum."""
+    """Vectors on the simplex with density proportional to the product of x_i^(c_i - 1)."""
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
+    _parts = ()
 
-    def __init__(self, concentration, validate_args=None) -> None:
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
-        self.concentration = concentration
-        batch_shape, event_shape = concentration.shape[:-1], concentration.shape[-1:]
-        super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(Dirichlet, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new.concentration = self.concentration.expand(batch_shape + self.event_shape)
-        return self._finish_expand(Dirichlet, new, batch_shape)
-
-    def rsample(self, sample_shape=()) -> torch.Tensor:
-        shape = self._extended_shape(sample_shape)
-        return _Dirichlet.apply(self.concentration.expand(shape))
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return (
-            torch.xlogy(self.concentration - 1.0, value).sum(-1)
-            + torch.lgamma(self.concentration.sum(-1))
-            - torch.lgamma(self.concentration).sum(-1)
-        )
+        self._set_parameters(validate_args, event_dim=1, concentration=concentration)
 
     @property
-    def mean(self):
-        return self.concentration / self.concentration.sum(-1, True)
+    def _total(self) -> Tensor:
+        return self.concentration.sum(-1, keepdim=True)
 
     @property
-    def mode(self):
-        excess = (self.concentration - 1).clamp(min=0.0)
-        mode = excess / excess.sum(-1, True)
-        # Where all concentrations are below 1 the density is highest in a corner.
-        corners = (self.concentration < 1).all(dim=-1)
-        mode[corners] = torch.nn.functional.one_hot(
-            mode[corners].argmax(dim=-1), excess.shape[-1]
-        ).to(mode)
-        return mode
+    def mean(self) -> Tensor:
+        """c / sum(c)."""
+        return self.concentration / self._total
 
     @property
-    def variance(self):
-        total = self.concentration.sum(-1, True)
-        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
-
-    def entropy(self) -> torch.Tensor:
-        k = self.concentration.size(-1)
-        total = self.concentration.sum(-1)
-        return (
-            torch.lgamma(self.concentration).sum(-1)
-            - torch.lgamma(total)
-            - (k - total) * torch.digamma(total)
-            - ((self.concentration - 1.0) * torch.digamma(self.concentration)).sum(-1)
-        )
+    def mode(self) -> Tensor:
+        """(c - 1) / sum(c - 1); the likeliest corner where all c are below one."""
+        c = self.concentration
+        excess = torch.clamp(c - 1, min=0)
+        peak = excess / excess.sum(-1, keepdim=True)
+        corner = torch.zeros_like(c).scatter_(-1, c.argmax(-1, keepdim=True), 1.0)
+        return torch.where((c < 1).all(-1, keepdim=True), corner, peak)
 
     @property
-    def _natural_params(self):
+    def variance(self) -> Tensor:
+        """m (1 - m) / (sum(c) + 1) with the mean m."""
+        mean = self.mean
+        return mean * (1 - mean) / (1 + self._total)
+
+    def _draw(self, shape: torch.Size) -> Tensor:
+        return torch._sample_dirichlet(self.concentration.expand(shape))
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        powers = torch.xlogy(self.concentration - 1, value).sum(-1)
+        return powers - self._log_normalizer(self.concentration)
+
+    def entropy(self) -> Tensor:
+        """The log normalizer less (c - 1) times the means of log x."""
+        c, total = self.concentration, self._total
+        means = torch.digamma(c) - torch.digamma(total)
+        return self._log_normalizer(c) - torch.sum((c - 1) * means, -1)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
         return (self.concentration,)
 
-    def _log_normalizer(self, x):
-        return x.lgamma().sum(-1) - torch.lgamma(x.sum(-1))
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return torch.lgamma(x).sum(-1) - torch.lgamma(x.sum(-1))

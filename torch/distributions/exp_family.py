@@ -1,43 +1,60 @@
-"""Distributions of the form exp(<natural parameters, statistics> - log normalizer + carrier)."""
+"""Exponential families: densities of the form exp(<theta, t(x)> - F(theta) + k(x)).
+
+The entropy and the divergence between two members follow from the log normalizer F and its
+gradient, which is the mean of the sufficient statistic t; autograd supplies the gradient.
+"""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.distributions.distribution import Distribution
+from torch.distributions.utils import _sum_rightmost
 
 __all__ = ["ExponentialFamily"]
 
 
-def _recording(params):
-    """The parameters, with copies that record gradients in place of those that do not."""
-    return [p if p.requires_grad else p.detach().requires_grad_() for p in params]
-
-
 class ExponentialFamily(Distribution):
-    """Base of exponential families. A subclass that gives its natural parameters, the log
-    normalizer as a function of them and the mean of the carrier measure has its entropy, and its
-    divergence from its own kind, by differentiating the normalizer.
+    """A distribution with natural parameters.
+
+    A subclass gives ``_natural_params``, ``_log_normalizer`` as a function of them and, when the
+    carrier k is not zero, its mean ``_mean_carrier_measure``.
     """
 
     @property
-    def _natural_params(self):
+    def _natural_params(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
-    def _log_normalizer(self, *natural_params):
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         raise NotImplementedError
 
     @property
-    def _mean_carrier_measure(self):
+    def _mean_carrier_measure(self) -> Tensor | float:
         raise NotImplementedError
 
-    def entropy(self) -> torch.Tensor:
-        # A = log normalizer has the mean statistics as its gradient: H = A - <eta, grad A> - E[h].
-        natural = _recording(self._natural_params)
+    def _mean_statistics(self) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
+        """The natural parameters, F at them, and its gradient: the means of the statistics.
+
+        Gradients flow through all three when the parameters ask for them.
+        """
+        given = self._natural_params
+        wanted = torch.is_grad_enabled() and any(p.requires_grad for p in given)
         with torch.enable_grad():
-            normalizer = self._log_normalizer(*natural)
-            statistics = torch.autograd.grad(normalizer.sum(), natural, create_graph=True)
-        entropy = normalizer - self._mean_carrier_measure
-        for parameter, statistic in zip(natural, statistics, strict=True):
-            products = (parameter * statistic).reshape(self._batch_shape + (-1,))
-            entropy = entropy - products.sum(-1)
-        return entropy
+            # Views keep apart two parameters that are one tensor.
+            at = tuple(p.view_as(p) if wanted else p.detach() for p in given)
+            at = tuple(p if p.requires_grad else p.detach().requires_grad_() for p in at)
+            normalizer = self._log_normalizer(*at)
+            means = torch.autograd.grad(normalizer.sum(), at, create_graph=wanted)
+        return (at, normalizer, means) if wanted else (given, normalizer.detach(), means)
+
+    def entropy(self) -> Tensor:
+        """The entropy F(theta) - <theta, E t> - E k, from the log normalizer and its gradient."""
+        carrier = self._mean_carrier_measure  # raises first when the family does not know it
+        params, normalizer, means = self._mean_statistics()
+        return normalizer - self._inner(params, means) - carrier
+
+    def _inner(self, params: tuple[Tensor, ...], statistics: tuple[Tensor, ...]) -> Tensor:
+        """<params, statistics>, one number per distribution of the batch."""
+        kept = len(self._batch_shape)  # the other dimensions of a statistic are its own
+        pairs = zip(params, statistics, strict=True)
+        return sum(_sum_rightmost(p * s, s.dim() - kept) for p, s in pairs)

@@ -2,71 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import nan
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._special import lbeta
 from torch.distributions.distribution import Distribution
 from torch.distributions.gamma import Gamma
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared variables, each divided by its degrees of freedom."""
+    """The ratio of two chi-squared variables, each over its degrees of freedom."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parts = ("_gamma1", "_gamma2")
 
-    def __init__(self, df1, df2, validate_args=None) -> None:
-        self.df1, self.df2 = broadcast_all(df1, df2)
-        self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
-        self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        super().__init__(self.df1.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(FisherSnedecor, _instance)
-        new._gamma1 = self._gamma1.expand(torch.Size(batch_shape))
-        new._gamma2 = self._gamma2.expand(torch.Size(batch_shape))
-        return self._expand_parameters(FisherSnedecor, ("df1", "df2"), batch_shape, new)
+    def __init__(
+        self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        self._set_parameters(validate_args, df1=df1, df2=df2)
+        # A chi-squared variable over its degrees of freedom is a gamma one.
+        self._gamma1 = Gamma(0.5 * self.df1, self.df1, validate_args=False)
+        self._gamma2 = Gamma(0.5 * self.df2, self.df2, validate_args=False)
 
     @property
-    def mean(self):
-        df2 = self.df2.clone(memory_format=torch.contiguous_format)
-        df2[df2 <= 2] = nan
-        return df2 / (df2 - 2)
+    def mean(self) -> Tensor:
+        """df2 / (df2 - 2); NaN unless df2 > 2."""
+        return (self.df2 / (self.df2 - 2)).masked_fill(self.df2 <= 2, torch.nan)
 
     @property
-    def mode(self):
-        mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        mode[self.df1 <= 2] = nan
-        return mode
+    def mode(self) -> Tensor:
+        """(1 - 2 / df1) df2 / (df2 + 2); NaN unless df1 > 2."""
+        peak = (1 - 2 / self.df1) * (self.df2 / (2 + self.df2))
+        return peak.masked_fill(self.df1 <= 2, torch.nan)
 
     @property
-    def variance(self):
-        df2 = self.df2.clone(memory_format=torch.contiguous_format)
-        df2[df2 <= 4] = nan
-        numerator = 2 * df2.pow(2) * (self.df1 + df2 - 2)
-        return numerator / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
+    def variance(self) -> Tensor:
+        """2 mean^2 (df1 + df2 - 2) / (df1 (df2 - 4)); NaN unless df2 > 4."""
+        over = self.df2 - 4
+        spread = 2 * (self.df1 + self.df2 - 2) / (self.df1 * over)
+        return (self.mean.square() * spread).masked_fill(over <= 0, torch.nan)
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        sample_shape = torch.Size(sample_shape)
-        x1 = self._gamma1.rsample(sample_shape)
-        x2 = self._gamma2.rsample(sample_shape)
-        tiny = torch.finfo(x2.dtype).tiny
-        x2.clamp_(min=tiny)
-        y = x1 / x2
-        y.clamp_(min=tiny)
-        return y
+    def _draw(self, shape: torch.Size) -> Tensor:
+        lead = self._lead(shape)
+        over, under = self._gamma1.rsample(lead), self._gamma2.rsample(lead)
+        ratio = over / under
+        # A ratio that underflows stays in the support, and keeps its gradient.
+        ratio.detach().clamp_(min=torch.finfo(ratio.dtype).tiny)
+        return ratio
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        half1, half2 = self.df1 * 0.5, self.df2 * 0.5
+    def _log_density(self, value: Tensor) -> Tensor:
+        half1, half2 = 0.5 * self.df1, 0.5 * self.df2
         ratio = self.df1 / self.df2
-        log_beta = half1.lgamma() + half2.lgamma() - (half1 + half2).lgamma()
-        density = half1 * ratio.log() + (half1 - 1) * torch.log(value)
-        return density - (half1 + half2) * torch.log1p(ratio * value) - log_beta
+        power = half1 * ratio.log() + (half1 - 1) * torch.log(value)
+        return power - (half1 + half2) * torch.log1p(ratio * value) - lbeta(half1, half2)

@@ -2,85 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._special import HALF_LOG_2PI, deviance, stirling_error
 from torch.distributions.exp_family import ExponentialFamily
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["Gamma"]
 
 
-def _standard_gamma(concentration):
+def _standard_gamma(concentration: Tensor) -> Tensor:
     return torch._standard_gamma(concentration)
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of shape `concentration` and inverse scale `rate`."""
+    """rate^a x^(a - 1) exp(-rate x) / Gamma(a) with a = ``concentration``."""
 
-    arg_constraints = {
-        "concentration": constraints.positive,
-        "rate": constraints.positive,
-    }
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _parts = ()
+
+    def __init__(
+        self,
+        concentration: Tensor | float,
+        rate: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set_parameters(validate_args, concentration=concentration, rate=rate)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
+        """a / rate."""
         return self.concentration / self.rate
 
     @property
-    def mode(self):
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
+    def mode(self) -> Tensor:
+        """(a - 1) / rate, or zero when a < 1."""
+        return torch.clamp(self.concentration - 1, min=0) / self.rate
 
     @property
-    def variance(self):
-        return self.concentration / self.rate.pow(2)
+    def variance(self) -> Tensor:
+        """a / rate^2."""
+        return self.mean / self.rate
 
-    def __init__(self, concentration, rate, validate_args=None) -> None:
-        self.concentration, self.rate = broadcast_all(concentration, rate)
-        super().__init__(self.concentration.size(), validate_args=validate_args)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        unit = _standard_gamma(self.concentration.expand(shape))
+        sample = unit / self.rate
+        # Zero is outside of the support of what divides by a sample.
+        sample.detach().clamp_(min=torch.finfo(sample.dtype).tiny)
+        return sample
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        names = ("concentration", "rate")
-        return self._expand_parameters(Gamma, names, batch_shape, _instance)
+    def log_prob(self, value: Tensor | float) -> Tensor:
+        """The logarithm of the density; plain numbers are taken too."""
+        like = self.rate
+        return super().log_prob(torch.as_tensor(value, dtype=like.dtype, device=like.device))
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        # Zero, by underflow, would have an infinite log density.
-        value.detach().clamp_(min=torch.finfo(value.dtype).tiny)
-        return value
-
-    def log_prob(self, value) -> torch.Tensor:
-        value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
-        return (
-            torch.xlogy(self.concentration, self.rate)
-            + torch.xlogy(self.concentration - 1, value)
-            - self.rate * value
-            - torch.lgamma(self.concentration)
+    def _log_density(self, value: Tensor) -> Tensor:
+        a, rate = self.concentration, self.rate
+        scaled = rate * value
+        # For a large shape the terms cancel; see _special. At x = 0 the plain formula has the
+        # right limits.
+        large = (a >= 16) & (scaled > 0)
+        shape, at = torch.where(large, a, 16.0), torch.where(large, scaled, 16.0)
+        centred = 0.5 * shape.log() - HALF_LOG_2PI - stirling_error(shape) - deviance(shape, at)
+        shape, at = torch.where(large, 1.0, a), torch.where(large, 1.0, value)
+        plain = torch.xlogy(shape, rate) + torch.xlogy(shape - 1, at) - rate * at
+        return torch.where(
+            large,
+            centred - torch.where(large, value, 1.0).log(),
+            plain - torch.lgamma(shape),
         )
 
-    def entropy(self) -> torch.Tensor:
-        return (
-            self.concentration
-            - torch.log(self.rate)
-            + torch.lgamma(self.concentration)
-            + (1.0 - self.concentration) * torch.digamma(self.concentration)
-        )
-
-    @property
-    def _natural_params(self):
-        return self.concentration - 1, -self.rate
-
-    def _log_normalizer(self, x, y):
-        return torch.lgamma(x + 1) + (x + 1) * torch.log(-y.reciprocal())
-
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+    def _cdf(self, value: Tensor) -> Tensor:
         return torch.special.gammainc(self.concentration, self.rate * value)
+
+    def entropy(self) -> Tensor:
+        """a - log(rate) + log Gamma(a) + (1 - a) digamma(a)."""
+        a = self.concentration
+        return torch.lgamma(a) - (a - 1) * torch.digamma(a) + a - self.rate.log()
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return self.concentration - 1, torch.neg(self.rate)
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.lgamma(1 + x) - (1 + x) * torch.log(torch.neg(y))

@@ -1,70 +1,68 @@
-"""The geometric distribution."""
+"""The geometric distribution of the number of failures before the first success."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._probs import BinaryParameters, set_binary
-from torch.distributions.distribution import Distribution
-from torch.distributions.utils import _holds, broadcast_all
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.distributions._probs import ProbsOrLogits
+from torch.distributions.utils import Number, _holds
 
 __all__ = ["Geometric"]
 
 
-class Geometric(BinaryParameters, Distribution):
-    """The number of failures before the first success of probability `probs`."""
+class Geometric(ProbsOrLogits):
+    """k failures, then a success of probability ``probs``: (1 - p)^k p."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _parts = ("_given",)
 
-    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
-        batch_shape = set_binary(self, probs, logits)
-        super().__init__(batch_shape, validate_args=validate_args)
-        if self._validate_args and probs is not None:
-            value = self.probs
-            valid = value > 0
+    def __init__(
+        self,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set_parameters(validate_args, **self._one_of(probs, logits))
+        if self._validate_args and self._given == "probs":
+            valid = self.probs > 0
             if not _holds(valid):
                 raise ValueError(
-                    "Expected parameter probs "
-                    f"({type(value).__name__} of shape {tuple(value.shape)}) "
-                    f"of distribution {self!r} "
-                    f"to be positive but found invalid values:\n{value.data[~valid]}"
+                    f"Expected parameter probs ({type(self.probs).__name__} of shape "
+                    f"{tuple(self.probs.shape)}) of distribution {self!r} to be positive but "
+                    f"found invalid values:\n{self.probs[~valid]}"
                 )
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Geometric, ("probs", "logits"), batch_shape, _instance)
+    @property
+    def mean(self) -> Tensor:
+        """(1 - p) / p, which is exp(-logits)."""
+        return self.probs.reciprocal() - 1
 
     @property
-    def mean(self):
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """No failure at all."""
         return torch.zeros_like(self.probs)
 
     @property
-    def variance(self):
-        return (1.0 / self.probs - 1.0) / self.probs
+    def variance(self) -> Tensor:
+        """(1 - p) / p^2."""
+        return self.mean / self.probs
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        tiny = torch.finfo(self.probs.dtype).tiny
-        with torch.no_grad():
-            u = self.probs.new(shape).uniform_(tiny, 1)
-            return (u.log() / (-self.probs).log1p()).floor()
+    def _draw(self, shape: torch.Size) -> Tensor:
+        probs = self.probs.expand(shape)
+        uniform = torch.rand(shape, dtype=probs.dtype, device=probs.device)
+        # A draw of exactly zero would have an infinite logarithm.
+        floor = torch.finfo(probs.dtype).tiny
+        return torch.floor(uniform.clamp_(min=floor).log() / torch.log1p(-probs))
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        value, probs = broadcast_all(value, self.probs)
-        probs = probs.clone(memory_format=torch.contiguous_format)
-        # 0 * log(0) is the logarithm of 0^0 = 1 here.
-        probs[(probs == 1) & (value == 0)] = 0
-        return value * (-probs).log1p() + self.probs.log()
+    def _log_density(self, value: Tensor) -> Tensor:
+        if self._given == "logits":
+            return value * F.logsigmoid(-self.logits) + F.logsigmoid(self.logits)
+        return torch.special.xlog1py(value, -self.probs) + self.probs.log()
 
-    def entropy(self) -> torch.Tensor:
-        cross = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
-        return cross / self.probs
+    def entropy(self) -> Tensor:
+        """The entropy of one trial, for each of the 1 / p trials of the mean."""
+        trial = F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return trial / self.probs

@@ -1,12 +1,11 @@
-"""The half-Cauchy distribution."""
+"""The distribution of the absolute value of a Cauchy variable."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
-from torch import inf
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.cauchy import Cauchy
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -16,52 +15,56 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(TransformedDistribution):
-    """The absolute value of a Cauchy variable around 0."""
+    """|x| for x of a Cauchy distribution around zero with ``scale``."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: Cauchy
 
-    def __init__(self, scale, validate_args=None) -> None:
-        base_dist = Cauchy(0, scale, validate_args=False)
-        super().__init__(base_dist, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(HalfCauchy, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        cauchy = Cauchy(0, scale, validate_args=False)
+        super().__init__(cauchy, AbsTransform(), validate_args=validate_args)
 
     @property
-    def scale(self):
+    def scale(self) -> Tensor:
+        """The median."""
         return self.base_dist.scale
 
     @property
-    def mean(self):
-        return torch.full_like(self.scale, inf)
+    def mean(self) -> Tensor:
+        """Infinite."""
+        return torch.full_like(self.scale, torch.inf)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """Zero."""
         return torch.zeros_like(self.scale)
 
     @property
-    def variance(self):
-        return torch.full_like(self.scale, inf)
+    def variance(self) -> Tensor:
+        """Infinite."""
+        return self.base_dist.variance
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        value = torch.as_tensor(
-            value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device
-        )
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return torch.where(value >= 0, log_prob, -inf)
+    def _log_density(self, value: Tensor) -> Tensor:
+        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        doubled = self.base_dist.log_prob(value) + math.log(2)
+        return doubled.masked_fill(value < 0, -torch.inf)
 
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
+    def _cdf(self, value: Tensor) -> Tensor:
+        return torch.atan(value / self.scale) * (2 / math.pi)
 
-    def icdf(self, prob) -> torch.Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
+    def icdf(self, prob: Tensor) -> Tensor:
+        """The inverse of :meth:`cdf`."""
+        return self._quantile(prob)
 
-    def entropy(self) -> torch.Tensor:
+    def _quantile(self, value: Tensor) -> Tensor:
+        # The angle from the nearer axis.
+        low = value < 0.5
+        tangent = torch.tan(0.5 * math.pi * torch.where(low, value, 1 - value))
+        return self.scale * torch.where(low, tangent, 1 / tangent)
+
+    def entropy(self) -> Tensor:
+        """That of the Cauchy distribution less log 2."""
         return self.base_dist.entropy() - math.log(2)

@@ -1,12 +1,11 @@
-"""The half-normal distribution."""
+"""The distribution of the absolute value of a normal variable."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
-from torch import inf
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.normal import Normal
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -16,49 +15,52 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """The absolute value of a normal variable of mean 0 and standard deviation `scale`."""
+    """|x| for x of a normal distribution with mean zero and standard deviation ``scale``."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: Normal
 
-    def __init__(self, scale, validate_args=None) -> None:
-        base_dist = Normal(0, scale, validate_args=False)
-        super().__init__(base_dist, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(HalfNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
+        normal = Normal(0, scale, validate_args=False)
+        super().__init__(normal, AbsTransform(), validate_args=validate_args)
 
     @property
-    def scale(self):
+    def scale(self) -> Tensor:
+        """The standard deviation of the normal distribution."""
         return self.base_dist.scale
 
     @property
-    def mean(self):
-        return self.scale * math.sqrt(2 / math.pi)
+    def mean(self) -> Tensor:
+        """scale sqrt(2 / pi)."""
+        return math.sqrt(2 / math.pi) * self.scale
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """Zero."""
         return torch.zeros_like(self.scale)
 
     @property
-    def variance(self):
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    def variance(self) -> Tensor:
+        """scale^2 (1 - 2 / pi)."""
+        return (1 - 2 / math.pi) * self.scale.square()
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        log_prob = self.base_dist.log_prob(value) + math.log(2)
-        return torch.where(value >= 0, log_prob, -inf)
+    def _log_density(self, value: Tensor) -> Tensor:
+        doubled = self.base_dist.log_prob(value) + math.log(2)
+        return doubled.masked_fill(value < 0, -torch.inf)
 
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
+    def _cdf(self, value: Tensor) -> Tensor:
+        return torch.erf(value / (math.sqrt(2) * self.scale))
 
-    def icdf(self, prob) -> torch.Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
+    def icdf(self, prob: Tensor) -> Tensor:
+        """The inverse of :meth:`cdf`."""
+        return self._quantile(prob)
 
-    def entropy(self) -> torch.Tensor:
+    def _quantile(self, value: Tensor) -> Tensor:
+        return math.sqrt(2) * self.scale * torch.erfinv(value)
+
+    def entropy(self) -> Tensor:
+        """That of the normal distribution less log 2."""
         return self.base_dist.entropy() - math.log(2)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.gamma import Gamma
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -14,50 +13,58 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a gamma variable."""
+    """1 / x for x of a gamma distribution with the same parameters."""
 
-    arg_constraints = {
-        "concentration": constraints.positive,
-        "rate": constraints.positive,
-    }
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: Gamma
 
-    def __init__(self, concentration, rate, validate_args=None) -> None:
-        base_dist = Gamma(concentration, rate, validate_args=validate_args)
-        neg_one = -base_dist.rate.new_ones(())
-        super().__init__(base_dist, PowerTransform(neg_one), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(InverseGamma, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(
+        self,
+        concentration: Tensor | float,
+        rate: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        gamma = Gamma(concentration, rate, validate_args=validate_args)
+        minus_one = gamma.rate.new_tensor(-1.0)
+        super().__init__(gamma, PowerTransform(minus_one), validate_args=validate_args)
 
     @property
-    def concentration(self):
+    def concentration(self) -> Tensor:
+        """The shape of the gamma distribution."""
         return self.base_dist.concentration
 
     @property
-    def rate(self):
+    def rate(self) -> Tensor:
+        """The rate of the gamma distribution."""
         return self.base_dist.rate
 
     @property
-    def mean(self):
-        result = self.rate / (self.concentration - 1)
-        return torch.where(self.concentration > 1, result, torch.inf)
+    def mean(self) -> Tensor:
+        """rate / (a - 1); infinite unless a > 1."""
+        over = self.concentration - 1
+        return (self.rate / over).masked_fill(over <= 0, torch.inf)
 
     @property
-    def mode(self):
-        return self.rate / (self.concentration + 1)
+    def mode(self) -> Tensor:
+        """rate / (a + 1)."""
+        return self.rate / (1 + self.concentration)
 
     @property
-    def variance(self):
-        result = self.rate.square() / ((self.concentration - 1).square() * (self.concentration - 2))
-        return torch.where(self.concentration > 2, result, torch.inf)
+    def variance(self) -> Tensor:
+        """mean^2 / (a - 2); infinite unless a > 2."""
+        over = self.concentration - 2
+        return (self.mean.square() / over).masked_fill(over <= 0, torch.inf)
 
-    def entropy(self) -> torch.Tensor:
-        return (
-            self.concentration
-            + self.rate.log()
-            + self.concentration.lgamma()
-            - (1 + self.concentration) * self.concentration.digamma()
-        )
+    def _log_density(self, value: Tensor) -> Tensor:
+        return self.base_dist._log_density(1 / value) - 2 * torch.log(value)
+
+    def _cdf(self, value: Tensor) -> Tensor:
+        return torch.special.gammaincc(self.concentration, self.rate / value)
+
+    def entropy(self) -> Tensor:
+        """a + log(rate) + log Gamma(a) - (1 + a) digamma(a)."""
+        a = self.concentration
+        return torch.lgamma(a) - (1 + a) * torch.digamma(a) + a + self.rate.log()

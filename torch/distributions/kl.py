@@ -1,585 +1,396 @@
-"""The Kullback-Leibler divergence KL(p || q) = E_p[log p(x) - log q(x)]: a table from pairs of
-classes to closed forms, which users may extend. Most entries are minus the entropy of p minus the
-mean of q's log density, written out through the moments of p.
+"""Kullback-Leibler divergences: the registry of pairs of families and the divergences themselves.
+
+Within a family they have closed forms, written so that they do not cancel when p is near q: with
+deviances (see ``_special``) and log1p. Between families the divergence is the cross-entropy of
+``_cross_entropy`` less the entropy of p. Members of other exponential families are compared by the
+Bregman divergence of their log normalizers.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from itertools import product
 
 import torch
 import torch.nn.functional as F
-from torch import inf
-
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .continuous_bernoulli import ContinuousBernoulli
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily, _recording
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
-from .laplace import Laplace
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
-from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
-from .utils import _sum_rightmost
-from .utils import euler_constant as _euler_gamma
+from torch import Tensor
+from torch.distributions._cross_entropy import bounds, cross_entropy
+from torch.distributions._matrix import log_diagonal, solve_lower
+from torch.distributions._probs import ProbsOrLogits
+from torch.distributions._special import deviance
+from torch.distributions.bernoulli import Bernoulli
+from torch.distributions.beta import Beta
+from torch.distributions.binomial import Binomial
+from torch.distributions.categorical import Categorical
+from torch.distributions.cauchy import Cauchy
+from torch.distributions.continuous_bernoulli import ContinuousBernoulli
+from torch.distributions.dirichlet import Dirichlet
+from torch.distributions.distribution import Distribution
+from torch.distributions.exp_family import ExponentialFamily
+from torch.distributions.exponential import Exponential
+from torch.distributions.gamma import Gamma
+from torch.distributions.geometric import Geometric
+from torch.distributions.gumbel import Gumbel
+from torch.distributions.half_normal import HalfNormal
+from torch.distributions.independent import Independent
+from torch.distributions.laplace import Laplace
+from torch.distributions.lowrank_multivariate_normal import (
+    LowRankMultivariateNormal,
+    _batch_lowrank_logdet,
+    _batch_lowrank_mahalanobis,
+)
+from torch.distributions.multivariate_normal import MultivariateNormal, _batch_mahalanobis
+from torch.distributions.normal import Normal
+from torch.distributions.one_hot_categorical import OneHotCategorical
+from torch.distributions.pareto import Pareto
+from torch.distributions.poisson import Poisson
+from torch.distributions.transformed_distribution import TransformedDistribution
+from torch.distributions.uniform import Uniform
+from torch.distributions.utils import _sum_rightmost, euler_constant
 
 __all__ = ["register_kl", "kl_divergence"]
 
-_KL_REGISTRY = {}  # pairs of classes, as registered
-_KL_MEMOIZE = {}  # pairs of classes, as met
+Divergence = Callable[[Distribution, Distribution], Tensor]
+_KL_REGISTRY: dict[tuple[type, type], Divergence] = {}
+_KL_MEMOIZE: dict[tuple[type, type], Divergence] = {}
 
 
-def register_kl(type_p, type_q) -> Any:
-    """Decorator that registers a function fun(p, q) for a pair of classes. It serves their
-    subclasses too; of several that fit, the most derived is called.
+def register_kl(type_p: type, type_q: type) -> Callable[[Divergence], Divergence]:
+    """Decorates the function that computes ``kl_divergence(p, q)`` for two classes.
 
-        @register_kl(Normal, Normal)
-        def kl_normal_normal(p, q): ...
+    It serves subclasses too, until a more derived pair is registered.
     """
-    if not issubclass(type_p, Distribution) and not isinstance(type_p, type):
-        raise TypeError(f"Expected type_p to be a Distribution subclass but got {type_p}")
-    if not issubclass(type_q, Distribution) and not isinstance(type_q, type):
-        raise TypeError(f"Expected type_q to be a Distribution subclass but got {type_q}")
+    for name, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
 
-    def decorator(fun):
+    def enter(fun: Divergence) -> Divergence:
         _KL_REGISTRY[type_p, type_q] = fun
         _KL_MEMOIZE.clear()
         return fun
 
-    return decorator
+    return enter
 
 
-def _more_derived(pair, other):
-    """Whether the first class of the pairs that differs is a subclass of the other's."""
-    for mine, theirs in zip(pair, other, strict=True):
-        if mine is not theirs:
-            return issubclass(mine, theirs)
-    return False
+def _names(kinds: tuple[type, ...]) -> str:
+    return ", ".join(kind.__name__ for kind in kinds)
 
 
-def _dispatch_kl(type_p, type_q):
-    """The function of the most derived registered pair, or NotImplemented. Where looking at p
-    first and looking at q first disagree, p decides, with a warning.
+def _dispatch_kl(type_p: type, type_q: type) -> Divergence:
+    """The function of the nearest registered pair of ancestors.
+
+    When the nearest by the class of p is not the nearest by that of q, the former is taken.
     """
-    by_p = by_q = None
-    for pair in _KL_REGISTRY:
-        if not (issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])):
-            continue
-        if by_p is None or _more_derived(pair, by_p):
-            by_p = pair
-        if by_q is None or _more_derived(pair[::-1], by_q[::-1]):
-            by_q = pair
-    if by_p is None:
-        return NotImplemented
-    if _KL_REGISTRY[by_p] is not _KL_REGISTRY[by_q]:
+    near_p = {kind: i for i, kind in enumerate(type_p.__mro__)}
+    near_q = {kind: i for i, kind in enumerate(type_q.__mro__)}
+    fitting = [pair for pair in _KL_REGISTRY if pair[0] in near_p and pair[1] in near_q]
+    if not fitting:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type_p.__name__} and q type "
+            f"{type_q.__name__}"
+        )
+    left = min(fitting, key=lambda pair: (near_p[pair[0]], near_q[pair[1]]))
+    right = min(fitting, key=lambda pair: (near_q[pair[1]], near_p[pair[0]]))
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
+        pair, missing = (type_p, type_q), (left[0], right[1])
         warnings.warn(
-            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
-            f"Please register_kl({by_p[0].__name__}, {by_q[1].__name__})",
+            f"Ambiguous kl_divergence({_names(pair)}). Please register_kl({_names(missing)})",
             RuntimeWarning,
             stacklevel=3,
         )
-    return _KL_REGISTRY[by_p]
+    return _KL_REGISTRY[left]
 
 
-def kl_divergence(p, q) -> Any:
-    """KL(p || q) of two distributions, one number for each element of their broadcast batch."""
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """The divergence E_p[log p - log q] of each pair of the batches, in nats.
+
+    Raises NotImplementedError when no pair of their classes was registered with
+    :func:`register_kl`.
+    """
     key = type(p), type(q)
-    fun = _KL_MEMOIZE.get(key)
-    if fun is None:
-        fun = _KL_MEMOIZE[key] = _dispatch_kl(*key)
-    if fun is NotImplemented:
-        raise NotImplementedError(
-            f"No KL(p || q) is implemented for p type {p.__class__.__name__} "
-            f"and q type {q.__class__.__name__}"
-        )
-    return fun(p, q)
+    if key not in _KL_MEMOIZE:
+        _KL_MEMOIZE[key] = _dispatch_kl(*key)
+    return _KL_MEMOIZE[key](p, q)
 
 
-def _infinite_unless(condition, value):
-    return torch.where(condition, value, inf)
+def _unless(outside: Tensor, kl: Tensor) -> Tensor:
+    """The divergence, but infinite where p can take a value that q cannot."""
+    return torch.where(outside, torch.inf, kl)
 
 
-def _normal_cross_entropy(mean, variance, q):
-    """-E[log q(x)] of a normal q for x of the given moments."""
-    var_q = q.scale.pow(2)
-    distance = (variance + (mean - q.loc).pow(2)) / (2 * var_q)
-    return 0.5 * (var_q * 2 * math.pi).log() + distance
+# Discrete families.
 
 
-def _gamma_cross_entropy(mean, mean_log, q):
-    """-E[log q(x)] of a gamma q for x of the given E[x] and E[log x]."""
-    normalizer = q.concentration.lgamma() - q.concentration * q.rate.log()
-    return normalizer - (q.concentration - 1) * mean_log + q.rate * mean
+def _log(x: Tensor) -> Tensor:
+    """log x; at zero its derivative is zero, so that a product with zero has a gradient."""
+    zero = x == 0
+    return torch.where(zero, -torch.inf, torch.where(zero, 1.0, x).log())
 
 
-def _exponential_cross_entropy(mean, q):
-    return q.rate * mean - q.rate.log()
+def _two_ways(d: ProbsOrLogits) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """p, 1 - p and their logarithms, from what the distribution was given by."""
+    if d._given == "logits":
+        x = d.logits
+        return x.sigmoid(), torch.sigmoid(-x), F.logsigmoid(x), F.logsigmoid(-x)
+    p = d.probs
+    return p, 1 - p, _log(p), torch.where(p < 0.5, torch.log1p(-p.clamp(max=0.5)), _log(1 - p))
 
 
-def _continuous_bernoulli_cross_entropy(mean, q):
-    return -mean * q.logits - torch.log1p(-q.probs) - q._log_normalizer_of_probs()
+def _share(weight: Tensor, log_ratio: Tensor) -> Tensor:
+    """weight log(ratio), zero where the weight is."""
+    none = weight == 0
+    return weight * torch.where(none, 0.0, log_ratio)
 
 
-def _gumbel_cross_entropy(mean, mean_exp, q):
-    """-E[log q(x)] of a Gumbel q, given E[x] and E[exp(-(x - loc) / scale)]."""
-    return q.scale.log() + (mean - q.loc) / q.scale + mean_exp
-
-
-def _dirichlet_divergence(a, b):
-    """Between Dirichlet distributions of concentrations a and b, in the last dimension: the
-    difference of the log normalizers and, for each part, of the powers times E[log x]."""
-
-    def log_normalizer(concentration):
-        return concentration.lgamma().sum(-1) - concentration.sum(-1).lgamma()
-
-    mean_log = a.digamma() - a.sum(-1, keepdim=True).digamma()
-    return log_normalizer(b) - log_normalizer(a) + ((a - b) * mean_log).sum(-1)
-
-
-def _uniform_mean_log(low, high):
-    """E[log x] of x uniform between two non-negative bounds."""
-    return (torch.xlogy(high, high) - torch.xlogy(low, low)) / (high - low) - 1
-
-
-# Distributions of the same kind.
+def _trial(p: ProbsOrLogits, q: ProbsOrLogits) -> Tensor:
+    """The divergence of one trial with two outcomes."""
+    yes, no, log_yes, log_no = _two_ways(p)
+    _, _, other_yes, other_no = _two_ways(q)
+    return _share(yes, log_yes - other_yes) + _share(no, log_no - other_no)
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _kl_bernoulli_bernoulli(p, q):
-    def surprise(chance, possible, certain, difference):
-        # chance * (log of p's probability of an outcome - log of q's), with its limits.
-        value = _infinite_unless(possible, chance * difference)
-        return torch.where(certain, 0.0, value)
-
-    one = F.softplus(-q.logits) - F.softplus(-p.logits)
-    zero = F.softplus(q.logits) - F.softplus(p.logits)
-    return surprise(p.probs, q.probs != 0, p.probs == 0, one) + surprise(
-        1 - p.probs, q.probs != 1, p.probs == 1, zero
-    )
-
-
-@register_kl(Beta, Beta)
-def _kl_beta_beta(p, q):
-    return _dirichlet_divergence(
-        torch.stack([p.concentration1, p.concentration0], -1),
-        torch.stack([q.concentration1, q.concentration0], -1),
-    )
+def _kl_bernoulli_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
+    return _trial(p, q)
 
 
 @register_kl(Binomial, Binomial)
-def _kl_binomial_binomial(p, q):
+def _kl_binomial_binomial(p: Binomial, q: Binomial) -> Tensor:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError(
             "KL between Binomials where q.total_count > p.total_count is not implemented"
         )
-    trial = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
-    return _infinite_unless(p.total_count <= q.total_count, p.total_count * trial)
-
-
-@register_kl(Categorical, Categorical)
-def _kl_categorical_categorical(p, q):
-    outcomes = _infinite_unless(q.probs != 0, p.probs * (p.logits - q.logits))
-    return torch.where(p.probs == 0, 0.0, outcomes).sum(-1)
-
-
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _kl_onehotcategorical_onehotcategorical(p, q):
-    return _kl_categorical_categorical(p._categorical, q._categorical)
-
-
-@register_kl(Cauchy, Cauchy)
-def _kl_cauchy_cauchy(p, q):
-    # Chyzak and Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
-    # Cauchy distributions", 2019.
-    apart = (p.scale + q.scale).square() + (p.loc - q.loc).square()
-    return (apart / (4 * p.scale * q.scale)).log()
-
-
-@register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _kl_continuous_bernoulli_continuous_bernoulli(p, q):
-    return _continuous_bernoulli_cross_entropy(p.mean, q) - _continuous_bernoulli_cross_entropy(
-        p.mean, p
-    )
-
-
-@register_kl(Dirichlet, Dirichlet)
-def _kl_dirichlet_dirichlet(p, q):
-    return _dirichlet_divergence(p.concentration, q.concentration)
-
-
-@register_kl(Exponential, Exponential)
-def _kl_exponential_exponential(p, q):
-    ratio = q.rate / p.rate
-    return ratio - ratio.log() - 1
-
-
-@register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_expfamily_expfamily(p, q):
-    # The Bregman divergence of the log normalizer at the natural parameters.
-    if type(p) is not type(q):
-        raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot "
-            "be computed using Bregman divergences"
-        )
-    here, there = _recording(p._natural_params), q._natural_params
-    with torch.enable_grad():
-        height = p._log_normalizer(*here)
-        slopes = torch.autograd.grad(height.sum(), here, create_graph=True)
-    divergence = q._log_normalizer(*there) - height
-    for start, end, slope in zip(here, there, slopes, strict=True):
-        divergence = divergence - _sum_rightmost((end - start) * slope, start.dim() - height.dim())
-    return divergence
-
-
-@register_kl(Gamma, Gamma)
-def _kl_gamma_gamma(p, q):
-    mean_log = p.concentration.digamma() - p.rate.log()
-    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
-
-
-@register_kl(Gumbel, Gumbel)
-def _kl_gumbel_gumbel(p, q):
-    mean_exp = torch.exp((q.loc - p.loc) / q.scale + (1 + p.scale / q.scale).lgamma())
-    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
+    return _unless(p.total_count > q.total_count, p.total_count * _trial(p, q))
 
 
 @register_kl(Geometric, Geometric)
-def _kl_geometric_geometric(p, q):
-    return -p.entropy() - torch.log1p(-q.probs) / p.probs - q.logits
+def _kl_geometric_geometric(p: Geometric, q: Geometric) -> Tensor:
+    return _trial(p, q) / p.probs  # 1 / p trials on average
 
 
-@register_kl(HalfNormal, HalfNormal)
-def _kl_halfnormal_halfnormal(p, q):
-    return _kl_normal_normal(p.base_dist, q.base_dist)
+@register_kl(Categorical, Categorical)
+def _kl_categorical_categorical(p: Categorical, q: Categorical) -> Tensor:
+    each = _share(p.probs, p.logits - q.logits)
+    return _unless((q.probs == 0) & (p.probs > 0), each).sum(-1)
 
 
-@register_kl(Laplace, Laplace)
-def _kl_laplace_laplace(p, q):
-    # E|x - q.loc| for x of p; q is a constant minus that distance over its scale.
-    apart = (p.loc - q.loc).abs()
-    distance = apart + p.scale * torch.exp(-apart / p.scale)
-    return (2 * q.scale).log() + distance / q.scale - p.entropy()
-
-
-@register_kl(Normal, Normal)
-def _kl_normal_normal(p, q):
-    ratio = p.scale / q.scale
-    shift = (p.loc - q.loc) / q.scale
-    return 0.5 * (ratio.square() + shift.square() - 1 - 2 * ratio.log())
-
-
-@register_kl(Pareto, Pareto)
-def _kl_pareto_pareto(p, q):
-    # log(x / q.scale) is exponential beyond where p begins.
-    rates = q.alpha / p.alpha
-    begin = q.alpha * (p.scale / q.scale).log()
-    return _infinite_unless(p.scale >= q.scale, begin + rates - rates.log() - 1)
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _kl_onehotcategorical_onehotcategorical(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    return _kl_categorical_categorical(p._categorical, q._categorical)
 
 
 @register_kl(Poisson, Poisson)
-def _kl_poisson_poisson(p, q):
-    return torch.xlogy(p.rate, p.rate) - torch.xlogy(p.rate, q.rate) - (p.rate - q.rate)
+def _kl_poisson_poisson(p: Poisson, q: Poisson) -> Tensor:
+    return deviance(p.rate, q.rate)
+
+
+# Continuous families of numbers.
+
+
+def _excess(ratio: Tensor) -> Tensor:
+    """r - 1 - log r, small where r is near one."""
+    return deviance(torch.ones_like(ratio), ratio)
+
+
+@register_kl(Normal, Normal)
+def _kl_normal_normal(p: Normal, q: Normal) -> Tensor:
+    shift, ratio = (p.loc - q.loc) / q.scale, p.scale / q.scale
+    # (r^2 - 1)/2 - log r, without squaring the logarithm's argument, which may underflow.
+    scales = 2 * _excess(ratio) + torch.square(ratio - 1)
+    return 0.5 * (scales + shift.square())
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _kl_halfnormal_halfnormal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    return _kl_normal_normal(p.base_dist, q.base_dist)
+
+
+def _as_gamma(d: Gamma | Exponential) -> tuple[Tensor, Tensor]:
+    """Shape and rate; an exponential distribution is the gamma one of shape 1."""
+    return (d.concentration if isinstance(d, Gamma) else torch.ones_like(d.rate)), d.rate
+
+
+@register_kl(Exponential, Exponential)
+@register_kl(Exponential, Gamma)
+@register_kl(Gamma, Exponential)
+@register_kl(Gamma, Gamma)
+def _kl_gamma_gamma(p: Gamma | Exponential, q: Gamma | Exponential) -> Tensor:
+    (a, rate), (b, other) = _as_gamma(p), _as_gamma(q)
+    ratio = other / rate
+    shapes = torch.lgamma(b) - torch.lgamma(a) - (b - a) * (torch.digamma(a) + ratio.log())
+    return a * _excess(ratio) + shapes
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _kl_dirichlet_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    means = torch.digamma(a) - torch.digamma(a.sum(-1, keepdim=True))
+    return ((a - b) * means).sum(-1) + q._log_normalizer(b) - p._log_normalizer(a)
+
+
+@register_kl(Beta, Beta)
+def _kl_beta_beta(p: Beta, q: Beta) -> Tensor:
+    return _kl_dirichlet_dirichlet(p._dirichlet, q._dirichlet)
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _kl_continuous_bernoulli_continuous_bernoulli(
+    p: ContinuousBernoulli, q: ContinuousBernoulli
+) -> Tensor:
+    mean = p.mean
+    return p._log_density(mean) - q._log_density(mean)  # both linear in the outcome
+
+
+@register_kl(Cauchy, Cauchy)
+def _kl_cauchy_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    apart = torch.square(p.loc - q.loc) + torch.square(p.scale - q.scale)
+    return torch.log1p(apart / (4 * p.scale * q.scale))
+
+
+@register_kl(Laplace, Laplace)
+def _kl_laplace_laplace(p: Laplace, q: Laplace) -> Tensor:
+    ratio, away = p.scale / q.scale, torch.abs(p.loc - q.loc)
+    # E|x - m| = away + scale exp(-away / scale) under p.
+    return _excess(ratio) + away / q.scale + ratio * torch.expm1(-away / p.scale)
+
+
+@register_kl(Gumbel, Gumbel)
+def _kl_gumbel_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    ratio, shift = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    mean_exp = torch.exp(torch.lgamma(1 + ratio) - shift)
+    return mean_exp + shift - ratio.log() + euler_constant * (ratio - 1) - 1
+
+
+@register_kl(Pareto, Pareto)
+def _kl_pareto_pareto(p: Pareto, q: Pareto) -> Tensor:
+    inside = _excess(q.alpha / p.alpha) + q.alpha * torch.log(p.scale / q.scale)
+    return _unless(p.scale < q.scale, inside)
 
 
 @register_kl(Uniform, Uniform)
-def _kl_uniform_uniform(p, q):
-    result = ((q.high - q.low) / (p.high - p.low)).log()
-    return _infinite_unless((q.low <= p.low) & (q.high >= p.high), result)
+def _kl_uniform_uniform(p: Uniform, q: Uniform) -> Tensor:
+    return _across(p, q)
 
 
-@register_kl(Independent, Independent)
-def _kl_independent_independent(p, q):
-    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError
-    result = kl_divergence(p.base_dist, q.base_dist)
-    return _sum_rightmost(result, p.reinterpreted_batch_ndims)
+# Pairs of different families.
 
 
-@register_kl(TransformedDistribution, TransformedDistribution)
-def _kl_transformed_transformed(p, q):
-    # One bijection applied to both changes nothing.
-    if p.transforms != q.transforms:
-        raise NotImplementedError
-    if p.event_shape != q.event_shape:
-        raise NotImplementedError
-    return kl_divergence(p.base_dist, q.base_dist)
+def _across(p: Distribution, q: Distribution) -> Tensor:
+    (low, high), (other_low, other_high) = bounds(p), bounds(q)
+    kl = cross_entropy(q, p) - p.entropy()
+    outside = torch.as_tensor((low < other_low) | (high > other_high), device=kl.device)
+    return _unless(outside, kl)
 
 
-# Multivariate normals.
+def _nowhere(p: Distribution, q: Distribution) -> Tensor:
+    """Infinite: p takes values outside of q's support whatever the parameters."""
+    like = p.mean
+    shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    return torch.full(shape, torch.inf, dtype=like.dtype, device=like.device)
 
 
-def _is_low_rank(normal):
-    return isinstance(normal, LowRankMultivariateNormal)
+_REAL = (Normal, Laplace, Gumbel)
+_POSITIVE = (Exponential, Gamma)
+_UNIT = (Beta, ContinuousBernoulli)
+
+_ACROSS: dict[type, tuple[type, ...]] = {
+    Normal: (*_UNIT, *_POSITIVE, Gumbel, Laplace, Pareto, Uniform),
+    Exponential: (*_UNIT, Pareto, Uniform),
+    Gamma: (Beta, Pareto, Uniform),
+    Gumbel: (*_POSITIVE, Normal, Uniform),
+    Uniform: _UNIT,
+    ContinuousBernoulli: (Beta, Uniform),
+    Beta: (Uniform,),
+    Laplace: (Normal,),
+    Pareto: (Uniform,),
+    Poisson: (Bernoulli,),
+}
+_NOWHERE = [
+    *product(_REAL, (*_POSITIVE, *_UNIT, Pareto, Uniform)),
+    *product(_POSITIVE, (*_UNIT, Pareto, Uniform)),
+    *product((Pareto,), (*_UNIT, Uniform)),
+    *product(_UNIT, (Pareto,)),
+    *product((Poisson,), (Bernoulli, Binomial)),
+]
+for _q, _ps in _ACROSS.items():
+    _KL_REGISTRY.update({(_p, _q): _across for _p in _ps})
+_KL_REGISTRY.update(dict.fromkeys(_NOWHERE, _nowhere))
 
 
-def _log_det(normal):
-    """log det of the covariance."""
-    if _is_low_rank(normal):
-        return normal._inverse.log_det()
-    return 2 * normal._half_log_det()
+# Distributions of vectors and made of others.
+
+_Gaussian = MultivariateNormal | LowRankMultivariateNormal
 
 
-def _squared_length(normal, vector):
-    """v^T covariance^-1 v."""
-    if _is_low_rank(normal):
-        return normal._inverse.squared_length(vector)
-    return _batch_mahalanobis(normal._unbroadcasted_scale_tril, vector)
+def _roots(p: _Gaussian) -> list[Tensor]:
+    """Matrices whose products with their transposes add up to the covariance."""
+    if isinstance(p, MultivariateNormal):
+        return [p._unbroadcasted_scale_tril]
+    return [p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag.sqrt().diag_embed()]
 
 
-def _trace_of_ratio(q, root):
-    """trace of covariance_q^-1 M M^T for a matrix M."""
-    if _is_low_rank(q):
-        return q._inverse.trace_with(root)
-    tril = q._unbroadcasted_scale_tril
-    batch = torch.broadcast_shapes(tril.shape[:-2], root.shape[:-2])
-    tril, root = tril.expand(batch + tril.shape[-2:]), root.expand(batch + root.shape[-2:])
-    return torch.linalg.solve_triangular(tril, root, upper=False).square().sum((-2, -1))
+def _log_det(d: _Gaussian) -> Tensor:
+    if isinstance(d, MultivariateNormal):
+        return 2 * log_diagonal(d._unbroadcasted_scale_tril)
+    return _batch_lowrank_logdet(*d._factors, d._capacitance_tril)
 
 
-def _trace_of_covariances(q, p):
-    """trace of covariance_q^-1 covariance_p, part by part of p's covariance."""
-    if not _is_low_rank(p):
-        return _trace_of_ratio(q, p._unbroadcasted_scale_tril)
-    common = _trace_of_ratio(q, p._factor)
-    if _is_low_rank(q):
-        return common + q._inverse.trace_with_diagonal(p._diagonal)
-    return common + _trace_of_ratio(q, p._diagonal.sqrt().diag_embed())
+def _trace(q: _Gaussian, root: Tensor) -> Tensor:
+    """tr(V^-1 R R^T) for the covariance V of q and a matrix R."""
+    if isinstance(q, MultivariateNormal):
+        return solve_lower(q._unbroadcasted_scale_tril, root).square().sum((-2, -1))
+    W, D = q._factors
+    scaled = root / D.unsqueeze(-1)
+    explained = solve_lower(q._capacitance_tril, W.mT @ scaled).square().sum((-2, -1))
+    return (scaled * root).sum((-2, -1)) - explained
 
 
-def _normal_divergence(p, q, names):
-    if p.event_shape != q.event_shape:
-        raise ValueError(
-            f"KL-divergence between two {names} with different event shapes cannot be computed"
-        )
-    volume = _log_det(q) - _log_det(p)
-    spread = _trace_of_covariances(q, p) - p.event_shape[0]
-    return (volume + spread + _squared_length(q, q.loc - p.loc)) / 2
-
-
-@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
-def _kl_between_low_rank_normals(p, q):
-    return _normal_divergence(p, q, "Low Rank Multivariate Normals")
-
-
-@register_kl(MultivariateNormal, LowRankMultivariateNormal)
-@register_kl(LowRankMultivariateNormal, MultivariateNormal)
-def _kl_with_a_low_rank_normal(p, q):
-    return _normal_divergence(p, q, "(Low Rank) Multivariate Normals")
+def _distance(q: _Gaussian, away: Tensor) -> Tensor:
+    if isinstance(q, MultivariateNormal):
+        return _batch_mahalanobis(q._unbroadcasted_scale_tril, away)
+    return _batch_lowrank_mahalanobis(*q._factors, away, q._capacitance_tril)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _kl_between_normals(p, q):
-    return _normal_divergence(p, q, "Multivariate Normals")
-
-
-# Distributions of different kinds, of which q covers the support of p.
-
-
-@register_kl(Bernoulli, Poisson)
-def _kl_bernoulli_poisson(p, q):
-    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
-
-
-@register_kl(Beta, ContinuousBernoulli)
-def _kl_beta_continuous_bernoulli(p, q):
-    return _continuous_bernoulli_cross_entropy(p.mean, q) - p.entropy()
-
-
-@register_kl(Beta, Exponential)
-def _kl_beta_exponential(p, q):
-    return _exponential_cross_entropy(p.mean, q) - p.entropy()
-
-
-@register_kl(Beta, Gamma)
-def _kl_beta_gamma(p, q):
-    mean_log = p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
-    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
-
-
-@register_kl(Beta, Normal)
-def _kl_beta_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Beta, Uniform)
-def _kl_beta_uniform(p, q):
-    result = (q.high - q.low).log() - p.entropy()
-    return _infinite_unless((q.low <= 0) & (q.high >= 1), result)
-
-
-@register_kl(ContinuousBernoulli, Exponential)
-def _kl_continuous_bernoulli_exponential(p, q):
-    return _exponential_cross_entropy(p.mean, q) - p.entropy()
-
-
-@register_kl(ContinuousBernoulli, Normal)
-def _kl_continuous_bernoulli_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(ContinuousBernoulli, Uniform)
-def _kl_continuous_bernoulli_uniform(p, q):
-    result = (q.high - q.low).log() - p.entropy()
-    return _infinite_unless((q.low <= 0) & (q.high >= 1), result)
-
-
-@register_kl(Exponential, Gamma)
-def _kl_exponential_gamma(p, q):
-    mean_log = -_euler_gamma - p.rate.log()
-    return _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy()
-
-
-@register_kl(Exponential, Gumbel)
-def _kl_exponential_gumbel(p, q):
-    product = p.rate * q.scale
-    mean_exp = torch.exp(q.loc / q.scale) * product / (product + 1)
-    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
-
-
-@register_kl(Exponential, Normal)
-def _kl_exponential_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Gamma, Exponential)
-def _kl_gamma_exponential(p, q):
-    return _exponential_cross_entropy(p.mean, q) - p.entropy()
-
-
-@register_kl(Gamma, Gumbel)
-def _kl_gamma_gumbel(p, q):
-    decay = (1 + (p.rate * q.scale).reciprocal()).pow(-p.concentration)
-    mean_exp = torch.exp(q.loc / q.scale) * decay
-    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
-
-
-@register_kl(Gamma, Normal)
-def _kl_gamma_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Gumbel, Normal)
-def _kl_gumbel_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Laplace, Normal)
-def _kl_laplace_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Normal, Gumbel)
-def _kl_normal_gumbel(p, q):
-    mean_exp = torch.exp((q.loc - p.loc) / q.scale + 0.5 * (p.scale / q.scale).pow(2))
-    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
-
-
-@register_kl(Normal, Laplace)
-def _kl_normal_laplace(p, q):
-    z = (p.loc - q.loc) / p.scale
-    folded = math.sqrt(2 / math.pi) * torch.exp(-0.5 * z.pow(2)) + z * torch.erf(z / math.sqrt(2))
-    return (2 * q.scale).log() + p.scale * folded / q.scale - p.entropy()
-
-
-@register_kl(Pareto, Exponential)
-def _kl_pareto_exponential(p, q):
-    return _infinite_unless(p.alpha > 1, _exponential_cross_entropy(p.mean, q) - p.entropy())
-
-
-@register_kl(Pareto, Gamma)
-def _kl_pareto_gamma(p, q):
-    mean_log = p.scale.log() + p.alpha.reciprocal()
-    return _infinite_unless(p.alpha > 1, _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy())
-
-
-@register_kl(Pareto, Normal)
-def _kl_pareto_normal(p, q):
-    result = _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-    return _infinite_unless(p.alpha > 2, result)
-
-
-@register_kl(Uniform, Beta)
-def _kl_uniform_beta(p, q):
-    c1, c0 = q.concentration1, q.concentration0
-    log_beta = c1.lgamma() + c0.lgamma() - (c1 + c0).lgamma()
-    powers = (c1 - 1) * _uniform_mean_log(p.low, p.high)
-    powers = powers + (c0 - 1) * _uniform_mean_log(1 - p.high, 1 - p.low)
-    return _infinite_unless((p.low >= 0) & (p.high <= 1), log_beta - powers - p.entropy())
-
-
-@register_kl(Uniform, ContinuousBernoulli)
-def _kl_uniform_continuous_bernoulli(p, q):
-    result = _continuous_bernoulli_cross_entropy(p.mean, q) - p.entropy()
-    return _infinite_unless((p.low >= 0) & (p.high <= 1), result)
-
-
-@register_kl(Uniform, Exponential)
-def _kl_uniform_exponetial(p, q):
-    return _infinite_unless(p.low >= 0, _exponential_cross_entropy(p.mean, q) - p.entropy())
-
-
-@register_kl(Uniform, Gamma)
-def _kl_uniform_gamma(p, q):
-    mean_log = _uniform_mean_log(p.low, p.high)
-    return _infinite_unless(p.low >= 0, _gamma_cross_entropy(p.mean, mean_log, q) - p.entropy())
-
-
-@register_kl(Uniform, Gumbel)
-def _kl_uniform_gumbel(p, q):
-    low = torch.exp((q.loc - p.low) / q.scale)
-    high = torch.exp((q.loc - p.high) / q.scale)
-    mean_exp = q.scale * (low - high) / (p.high - p.low)
-    return _gumbel_cross_entropy(p.mean, mean_exp, q) - p.entropy()
-
-
-@register_kl(Uniform, Normal)
-def _kl_uniform_normal(p, q):
-    return _normal_cross_entropy(p.mean, p.variance, q) - p.entropy()
-
-
-@register_kl(Uniform, Pareto)
-def _kl_uniform_pareto(p, q):
-    mean_log = _uniform_mean_log(p.low, p.high)
-    cross = (q.alpha + 1) * mean_log - q.alpha.log() - q.alpha * q.scale.log()
-    return _infinite_unless(p.low >= q.scale, cross - p.entropy())
-
-
-# Distributions p, each with a parameter that has its shape, and those q that do not cover the
-# support of p.
-_NOT_COVERED = [
-    (Beta, "concentration1", [Pareto]),
-    (ContinuousBernoulli, "probs", [Pareto]),
-    (Exponential, "rate", [Beta, ContinuousBernoulli, Pareto, Uniform]),
-    (Gamma, "concentration", [Beta, ContinuousBernoulli, Pareto, Uniform]),
-    (Gumbel, "loc", [Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform]),
-    (Laplace, "loc", [Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform]),
-    (Normal, "loc", [Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform]),
-    (Pareto, "scale", [Beta, ContinuousBernoulli, Uniform]),
-    (Poisson, "rate", [Bernoulli, Binomial]),
-]
-
-
-def _infinite(parameter):
-    return lambda p, q: torch.full_like(getattr(p, parameter), inf)
-
-
-for _p, _parameter, _others in _NOT_COVERED:
-    for _q in _others:
-        register_kl(_p, _q)(_infinite(_parameter))
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _kl_multivariatenormal_multivariatenormal(p: _Gaussian, q: _Gaussian) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            f"KL-divergence between two {type(p).__name__} and {type(q).__name__} with different "
+            "event shapes cannot be computed"
+        )
+    traces = sum(_trace(q, root) for root in _roots(p))
+    volume = _log_det(q) - _log_det(p)
+    return 0.5 * (volume + traces + _distance(q, q.loc - p.loc) - p.event_shape[0])
+
+
+@register_kl(Independent, Independent)
+def _kl_independent_independent(p: Independent, q: Independent) -> Tensor:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError(
+            "KL between Independent distributions with other numbers of reinterpreted dimensions"
+        )
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _kl_transformed_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("KL between distributions transformed in different ways")
+    return kl_divergence(p.base_dist, q.base_dist)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed "
+            "using Bregman divergences"
+        )
+    params, normalizer, means = p._mean_statistics()
+    others = q._natural_params
+    gaps = tuple(other - param for other, param in zip(others, params, strict=True))
+    return q._log_normalizer(*others) - normalizer - p._inner(gaps, means)

@@ -1,68 +1,71 @@
-"""The Laplace distribution."""
+"""The Laplace, or two-sided exponential, distribution."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """The double exponential distribution around `loc`."""
+    """exp(-|x - loc| / scale) / (2 scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _parts = ()
+
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        self._set_parameters(validate_args, loc=loc, scale=scale)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
+        """The location."""
         return self.loc
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """The location."""
         return self.loc
 
     @property
-    def variance(self):
-        return 2 * self.scale.pow(2)
+    def stddev(self) -> Tensor:
+        """sqrt(2) scale."""
+        return math.sqrt(2) * self.scale
 
     @property
-    def stddev(self):
-        return 2**0.5 * self.scale
+    def variance(self) -> Tensor:
+        """2 scale^2."""
+        return 2 * self.scale.square()
 
-    def __init__(self, loc, scale, validate_args=None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        # Uniform in (-1, 1): the sign picks the side, the distance from the ends the exponential.
+        side = torch.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+        side.uniform_(torch.finfo(side.dtype).eps - 1, 1)
+        return self.loc + self.scale * torch.copysign(torch.log1p(-side.abs()), side)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Laplace, ("loc", "scale"), batch_shape, _instance)
-
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        finfo = torch.finfo(self.loc.dtype)
-        u = self.loc.new(shape).uniform_(finfo.eps - 1, 1)
-        # |u| = 1 would give an infinite sample.
-        return self.loc - self.scale * u.sign() * torch.log1p(-u.abs().clamp(min=finfo.tiny))
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         return -torch.log(2 * self.scale) - torch.abs(value - self.loc) / self.scale
 
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        z = value - self.loc
-        return 0.5 - 0.5 * z.sign() * torch.expm1(-z.abs() / self.scale)
+    def _cdf(self, value: Tensor) -> Tensor:
+        z = (value - self.loc) / self.scale
+        tail = 0.5 * torch.exp(-z.abs())
+        return torch.where(z < 0, tail, 1 - tail)
 
-    def icdf(self, value) -> torch.Tensor:
-        term = value - 0.5
-        return self.loc - self.scale * term.sign() * torch.log1p(-2 * term.abs())
+    def _quantile(self, value: Tensor) -> Tensor:
+        # From the nearer end, so that neither tail loses digits.
+        low = value < 0.5
+        tail = torch.where(low, value, 1 - value)
+        distance = torch.log(2 * tail)
+        return self.loc + self.scale * torch.where(low, distance, -distance)
 
-    def entropy(self) -> torch.Tensor:
-        return 1 + torch.log(2 * self.scale)
+    def entropy(self) -> Tensor:
+        """1 + log(2 scale)."""
+        return torch.log(2 * self.scale) + 1

@@ -1,13 +1,17 @@
-"""The LKJ distribution over Cholesky factors of correlation matrices (Lewandowski, Kurowicka and
-Joe, 2009).
+"""The LKJ distribution of Cholesky factors of correlation matrices.
+
+Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended
+onion method" (2009). Samples are made by the onion method: row by row, the squared length of the
+entries before the diagonal is a beta variable, their direction uniform on the sphere.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.beta import Beta
 from torch.distributions.distribution import Distribution
@@ -17,63 +21,50 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Lower Cholesky factors L of dim x dim correlation matrices with density proportional to
-    det(L L^T)^(concentration - 1) over the matrices; uniform for concentration 1.
+    """Factors L with density of the correlation matrix L L^T proportional to det^(concentration-1).
+
+    A concentration of one makes all matrices as likely, more draws them to the identity.
     """
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _parts = ("_beta", "dim")
 
-    def __init__(self, dim, concentration=1.0, validate_args=None) -> None:
+    def __init__(
+        self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None
+    ) -> None:
         if dim < 2:
             raise ValueError(
                 f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
             )
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        self._beta = self._row_lengths()
-        shape = torch.Size((dim, dim))
-        super().__init__(self.concentration.shape, shape, validate_args)
+        batch = self.concentration.shape
+        super().__init__(batch, torch.Size((dim, dim)), validate_args=validate_args)
+        # Row i has max(i - 1, 0) correlations before its last one; row 0 is never used.
+        before = self.concentration.new_tensor([max(i - 1, 0) for i in range(dim)])
+        last = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
+        self._beta = Beta(before + 0.5, last - 0.5 * before, validate_args=False)
 
-    def _row_lengths(self):
-        """The onion method: row i is grown from the rows above it by a direction and a squared
-        length, drawn from Beta(i - 1/2, concentration + (dim - 1 - i) / 2). The paper has i / 2
-        for the first number, which from the third row on is another one: programs that fix a seed
-        expect these. Row 0 has nothing left of its diagonal; it gets the numbers of row 1, so
-        that every row draws one.
-        """
-        place = self.concentration
-        row = torch.arange(self.dim, dtype=place.dtype, device=place.device).clamp(min=1)
-        return Beta(row - 0.5, place.unsqueeze(-1) + (self.dim - 1 - row) / 2)
+    def _batch_of_part(self, part: Beta, batch_shape: torch.Size) -> torch.Size:
+        return batch_shape + part.batch_shape[-1:]
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(LKJCholesky, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new.dim = self.dim
-        new.concentration = self.concentration.expand(batch_shape)
-        new._beta = self._beta.expand(batch_shape + (self.dim,))
-        return self._finish_expand(LKJCholesky, new, batch_shape)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        like = self.concentration
+        length = self._beta.sample(self._lead(shape)).unsqueeze(-1)
+        normal = torch.randn(shape, dtype=like.dtype, device=like.device).tril(-1)
+        row = torch.sqrt(length) * F.normalize(normal, dim=-1, eps=torch.finfo(like.dtype).tiny)
+        # The diagonal takes what the row leaves of length one, never quite nothing.
+        rest = torch.clamp(1 - row.square().sum(-1), min=torch.finfo(like.dtype).tiny)
+        return row + rest.sqrt().diag_embed()
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        squared = self._beta.sample(sample_shape).unsqueeze(-1)
-        shape = self._extended_shape(sample_shape)
-        # A direction for each row among the places left of its diagonal, stretched to its length.
-        arrow = torch.randn(shape, dtype=squared.dtype, device=squared.device).tril(-1)
-        left = squared.sqrt() * (arrow / arrow.norm(dim=-1, keepdim=True))
-        left[..., 0, :] = 0
-        rest = (1 - left.square().sum(-1)).clamp(min=torch.finfo(left.dtype).tiny)
-        return left + rest.sqrt().diag_embed()
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        # The Jacobian from the matrix to its factor gives row i the power dim - 1 - i of its
-        # diagonal, the density the power 2 (concentration - 1); row 0 is 1.
-        row = torch.arange(1, self.dim, device=self.concentration.device)
-        power = (self.dim - 1 - row) + 2 * (self.concentration.unsqueeze(-1) - 1)
-        shape = (power * value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()).sum(-1)
-        # Lewandowski, Kurowicka and Joe, equation 16, in terms of the multivariate gamma function.
-        count = self.dim - 1
-        top = self.concentration + count / 2
-        volume = torch.mvlgamma(top - 0.5, count) - count * torch.lgamma(top)
-        return shape - volume - count * math.log(math.pi) / 2
+    def _log_density(self, value: Tensor) -> Tensor:
+        eta, n = self.concentration.unsqueeze(-1), self.dim
+        order = torch.arange(1, n, dtype=eta.dtype, device=eta.device)
+        # Row i (from 0) of L has n - 1 - i rows below it, whose volumes its diagonal enters.
+        logs = value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()
+        powers = (2 * (eta - 1) + (n - 1 - order)) * logs
+        # Each row adds the volume of the ball in which it lies, weighted by the density.
+        top = eta + 0.5 * (n - 1)
+        volumes = 0.5 * order * math.log(math.pi) + torch.lgamma(top - 0.5 * order)
+        return (powers - volumes + torch.lgamma(top)).sum(-1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.normal import Normal
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -14,40 +13,45 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp of a normal variable of mean `loc` and standard deviation `scale`."""
+    """exp(x) for x of a normal distribution with mean ``loc``, standard deviation ``scale``."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: Normal
 
-    def __init__(self, loc, scale, validate_args=None) -> None:
-        base_dist = Normal(loc, scale, validate_args=validate_args)
-        super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(LogNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        normal = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(normal, ExpTransform(), validate_args=validate_args)
 
     @property
-    def loc(self):
+    def loc(self) -> Tensor:
+        """The mean of the logarithm."""
         return self.base_dist.loc
 
     @property
-    def scale(self):
+    def scale(self) -> Tensor:
+        """The standard deviation of the logarithm."""
         return self.base_dist.scale
 
     @property
-    def mean(self):
-        return (self.loc + self.scale.pow(2) / 2).exp()
+    def mean(self) -> Tensor:
+        """exp(loc + scale^2 / 2)."""
+        return torch.exp(self.loc + 0.5 * self.base_dist.variance)
 
     @property
-    def mode(self):
-        return (self.loc - self.scale.square()).exp()
+    def mode(self) -> Tensor:
+        """exp(loc - scale^2)."""
+        return torch.exp(self.loc - self.base_dist.variance)
 
     @property
-    def variance(self):
-        scale_sq = self.scale.pow(2)
-        return scale_sq.expm1() * (2 * self.loc + scale_sq).exp()
+    def variance(self) -> Tensor:
+        """mean^2 (exp(scale^2) - 1)."""
+        return self.mean.square() * torch.expm1(self.base_dist.variance)
 
-    def entropy(self) -> torch.Tensor:
-        return self.base_dist.entropy() + self.loc
+    def entropy(self) -> Tensor:
+        """That of the normal distribution plus loc."""
+        return self.loc + self.base_dist.entropy()

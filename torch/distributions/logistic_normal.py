@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.independent import Independent
 from torch.distributions.normal import Normal
@@ -14,31 +13,28 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Independent normal variables taken to the simplex by breaking a stick."""
+    """The stick-breaking transform of a vector of independent normal variables."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: Independent[Normal]
 
-    def __init__(self, loc, scale, validate_args=None) -> None:
-        base_dist = Normal(loc, scale, validate_args=validate_args)
-        if not base_dist.batch_shape:
-            base_dist = base_dist.expand([1])
-        super().__init__(base_dist, StickBreakingTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(LogisticNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
-
-    @property
-    def _normal(self):
-        base = self.base_dist
-        return base.base_dist if isinstance(base, Independent) else base
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        normal = Normal(loc, scale, validate_args=validate_args)
+        if not normal.batch_shape:
+            normal = normal.expand([1])
+        super().__init__(normal, StickBreakingTransform(), validate_args=validate_args)
 
     @property
-    def loc(self):
-        return self._normal.loc
+    def loc(self) -> Tensor:
+        """The means of the normal variables."""
+        return self.base_dist.base_dist.loc
 
     @property
-    def scale(self):
-        return self._normal.scale
+    def scale(self) -> Tensor:
+        """The standard deviations of the normal variables."""
+        return self.base_dist.base_dist.scale

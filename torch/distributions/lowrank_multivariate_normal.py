@@ -1,66 +1,47 @@
-"""The multivariate normal distribution whose covariance is of low rank plus a diagonal."""
+"""The normal distribution of vectors with covariance W W^T + diag(D).
+
+W has few columns. All is computed with the small "capacitance" matrix I + W^T D^-1 W: by Woodbury's
+identity for the inverse of the covariance and by the matrix determinant lemma for its determinant.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._matrix import (
+    LOG_2PI,
+    _batch_mahalanobis,
+    _batch_mv,
+    log_diagonal,
+    solve_lower,
+)
 from torch.distributions.distribution import Distribution
-from torch.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv
 from torch.distributions.utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-def _add_to_diagonal(square, amount):
-    """A copy of square matrices with a number added on the diagonal."""
-    return square + amount * torch.eye(square.shape[-1], dtype=square.dtype, device=square.device)
+def _batch_capacitance_tril(W: Tensor, D: Tensor) -> Tensor:
+    """The Cholesky factor of I + W^T D^-1 W."""
+    identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
+    return torch.linalg.cholesky(identity + (W.mT / D.unsqueeze(-2)) @ W)
 
 
-class _Woodbury:
-    """F F^T + diag(d) without a matrix of its size: whitened = diag(d)^(-1/2) F has few columns,
-    and the Cholesky factor of I + whitened^T whitened, as many rows, stands for the inverse and
-    the determinant (Woodbury's identity and the matrix determinant lemma)."""
+def _batch_lowrank_logdet(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """log det(W W^T + diag(D))."""
+    return D.log().sum(-1) + 2 * log_diagonal(capacitance_tril)
 
-    def __init__(self, factor, diagonal) -> None:
-        self.deviation = diagonal.sqrt()
-        self.whitened = factor / self.deviation.unsqueeze(-1)
-        self.small = torch.linalg.cholesky(_add_to_diagonal(self.whitened.mT @ self.whitened, 1))
 
-    def log_det(self) -> Any:
-        """log det(F F^T + diag(d))."""
-        outer = self.deviation.log().sum(-1)
-        return 2 * (outer + self.small.diagonal(dim1=-2, dim2=-1).log().sum(-1))
-
-    def squared_length(self, vector) -> Any:
-        """v^T (F F^T + diag(d))^-1 v."""
-        scaled = vector / self.deviation
-        return scaled.square().sum(-1) - _batch_mahalanobis(
-            self.small, _batch_mv(self.whitened.mT, scaled)
-        )
-
-    def correction(self) -> Any:
-        """The matrix A of (F F^T + diag(d))^-1 = diag(1 / d) - A^T A."""
-        narrow = (self.whitened / self.deviation.unsqueeze(-1)).mT
-        return torch.linalg.solve_triangular(self.small, narrow, upper=False)
-
-    def trace_with_diagonal(self, diagonal) -> Any:
-        """trace of (F F^T + diag(d))^-1 diag(diagonal)."""
-        plain = diagonal / self.deviation.square()
-        return (plain - diagonal * self.correction().square().sum(-2)).sum(-1)
-
-    def trace_with(self, matrix) -> Any:
-        """trace of (F F^T + diag(d))^-1 M M^T."""
-        plain = (matrix / self.deviation.unsqueeze(-1)).square().sum((-2, -1))
-        return plain - (self.correction() @ matrix).square().sum((-2, -1))
+def _batch_lowrank_mahalanobis(W: Tensor, D: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """x^T (W W^T + diag(D))^-1 x."""
+    scaled = x / D
+    explained = _batch_mahalanobis(capacitance_tril, _batch_mv(W.mT, scaled))
+    return (scaled * x).sum(-1) - explained
 
 
 class LowRankMultivariateNormal(Distribution):
-    """A normal vector with mean `loc` and covariance cov_factor cov_factor^T + diag(cov_diag),
-    computed without any matrix of the full size.
-    """
+    """Normal vectors with mean ``loc`` and covariance cov_factor cov_factor^T + diag(cov_diag)."""
 
     arg_constraints = {
         "loc": constraints.real_vector,
@@ -69,23 +50,27 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _parts = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None) -> None:
+    def __init__(
+        self,
+        loc: Tensor,
+        cov_factor: Tensor,
+        cov_diag: Tensor,
+        validate_args: bool | None = None,
+    ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        event_shape = loc.shape[-1:]
+        event = loc.shape[-1:]
         if cov_factor.dim() < 2:
             raise ValueError(
                 "cov_factor must be at least two-dimensional, with optional leading batch "
                 "dimensions"
             )
-        if cov_factor.shape[-2:-1] != event_shape:
-            raise ValueError(
-                f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m"
-            )
-        if cov_diag.shape[-1:] != event_shape:
-            raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
-
+        if cov_factor.shape[-2:-1] != event:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
+        if cov_diag.shape[-1:] != event:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {event}")
         try:
             batch = torch.broadcast_shapes(
                 loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1]
@@ -95,72 +80,78 @@ class LowRankMultivariateNormal(Distribution):
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, "
                 f"cov_diag {cov_diag.shape}"
             ) from error
-        self.loc = loc.expand(batch + event_shape)
-        self.cov_diag = cov_diag.expand(batch + event_shape)
+        self.loc = loc.expand(batch + event)
         self.cov_factor = cov_factor.expand(batch + cov_factor.shape[-2:])
-        # As given: what does not depend on the batch is computed once.
-        self._factor, self._diagonal = cov_factor, cov_diag
-        self._inverse = _Woodbury(cov_factor, cov_diag)
-        super().__init__(batch, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
-        batch_shape = torch.Size(batch_shape)
-        loc_shape = batch_shape + self.event_shape
-        new.loc = self.loc.expand(loc_shape)
-        new.cov_diag = self.cov_diag.expand(loc_shape)
-        new.cov_factor = self.cov_factor.expand(loc_shape + self.cov_factor.shape[-1:])
-        new._factor, new._diagonal, new._inverse = self._factor, self._diagonal, self._inverse
-        return self._finish_expand(LowRankMultivariateNormal, new, batch_shape)
+        self.cov_diag = cov_diag.expand(batch + event)
+        super().__init__(batch, event, validate_args=validate_args)
+        self._unbroadcasted_cov_factor = cov_factor
+        self._unbroadcasted_cov_diag = cov_diag
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
+        """The location."""
         return self.loc
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """The location."""
         return self.loc
 
-    @lazy_property
-    def variance(self):
-        diagonal = self._factor.square().sum(-1) + self._diagonal
-        return diagonal.expand(self._batch_shape + self._event_shape)
+    @property
+    def _factors(self) -> tuple[Tensor, Tensor]:
+        return self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
 
-    def _expand_matrix(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        # The whitened matrix has eigenvalues from 1 on: its factor, and not that of the covariance.
-        whitened = self._inverse.whitened
-        core = torch.linalg.cholesky(_add_to_diagonal(whitened @ whitened.mT, 1))
-        return self._expand_matrix(self._inverse.deviation.unsqueeze(-1) * core)
+    def _square(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + 2 * self._event_shape)
 
     @lazy_property
-    def covariance_matrix(self):
-        return self._expand_matrix(self._factor @ self._factor.mT + self._diagonal.diag_embed())
+    def variance(self) -> Tensor:  # type: ignore[override]
+        """The diagonal of the covariance."""
+        W, D = self._factors
+        return (W.square().sum(-1) + D).expand(self._batch_shape + self._event_shape)
 
     @lazy_property
-    def precision_matrix(self):
-        correction = self._inverse.correction()
-        inverse = self._diagonal.reciprocal().diag_embed() - correction.mT @ correction
-        return self._expand_matrix(inverse)
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance.
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        options = {"dtype": self.loc.dtype, "device": self.loc.device}
-        common = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], **options)
-        own = _standard_normal(shape, **options)
-        return self.loc + _batch_mv(self._factor, common) + self._inverse.deviation * own
+        That of I + D^-1/2 W W^T D^-1/2, scaled by rows: its eigenvalues are at least one.
+        """
+        W, D = self._factors
+        root = D.sqrt().unsqueeze(-1)
+        scaled = W / root
+        identity = torch.eye(D.shape[-1], dtype=D.dtype, device=D.device)
+        return self._square(root * torch.linalg.cholesky(identity + scaled @ scaled.mT))
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        length = self._inverse.squared_length(value - self.loc)
-        constant = self._event_shape[0] * math.log(2 * math.pi)
-        return -(constant + self._inverse.log_det() + length) / 2
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """W W^T + diag(D)."""
+        W, D = self._factors
+        return self._square(W @ W.mT + D.diag_embed())
 
-    def entropy(self) -> torch.Tensor:
-        constant = self._event_shape[0] * (1.0 + math.log(2 * math.pi))
-        entropy = (constant + self._inverse.log_det()) / 2
-        return entropy.expand(self._batch_shape) if self._batch_shape else entropy
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """D^-1 - D^-1 W C^-1 W^T D^-1 with the capacitance C."""
+        W, D = self._factors
+        half = solve_lower(self._capacitance_tril, W.mT / D.unsqueeze(-2))
+        return self._square(D.reciprocal().diag_embed() - half.mT @ half)
+
+    def _draw(self, shape: torch.Size) -> Tensor:
+        W, D = self._factors
+        like = {"dtype": self.loc.dtype, "device": self.loc.device}
+        shared = _standard_normal(shape[:-1] + W.shape[-1:], **like)
+        single = _standard_normal(shape, **like)
+        return self.loc + _batch_mv(W, shared) + D.sqrt() * single
+
+    def _log_det(self) -> Tensor:
+        return _batch_lowrank_logdet(*self._factors, self._capacitance_tril)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        away = value - self.loc
+        distance = _batch_lowrank_mahalanobis(*self._factors, away, self._capacitance_tril)
+        return -0.5 * (self._event_shape[0] * LOG_2PI + self._log_det() + distance)
+
+    def entropy(self) -> Tensor:
+        """(n log(2 pi e) + log det) / 2."""
+        both = self._event_shape[0] * (LOG_2PI + 1) + self._log_det()
+        return (0.5 * both).expand(self._batch_shape)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
 from torch.distributions.constraints import MixtureSameFamilyConstraint
@@ -14,16 +13,23 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A component of the last batch dimension of `component_distribution`, chosen by the
-    categorical `mixture_distribution`, gives the sample.
-    """
+    """Picks one of the last batch dimension of ``component_distribution`` by a categorical."""
 
-    arg_constraints = {}
+    arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = False
+    _parts = (
+        "_mixture_distribution",
+        "_component_distribution",
+        "_num_component",
+        "_event_ndims",
+    )
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None) -> None:
-        self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
                 " The Mixture distribution needs to be an  instance of "
@@ -34,99 +40,96 @@ class MixtureSameFamily(Distribution):
                 "The Component distribution needs to be an instance of "
                 "torch.distributions.Distribution"
             )
-        mixture_batch = mixture_distribution.batch_shape
-        component_batch = component_distribution.batch_shape[:-1]
-        for m, c in zip(reversed(mixture_batch), reversed(component_batch), strict=False):
-            if m != 1 and c != 1 and m != c:
-                raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({mixture_batch}) is not compatible "
-                    f"with `component_distribution.batch_shape`({component_batch})"
-                )
-        n_mixture = mixture_distribution.logits.shape[-1]
-        n_component = component_distribution.batch_shape[-1]
-        if n_mixture is not None and n_component is not None and n_mixture != n_component:
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        count = mixture_distribution.logits.shape[-1]
+        self._check_shapes(mixture_distribution, component_distribution.batch_shape, count)
+        self._num_component = count
+        event = component_distribution.event_shape
+        self._event_ndims = len(event)
+        batch = component_distribution.batch_shape[:-1]
+        super().__init__(batch, event, validate_args=validate_args)
+
+    @staticmethod
+    def _check_shapes(mixture: Categorical, components: torch.Size, count: int) -> None:
+        batch = components[:-1]
+        sizes = zip(reversed(mixture.batch_shape), reversed(batch), strict=False)
+        if any(a != b and a != 1 and b != 1 for a, b in sizes):
             raise ValueError(
-                f"`mixture_distribution component` ({n_mixture}) does not equal "
-                f"`component_distribution.batch_shape[-1]` ({n_component})"
+                f"`mixture_distribution.batch_shape` ({mixture.batch_shape}) is not compatible "
+                f"with `component_distribution.batch_shape`({batch})"
             )
-        self._num_component = n_mixture
-        event_shape = component_distribution.event_shape
-        self._event_ndims = len(event_shape)
-        super().__init__(
-            batch_shape=component_batch, event_shape=event_shape, validate_args=validate_args
-        )
+        if components and components[-1] != count:
+            raise ValueError(
+                f"`mixture_distribution component` ({count}) does not equal "
+                f"`component_distribution.batch_shape[-1]` ({components[-1]})"
+            )
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        batch_shape = torch.Size(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._component_distribution = self._component_distribution.expand(
-            batch_shape + (self._num_component,)
-        )
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        new._event_ndims = self._event_ndims
-        event_shape = new._component_distribution.event_shape
-        return self._finish_expand(MixtureSameFamily, new, batch_shape, event_shape)
-
-    @constraints.dependent_property
-    def support(self):
-        return MixtureSameFamilyConstraint(self._component_distribution.support)
+    def _batch_of_part(self, part: Distribution, batch_shape: torch.Size) -> torch.Size:
+        if part is self._component_distribution:
+            return batch_shape + torch.Size((self._num_component,))
+        return batch_shape
 
     @property
-    def mixture_distribution(self):
-        """The categorical distribution that chooses a component."""
+    def mixture_distribution(self) -> Categorical:
+        """The distribution of the component's index."""
         return self._mixture_distribution
 
     @property
-    def component_distribution(self):
-        """The components, in the last batch dimension."""
+    def component_distribution(self) -> Distribution:
+        """The components."""
         return self._component_distribution
 
-    @property
-    def mean(self):
-        probs = self._weights()
-        return torch.sum(probs * self.component_distribution.mean, dim=-1 - self._event_ndims)
+    @constraints.dependent_property
+    def support(self) -> constraints.Constraint:  # type: ignore[override]
+        """What all components support."""
+        return MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def variance(self):
-        # The mean of the variances and the variance of the means.
-        probs = self._weights()
-        dim = -1 - self._event_ndims
-        within = torch.sum(probs * self.component_distribution.variance, dim=dim)
-        deviation = self.component_distribution.mean - self._pad(self.mean)
-        return within + torch.sum(probs * deviation.pow(2.0), dim=dim)
-
-    def cdf(self, x) -> torch.Tensor:
-        x = self._pad(x)
-        return torch.sum(self.component_distribution.cdf(x) * self.mixture_distribution.probs, -1)
-
-    def log_prob(self, x) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
-        shares = self.mixture_distribution.logits.log_softmax(-1)
-        return (self.component_distribution.log_prob(self._pad(x)) + shares).logsumexp(-1)
-
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        with torch.no_grad():
-            mixture = self.mixture_distribution
-            if mixture.batch_shape != self.batch_shape:
-                mixture = mixture.expand(self.batch_shape)
-            chosen = mixture.sample(sample_shape)
-            candidates = self.component_distribution.sample(sample_shape)
-            dim = candidates.dim() - 1 - self._event_ndims
-            index = chosen.reshape(chosen.shape + (1,) * (1 + self._event_ndims))
-            index = index.expand(candidates.shape[:dim] + (1,) + candidates.shape[dim + 1 :])
-            return candidates.gather(dim, index).squeeze(dim)
-
-    def _pad(self, x):
-        """A dimension for the components before the event."""
+    def _pad(self, x: Tensor) -> Tensor:
+        """Adds the dimension of the components before those of the event."""
         return x.unsqueeze(-1 - self._event_ndims)
 
-    def _weights(self):
-        """The mixture's probabilities with dimensions for the event."""
-        probs = self.mixture_distribution.probs
-        return probs.reshape(probs.shape + (1,) * self._event_ndims)
+    def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
+        """Gives a tensor of the mixture's shape dimensions for the event."""
+        return x.reshape(x.shape + (1,) * self._event_ndims)
+
+    def _average(self, of_components: Tensor) -> Tensor:
+        """The mean over the components of numbers of each."""
+        weights = self._pad_mixture_dimensions(self._mixture_distribution.probs)
+        return (weights * of_components).sum(-1 - self._event_ndims)
+
+    @property
+    def mean(self) -> Tensor:
+        """The average of the means."""
+        return self._average(self._component_distribution.mean)
+
+    @property
+    def variance(self) -> Tensor:
+        """The average of the variances plus the variance of the means."""
+        parts = self._component_distribution
+        away = parts.mean - self._pad(self.mean)
+        return self._average(parts.variance + away.square())
+
+    def cdf(self, x: Tensor) -> Tensor:
+        """The average of the components' distribution functions."""
+        each = self._component_distribution.cdf(self._pad(x))
+        return (each * self._mixture_distribution.probs).sum(-1)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        each = self._component_distribution.log_prob(self._pad(value))
+        weights = torch.log_softmax(self._mixture_distribution.logits, -1)
+        return torch.logsumexp(weights + each, -1)
+
+    def _draw(self, shape: torch.Size) -> Tensor:
+        lead = self._lead(shape)
+        index = self._mixture_distribution.sample(lead)
+        each = self._component_distribution.sample(lead)
+        # A mixture with fewer batch dimensions than the components is shared by them.
+        missing = len(self._batch_shape) - (index.dim() - len(lead))
+        index = index.reshape(lead + (1,) * missing + index.shape[len(lead) :])
+        place = self._pad(self._pad_mixture_dimensions(index).expand(shape))
+        return each.gather(-1 - self._event_ndims, place).squeeze(-1 - self._event_ndims)
 
     def __repr__(self) -> str:
-        parts = f"{self.mixture_distribution},\n  {self.component_distribution}"
+        parts = f"{self._mixture_distribution!r},\n  {self._component_distribution!r}"
         return f"MixtureSameFamily(\n  {parts})"

@@ -1,92 +1,90 @@
-"""The multinomial distribution."""
+"""The multinomial distribution of counts over classes."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.binomial import Binomial
 from torch.distributions.categorical import Categorical
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """How often each category comes in `total_count` draws, one number for the whole batch.
-    log_prob takes counts of any total, and then does not use total_count.
-    """
+    """How often each class comes up among ``total_count`` draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _parts = ("_categorical", "total_count")
+    total_count: int
 
-    @property
-    def mean(self):
-        return self.probs * self.total_count
-
-    @property
-    def variance(self):
-        return self.total_count * self.probs * (1 - self.probs)
-
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None) -> None:
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        batch_shape = self._categorical.batch_shape
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(Multinomial, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
-        new._binomial = self._binomial.expand(batch_shape + self.event_shape)
-        return self._finish_expand(Multinomial, new, batch_shape)
-
-    def _new(self, *args, **kwargs):
+    def _new(self, *args: int, **kwargs: torch.device) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self):
+    def support(self) -> constraints.Constraint:  # type: ignore[override]
+        """Counts whose sum is at most the number of draws."""
         return constraints.multinomial(self.total_count)
 
     @property
-    def logits(self):
-        return self._categorical.logits
-
-    @property
-    def probs(self):
+    def probs(self) -> Tensor:
+        """The probabilities of the classes."""
         return self._categorical.probs
 
     @property
-    def param_shape(self):
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        sample_shape = torch.Size(sample_shape)
-        draws = self._categorical.sample(torch.Size((self.total_count,)) + sample_shape)
-        draws = draws.movedim(0, -1)
-        counts = draws.new_zeros(self._extended_shape(sample_shape))
-        counts.scatter_add_(-1, draws, torch.ones_like(draws))
-        return counts.type_as(self.probs)
+    @property
+    def mean(self) -> Tensor:
+        """n p."""
+        return self.total_count * self.probs
 
-    def entropy(self) -> torch.Tensor:
-        # log n! is a constant, log x! of each count is averaged over its binomial marginal.
-        n = torch.tensor(self.total_count)
-        support = self._binomial.enumerate_support(expand=False)[1:]
-        weights = torch.exp(self._binomial.log_prob(support)) * torch.lgamma(support + 1)
-        return n * self._categorical.entropy() - torch.lgamma(n + 1) + weights.sum([0, -1])
+    @property
+    def variance(self) -> Tensor:
+        """n p (1 - p)."""
+        return self.mean * (1 - self.probs)
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        logits = logits.clone(memory_format=torch.contiguous_format)
-        log_factorial_n = torch.lgamma(value.sum(-1) + 1)
-        log_factorial_xs = torch.lgamma(value + 1).sum(-1)
-        logits[(value == 0) & (logits == -torch.inf)] = 0
-        return log_factorial_n - log_factorial_xs + (logits * value).sum(-1)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        draws = self._categorical.sample(torch.Size([self.total_count]) + self._lead(shape))
+        classes = draws.movedim(0, -1)
+        counts = torch.zeros(shape, dtype=self.probs.dtype, device=classes.device)
+        ones = counts.new_ones(()).expand(classes.shape)
+        return counts.scatter_add_(-1, classes, ones)
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        counts = value.to(self.logits.dtype)
+        # A class that did not come up counts for nothing, even one that cannot.
+        weights = torch.where(counts == 0, 0.0, counts * self.logits).sum(-1)
+        orders = torch.lgamma(1 + counts.sum(-1)) - torch.lgamma(1 + counts).sum(-1)
+        return weights + orders
+
+    def entropy(self) -> Tensor:
+        """n times that of one draw, less the mean logarithm of the number of orders."""
+        n = torch.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
+        single = Binomial(self.total_count, self.probs)  # the count of one class
+        outcomes = single.enumerate_support(expand=False)[1:]
+        weights = single.log_prob(outcomes).exp()
+        repeats = (weights * torch.lgamma(1 + outcomes)).sum((0, -1))
+        return n * self._categorical.entropy() - torch.lgamma(1 + n) + repeats

@@ -1,24 +1,21 @@
-"""The negative binomial distribution."""
+"""The negative binomial distribution of successes before a number of failures."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._probs import BinaryParameters, require_one
-from torch.distributions.distribution import Distribution
+from torch.distributions._probs import ProbsOrLogits
+from torch.distributions._special import lbeta
 from torch.distributions.gamma import Gamma
-from torch.distributions.utils import broadcast_all, lazy_property
+from torch.distributions.utils import Number, lazy_property
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(BinaryParameters, Distribution):
-    """The number of successes of probability `probs` before `total_count` failures, which need
-    not be a whole number.
-    """
+class NegativeBinomial(ProbsOrLogits):
+    """Successes of probability ``probs`` before ``total_count`` failures, maybe a fraction."""
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
@@ -26,53 +23,49 @@ class NegativeBinomial(BinaryParameters, Distribution):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    _parts = ("_given",)
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None) -> None:
-        require_one(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        names = ("total_count", "probs", "logits")
-        return self._expand_parameters(NegativeBinomial, names, batch_shape, _instance)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+    def __init__(
+        self,
+        total_count: Tensor | float,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = self._one_of(probs, logits)
+        param = given[self._given]
+        if isinstance(total_count, Tensor) and isinstance(param, Tensor):
+            total_count = total_count.to(param.dtype)
+        self._set_parameters(validate_args, **given, total_count=total_count)
 
     @property
-    def mean(self):
-        return self.total_count * torch.exp(self.logits)
+    def mean(self) -> Tensor:
+        """r p / (1 - p)."""
+        return self.total_count * self.logits.exp()
 
     @property
-    def mode(self):
-        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+    def mode(self) -> Tensor:
+        """The whole part of (r - 1) p / (1 - p), at least zero."""
+        return torch.floor((self.total_count - 1) * self.logits.exp()).clamp(min=0)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
+        """r p / (1 - p)^2."""
         return self.mean / torch.sigmoid(-self.logits)
 
     @lazy_property
-    def _gamma(self):
-        """A Poisson variable whose rate is gamma distributed is negative binomial."""
-        return Gamma(
-            concentration=self.total_count, rate=torch.exp(-self.logits), validate_args=False
-        )
+    def _gamma(self) -> Gamma:
+        """The distribution of the rate: a negative binomial is a Poisson with a gamma rate."""
+        return Gamma(self.total_count, torch.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        with torch.no_grad():
-            return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
+    def _draw(self, shape: torch.Size) -> Tensor:
+        return torch.poisson(self._gamma.sample(self._lead(shape)))
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        count = self.total_count
-        # Without failures to wait for, 0 successes are certain: both gamma functions are infinite.
-        certain = count + value == 0.0
-        orders = torch.lgamma(count + value) - torch.lgamma(count) - torch.lgamma(value + 1.0)
-        orders = orders.masked_fill(certain, 0.0)
-        return orders + count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
+    def _log_density(self, value: Tensor) -> Tensor:
+        r, logits = self.total_count, self.logits
+        trials = r * F.logsigmoid(-logits) + value * F.logsigmoid(logits)
+        # (k + r - 1 choose k) = 1 / (k B(k, r)); one without successes, none before no failure.
+        some, never = value > 0, (value > 0) & (r == 0)
+        k, n = torch.where(some, value, 1.0), torch.where(some & ~never, r, 1.0)
+        orders = torch.where(some, k.log() + lbeta(k, n), 0.0)
+        return (trials - orders).masked_fill(never, -torch.inf)

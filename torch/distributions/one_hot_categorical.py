@@ -1,96 +1,100 @@
-"""Categorical distributions over one-hot vectors."""
+"""Categorical distributions whose outcomes are one-hot vectors."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
 from torch.distributions.distribution import Distribution
+from torch.distributions.utils import EMPTY, Shape
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """A categorical distribution whose samples are one-hot vectors."""
+    """Vectors with a one at the class drawn, else zero."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
+    _parts = ("_categorical",)
 
-    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits)
-        batch_shape = self._categorical.batch_shape
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(OneHotCategorical, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._finish_expand(OneHotCategorical, new, batch_shape)
-
-    def _new(self, *args, **kwargs):
+    def _new(self, *args: int, **kwargs: torch.device) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
     @property
-    def _param(self):
+    def _param(self) -> Tensor:
         return self._categorical._param
 
     @property
-    def probs(self):
+    def probs(self) -> Tensor:
+        """The probabilities of the classes."""
         return self._categorical.probs
 
     @property
-    def logits(self):
+    def logits(self) -> Tensor:
+        """Their logarithms."""
         return self._categorical.logits
 
     @property
-    def mean(self):
-        return self._categorical.probs
-
-    @property
-    def mode(self):
-        index = self._categorical.mode
-        one_hot = torch.nn.functional.one_hot(index, num_classes=self._categorical._num_events)
-        return one_hot.to(self.probs)
-
-    @property
-    def variance(self):
-        return self._categorical.probs * (1 - self._categorical.probs)
-
-    @property
-    def param_shape(self):
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        probs = self._categorical.probs
-        indices = self._categorical.sample(torch.Size(sample_shape))
-        return torch.nn.functional.one_hot(indices, self._categorical._num_events).to(probs)
+    @property
+    def mean(self) -> Tensor:
+        """The probabilities."""
+        return self.probs
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        indices = value.max(-1)[1]
-        return self._categorical.log_prob(indices)
+    @property
+    def mode(self) -> Tensor:
+        """The vector of the likeliest class."""
+        return self._one_hot(self._categorical.mode)
 
-    def entropy(self) -> torch.Tensor:
+    @property
+    def variance(self) -> Tensor:
+        """p (1 - p)."""
+        return self.probs * (1 - self.probs)
+
+    def _one_hot(self, index: Tensor) -> Tensor:
+        return F.one_hot(index, self._event_shape[-1]).to(self._param)
+
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
+        """Draws vectors."""
+        return self._one_hot(self._categorical.sample(sample_shape))
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        """That of the classes."""
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> torch.Tensor:
-        n = self.event_shape[0]
-        values = torch.eye(n, dtype=self._param.dtype, device=self._param.device)
-        values = values.view((n,) + (1,) * len(self.batch_shape) + (n,))
-        return values.expand((n,) + self.batch_shape + (n,)) if expand else values
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """The rows of an identity matrix."""
+        like = self._param
+        rows = torch.eye(self._event_shape[-1], dtype=like.dtype, device=like.device)
+        return self._spread(rows, expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot samples whose gradient is that of the probabilities (Bengio et al., 2013)."""
+    """One-hot vectors whose gradient is that of the probabilities (Bengio et al., 2013)."""
 
     has_rsample = True
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        samples = self.sample(sample_shape)
-        probs = self._categorical.probs  # cached: the gradient reaches the caller's tensor
-        return samples + (probs - probs.detach())
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
+        """Draws vectors; the probabilities, less themselves, carry the gradient."""
+        probs = self.probs
+        return self.sample(sample_shape) + (probs - probs.detach())

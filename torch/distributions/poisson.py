@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._special import log_poisson
 from torch.distributions.exp_family import ExponentialFamily
-from torch.distributions.utils import broadcast_all
-from torch.types import Number
+from torch.distributions.utils import Number, broadcast_all
 
 __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """The number of independent events of which `rate` are expected."""
+    """The number of events when ``rate`` are expected: rate^k exp(-rate) / k!."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _parts = ()
+
+    def __init__(self, rate: Tensor | Number, validate_args: bool | None = None) -> None:
+        self._set_parameters(validate_args, rate=rate)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
+        """The rate."""
         return self.rate
 
     @property
-    def mode(self):
-        return self.rate.floor()
+    def mode(self) -> Tensor:
+        """The whole part of the rate."""
+        return torch.floor(self.rate)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
+        """The rate."""
         return self.rate
 
-    def __init__(self, rate, validate_args=None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        batch_shape = torch.Size() if isinstance(rate, Number) else self.rate.size()
-        super().__init__(batch_shape, validate_args=validate_args)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        return torch.poisson(self.rate.expand(shape))
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Poisson, ("rate",), batch_shape, _instance)
-
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        with torch.no_grad():
-            return torch.poisson(self.rate.expand(shape))
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+    def _log_density(self, value: Tensor) -> Tensor:
         rate, value = broadcast_all(self.rate, value)
-        return value.xlogy(rate) - rate - (value + 1).lgamma()
+        return log_poisson(value, rate)
 
     @property
-    def _natural_params(self):
+    def _natural_params(self) -> tuple[Tensor]:
         return (torch.log(self.rate),)
 
-    def _log_normalizer(self, x):
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return torch.exp(x)

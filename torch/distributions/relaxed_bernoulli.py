@@ -1,83 +1,85 @@
-"""The continuous relaxation of the Bernoulli distribution (Maddison et al., 2017; Jang et al.,
-2017), first in log odds and then on the unit interval.
+"""Continuous relaxations of the Bernoulli distribution.
+
+Maddison et al., "The Concrete Distribution" (2016); Jang et al., "Categorical Reparameterization
+with Gumbel-Softmax" (2016).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._probs import BinaryParameters, set_binary
-from torch.distributions.distribution import Distribution
+from torch.distributions._probs import ProbsOrLogits
 from torch.distributions.transformed_distribution import TransformedDistribution
 from torch.distributions.transforms import SigmoidTransform
-from torch.distributions.utils import broadcast_all, clamp_probs
+from torch.distributions.utils import Number, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(BinaryParameters, Distribution):
-    """The log odds of a relaxed Bernoulli variable: a logistic variable around `logits`, divided
-    by the temperature.
+class LogitRelaxedBernoulli(ProbsOrLogits):
+    """The log odds of a relaxed Bernoulli variable: logistic noise around ``logits``.
+
+    All is divided by ``temperature``; as that goes to zero the odds become certain.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
+    has_rsample = True
+    _parts = ("_given", "temperature")
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self.temperature = temperature
-        batch_shape = set_binary(self, probs, logits)
-        super().__init__(batch_shape, validate_args=validate_args)
+        self._set_parameters(validate_args, **self._one_of(probs, logits))
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
-        new.temperature = self.temperature
-        names = ("probs", "logits")
-        return self._expand_parameters(LogitRelaxedBernoulli, names, batch_shape, new)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        p = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(torch.rand(shape, dtype=p.dtype, device=p.device))
+        noise = u.log() - torch.log1p(-u)
+        return (noise + p.log() - torch.log1p(-p)) / self.temperature
 
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        probs = clamp_probs(self.probs.expand(shape))
-        uniforms = clamp_probs(torch.rand(shape, dtype=probs.dtype, device=probs.device))
-        return (
-            uniforms.log() - (-uniforms).log1p() + probs.log() - (-probs).log1p()
-        ) / self.temperature
-
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        diff = logits - value.mul(self.temperature)
-        return self.temperature.log() + diff - 2 * diff.exp().log1p()
+    def _log_density(self, value: Tensor) -> Tensor:
+        noise = self.logits - value * self.temperature
+        return torch.log(self.temperature) + F.logsigmoid(noise) + F.logsigmoid(-noise)
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A variable on (0, 1) that becomes Bernoulli as the temperature falls to 0."""
+    """Numbers in (0, 1) that gather at the ends as ``temperature`` goes to zero."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: LogitRelaxedBernoulli
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
-        base_dist = LogitRelaxedBernoulli(temperature, probs, logits)
-        super().__init__(base_dist, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(RelaxedBernoulli, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | Number | None = None,
+        logits: Tensor | Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        odds = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(odds, SigmoidTransform(), validate_args=validate_args)
 
     @property
-    def temperature(self):
+    def temperature(self) -> Tensor:
+        """How far the outcomes are from zero and one."""
         return self.base_dist.temperature
 
     @property
-    def logits(self):
-        return self.base_dist.logits
+    def probs(self) -> Tensor:
+        """The probabilities of an outcome above 1/2."""
+        return self.base_dist.probs
 
     @property
-    def probs(self):
-        return self.base_dist.probs
+    def logits(self) -> Tensor:
+        """Their log odds."""
+        return self.base_dist.logits

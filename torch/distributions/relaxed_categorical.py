@@ -1,101 +1,109 @@
-"""The continuous relaxation of one-hot vectors (Maddison et al., 2017; Jang et al., 2017), first
-in log space and then on the simplex.
+"""Continuous relaxations of the categorical distribution.
+
+Maddison et al., "The Concrete Distribution" (2016); Jang et al., "Categorical Reparameterization
+with Gumbel-Softmax" (2016).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.categorical import Categorical
 from torch.distributions.distribution import Distribution
 from torch.distributions.transformed_distribution import TransformedDistribution
 from torch.distributions.transforms import ExpTransform
-from torch.distributions.utils import broadcast_all, clamp_probs
+from torch.distributions.utils import clamp_probs
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithm of a relaxed one-hot vector: log softmax of logits with Gumbel noise,
-    divided by the temperature.
-    """
+    """The logarithms of a relaxed one-hot vector: normalized logits with Gumbel noise."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.real_vector  # the true one is a submanifold of this
+    # The vectors have log-sum-exp zero, a subset of this.
+    support = constraints.real_vector
     has_rsample = True
+    _parts = ("_categorical", "temperature")
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        batch_shape = self._categorical.batch_shape
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
-        batch_shape = torch.Size(batch_shape)
-        new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._finish_expand(ExpRelaxedCategorical, new, batch_shape)
-
-    def _new(self, *args, **kwargs):
+    def _new(self, *args: int, **kwargs: torch.device) -> Tensor:
         return self._categorical._new(*args, **kwargs)
 
     @property
-    def param_shape(self):
-        return self._categorical.param_shape
+    def probs(self) -> Tensor:
+        """The probabilities of the classes."""
+        return self._categorical.probs
 
     @property
-    def logits(self):
+    def logits(self) -> Tensor:
+        """Their logarithms."""
         return self._categorical.logits
 
     @property
-    def probs(self):
-        return self._categorical.probs
+    def param_shape(self) -> torch.Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        noise = torch.rand(shape, dtype=self.logits.dtype, device=self.logits.device)
-        # Minus the logarithm of an exponential variable is a Gumbel variable.
-        exponential = clamp_probs(noise).log().neg()
-        return ((self.logits - exponential.log()) / self.temperature).log_softmax(-1)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        u = clamp_probs(torch.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
+        gumbel = -torch.log(-torch.log(u))
+        scores = (self.logits + gumbel) / self.temperature
+        return scores - scores.logsumexp(-1, keepdim=True)
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        logits, value = broadcast_all(self.logits, value)
-        temperature = torch.as_tensor(self.temperature, dtype=value.dtype, device=value.device)
-        count = self._categorical._num_events
-        shape = (logits - temperature * value).log_softmax(-1).sum(-1)
-        return shape + math.lgamma(count) + (count - 1) * temperature.log()
+    def _log_density(self, value: Tensor) -> Tensor:
+        n = self._event_shape[-1]
+        scores = self.logits - value * self.temperature
+        like = {"dtype": scores.dtype, "device": scores.device}
+        log_temperature = torch.as_tensor(self.temperature, **like).log()
+        volume = (n - 1) * log_temperature + math.lgamma(n)
+        return torch.log_softmax(scores, -1).sum(-1) + volume
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """A point of the simplex that becomes a corner as the temperature falls to 0."""
+    """Vectors on the simplex that gather at its corners as ``temperature`` goes to zero."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
+    _parts = ("base_dist", "transforms")
+    base_dist: ExpRelaxedCategorical
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
-        base_dist = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
-        return super().expand(batch_shape, _instance=new)
+    def __init__(
+        self,
+        temperature: Tensor,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        logs = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(logs, ExpTransform(), validate_args=validate_args)
 
     @property
-    def temperature(self):
+    def temperature(self) -> Tensor:
+        """How far the outcomes are from the corners."""
         return self.base_dist.temperature
 
     @property
-    def logits(self):
-        return self.base_dist.logits
+    def probs(self) -> Tensor:
+        """The probabilities of the corners."""
+        return self.base_dist.probs
 
     @property
-    def probs(self):
-        return self.base_dist.probs
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self.base_dist.logits

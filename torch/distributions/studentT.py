@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import torch
-from torch import inf, nan
+from torch import Tensor
 from torch.distributions import constraints
+from torch.distributions._special import lbeta
 from torch.distributions.chi2 import Chi2
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import _standard_normal, broadcast_all
+from torch.distributions.utils import _standard_normal
 
 __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """Student's t distribution with `df` degrees of freedom around `loc`."""
+    """A normal variable divided by the root of a chi-squared one over its ``df``."""
 
     arg_constraints = {
         "df": constraints.positive,
@@ -25,54 +23,55 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    _parts = ("_chi2",)
+
+    def __init__(
+        self,
+        df: Tensor | float,
+        loc: Tensor | float = 0.0,
+        scale: Tensor | float = 1.0,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set_parameters(validate_args, df=df, loc=loc, scale=scale)
+        self._chi2 = Chi2(self.df, validate_args=False)
 
     @property
-    def mean(self):
-        mean = self.loc.clone(memory_format=torch.contiguous_format)
-        mean[self.df <= 1] = nan
-        return mean
+    def mean(self) -> Tensor:
+        """The location; NaN unless df > 1."""
+        return self.loc.masked_fill(self.df <= 1, torch.nan)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
+        """The location."""
         return self.loc
 
     @property
-    def variance(self):
-        variance = self.df.clone(memory_format=torch.contiguous_format)
-        heavy, finite = self.df <= 2, self.df > 2
-        variance[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
-        variance[heavy & (self.df > 1)] = inf
-        variance[self.df <= 1] = nan
-        return variance
+    def variance(self) -> Tensor:
+        """scale^2 df / (df - 2); infinite unless df > 2, NaN unless df > 1."""
+        finite = self.scale.square() * (self.df / (self.df - 2))
+        return finite.masked_fill(self.df <= 2, torch.inf).masked_fill(self.df <= 1, torch.nan)
 
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None) -> None:
-        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
-        self._chi2 = Chi2(self.df)
-        super().__init__(self.df.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(StudentT, _instance)
-        new._chi2 = self._chi2.expand(torch.Size(batch_shape))
-        return self._expand_parameters(StudentT, ("df", "loc", "scale"), batch_shape, new)
-
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        # A normal variable over the root of an independent chi-squared one's mean square.
+    def _draw(self, shape: torch.Size) -> Tensor:
         normal = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
-        square = self._chi2.rsample(sample_shape) / self.df
-        return self.loc + self.scale * normal * square.rsqrt()
+        chi2 = self._chi2.rsample(self._lead(shape))
+        return self.loc + self.scale * (normal * torch.rsqrt(chi2 / self.df))
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+    def _log_norm(self) -> Tensor:
+        """The logarithm of what the density is divided by, for scale one."""
         half = 0.5 * self.df
-        tail = torch.log1p(((value - self.loc) / self.scale).square() / self.df)
-        constant = torch.lgamma(half + 0.5) - torch.lgamma(half) - 0.5 * math.log(math.pi)
-        return constant - 0.5 * self.df.log() - self.scale.log() - (half + 0.5) * tail
+        return 0.5 * self.df.log() + lbeta(half, torch.full_like(half, 0.5))
 
-    def entropy(self) -> torch.Tensor:
-        log_beta = (
-            torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(0.5 * (self.df + 1))
-        )
-        spread = torch.digamma(0.5 * (self.df + 1)) - torch.digamma(0.5 * self.df)
-        return self.scale.log() + 0.5 * (self.df + 1) * spread + 0.5 * self.df.log() + log_beta
+    def _log_density(self, value: Tensor) -> Tensor:
+        # (1 + z^2 / df) is a squared length, which does not overflow where z^2 would.
+        z = (value - self.loc) / (self.scale * self.df.sqrt())
+        small = z.abs() < 1
+        near = torch.log1p(torch.where(small, z, 0.0).square())
+        far = 2 * torch.hypot(torch.where(small, 1.0, z), torch.ones_like(z)).log()
+        kernel = torch.where(small, near, far)
+        return -0.5 * (self.df + 1) * kernel - self.scale.log() - self._log_norm()
+
+    def entropy(self) -> Tensor:
+        """The log of the density's divisor and (df + 1)/2 times the mean of log(1 + z^2 / df)."""
+        half, more = 0.5 * self.df, 0.5 * (self.df + 1)
+        kernel = more * (torch.digamma(more) - torch.digamma(half))
+        return self.scale.log() + kernel + self._log_norm()

@@ -1,75 +1,80 @@
-"""The uniform distribution on a half open interval."""
+"""The uniform distribution of an interval."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import torch
-from torch import nan
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all
 
 __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """Uniform on [low, high)."""
+    """Numbers from ``low`` on and below ``high``, all as likely."""
 
     has_rsample = True
+    _parts = ()
+
+    def __init__(
+        self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None
+    ) -> None:
+        self._set_parameters(validate_args, low=low, high=high)
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """Each bound is limited by the other."""
         return {
             "low": constraints.less_than(self.high),
             "high": constraints.greater_than(self.low),
         }
 
-    def __init__(self, low, high, validate_args=None) -> None:
-        self.low, self.high = broadcast_all(low, high)
-        super().__init__(self.low.size(), validate_args=validate_args)
-
-    @property
-    def mean(self):
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self):
-        return nan * self.high
-
-    @property
-    def stddev(self):
-        return (self.high - self.low) / 12**0.5
-
-    @property
-    def variance(self):
-        return (self.high - self.low).pow(2) / 12
-
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self):
+    def support(self) -> constraints.Constraint:  # type: ignore[override]
+        """The interval."""
         return constraints.interval(self.low, self.high)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        return self._expand_parameters(Uniform, ("low", "high"), batch_shape, _instance)
+    @property
+    def _width(self) -> Tensor:
+        return self.high - self.low
 
-    def rsample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        shape = self._extended_shape(sample_shape)
-        rand = torch.rand(shape, dtype=self.low.dtype, device=self.low.device)
-        return self.low + rand * (self.high - self.low)
+    @property
+    def mean(self) -> Tensor:
+        """The middle of the interval."""
+        return 0.5 * (self.low + self.high)
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        inside = self.low.le(value) & self.high.gt(value)
-        return torch.log(inside.type_as(self.low)) - torch.log(self.high - self.low)
+    @property
+    def mode(self) -> Tensor:
+        """NaN: no outcome is likelier than others."""
+        return torch.full_like(self.high, torch.nan)
 
-    def cdf(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+    @property
+    def stddev(self) -> Tensor:
+        """The width over sqrt(12)."""
+        return self._width / math.sqrt(12)
 
-    def icdf(self, value) -> torch.Tensor:
-        return value * (self.high - self.low) + self.low
+    @property
+    def variance(self) -> Tensor:
+        """A twelfth of the squared width."""
+        return self._width.square() / 12
 
-    def entropy(self) -> torch.Tensor:
-        return torch.log(self.high - self.low)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        share = torch.rand(shape, dtype=self.low.dtype, device=self.low.device)
+        return self.low + share * self._width
+
+    def _log_density(self, value: Tensor) -> Tensor:
+        outside = (value < self.low) | (value >= self.high)
+        inside = (0 - torch.log(self._width)).expand(outside.shape)
+        return inside.masked_fill(outside, -torch.inf)
+
+    def _cdf(self, value: Tensor) -> Tensor:
+        return torch.clamp((value - self.low) / self._width, 0, 1)
+
+    def _quantile(self, value: Tensor) -> Tensor:
+        return self.low + value * self._width
+
+    def entropy(self) -> Tensor:
+        """The logarithm of the width."""
+        return torch.log(self._width)

@@ -1,89 +1,95 @@
-"""The von Mises distribution on the circle."""
+"""The von Mises distribution of angles.
+
+With the exponentially scaled Bessel functions the normalizer cannot overflow, and
+cos(x) - 1 = -2 sin(x / 2)^2 keeps the digits of the density near its peak.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.distribution import Distribution
-from torch.distributions.utils import broadcast_all, lazy_property
+from torch.distributions.utils import lazy_property
 
 __all__ = ["VonMises"]
 
 
-def _envelope(concentration):
-    """The parameter of the wrapped Cauchy envelope; its series where the closed form cancels."""
-    root = 1 + (1 + (2 * concentration).square()).sqrt()
-    width = (root - (2 * root).sqrt()) / (2 * concentration)
-    closed = (width + width.reciprocal()) / 2
-    return torch.where(concentration < 1e-5, 1 / concentration + concentration, closed)
+def _log_modified_bessel_fn(x: Tensor, order: int = 0) -> Tensor:
+    """log I_order(x) for order 0 or 1 and x > 0."""
+    if order not in (0, 1):
+        raise AssertionError(f"order must be 0 or 1, got {order}")
+    scaled = torch.special.i1e(x) if order else torch.special.i0e(x)
+    return x + scaled.log()
+
+
+def _best_fisher(loc: Tensor, concentration: Tensor, r: Tensor, shape: torch.Size) -> Tensor:
+    """Rejection from a wrapped Cauchy envelope (Best and Fisher, 1979), all places at a time.
+
+    A round draws for every place; a place keeps its last accepted angle when all have one.
+    """
+    angle = torch.zeros(shape, dtype=loc.dtype, device=loc.device)
+    done = torch.zeros(shape, dtype=torch.bool, device=loc.device)
+    while not done.all():
+        u = torch.rand((3, *shape), dtype=loc.dtype, device=loc.device)
+        envelope = torch.cos(math.pi * u[0])
+        f = (1 + r * envelope) / (r + envelope)
+        c = concentration * (r - f)
+        accept = (c * (2 - c) > u[1]) | (torch.log(c / u[1]) + 1 >= c)
+        angle = torch.where(accept, torch.copysign(torch.acos(f), u[2] - 0.5), angle)
+        done |= accept
+    return (angle + math.pi + loc) % (2 * math.pi) - math.pi
 
 
 class VonMises(Distribution):
-    """Angles around `loc` with density proportional to exp(concentration * cos(x - loc))."""
+    """Angles around ``loc``: exp(concentration cos(x - loc)), normalized over one turn."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    _parts = ()
 
-    def __init__(self, loc, concentration, validate_args=None) -> None:
-        self.loc, self.concentration = broadcast_all(loc, concentration)
-        super().__init__(self.loc.shape, torch.Size(), validate_args)
+    def __init__(
+        self,
+        loc: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._set_parameters(validate_args, loc=loc, concentration=concentration)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        names = ("loc", "concentration")
-        return self._expand_parameters(VonMises, names, batch_shape, _instance)
+    @property
+    def mean(self) -> Tensor:
+        """The circular mean: the location."""
+        return self.loc
 
-    def log_prob(self, value) -> torch.Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        log_i0 = torch.special.i0e(self.concentration).log() + self.concentration
-        cosine = self.concentration * torch.cos(value - self.loc)
-        return cosine - math.log(2 * math.pi) - log_i0
+    @property
+    def mode(self) -> Tensor:
+        """The location."""
+        return self.loc
 
     @lazy_property
-    def _loc(self):
-        return self.loc.to(torch.double)
+    def variance(self) -> Tensor:  # type: ignore[override]
+        """The circular variance 1 - I1(k) / I0(k), in float64: it is a small difference."""
+        k = self.concentration.double()
+        ratio = torch.special.i1e(k) / torch.special.i0e(k)
+        return (1 - ratio).to(self.concentration.dtype)
 
     @lazy_property
-    def _concentration(self):
-        return self.concentration.to(torch.double)
+    def _proposal_r(self) -> Tensor:
+        """The parameter of the envelope; float64, since it loses digits for small k."""
+        k = self.concentration.double()
+        tau = 1 + torch.sqrt(1 + 4 * k * k)
+        rho = (tau - torch.sqrt(2 * tau)) / (2 * k)
+        return torch.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
 
     @torch.no_grad()
-    def sample(self, sample_shape=torch.Size()) -> torch.Tensor:  # noqa: B008
-        """By the rejection method of Best and Fisher (1979), in double precision, since the
-        acceptance test loses too many digits for small concentrations.
-        """
-        shape = self._extended_shape(sample_shape)
-        sharpness = self._concentration.expand(shape)
-        envelope = _envelope(self._concentration).expand(shape)
-        angle = torch.zeros(shape, dtype=torch.double, device=self.loc.device)
-        missing = torch.ones(shape, dtype=torch.bool, device=self.loc.device)
-        while missing.any():
-            place, height, side = torch.rand((3, *shape), dtype=torch.double, device=angle.device)
-            cosine = torch.cos(math.pi * place)
-            cosine = (1 + envelope * cosine) / (envelope + cosine)
-            gap = sharpness * (envelope - cosine)
-            # Best and Fisher's cheap sufficient test, then the exact one.
-            taken = (height < gap * (2 - gap)) | ((gap / height).log() >= gap - 1)
-            angle = torch.where(taken, torch.sign(side - 0.5) * cosine.acos(), angle)
-            missing &= ~taken
-        turned = angle + self._loc + math.pi
-        return (turned % (2 * math.pi) - math.pi).to(self.loc.dtype)
+    def _draw(self, shape: torch.Size) -> Tensor:
+        loc, k = self.loc.double(), self.concentration.double()
+        return _best_fisher(loc, k, self._proposal_r, shape).to(self.loc.dtype)
 
-    @property
-    def mean(self):
-        """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
-    @lazy_property
-    def variance(self):
-        """The circular variance."""
-        ratio = torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
-        return 1 - ratio
+    def _log_density(self, value: Tensor) -> Tensor:
+        half = torch.sin(0.5 * (value - self.loc))
+        peak = -torch.log(2 * math.pi * torch.special.i0e(self.concentration))
+        return peak - 2 * self.concentration * half.square()

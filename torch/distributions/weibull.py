@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 from torch.distributions import constraints
 from torch.distributions.exponential import Exponential
 from torch.distributions.transformed_distribution import TransformedDistribution
@@ -15,54 +14,57 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """scale times an exponential variable to the power 1 / concentration."""
+    """scale e^(1/k) for e of the standard exponential distribution, k = ``concentration``."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _parts = ("base_dist", "transforms", "concentration_reciprocal")
 
-    def __init__(self, scale, concentration, validate_args=None) -> None:
+    def __init__(
+        self,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        self.concentration_reciprocal = self.concentration.reciprocal()
-        base_dist = Exponential(torch.ones_like(self.scale), validate_args=validate_args)
-        transforms = [
-            PowerTransform(exponent=self.concentration_reciprocal),
-            AffineTransform(loc=0, scale=self.scale),
-        ]
-        super().__init__(base_dist, transforms, validate_args=validate_args)
+        self.concentration_reciprocal = 1 / self.concentration
+        unit = Exponential(torch.ones_like(self.scale), validate_args=False)
+        power = PowerTransform(self.concentration_reciprocal)
+        super().__init__(unit, [power, AffineTransform(0, self.scale)], validate_args)
 
-    def expand(self, batch_shape, _instance=None) -> Any:
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.concentration = self.concentration.expand(batch_shape)
-        new.concentration_reciprocal = new.concentration.reciprocal()
-        base_dist = self.base_dist.expand(batch_shape)
-        transforms = [
-            PowerTransform(exponent=new.concentration_reciprocal),
-            AffineTransform(loc=0, scale=new.scale),
-        ]
-        super(Weibull, new).__init__(base_dist, transforms, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+    def _log_moment(self, order: int) -> Tensor:
+        """The logarithm of the mean of (x / scale)^order."""
+        return torch.lgamma(1 + order / self.concentration)
 
     @property
-    def mean(self):
-        return self.scale * torch.exp(torch.lgamma(1 + self.concentration_reciprocal))
+    def mean(self) -> Tensor:
+        """scale Gamma(1 + 1/k)."""
+        return self.scale * self._log_moment(1).exp()
 
     @property
-    def mode(self):
-        # The density falls from 0 on where the concentration is at most 1.
-        share = ((self.concentration - 1) / self.concentration).clamp(min=0)
-        return self.scale * share**self.concentration_reciprocal
+    def mode(self) -> Tensor:
+        """scale (1 - 1/k)^(1/k)."""
+        inverse = 1 / self.concentration
+        return self.scale * (1 - inverse).pow(inverse)
 
     @property
-    def variance(self):
-        second = torch.exp(torch.lgamma(1 + 2 * self.concentration_reciprocal))
-        first = torch.exp(2 * torch.lgamma(1 + self.concentration_reciprocal))
-        return self.scale.pow(2) * (second - first)
+    def variance(self) -> Tensor:
+        """mean^2 (Gamma(1 + 2/k) / Gamma(1 + 1/k)^2 - 1)."""
+        ratio = self._log_moment(2) - 2 * self._log_moment(1)
+        return self.mean.square() * torch.expm1(ratio)
 
-    def entropy(self) -> torch.Tensor:
-        return (
-            euler_constant * (1 - self.concentration_reciprocal)
-            + torch.log(self.scale * self.concentration_reciprocal)
-            + 1
-        )
+    def _log_density(self, value: Tensor) -> Tensor:
+        k = self.concentration
+        z = value / self.scale
+        return torch.log(k / self.scale) + torch.xlogy(k - 1, z) - z.pow(k)
+
+    def _cdf(self, value: Tensor) -> Tensor:
+        return -torch.expm1(-torch.pow(value / self.scale, self.concentration))
+
+    def _quantile(self, value: Tensor) -> Tensor:
+        return self.scale * torch.pow(-torch.log1p(-value), 1 / self.concentration)
+
+    def entropy(self) -> Tensor:
+        """Euler's constant times (1 - 1/k), plus log(scale / k) + 1."""
+        k = self.concentration
+        return euler_constant * (1 - 1 / k) + torch.log(self.scale / k) + 1
