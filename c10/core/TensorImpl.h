@@ -95,7 +95,7 @@ class C10_API TensorImpl : public intrusive_ptr_target {
   bool is_strides_like_channels_last() const { return channels_last_strides_; }
 
   // Trusted setters: the caller has checked that storage covers the geometry. Outside data goes
-  // through at::detail::checked_view (ATen/core/CheckedView.h).
+  // through at::detail::checked_view (ATen/core/EmptyTensor.h).
   void set_contiguous(IntArrayRef sizes);
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t storage_offset);
   void set_storage_offset(int64_t offset) { storage_offset_ = offset; }
