@@ -200,3 +200,24 @@ def test_divergence_dispatch_takes_the_most_derived_pair():
     p = D.Independent(D.Normal(torch.zeros(2, 3), 1.0), 1)
     q = D.Independent(D.Normal(torch.ones(2, 3), 1.0), 1)
     assert D.kl_divergence(p, q).tolist() == [1.5, 1.5]
+
+
+def test_divergence_can_be_registered_for_classes_of_other_packages():
+    class Root:
+        """The root of another package's distributions."""
+
+    class Point(Root):
+        pass
+
+    before = dict(D.kl._KL_REGISTRY)
+    try:
+        D.register_kl(Point, Root)(lambda p, q: "theirs")
+        D.register_kl(Point, D.Normal)(lambda p, q: "mixed")
+        assert D.kl_divergence(Point(), Point()) == "theirs"
+        assert D.kl_divergence(Point(), D.Normal(0.0, 1.0)) == "mixed"
+    finally:
+        D.kl._KL_REGISTRY.clear()
+        D.kl._KL_REGISTRY.update(before)
+        D.kl._KL_MEMOIZE.clear()
+    with pytest.raises(TypeError, match="Expected type_q to be a Distribution subclass but got 3"):
+        D.register_kl(D.Normal, 3)

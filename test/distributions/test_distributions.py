@@ -489,6 +489,27 @@ def test_base_class_says_what_a_subclass_lacks():
         Sub(0.0).expand((2,))
 
 
+def test_subclass_with_other_parameters_expands_through_its_own_expand():
+    class Threshold(D.Categorical):
+        arg_constraints = {"cut": constraints.unit_interval}
+
+        def __init__(self, cut):
+            self.cut = cut
+            super().__init__(torch.stack([cut, 1 - cut], -1))
+
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Threshold, _instance)
+            new.cut = self.cut.expand(batch_shape)
+            return super().expand(batch_shape, new)
+
+    d = Threshold(t(0.25)).expand((3,))
+    assert type(d) is Threshold and d.batch_shape == (3,) and d.cut.shape == (3,)
+    close(d.probs, [[0.25, 0.75]] * 3)
+    assert d.sample((5,)).shape == (5, 3)
+    bits = D.Chi2(t(4.0)).expand((2,))
+    close(bits.df, [4.0, 4.0])
+
+
 def test_repr_shows_scalars_and_shapes():
     torch.set_default_dtype(torch.float32)
     assert repr(D.Normal(0.0, 1.0)) == "Normal(loc: 0.0, scale: 1.0)"

@@ -13,7 +13,7 @@ class Chi2(Gamma):
     """The sum of ``df`` squared standard normal variables: a gamma with shape df/2, rate 1/2."""
 
     arg_constraints = {"df": constraints.positive}
-    _stored = Gamma.arg_constraints
+    _held = Gamma.arg_constraints
     _parts = ()
 
     def __init__(self, df: Tensor | float, validate_args: bool | None = None) -> None:

@@ -44,6 +44,8 @@ class Distribution:
     # Attributes besides the parameters that expand() carries over: distributions are expanded,
     # other things kept. The class that states them vouches that nothing else makes up an instance.
     _parts: tuple[str, ...]
+    # The parameters that such a class stores, when they are not those of its arg_constraints.
+    _held: dict[str, constraints.Constraint]
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -153,7 +155,7 @@ class Distribution:
         new = self._get_checked_instance(owner, _instance)
         batch_shape = torch.Size(batch_shape)
         own = vars(self)
-        for name, constraint in self._stored.items():
+        for name, constraint in self._stored(owner).items():
             if name in own:
                 event = own[name].shape[own[name].dim() - constraint.event_dim :]
                 setattr(new, name, own[name].expand(batch_shape + event))
@@ -166,10 +168,10 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
-    @property
-    def _stored(self) -> dict[str, constraints.Constraint]:
-        """The tensors of an instance that grow with the batch, those that are there."""
-        return self.arg_constraints
+    def _stored(self, owner: type) -> dict[str, constraints.Constraint]:
+        """The parameters that instances of ``owner`` hold, whatever a subclass calls its own."""
+        declared = vars(owner).get("_held", owner.arg_constraints)
+        return declared.fget(self) if isinstance(declared, property) else declared
 
     def _batch_of_part(self, part: Distribution, batch_shape: torch.Size) -> torch.Size:
         """The batch shape that ``part`` has when this distribution has ``batch_shape``."""
