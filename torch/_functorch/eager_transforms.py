@@ -56,6 +56,22 @@ def _wrap(tree, level):
     return tree_map_only(torch.Tensor, lambda t: _F._wrap_for_grad(t, level), tree)
 
 
+def _tensor_outputs(output, name):
+    """The results of a function, of which there are some and which are tensors; their structure."""
+    flat, spec = tree_flatten(output)
+    if not flat or flat == [None]:
+        raise RuntimeError(
+            f"{name}: Expected f to be a function that has non-empty output (got output = {output})"
+        )
+    for leaf in flat:
+        if not isinstance(leaf, torch.Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(leaf)}"
+            )
+    return flat, spec
+
+
 def _wrap_differentiable(tree, level):
     flat, spec = _tensors_only(tree, "inputs")
     return tree_unflatten([_F._wrap_for_grad(t, level, True) for t in flat], spec)
@@ -75,6 +91,8 @@ def _gradients(outputs, inputs, vectors):
 
 
 def _checked_argnum(argnum, count):
+    if not isinstance(argnum, int):
+        raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
     if not -count <= argnum < count:
         raise RuntimeError(f"Got argnum={argnum}, but only {count} positional inputs")
     return argnum % count
@@ -92,6 +110,16 @@ def _argnums(argnums, count):
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     return numbers
+
+
+def _slice_argnums(args, argnums, as_tuple=True):
+    """The arguments that `argnums` names; one alone where as_tuple is False and it is an int."""
+    chosen = tuple(args[n] for n in _argnums(argnums, len(args)))
+    return chosen if as_tuple or isinstance(argnums, tuple) else chosen[0]
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _with_arguments(args, numbers, values):
@@ -174,17 +202,7 @@ def vjp(func, *primals, has_aux=False) -> Any:
     with grad_increment_nesting() as level:
         wrapped = _wrap_differentiable(primals, level)
         output, aux = _split_aux(func(*wrapped), has_aux, "vjp(f, *primals)")
-        flat_outputs, out_spec = tree_flatten(output)
-        for leaf in flat_outputs:
-            if not isinstance(leaf, torch.Tensor):
-                raise RuntimeError(
-                    "vjp(f, *primals): expected f(*primals) to return only tensors, got "
-                    f"unsupported type {type(leaf)}"
-                )
-        if not flat_outputs:
-            raise RuntimeError(
-                "vjp(f, *primals): Expected f to be a function that has non-empty output"
-            )
+        flat_outputs, out_spec = _tensor_outputs(output, "vjp(f, *primals)")
         value = _unwrap(output, level)
         aux = _unwrap(aux, level)
         flat_primals, primal_spec = tree_flatten(wrapped)
@@ -249,6 +267,14 @@ def _is_tuple_of_tensors(value, name, what):
         raise RuntimeError(f"{name}: Expected {what} to be a non-empty tuple of Tensors.")
 
 
+def _check_jvp_inputs(flat, name, what):
+    if not flat:
+        raise RuntimeError(f"{name}: Expected {what} to contain at least one Tensor.")
+    for leaf in flat:
+        if not isinstance(leaf, torch.Tensor):
+            raise RuntimeError(f"{name}: Expected {what} to only contain Tensors, got {type(leaf)}")
+
+
 def jvp(func, primals, tangents, *, strict=False, has_aux=False) -> Any:
     """(func(*primals), the product of the Jacobian with the tangents)."""
     return _jvp_with_argnums(func, primals, tangents, None, has_aux, strict)
@@ -261,16 +287,16 @@ def _jvp_with_argnums(func, primals, tangents, argnums, has_aux=False, strict=Fa
     selected = tuple(primals[n] for n in numbers)
     if argnums is not None and isinstance(argnums, int):
         selected = selected[0]
-    flat, spec = _tensors_only(selected, "primals")
-    flat_tangents, tangent_spec = _tensors_only(tangents, "tangents")
+    flat, spec = tree_flatten(selected)
+    flat_tangents, tangent_spec = tree_flatten(tangents)
     if spec != tangent_spec:
         raise RuntimeError(
             f"{name}: Expected primals and tangents to have the same python structure. For "
             "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
             f"structure {spec} and tangents with structure {tangent_spec}"
         )
-    if not flat:
-        raise RuntimeError(f"{name}: Expected primals to be non-empty")
+    _check_jvp_inputs(flat, name, "primals")
+    _check_jvp_inputs(flat_tangents, name, "tangents")
     with jvp_increment_nesting() as level:
         duals = tree_unflatten(
             [_F._wrap_for_jvp(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)], spec
@@ -286,14 +312,9 @@ def _jvp_with_argnums(func, primals, tangents, argnums, has_aux=False, strict=Fa
 
 
 def _split_duals(output, aux, level, has_aux, strict, name):
-    flat, spec = tree_flatten(output)
+    flat, spec = _tensor_outputs(output, name)
     values, tangents = [], []
     for leaf in flat:
-        if not isinstance(leaf, torch.Tensor):
-            raise RuntimeError(
-                f"{name}: Expected f(*primals) to return only tensors, got unsupported type "
-                f"{type(leaf)}"
-            )
         value, tangent = _F._unwrap_dual(leaf, level)
         if tangent is None and strict:
             raise RuntimeError(
@@ -363,7 +384,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         sizes = [o.numel() for o in flat_outputs]
         split = [r.split(sizes) for r in rows]
         for k, out in enumerate(flat_outputs):
-            blocks = [split[i][k].view(*out.shape, *inp.shape) for i, inp in enumerate(flat_inputs)]
+            blocks = [split[i][k].view(out.shape + inp.shape) for i, inp in enumerate(flat_inputs)]
             jacobian.append(_only(tree_unflatten(blocks, in_spec), argnums))
         jacobian = tree_unflatten(jacobian, out_spec)
         return (jacobian, result[2]) if has_aux else jacobian
@@ -402,7 +423,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error") -> Any:
         jacobian = []
         for column in flat:
             blocks = [
-                part.movedim(0, -1).reshape(*column.shape[1:], *inp.shape)
+                part.movedim(0, -1).reshape(column.shape[1:] + inp.shape)
                 for part, inp in zip(column.split(sizes), flat_inputs, strict=True)
             ]
             jacobian.append(_only(tree_unflatten(blocks, in_spec), argnums))

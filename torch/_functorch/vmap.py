@@ -19,7 +19,7 @@ from torch.utils._pytree import (
     tree_unflatten,
 )
 
-__all__ = ["in_dims_t", "out_dims_t", "vmap"]
+__all__ = ["chunk_vmap", "in_dims_t", "out_dims_t", "restore_vmap", "vmap"]
 
 Tensor = torch.Tensor
 _add_batch_dim = _F._add_batch_dim
@@ -287,3 +287,43 @@ def unwrap_tree(tree, level) -> Any:
 def map_tensors_(func, tree) -> Any:
     """Calls `func` on every tensor of a tree."""
     tree_map_(lambda t: func(t) if isinstance(t, torch.Tensor) else None, tree)
+
+
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2) -> Any:
+    """vmap that treats the batch in so many parts, one after the other."""
+    _check_arguments(randomness, None)
+    if chunks == 1:
+        return vmap(func, in_dims, out_dims, randomness)
+
+    @functools.wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def wrapped(*args, **kwargs):
+        size, _, _, _ = _process_batched_inputs(in_dims, args, func)
+        length = max(1, -(-size // chunks))
+        return vmap_impl(func, in_dims, out_dims, randomness, length, *args, **kwargs)
+
+    return wrapped
+
+
+def restore_vmap(func, in_dims, batch_size, randomness) -> Any:
+    """A function like vmap(func) that leaves each output where its batch is: it gives the outputs
+    and, in the same structure, the dimension of the batch, None for what has none."""
+
+    def wrapped(*args, **kwargs):
+        flat, spec = tree_flatten(args)
+        dims = _broadcast_to_and_flatten(in_dims, spec, is_leaf=lambda d: d is None)
+        with vmap_increment_nesting(batch_size, randomness) as level:
+            outputs = func(*_create_batched_inputs(dims, flat, level, spec), **kwargs)
+            flat_outputs, out_spec = tree_flatten(outputs)
+            pairs = [_taken_apart(output, level) for output in flat_outputs]
+        values = tree_unflatten([value for value, _ in pairs], out_spec)
+        return values, tree_unflatten([dim for _, dim in pairs], out_spec)
+
+    return wrapped
+
+
+def _taken_apart(output, level):
+    """The value of a batched tensor of the level and its batch dimension."""
+    if isinstance(output, torch.Tensor) and _F.is_batchedtensor(output):
+        if _F.maybe_get_level(output) == level:
+            return _F.get_unwrapped(output), _F.maybe_get_bdim(output)
+    return output, None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import _C
+from torch.utils._contextlib import _DecoratorContextManager
 
 __all__ = [
     "UnpackedDualTensor",
@@ -17,6 +18,8 @@ __all__ = [
     "make_dual",
     "unpack_dual",
 ]
+
+_is_fwd_grad_enabled = _C._is_fwd_grad_enabled
 
 # The open level, -1 when none is.
 _current_level = -1
@@ -87,3 +90,21 @@ class dual_level:
 
     def __exit__(self, exc_type, exc_value, traceback):
         exit_dual_level()
+
+
+class _set_fwd_grad_enabled(_DecoratorContextManager):
+    """Whether operators carry tangents on: from here, or for the duration of a `with` block."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = _C._is_fwd_grad_enabled()
+        self.mode = mode
+        _C._set_fwd_grad_mode(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
+        _C._set_fwd_grad_mode(self.prev)
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        return type(self)(self.mode)

@@ -90,13 +90,13 @@ def _grad(outputs, inputs, vectors, create_graph=False):
     )
 
 
-def _fill(grads, like, strict, create_graph, what):
+def _fill(grads, like, strict, create_graph, what, output="The output"):
     """Zeros for missing gradients, or an error in strict mode."""
     out = []
     for i, (grad, ref) in enumerate(zip(grads, like, strict=False)):
         if grad is None and strict:
             raise RuntimeError(
-                f"The output of the user-provided function is independent of input {i}. {what}"
+                f"{output} of the user-provided function is independent of input {i}. {what}"
             )
         if grad is None:
             grad = torch.zeros_like(ref)
@@ -110,6 +110,30 @@ def _fill(grads, like, strict, create_graph, what):
 
 
 _STRICT = "This is not allowed in strict mode."
+
+
+def _check_curved(first, strict):
+    """In strict mode a Hessian needs first derivatives that depend on the inputs."""
+    for i, grad in enumerate(first):
+        if strict and not grad.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided "
+                f"function with respect to input {i} is independent of the input. {_STRICT}"
+            )
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """Unit vectors of all tensors together: for each tensor its part of them, [n, numel]."""
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise AssertionError(f"{len(tensors)} tensors and {len(tensor_numels)} sizes")
+    total = sum(tensor_numels)
+    parts, start = [], 0
+    for t, count in zip(tensors, tensor_numels, strict=True):
+        part = t.new_zeros((total, count))
+        part.diagonal(-start).fill_(1)
+        parts.append(part)
+        start += count
+    return tuple(parts)
 
 
 def _run(func, inputs, function, strict, what="outputs"):
@@ -172,13 +196,9 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
         inputs = _prepare(inputs, create_graph)
         vectors = _vectors(v, inputs, is_tuple, "vhp", "input to the user-provided function is")
         outputs = _scalar(func, inputs, "vhp", strict)
-        first = _fill(
-            _grad(outputs, inputs, (torch.ones_like(outputs[0]),), True),
-            inputs,
-            strict,
-            True,
-            _STRICT,
-        )
+        first = _grad(outputs, inputs, (torch.ones_like(outputs[0]),), True)
+        first = _fill(first, inputs, strict, False, _STRICT)
+        _check_curved(first, strict)
         product = _fill(
             _grad(first, inputs, vectors, create_graph), inputs, strict, create_graph, _STRICT
         )
@@ -193,8 +213,9 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
         inputs = _prepare(inputs, create_graph)
         vectors = _vectors(v, inputs, is_tuple, "hvp", "input to the user-provided function is")
         outputs = _scalar(func, inputs, "hvp", strict)
-        weight = torch.ones_like(outputs[0]).requires_grad_()
-        first = _fill(_grad(outputs, inputs, (weight,), True), inputs, strict, True, _STRICT)
+        first = _grad(outputs, inputs, (torch.ones_like(outputs[0]),), True)
+        first = _fill(first, inputs, strict, False, _STRICT)
+        _check_curved(first, strict)
         # The Hessian is symmetric where it is continuous, but the product is taken as defined:
         # through the derivative of (u, first) with respect to u.
         weights = tuple(torch.zeros_like(t, requires_grad=True) for t in inputs)
@@ -224,7 +245,8 @@ def _rows(out, inputs, create_graph, strict, index):
         grads = torch.autograd.grad(
             element, inputs, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
-        for k, grad in enumerate(_fill(grads, inputs, strict, create_graph, _STRICT)):
+        filled = _fill(grads, inputs, strict, create_graph, _STRICT, f"Output {index}")
+        for k, grad in enumerate(filled):
             rows[k].append(grad)
     return tuple(
         torch.stack(r).view(out.shape + t.shape) if r else out.new_zeros(out.shape + t.shape)
@@ -337,9 +359,17 @@ def hessian(
             )
         return outputs[0].squeeze()
 
+    def differentiable(*args):
+        value = scalar(*args)
+        if strict:
+            _strict_outputs((value,), "outputs")
+        return value
+
     def gradient(*args):
         args = tuple(a if a.requires_grad else a.requires_grad_() for a in args)
-        return jacobian(scalar, args, create_graph=True)
+        first = jacobian(differentiable, args, create_graph=True)
+        _check_curved(first, strict)
+        return first
 
     if outer_jacobian_strategy == "forward-mode" and vectorize:
         from torch.func import jacfwd, jacrev

@@ -244,9 +244,8 @@ def _forward_tangents(func, inputs, index, direction):
     from torch.autograd import forward_ad
 
     with forward_ad.dual_level():
-        duals = [
-            t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t for t in inputs
-        ]
+        # They still require gradients: the function may be a backward pass, which takes them.
+        duals = list(inputs)
         duals[index] = forward_ad.make_dual(duals[index], _from_real(direction, duals[index]))
         tangents = [forward_ad.unpack_dual(o).tangent for o in _outputs_of(func, duals)]
         return [None if t is None else t.clone() for t in tangents]

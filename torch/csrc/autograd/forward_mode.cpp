@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/DeviceHooks.h>
 #include <torch/csrc/autograd/engine.h>
 
 namespace torch::autograd {
@@ -139,6 +141,42 @@ Tensors push_forward(const Trial& trial) {
   return out;
 }
 
+// A random operator runs twice, on trial and for good, and has to draw the same numbers: puts the
+// state of its generator back when the trial is over.
+class RandomStateGuard {
+ public:
+  RandomStateGuard(const at::OperatorEntry& op, const at::Stack& arguments) {
+    if (std::strstr(op.tags_text, "nondeterministic_seeded") == nullptr) return;
+    c10::Device device{c10::kCPU};
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].isNone()) continue;
+      if (op.schema().arguments[i].type.kind == at::SchemaType::Kind::Generator) {
+        generator_ = arguments[i].toGenerator();
+      } else if (arguments[i].isTensor() && i == 0) {
+        device = arguments[i].toTensor().device();
+      }
+    }
+    if (!generator_) {
+      generator_ = device.is_cpu()
+                       ? at::detail::getDefaultCPUGenerator()
+                       : c10::require_device_hooks(device.type()).default_generator(device.index());
+    }
+    std::lock_guard<std::mutex> lock(generator_->mutex);
+    state_ = generator_->state();
+  }
+  ~RandomStateGuard() {
+    if (!generator_) return;
+    std::lock_guard<std::mutex> lock(generator_->mutex);
+    generator_->set_state(state_.data(), state_.size());
+  }
+  RandomStateGuard(const RandomStateGuard&) = delete;
+  RandomStateGuard& operator=(const RandomStateGuard&) = delete;
+
+ private:
+  c10::Generator generator_;
+  std::vector<uint8_t> state_;
+};
+
 class DualKernel final : public at::BoxedKernel {
  public:
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
@@ -157,13 +195,11 @@ class DualKernel final : public at::BoxedKernel {
       op.redispatch_boxed(below, stack);
       return;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(std::strstr(op.tags_text, "nondeterministic_seeded") == nullptr,
-                                "forward mode of '", op.full_name(),
-                                "', which draws random numbers, is not implemented.");
     c10::ExcludeDispatchKeyGuard guard(kDualKeys);
     const at::Stack arguments(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end());
     Tensors tangents;
     {
+      RandomStateGuard same_numbers(op, arguments);
       GradModeGuard on(true);
       tangents = push_forward(run_trial(op, arguments));
     }

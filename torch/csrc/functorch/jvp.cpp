@@ -58,6 +58,7 @@ struct JvpCall {
     return w != nullptr ? w->tangent : Tensor();
   }
   bool any_tangent() const {
+    if (!c10::tls_autograd_state.fw_grad_mode) return false;
     bool any = false;
     for (const IValue& v : args)
       each_tensor(v, [&](const Tensor& t) { any = any || tangent(t).defined(); });
@@ -243,7 +244,7 @@ void run(const at::OperatorEntry& op, Stack& stack, size_t from, const LevelPtr&
                      Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()), level};
   Stack results;
   const bool view = (op.flags & at::kOpView) != 0 && call.args[0].isTensor() &&
-                    call.tangent(call.args[0].toTensor()).defined() &&
+                    call.tangent(call.args[0].toTensor()).defined() && call.any_tangent() &&
                     op.name != std::string("aten::detach");
   if (call.mutates()) {
     run_mutating(call, results);

@@ -9,14 +9,31 @@ import torch
 __all__ = ["functional_call"]
 
 
+_ABSENT = object()
+
+
+def _submodule(module, path):
+    """The submodule of a dotted name."""
+    for name in filter(None, path.split(".")):
+        inner = getattr(module, name, None)
+        if not isinstance(inner, torch.nn.Module):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        module = inner
+    return module
+
+
 def _slot(module, path):
-    """The dictionary of a submodule that holds the tensor of a dotted name, and its key there."""
+    """The dictionary of a submodule that holds the tensor of a dotted name, or would hold it, and
+    its key there. A tensor may also be a plain attribute."""
     owner, _, name = path.rpartition(".")
-    submodule = module.get_submodule(owner)
+    submodule = _submodule(module, owner)
     for tensors in (submodule._parameters, submodule._buffers):
         if name in tensors:
             return tensors, name
-    raise AttributeError(f"{type(submodule).__name__} has no attribute `{name}`")
+    held = getattr(submodule, name, _ABSENT)
+    if held is not _ABSENT and held is not None and not isinstance(held, torch.Tensor):
+        raise TypeError(f"attribute `{name}`: {held} is not an instance of torch.Tensor")
+    return submodule.__dict__, name
 
 
 def _all_slots(module):
@@ -54,26 +71,33 @@ def _check_strict(module, given):
     if missing or unexpected:
         text = "Error(s) in reparametrizing for " + type(module).__name__ + ":"
         if unexpected:
-            text += "\n\tUnexpected key(s): " + ", ".join(unexpected) + "."
+            text += "\n\tUnexpected key(s): " + ", ".join(map(repr, unexpected)) + "."
         if missing:
-            text += "\n\tMissing key(s): " + ", ".join(missing) + "."
+            text += "\n\tMissing key(s): " + ", ".join(map(repr, missing)) + "."
         raise RuntimeError(text)
 
 
 @contextmanager
-def _swapped(module, tensors):
+def _swapped(module, tensors, given):
+    """The module has `tensors` inside. What it then holds in their places, which may be others if
+    it assigned to them, is left in the dictionary that was `given`."""
     for value in tensors.values():
-        if not isinstance(value, torch.Tensor):
+        if value is not None and not isinstance(value, torch.Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor")
-    slots = [(*_slot(module, path), value) for path, value in tensors.items()]
-    kept = [(owner, name, owner[name]) for owner, name, _ in slots]
+    slots = [(*_slot(module, path), path, value) for path, value in tensors.items()]
+    kept = [(owner, name, owner.get(name, _ABSENT), path) for owner, name, path, _ in slots]
     try:
-        for owner, name, value in slots:
+        for owner, name, _, value in slots:
             owner[name] = value
         yield
     finally:
-        for owner, name, value in kept:
-            owner[name] = value
+        for owner, name, value, path in kept:
+            if path in given and name in owner:
+                given[path] = owner[name]
+            if value is not _ABSENT:
+                owner[name] = value
+            else:
+                owner.pop(name, None)
 
 
 @contextmanager
@@ -87,7 +111,7 @@ def _reparametrize_module(
         tensors = _with_tied(module, tensors)
     if strict:
         _check_strict(module, tensors)
-    with _swapped(module, tensors):
+    with _swapped(module, tensors, parameters_and_buffers):
         yield
 
 

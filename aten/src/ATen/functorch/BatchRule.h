@@ -59,7 +59,7 @@ struct Call {
 // The rule of an operator from the tables, null when there is none.
 Rule find_rule(const OperatorEntry& op, int* flags);
 
-// Calls the operator on the samples one after the other; warns, once for an operator.
+// Calls the operator on the samples one after the other.
 void run_per_sample(Call& call);
 [[noreturn]] void throw_inplace(const OperatorEntry& op);
 

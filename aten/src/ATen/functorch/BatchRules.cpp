@@ -336,6 +336,12 @@ Rule find_rule(const OperatorEntry& op, int* flags) {
   return it->second.rule;
 }
 
+BatchedBy batched_by(const OperatorEntry& op) {
+  int flags = 0;
+  if (is_composite(op) && !has_named_rule(op)) return BatchedBy::Definition;
+  return find_rule(op, &flags) != nullptr ? BatchedBy::Rule : BatchedBy::Samples;
+}
+
 void run_batched(const OperatorEntry& op, Stack& stack, size_t from, const LevelPtr& level) {
   Call call{
       op,    op.schema(), Stack(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end()),

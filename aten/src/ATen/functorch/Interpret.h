@@ -1,5 +1,7 @@
 // How operators run on wrappers. See Note [Levels by wrapper].
 #pragma once
+#include <atomic>
+
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
@@ -32,6 +34,18 @@ uint64_t& random_limit();
 
 // Whether the tables have a rule for just this operator.
 bool has_named_rule(const OperatorEntry& op);
+
+// How vmap treats an operator: by a rule, through its definition in terms of others, or sample by
+// sample.
+enum class BatchedBy { Rule, Definition, Samples };
+TORCH_API BatchedBy batched_by(const OperatorEntry& op);
+
+// What vmap does with an operator that it can only call sample by sample: whether it may, whether
+// it warns, and whether it warns on every call instead of once for an operator.
+struct FallbackSettings {
+  std::atomic<bool> allowed{true}, warns{true}, warns_always{false};
+};
+TORCH_API FallbackSettings& fallback_settings();
 
 // The operator that computes what an in-place or out= operator writes, with the same arguments but
 // for the outputs; null when there is none.

@@ -1,5 +1,5 @@
-// The way for operators without a rule: the samples one after the other, in C++. It is correct and
-// slow, and says so once for each operator. Besides, operators that cannot be batched at all.
+// What is done for operators without a rule: the samples one after the other, in C++. It is correct
+// and slow, and says so once for each operator. Besides, operators that cannot be batched at all.
 #include <ATen/functorch/BatchRule.h>
 
 #include <mutex>
@@ -10,10 +10,11 @@
 namespace at::functorch {
 namespace {
 
-void warn_once(const OperatorEntry& op) {
+void warn(const OperatorEntry& op) {
   static std::mutex mutex;
   static std::unordered_set<const OperatorEntry*> warned;
-  {
+  if (!fallback_settings().warns) return;
+  if (!fallback_settings().warns_always) {
     std::lock_guard<std::mutex> lock(mutex);
     if (!warned.insert(&op).second) return;
   }
@@ -56,11 +57,18 @@ void collect(const IValue& v, std::vector<Gathered>& all, size_t at, const Opera
 }
 } // namespace
 
+FallbackSettings& fallback_settings() {
+  static FallbackSettings settings;
+  return settings;
+}
+
 void run_per_sample(Call& call) {
+  TORCH_CHECK(fallback_settings().allowed, "Batching rule not implemented for ",
+              call.op.full_name(), ". The fallback path is disabled.");
   TORCH_CHECK(call.batch() > 0, "Batching rule not implemented for ", call.op.full_name(),
               ". The fallback path does not support vmap over dims of size 0.");
   call.check_inplace();
-  warn_once(call.op);
+  warn(call.op);
   std::vector<Gathered> all;
   for (int64_t b = 0; b < call.batch(); ++b) {
     Stack stack = call.args;

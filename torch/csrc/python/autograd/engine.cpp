@@ -3,6 +3,8 @@
 // in run_backward.
 #include <torch/csrc/python/autograd/engine.h>
 
+#include <ATen/functorch/Level.h>
+
 #include <ATen/ops/ones_like.h>
 
 #include <torch/csrc/autograd/engine.h>
@@ -84,6 +86,10 @@ Tensor root_gradient(const Tensor& self, PyObject* gradient) {
 
 void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain, bool create_graph,
               PyObject* inputs) {
+  TORCH_CHECK(at::functorch::level_stack().empty(),
+              "backward() called inside a functorch transform. This is not supported, please use "
+              "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+              "transforms.");
   TORCH_CHECK(self.requires_grad(),
               "element 0 of tensors does not require grad and does not have a grad_fn");
   warn_create_graph(create_graph);

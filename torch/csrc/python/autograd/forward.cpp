@@ -42,7 +42,20 @@ PyObject* py_unpack(PyObject*, PyObject* dual) {
   });
 }
 
-PyMethodDef functions[] = {{"_enter_dual_level", py_enter, METH_NOARGS, nullptr},
+// Whether operators carry tangents on, on this thread.
+PyObject* py_is_enabled(PyObject*, PyObject*) {
+  return new_bool(c10::tls_autograd_state.fw_grad_mode);
+}
+PyObject* py_set_enabled(PyObject*, PyObject* value) {
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) return nullptr;
+  c10::tls_autograd_state.fw_grad_mode = truth != 0;
+  return new_none();
+}
+
+PyMethodDef functions[] = {{"_is_fwd_grad_enabled", py_is_enabled, METH_NOARGS, nullptr},
+                           {"_set_fwd_grad_mode", py_set_enabled, METH_O, nullptr},
+                           {"_enter_dual_level", py_enter, METH_NOARGS, nullptr},
                            {"_exit_dual_level", reinterpret_cast<PyCFunction>(py_exit),
                             METH_VARARGS | METH_KEYWORDS, nullptr},
                            {"_make_dual", py_make, METH_VARARGS, nullptr},

@@ -2,6 +2,7 @@
 // themselves are Python (torch/_functorch).
 #include <torch/csrc/python/dispatch/functorch.h>
 
+#include <ATen/functorch/Interpret.h>
 #include <ATen/functorch/Level.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/functorch/jvp.h>
@@ -264,7 +265,75 @@ PyObject* get_bdim(PyObject*, PyObject* o) {
   });
 }
 
+// The depth of the level a tensor belongs to; 0 for a plain tensor and for one whose level ended.
+PyObject* depth_of(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const WrapperImpl* w = wrapper_of(tensor_argument(o));
+    return wrap(w == nullptr || !w->level->alive ? int64_t(0) : w->level->depth);
+  });
+}
+
+// ---- shapes of batches
+// reshape_dim_into(source, dim, tensor): dimension `source` becomes the outer part of `dim`.
+PyObject* reshape_dim_into(PyObject*, PyObject* args) {
+  long long source = 0, dim = 0;
+  PyObject* tensor = nullptr;
+  if (!PyArg_ParseTuple(args, "LLO", &source, &dim, &tensor)) return nullptr;
+  return guarded([&] {
+    const Tensor& t = tensor_argument(tensor);
+    const int64_t rank = t.dim();
+    TORCH_CHECK_INDEX(source >= -rank && source < rank, "dimension ", int64_t(source),
+                      " is out of range for a tensor of ", rank, " dimensions");
+    TORCH_CHECK_INDEX(dim >= -(rank - 1) && dim < rank - 1, "dimension ", int64_t(dim),
+                      " is out of range for the other ", rank - 1, " dimensions");
+    const int64_t to = dim < 0 ? dim + rank - 1 : dim;
+    const Tensor moved = move_dim(t, source < 0 ? source + rank : source, to);
+    std::vector<int64_t> sizes(moved.sizes().begin(), moved.sizes().end());
+    sizes[static_cast<size_t>(to)] *= sizes[static_cast<size_t>(to) + 1];
+    sizes.erase(sizes.begin() + to + 1);
+    return wrap(moved.reshape(sizes));
+  });
+}
+// reshape_dim_outof(dim, size, tensor): the outer `size` parts of `dim` become a dimension.
+PyObject* reshape_dim_outof(PyObject*, PyObject* args) {
+  long long source = 0, size = 0;
+  PyObject* tensor = nullptr;
+  if (!PyArg_ParseTuple(args, "LLO", &source, &size, &tensor)) return nullptr;
+  return guarded([&] {
+    const Tensor& t = tensor_argument(tensor);
+    const int64_t rank = t.dim();
+    TORCH_CHECK_INDEX(source >= -rank && source < rank, "dimension ", int64_t(source),
+                      " is out of range for a tensor of ", rank, " dimensions");
+    const int64_t at = source < 0 ? source + rank : source;
+    std::vector<int64_t> sizes(t.sizes().begin(), t.sizes().end());
+    const int64_t length = sizes[static_cast<size_t>(at)];
+    TORCH_CHECK(size > 0 ? length % size == 0 : size == 0 && length == 0, "dimension ", at,
+                " of size ", length, " cannot be cut into ", int64_t(size), " parts");
+    sizes[static_cast<size_t>(at)] = size;
+    sizes.insert(sizes.begin() + at + 1, size > 0 ? length / size : 0);
+    return wrap(t.reshape(sizes));
+  });
+}
+
+// ---- settings of the fallback of vmap
+using Setting = std::atomic<bool> FallbackSettings::*;
+template <Setting kSetting> PyObject* get_setting(PyObject*, PyObject*) {
+  return new_bool(fallback_settings().*kSetting);
+}
+template <Setting kSetting> PyObject* set_setting(PyObject*, PyObject* value) {
+  const int truth = PyObject_IsTrue(value);
+  if (truth < 0) return nullptr;
+  fallback_settings().*kSetting = truth != 0;
+  return new_none();
+}
+
 PyMethodDef functions[] = {
+    {"dlevel", depth_of, METH_O, nullptr},
+    {"reshape_dim_into", reshape_dim_into, METH_VARARGS, nullptr},
+    {"reshape_dim_outof", reshape_dim_outof, METH_VARARGS, nullptr},
+    {"_is_vmap_fallback_enabled", get_setting<&FallbackSettings::allowed>, METH_NOARGS, nullptr},
+    {"_set_vmap_fallback_enabled", set_setting<&FallbackSettings::allowed>, METH_O, nullptr},
+    {"_set_vmap_fallback_warning_enabled", set_setting<&FallbackSettings::warns>, METH_O, nullptr},
     {"_vmap_increment_nesting", vmap_enter, METH_VARARGS, nullptr},
     {"_vmap_decrement_nesting", level_exit<LevelKind::Vmap>, METH_NOARGS, nullptr},
     {"_grad_increment_nesting", level_enter<LevelKind::Grad>, METH_NOARGS, nullptr},
@@ -296,6 +365,10 @@ PyMethodDef functions[] = {
 PyObject* transforms_active(PyObject*, PyObject*) { return new_bool(!level_stack().empty()); }
 PyMethodDef outer_functions[] = {
     {"_are_functorch_transforms_active", transforms_active, METH_NOARGS, nullptr},
+    {"_debug_only_are_vmap_fallback_warnings_enabled", get_setting<&FallbackSettings::warns_always>,
+     METH_NOARGS, nullptr},
+    {"_debug_only_display_vmap_fallback_warnings", set_setting<&FallbackSettings::warns_always>,
+     METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace

@@ -2,6 +2,7 @@
 // is on the path of torch.add and its like, which have typed bindings.
 #include <torch/csrc/python/dispatch/operators.h>
 
+#include <ATen/functorch/Interpret.h>
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/dispatch/schema_type.h>
@@ -285,6 +286,31 @@ PyObject* py_all_names(PyObject*, PyObject*) {
   });
 }
 
+// Whether an operator has a kernel of its own for a key; of the two kinds of batching, the one that
+// vmap uses.
+bool registered_for(const at::OperatorEntry& op, const std::string& key) {
+  using at::functorch::BatchedBy;
+  if (key == "FuncTorchBatched") return at::functorch::batched_by(op) == BatchedBy::Rule;
+  if (key == "FuncTorchBatchedDecomposition")
+    return at::functorch::batched_by(op) == BatchedBy::Definition;
+  return op.has_kernel(c10::parseDispatchKey(key));
+}
+// _dispatch_get_registrations_for_dispatch_key(key=""): the names of the operators that have a
+// kernel for it; all names without a key.
+PyObject* py_registrations(PyObject*, PyObject* args) {
+  const char* key = "";
+  if (!PyArg_ParseTuple(args, "|s", &key)) return nullptr;
+  return guarded([&] {
+    PyRef out = checked(PyList_New(0));
+    for (const at::OperatorEntry* op : at::Dispatcher::singleton().all()) {
+      if (*key != 0 && !registered_for(*op, key)) continue;
+      PyRef text = checked(wrap(op->full_name()));
+      check_status(PyList_Append(out.get(), text.get()));
+    }
+    return out.release();
+  });
+}
+
 const at::OperatorEntry* find_full(const std::string& full) {
   const size_t dot = full.find('.', full.find("::") == full.npos ? 0 : full.find("::"));
   const std::string name = full.substr(0, dot);
@@ -317,6 +343,7 @@ PyMethodDef functions[] = {
     {"_get_overload_names", py_overload_names, METH_O, "_get_overload_names(name)"},
     {"_call_overloads", as_method(py_call_overloads), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_dispatch_get_all_op_names", py_all_names, METH_NOARGS, nullptr},
+    {"_dispatch_get_registrations_for_dispatch_key", py_registrations, METH_VARARGS, nullptr},
     {"_dispatch_has_kernel", py_has_kernel, METH_O, nullptr},
     {"_dispatch_has_kernel_for_dispatch_key", py_has_kernel_for_key<false>, METH_VARARGS, nullptr},
     {"_dispatch_has_computed_kernel_for_dispatch_key", py_has_kernel_for_key<true>, METH_VARARGS,

@@ -71,6 +71,12 @@ PyObject* run_complex(PyObject* self) {
   return PyComplex_FromDoubles(z.real(), z.imag());
 }
 PyObject* run_retain_grad(PyObject* self) {
+  TORCH_CHECK(
+      at::functorch::level_stack().empty(),
+      "You are attempting to call Tensor.retain_grad() inside of a function being "
+      "transformed by a functorch transform. This is unsupported, please attempt to use the "
+      "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call retain_grad() "
+      "outside of a function being transformed instead.");
   autograd::retain_grad(tensor_of(self));
   return new_none();
 }

@@ -1,0 +1,1 @@
+"""Where functorch kept its sources before they moved to torch._functorch."""

@@ -1,0 +1,3 @@
+"""torch._functorch.vmap under its older name."""
+
+from torch._functorch.vmap import *  # noqa: F403
