@@ -252,3 +252,68 @@ def test_transformer_refuses_other_widths_and_activations():
         model(torch.zeros(3, 2, 8), torch.zeros(3, 2, 7))
     with pytest.raises(RuntimeError, match="activation should be relu/gelu"):
         nn.TransformerEncoderLayer(8, 2, activation="tanh")
+
+
+# ---- the operators beneath MultiheadAttention
+
+
+def _numpy_attention(q, k, v, weight, bias, heads, hidden):
+    """Attention of arrays [batch, length, width] after their projection, and its weights."""
+    width = q.shape[-1]
+    parts = []
+    for i, x in enumerate((q, k, v)):
+        y = x @ weight[i * width : (i + 1) * width].T + bias[i * width : (i + 1) * width]
+        parts.append(y.reshape(*y.shape[:2], heads, -1).transpose(0, 2, 1, 3))
+    scores = parts[0] @ parts[1].transpose(0, 1, 3, 2) / np.sqrt(width // heads)
+    scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    joined = (weights @ parts[2]).transpose(0, 2, 1, 3).reshape(q.shape)
+    return joined, weights
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_native_attention_with_padding_equals_numpy(need_weights):
+    width, heads = 8, 2
+    q, k, v = (torch.rand(3, 5, width, dtype=torch.float64) for _ in range(3))
+    weight, bias = torch.rand(3 * width, width).double(), torch.rand(3 * width).double()
+    out_weight, out_bias = torch.rand(width, width).double(), torch.rand(width).double()
+    mask = torch.zeros(3, 5, dtype=torch.bool)
+    mask[0, 3:] = True
+    out, weights = torch._native_multi_head_attention(
+        q, k, v, width, heads, weight, bias, out_weight, out_bias, mask, need_weights, False, 1
+    )
+    arrays = [t.numpy() for t in (q, k, v, weight, bias)]
+    joined, expected = _numpy_attention(*arrays, heads, mask.numpy()[:, None, None])
+    np.testing.assert_allclose(out.numpy(), joined @ out_weight.numpy().T + out_bias.numpy())
+    if need_weights:
+        np.testing.assert_allclose(weights.numpy(), expected)
+    else:
+        assert weights is None
+
+
+def test_native_attention_with_wrong_arguments_raises():
+    x, weight, bias = torch.rand(2, 3, 8), torch.rand(24, 8), torch.rand(24)
+    call = torch._native_multi_head_attention
+    with pytest.raises(RuntimeError, match="must divide evenly by num_heads 3"):
+        call(x, x, x, 8, 3, weight, bias, weight[:8], bias[:8])
+    with pytest.raises(RuntimeError, match="expected `qkv_weight` of size"):
+        call(x, x, x, 8, 2, weight[:8], bias, weight[:8], bias[:8])
+    with pytest.raises(RuntimeError, match="Mask Type should be defined"):
+        call(x, x, x, 8, 2, weight, bias, weight[:8], bias[:8], torch.zeros(2, 3).bool())
+
+
+def test_projection_by_heads_adds_the_bias_and_scales_the_query():
+    qkv, bias = torch.rand(2, 3, 24, dtype=torch.float64), torch.rand(24, dtype=torch.float64)
+    parts = torch._transform_bias_rescale_qkv(qkv, bias, 2)
+    shifted = (qkv + bias).numpy().reshape(2, 3, 3, 2, 4).transpose(2, 0, 3, 1, 4)
+    shifted[0] /= 2.0
+    for part, expected in zip(parts, shifted, strict=True):
+        np.testing.assert_allclose(part.numpy(), expected)
+
+
+def test_sdp_choice_is_flash_without_dropout_and_math_with_it():
+    q = torch.rand(2, 4, 16, 8)
+    backends = torch.nn.attention.SDPBackend
+    assert torch._fused_sdp_choice(q, q, q) == backends.FLASH_ATTENTION.value
+    assert torch._fused_sdp_choice(q, q, q, dropout_p=0.5) == backends.MATH.value

@@ -15,7 +15,7 @@ _LINALG_PART = "a part of the public linear algebra function, called by it"
 _QUESTIONS = """
     is_same_size dim numel storage_offset is_contiguous is_complex is_floating_point is_signed
     is_conj is_neg is_inference is_distributed _has_same_storage_numel size stride sym_size
-    sym_stride sym_numel sym_storage_offset
+    sym_stride sym_numel sym_storage_offset _fused_sdp_choice
 """
 _VIEWS = """
     _aminmax _unsafe_view _reshape_alias _reshape_copy _reshape_alias_copy slice_inverse
@@ -24,7 +24,7 @@ _VIEWS = """
 _PARTS = """
     _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _weight_norm
     _cross_entropy_rows _attention_by_products _fused_attention _fft_c2c _fft_r2c _fft_c2r
-    _upsample_lanczos2d_aa
+    _upsample_lanczos2d_aa _native_multi_head_attention _transform_bias_rescale_qkv
 """
 _MEMORIES = "resize_ resize_as_ set_ is_pinned pin_memory _pin_memory"
 _NESTED = "takes nested tensors, or makes their padded form; test/nested/test_nested.py"

@@ -135,23 +135,49 @@ bool fused_allowed(const Tensor& q, bool fits) {
 
 } // namespace
 
+namespace {
+// What scaled_dot_product_attention does with its arguments.
+struct Choice {
+  bool blocks = false, kernels = false, products = false; // which fused way applies
+  bool fused = false;                                     // and whether it is taken
+};
+Choice choose(const Tensor& query, const Tensor& key, const Tensor& value,
+              const std::optional<Tensor>& mask, double dropout_p, double factor, bool enable_gqa) {
+  Choice c;
+  c.blocks = use_blocks(query, key, value, mask, dropout_p, enable_gqa);
+  c.kernels = !c.blocks && use_fused(query, key, value, mask, dropout_p, factor, enable_gqa);
+  c.products = !c.blocks && !c.kernels && use_products(query, key, value, mask, dropout_p);
+  c.fused = fused_allowed(query, c.blocks || c.kernels || c.products);
+  return c;
+}
+double scale_of(std::optional<double> scale, const Tensor& query) {
+  return scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
+}
+} // namespace
+
+int64_t _fused_sdp_choice(const Tensor& query, const Tensor& key, const Tensor& value,
+                          const std::optional<Tensor>& attn_mask, double dropout_p,
+                          bool /*is_causal*/, std::optional<double> scale, bool enable_gqa) {
+  if (query.is_nested()) return kSdpMath;
+  check_attention(query, key, value, attn_mask);
+  const double factor = scale_of(scale, query);
+  const Choice c = choose(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
+  if (!c.fused) return kSdpMath;
+  return c.products ? kSdpEfficient : kSdpFlash;
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const std::optional<Tensor>& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
   check_attention(query, key, value, attn_mask);
-  const bool blocks = use_blocks(query, key, value, attn_mask, dropout_p, enable_gqa);
-  const double factor = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
-  const bool kernels =
-      !blocks && use_fused(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
-  const bool products =
-      !blocks && !kernels && use_products(query, key, value, attn_mask, dropout_p);
-  const bool fused = fused_allowed(query, blocks || kernels || products);
-  if (fused && blocks)
+  const double factor = scale_of(scale, query);
+  const Choice c = choose(query, key, value, attn_mask, dropout_p, factor, enable_gqa);
+  if (c.fused && c.blocks)
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, is_causal, attn_mask, scale));
-  if (fused && kernels)
+  if (c.fused && c.kernels)
     return std::get<0>(at::_fused_attention(query, key, value, is_causal, factor));
-  if (fused) return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
+  if (c.fused) return std::get<0>(at::_attention_by_products(query, key, value, is_causal, factor));
   return std::get<0>(at::_scaled_dot_product_attention_math(
       query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
 }
