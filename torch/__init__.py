@@ -67,17 +67,7 @@ from torch._legacy_types import (
     ShortTensor,
     tensortype,
 )
-from torch._queries import (
-    get_device,
-    is_complex,
-    is_conj,
-    is_floating_point,
-    is_inference,
-    is_neg,
-    is_nonzero,
-    is_signed,
-    numel,
-)
+from torch._queries import get_device, is_nonzero, numel
 from torch._settings import (
     are_deterministic_algorithms_enabled,
     get_default_device,
@@ -97,6 +87,16 @@ from torch._symbolic import (
     SymBool,
     SymFloat,
     SymInt,
+    _sym_acos,
+    _sym_asin,
+    _sym_atan,
+    _sym_cos,
+    _sym_cosh,
+    _sym_sin,
+    _sym_sinh,
+    _sym_sqrt,
+    _sym_tan,
+    _sym_tanh,
     sym_float,
     sym_int,
     sym_ite,

@@ -1,58 +1,32 @@
-"""Questions about a tensor in the form of functions: torch.is_complex(x) for x.is_complex()."""
+"""Questions about a tensor in the form of functions that no operator stands for: torch.numel(x) for
+x.numel(). Objects with __torch_function__ may take them over."""
+
+from torch.overrides import handle_torch_function, has_torch_function_unary
+
+__all__ = ["get_device", "is_nonzero", "numel"]
 
 
-def _asked(input, name):
-    """The tensor; what is none is refused as operators refuse it."""
-    if not hasattr(type(input), "__torch_function__"):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
-    return input
+def _query(name: str):
+    """The function of `input` that calls its method `name`."""
+
+    def function(input):
+        if has_torch_function_unary(input):
+            return handle_torch_function(function, (input,), input)
+        if not hasattr(type(input), "__torch_function__"):
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not "
+                f"{type(input).__name__}"
+            )
+        return getattr(input, name)()
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "torch"
+    return function
 
 
-def is_complex(input):
-    """Whether the dtype is complex."""
-    return _asked(input, "is_complex").is_complex()
-
-
-def is_floating_point(input):
-    """Whether the dtype is a floating point type."""
-    return _asked(input, "is_floating_point").is_floating_point()
-
-
-def is_signed(input):
-    """Whether the dtype has negative values."""
-    return _asked(input, "is_signed").is_signed()
-
-
-def is_conj(input):
-    """Whether the tensor is a conjugate view that has not been resolved."""
-    return _asked(input, "is_conj").is_conj()
-
-
-def is_neg(input):
-    """Whether the tensor is a negative view that has not been resolved."""
-    return _asked(input, "is_neg").is_neg()
-
-
-def is_inference(input):
-    """Whether the tensor was made in inference mode."""
-    return _asked(input, "is_inference").is_inference()
-
-
-def numel(input):
-    """The number of elements."""
-    return _asked(input, "numel").numel()
-
-
-def get_device(input):
-    """The index of the tensor's device, -1 for the CPU."""
-    return input.get_device()
-
-
-def is_nonzero(input):
-    """Whether the one element of a tensor is not zero."""
-    if _asked(input, "is_nonzero").numel() != 1:
-        what = "no values" if input.numel() == 0 else "more than one value"
-        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
-    return bool(input)
+numel = _query("numel")
+numel.__doc__ = "The number of elements."
+get_device = _query("get_device")
+get_device.__doc__ = "The index of the tensor's device, -1 for the CPU."
+is_nonzero = _query("is_nonzero")
+is_nonzero.__doc__ = "Whether the one element of a tensor is not zero."

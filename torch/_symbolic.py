@@ -3,7 +3,10 @@
 The classes wrap a node that knows how to build expressions; the functions below work on plain
 numbers and symbolic ones alike, so that library code need not ask which it has."""
 
+import functools
 import math
+
+from torch.overrides import handle_torch_function, has_torch_function
 
 _BINARY = {
     "add": "__add__ __radd__",
@@ -126,11 +129,28 @@ for _cls in (SymInt, SymFloat, SymBool):
 del _cls, _hash
 
 
+def _overridable(function):
+    """`function` as a member of torch that __torch_function__ of an argument may take over."""
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        values = (*args, *kwargs.values())
+        asked = values[0] if len(values) == 1 and isinstance(values[0], (list, tuple)) else values
+        if has_torch_function(asked):
+            return handle_torch_function(wrapped, asked, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    wrapped.__module__ = "torch"
+    return wrapped
+
+
+@_overridable
 def sym_not(a):
     """`not a`, also for symbolic truth values."""
     return a.__sym_not__() if hasattr(a, "__sym_not__") else not a
 
 
+@_overridable
 def sym_float(a):
     """float(a), also for symbolic numbers."""
     if isinstance(a, (SymFloat, float)):
@@ -138,6 +158,7 @@ def sym_float(a):
     return a.__sym_float__() if hasattr(a, "__sym_float__") else float(a)
 
 
+@_overridable
 def sym_int(a):
     """int(a), also for symbolic numbers."""
     if isinstance(a, (SymInt, int)):
@@ -152,6 +173,7 @@ def _float_if_mixed(a, b, value):
     return sym_float(value) if mixed else value
 
 
+@_overridable
 def sym_max(a, b):
     """max(a, b), also for symbolic numbers; a float if either is one."""
     for x, y in ((a, b), (b, a)):
@@ -160,6 +182,7 @@ def sym_max(a, b):
     return _float_if_mixed(a, b, max(a, b))
 
 
+@_overridable
 def sym_min(a, b):
     """min(a, b), also for symbolic numbers; a float if either is one."""
     for x, y in ((a, b), (b, a)):
@@ -168,11 +191,13 @@ def sym_min(a, b):
     return _float_if_mixed(a, b, min(a, b))
 
 
+@_overridable
 def sym_sum(args):
     """The sum of a sequence, also of symbolic numbers."""
     return sum(args)
 
 
+@_overridable
 def sym_ite(b, t, f):
     """`t if b else f`, also for a symbolic b."""
     if not isinstance(b, (SymBool, bool)) or type(t) is not type(f):
@@ -180,6 +205,25 @@ def sym_ite(b, t, f):
     return b.node.sym_ite(t, f) if isinstance(b, SymBool) else (t if b else f)
 
 
-def sym_sqrt(a):
-    """The square root, also of a symbolic number."""
-    return a.node.sqrt() if isinstance(a, (SymInt, SymFloat)) else math.sqrt(a)
+def _sym_math(name):
+    """The function `name` of math, also for a symbolic number."""
+    plain = getattr(math, name)
+
+    def function(a):
+        return getattr(a.node, name)() if isinstance(a, (SymInt, SymFloat)) else plain(a)
+
+    function.__name__ = function.__qualname__ = f"_sym_{name}"
+    function.__doc__ = f"math.{name}, also of a symbolic number."
+    return _overridable(function)
+
+
+_sym_sqrt = sym_sqrt = _sym_math("sqrt")
+_sym_cos = _sym_math("cos")
+_sym_cosh = _sym_math("cosh")
+_sym_sin = _sym_math("sin")
+_sym_sinh = _sym_math("sinh")
+_sym_tan = _sym_math("tan")
+_sym_tanh = _sym_math("tanh")
+_sym_asin = _sym_math("asin")
+_sym_acos = _sym_math("acos")
+_sym_atan = _sym_math("atan")

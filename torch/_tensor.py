@@ -8,6 +8,7 @@ in Python they would cost a microsecond each.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -55,6 +56,18 @@ def _override(func, relevant, *args, **kwargs):
     from torch.overrides import handle_torch_function
 
     return handle_torch_function(func, relevant, *args, **kwargs)
+
+
+def _asking(method):
+    """A method of Tensor that lets __torch_function__ take it over."""
+
+    @functools.wraps(method)
+    def wrapped(self, *args, **kwargs):
+        if _has_torch_function(self):
+            return _override(wrapped, (self,), self, *args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    return wrapped
 
 
 class Tensor(_C.TensorBase):
@@ -319,6 +332,8 @@ class Tensor(_C.TensorBase):
         """Memory of a CUDA tensor for other libraries; AttributeError elsewhere, which is what they
         test.
         """
+        if _has_torch_function(self):
+            return _override(Tensor.__cuda_array_interface__.__get__, (self,), self)
         if not self.is_cuda:
             raise AttributeError(
                 f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
@@ -362,16 +377,19 @@ class Tensor(_C.TensorBase):
             wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
         )
 
+    @_asking
     def storage_type(self) -> Any:
         """The class of the typed storage (deprecated)."""
         return self.storage()._get_legacy_storage_class()
 
+    @_asking
     def is_shared(self) -> Any:
         """Whether the memory is shared between processes."""
         if self.is_cuda:
             return False
         return self.untyped_storage().is_shared()
 
+    @_asking
     def share_memory_(self) -> Any:
         """Moves the memory to where other processes can map it."""
         self.untyped_storage().share_memory_()
@@ -404,14 +422,17 @@ class Tensor(_C.TensorBase):
             return torch.overrides.redirect(Tensor.nonzero, locals())
         return torch.nonzero(self, as_tuple=as_tuple)
 
+    @_asking
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
         """See torch.unique."""
         return torch.unique(self, sorted, return_inverse, return_counts, dim)
 
+    @_asking
     def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None) -> Any:
         """See torch.unique_consecutive."""
         return torch.unique_consecutive(self, return_inverse, return_counts, dim)
 
+    @_asking
     def stft(
         self,
         n_fft,
@@ -440,6 +461,7 @@ class Tensor(_C.TensorBase):
             align_to_window,
         )
 
+    @_asking
     def istft(
         self,
         n_fft,
@@ -466,6 +488,7 @@ class Tensor(_C.TensorBase):
             return_complex,
         )
 
+    @_asking
     def lu(self, pivot=True, get_infos=False) -> Any:
         """See torch.linalg.lu_factor (deprecated form)."""
         return torch.functional.lu(self, pivot, get_infos)
@@ -490,6 +513,7 @@ class Tensor(_C.TensorBase):
         """The same as to_sparse()."""
         return self.to_sparse()
 
+    @_asking
     def resize(self, *sizes) -> Any:
         """The elements with other sizes; the count must stay. Use reshape."""
         import warnings
@@ -498,6 +522,7 @@ class Tensor(_C.TensorBase):
         sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
         return self.contiguous().view(sizes)
 
+    @_asking
     def resize_as(self, tensor) -> Any:
         """The elements with the sizes of another tensor; the count must be the same."""
         import warnings
@@ -505,18 +530,22 @@ class Tensor(_C.TensorBase):
         warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
         return self.contiguous().view(tensor.size())
 
+    @_asking
     def dequantize(self) -> Any:
         """The values of a quantized tensor; any other is there already."""
         return self
 
+    @_asking
     def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an Intel GPU; there is no support for them."""
         raise AssertionError("Torch not compiled with XPU enabled")
 
+    @_asking
     def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an IPU; there is no support for them."""
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
+    @_asking
     def mtia(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
         """Would be a copy on an MTIA device; there is no support for them."""
         raise AssertionError("Torch not compiled with MTIA enabled")

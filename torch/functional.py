@@ -145,6 +145,9 @@ def nonzero(input, *, out=None, as_tuple=False) -> Any:
     return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
 
 
+nonzero.__module__ = "torch"
+
+
 def unravel_index(indices, shape) -> Any:
     """The coordinates, one tensor per dimension, of positions in a flattened array of `shape`."""
     if _overridden((indices,)):
@@ -389,31 +392,7 @@ def stft(
     )
 
 
-def istft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    normalized=False,
-    onesided=None,
-    length=None,
-    return_complex=False,
-) -> Any:
-    """The inverse of stft."""
-    return _VF.istft(
-        input,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        center,
-        normalized,
-        onesided,
-        length,
-        return_complex,
-    )
+istft = _VF.istft
 
 
 def lu(A, pivot=True, get_infos=False, out=None) -> Any:

@@ -3,6 +3,7 @@
 custom_op is the way to make an operator; Library and its companions are the lower level beneath
 it, and the way to give existing operators kernels for new devices."""
 
+import contextlib
 import functools
 import weakref
 
@@ -186,6 +187,16 @@ class Library:
     def _destroy(self):
         self._finalizer()
         self._taken.clear()
+
+
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    """A Library whose definitions and kernels are taken back when the block ends."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 @functools.singledispatch

@@ -6,6 +6,7 @@ overridden."""
 
 import contextlib
 import functools
+import types as types_module
 import warnings
 
 import torch
@@ -35,6 +36,7 @@ __all__ = [
     "resolve_name",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "wrap_torch_function",
     "enable_reentrant_dispatch",
 ]
@@ -133,6 +135,19 @@ def _made_overridable(dispatcher, func):
     return public
 
 
+def redispatch_function(func, types, args, kwargs):
+    """Calls `func` past one level of __torch_function__: its own question whether something
+    overrides it is answered no, while the operators inside of a Python function ask as always."""
+    if isinstance(func, types_module.FunctionType):
+        before = _C._skip_next_torch_function(True)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            _C._skip_next_torch_function(before)
+    with _C.DisableTorchFunction():
+        return func(*args, **(kwargs or {}))
+
+
 def wrap_torch_function(dispatcher):
     """A decorator that makes a function overridable; dispatcher(*args) gives the arguments that
     count.
@@ -142,50 +157,77 @@ def wrap_torch_function(dispatcher):
 
 # ---- what can be overridden
 # -----------------------------------------------------------------------------------
+# Every public function of the namespaces below asks its arguments, with these exceptions: functions
+# that have no tensor to ask (factories, settings), and those whose tensors decide nothing.
 
-_NOT_OVERRIDABLE = (
-    "typename is_tensor is_storage set_default_tensor_type set_default_device get_default_device "
-    "set_rng_state get_rng_state manual_seed initial_seed seed get_default_dtype "
-    "set_default_dtype set_printoptions "
-    "get_printoptions tensor as_tensor asarray from_numpy frombuffer arange empty "
-    "empty_permuted empty_strided eye full "
-    "linspace logspace ones rand randint randn randperm range scalar_tensor sparse_coo_tensor "
-    "sparse_csr_tensor "
-    "tril_indices triu_indices zeros bartlett_window blackman_window hamming_window hann_window "
-    "kaiser_window vander "
-    "compile cond set_num_threads get_num_threads set_num_interop_threads "
-    "get_num_interop_threads is_grad_enabled "
-    "set_grad_enabled is_inference_mode_enabled broadcast_shapes can_cast promote_types "
-    "from_file from_dlpack "
-    "use_deterministic_algorithms are_deterministic_algorithms_enabled "
-    "set_deterministic_debug_mode "
-    "get_deterministic_debug_mode set_float32_matmul_precision get_float32_matmul_precision "
-    "set_warn_always "
-    "is_warn_always_enabled set_flush_denormal compiled_with_cxx11_abi sym_float sym_int "
-    "sym_ite sym_max sym_min sym_not "
-    "sym_sqrt sym_sum is_vulkan_available"
-).split()
+_NOT_OVERRIDABLE = {
+    "torch": """
+        arange are_deterministic_algorithms_enabled as_strided as_tensor asarray
+        autocast_decrement_nesting autocast_increment_nesting bartlett_window blackman_window
+        broadcast_shapes can_cast clear_autocast_cache compile compiled_with_cxx11_abi cond
+        cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu
+        cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable
+        eig empty empty_permuted empty_quantized empty_strided enable_grad eye fill from_dlpack
+        from_file from_numpy frombuffer full get_autocast_cpu_dtype get_autocast_dtype
+        get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype get_default_device
+        get_default_dtype get_deterministic_debug_mode get_device_module
+        get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions
+        get_rng_state hamming_window hann_window init_num_threads initial_seed
+        is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cache_enabled
+        is_autocast_cpu_enabled is_autocast_enabled is_autocast_ipu_enabled is_autocast_xla_enabled
+        is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled
+        is_storage is_tensor is_vulkan_available is_warn_always_enabled kaiser_window lift
+        lift_fresh lift_fresh_copy linspace load logspace lstsq manual_seed matrix_rank
+        mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights
+        mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer normal ones parse_schema promote_types
+        rand rand_like randint randint_like randn randn_like randperm range result_type save
+        scalar_tensor seed set_anomaly_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+        set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+        set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
+        set_autocast_xla_enabled set_default_device set_default_dtype set_default_tensor_type
+        set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+        set_grad_enabled set_num_interop_threads set_num_threads set_printoptions set_rng_state
+        set_vital set_warn_always solve sparse_bsc_tensor sparse_bsr_tensor
+        sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+        sym_constrain_range sym_constrain_range_for_size sym_fresh_size symeig tensor
+        thread_safe_generator to_dlpack tril_indices triu_indices typename
+        use_deterministic_algorithms vander vmap while_loop zeros
+    """,
+    "torch.nn.functional": """
+        assert_int_or_pair grouped_mm handle_torch_function hardsigmoid hardswish
+        has_torch_function has_torch_function_unary has_torch_function_variadic scaled_grouped_mm
+        scaled_mm sigmoid tanh upsample upsample_bilinear upsample_nearest
+    """,
+    "torch.fft": "fftfreq rfftfreq",
+    "torch.Tensor": """
+        __class__ __delattr__ __delitem__ __dict__ __dir__ __doc__ __getattribute__ __getnewargs__
+        __getstate__ __hash__ __init__ __init_subclass__ __iter__ __module__ __new__ __reduce__
+        __setattr__ __sizeof__ __str__ __subclasshook__ __torch_dispatch__ __torch_function__
+        __weakref__ _addmm_activation _conj _conj_physical _fix_weakref _is_all_true _is_any_true
+        _is_zerotensor _lazy_clone _make_subclass _make_wrapper_subclass _neg_view
+        _reduce_ex_internal _rev_view_func_unsafe _deepcopy_data _deepcopy_subclass _is_wrapper
+        _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _typed_storage
+        _use_count _view_func _view_func_unsafe as_subclass eig lstsq new new_empty
+        new_empty_strided new_full new_ones new_tensor new_zeros reinforce solve stride symeig
+        to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr
+        unflatten
+    """,
+}
 
-_NOT_OVERRIDABLE_METHODS = (
-    "__delitem__ __dir__ __getattribute__ __init__ __init_subclass__ __new__ __reduce__ "
-    "__setattr__ __sizeof__ "
-    "__subclasshook__ __torch_dispatch__ __torch_function__ __weakref__ __class__ "
-    "__getnewargs__ __str__ __iter__ __hash__ "
-    "_make_subclass _make_wrapper_subclass as_subclass __getstate__ __delattr__ new new_empty "
-    "new_full "
-    "new_ones new_tensor new_zeros "
-    "__cuda_array_interface__ type typename is_meta"
-).split()
+
+def _not_overridable(namespace):
+    return set(_NOT_OVERRIDABLE.get(namespace, "").split())
 
 
 @functools.cache
 def get_ignored_functions():
     """The public functions that cannot be overridden."""
-    found = {getattr(torch, name) for name in _NOT_OVERRIDABLE if hasattr(torch, name)}
-    for name in _NOT_OVERRIDABLE_METHODS:
-        member = getattr(torch.Tensor, name, None)
-        if callable(member) and getattr(member, "__hash__", None):
-            found.add(member)
+    found = set()
+    for namespace, owner in _namespaces():
+        for name in _not_overridable(namespace):
+            member = getattr(owner, name, None)
+            if callable(member) and getattr(member, "__hash__", None):
+                found.add(member)
     return found
 
 
@@ -196,15 +238,28 @@ def get_default_nowrap_functions():
 
 
 def _namespaces():
-    yield "torch", torch, [*torch.__all__, *torch.functional.__all__]
-    yield "torch.functional", torch.functional, torch.functional.__all__
-    for name in ("nn.functional", "linalg", "fft", "special"):
-        module = torch
-        for part in name.split("."):
-            module = getattr(module, part, None)
-        if module is not None:
-            yield f"torch.{name}", module, dir(module)
-    yield "torch.Tensor", torch.Tensor, dir(torch.Tensor)
+    for name in ("torch", "functional", "nn.functional", "linalg", "fft", "special"):
+        owner = torch
+        for part in () if name == "torch" else name.split("."):
+            owner = getattr(owner, part, None)
+        if owner is not None:
+            yield ("torch" if owner is torch else f"torch.{name}"), owner
+    yield "torch.Tensor", torch.Tensor
+
+
+def _members(prefix, owner):
+    """The names and values in a namespace that may be overridable."""
+    ignored = _not_overridable(prefix)
+    names = owner.__all__ if owner is torch.functional else dir(owner)
+    for name in sorted(set(names) - ignored):
+        # Functions that write in place are left to the methods of the same name.
+        if owner is not torch.Tensor and (name[0] == "_" or name[-1] == "_"):
+            continue
+        member = getattr(owner, name, None)
+        if owner is torch.Tensor and not callable(member) and hasattr(member, "__get__"):
+            yield f"{name}.__get__", member.__get__
+        elif callable(member) and not isinstance(member, (type, types_module.ModuleType)):
+            yield name, member
 
 
 @functools.cache
@@ -212,28 +267,16 @@ def _overridable():
     """Functions by namespace, and the public name of each."""
     by_namespace, names = {}, {}
     ignored = get_ignored_functions()
-    for prefix, owner, members in _namespaces():
-        found = []
-        for name in sorted(set(members)):
-            if owner is not torch.Tensor and name.startswith("_"):
+    for prefix, owner in _namespaces():
+        found = by_namespace[owner] = []
+        for name, member in _members(prefix, owner):
+            home = getattr(member, "__module__", None) or "torch"
+            if getattr(member, "__hash__", None) is None or member in ignored:
                 continue
-            member = getattr(owner, name, None)
-            if owner is torch.Tensor and name.startswith("_") and not name.startswith("__"):
-                continue
-            if not callable(member) and hasattr(member, "__get__"):
-                for suffix in ("__get__", "__set__"):
-                    accessor = getattr(member, suffix, None)
-                    if accessor is not None:
-                        found.append(accessor)
-                        names.setdefault(accessor, f"{prefix}.{name}.{suffix}")
-                continue
-            if not callable(member) or isinstance(member, type) or name in _NOT_OVERRIDABLE_METHODS:
-                continue
-            if member in ignored or name in ("__weakref__", "__doc__"):
+            if not home.startswith("torch"):
                 continue
             found.append(member)
             names.setdefault(member, f"{prefix}.{name}")
-        by_namespace[owner] = found
     return by_namespace, names
 
 
@@ -249,13 +292,72 @@ def resolve_name(f):
     return _overridable()[1].get(f)
 
 
+# Overridable although their names say that they are nobody's business.
+_PRIVATE_FUNCTIONS = """
+    _assert_async _functional_assert_async _native_batch_norm_legit _fused_rms_norm _rowwise_prune
+    segment_reduce _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_sin _sym_sinh _sym_tan
+    _sym_tanh _wrapped_linear_prepack _wrapped_quantized_linear_prepacked _fw_primal_copy
+    _make_dual_copy _conj_copy _neg_view_copy _sparse_broadcast_to_copy _reshape_alias_copy
+    _indices_copy _values_copy
+""".split()
+
+
+def _operator_signature(function, inspect):
+    """The parameters of the first form of the operator with a function's name."""
+    kind = inspect.Parameter
+    is_method = type(function).__name__ in ("method_descriptor", "method-wrapper")
+    first = kind("self" if is_method else "input", kind.POSITIONAL_OR_KEYWORD)
+    packet = getattr(torch.ops.aten, function.__name__, None)
+    if not isinstance(packet, torch._ops.OpOverloadPacket) or function.__name__ == "__get__":
+        return inspect.Signature([first])
+    schema = getattr(packet, packet.overloads()[0])._schema
+    parameters = [
+        kind(
+            first.name if a.name == "self" else a.name.replace("from", "from_"),
+            kind.KEYWORD_ONLY if a.kwarg_only else kind.POSITIONAL_OR_KEYWORD,
+            default=a.default_value if a.has_default_value() else kind.empty,
+        )
+        for a in schema.arguments
+    ]
+    # A Python signature has no parameter without a default after one with.
+    parameters.sort(key=lambda p: (p.kind, p.default is not kind.empty))
+    return inspect.Signature(parameters)
+
+
+def _testing_override(function):
+    """A function with the parameters of `function` that does nothing."""
+    import inspect
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = _operator_signature(function, inspect)
+
+        def override(*args, **kwargs):  # an operator has more forms than one
+            return -1
+
+    else:
+
+        def override(*args, **kwargs):
+            signature.bind(*args, **kwargs)
+            return -1
+
+    override.__name__ = getattr(function, "__name__", "override")
+    override.__signature__ = signature.replace(
+        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    return override
+
+
+@functools.cache
 def get_testing_overrides():
-    """For each overridable function a function of the same arguments that does nothing."""
-
-    def dummy(*args, **kwargs):
-        return -1
-
-    return {f: dummy for found in _overridable()[0].values() for f in found}
+    """For each overridable function a function of the same parameters that gives -1."""
+    functions = [f for found in _overridable()[0].values() for f in found]
+    functions += [getattr(torch, name) for name in _PRIVATE_FUNCTIONS if hasattr(torch, name)]
+    init = torch.nn.init
+    functions += [init.uniform_, init.normal_, init.constant_, init.kaiming_uniform_]
+    return {f: _testing_override(f) for f in functions}
 
 
 @functools.cache

@@ -22,8 +22,8 @@ LONG = {
     "scatter_add_of_expanded": lambda: torch.zeros(3).scatter_add_(
         0, torch.zeros((), dtype=torch.int64).expand(1 << 40), torch.ones(()).expand(1 << 40)
     ),
-    "masked_fill_of_expanded": lambda: torch.zeros(()).expand(1 << 60).masked_fill_(
-        torch.tensor(True), 1.0
+    "masked_fill_of_expanded": lambda: (
+        torch.zeros(()).expand(1 << 60).masked_fill_(torch.tensor(True), 1.0)
     ),
     "chain": lambda: [torch.rand(4_000_000).exp_() for _ in range(100000)],
     "randperm": lambda: torch.randperm(1 << 27),

@@ -12,7 +12,6 @@ from torch import _C, _VF
 from torch.nn._attention import *  # noqa: F403
 from torch.nn._attention import _is_batched as _mha_shape_check  # noqa: F401
 from torch.nn._conv_pool import *  # noqa: F403
-from torch.nn._distance import *  # noqa: F403
 from torch.nn._embedding_bag import *  # noqa: F403
 from torch.nn._grouped import grouped_mm  # noqa: F401
 from torch.nn._interpolate import *  # noqa: F403
@@ -77,11 +76,7 @@ hardsigmoid = _activation("hardsigmoid")
 hardsigmoid.__doc__ = "relu6(x + 3) / 6."
 
 
-def gelu(input: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
-    """x times the normal distribution function of x; approximate="tanh" for the usual
-    approximation.
-    """
-    return _nn("gelu")(input, approximate=approximate)
+gelu = _C._nn.gelu
 
 
 def sigmoid(input: torch.Tensor) -> torch.Tensor:
@@ -108,9 +103,7 @@ def softsign(input: torch.Tensor) -> torch.Tensor:
     return input / (input.abs() + 1)
 
 
-def logsigmoid(input: torch.Tensor) -> torch.Tensor:
-    """log(sigmoid(x)), exact for large negative x."""
-    return _nn("log_sigmoid")(input)
+logsigmoid = _C._nn.log_sigmoid
 
 
 def elu(input: torch.Tensor, alpha=1.0, inplace: bool = False) -> torch.Tensor:
@@ -154,9 +147,7 @@ def leaky_relu_(input: torch.Tensor, negative_slope: float = 0.01) -> torch.Tens
     return _nn("leaky_relu_")(input, negative_slope)
 
 
-def prelu(input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """x above zero, weight * x below, with a weight for each channel or one for all."""
-    return _VF.prelu(input, weight)
+prelu = _VF.prelu
 
 
 def rrelu(
@@ -194,19 +185,13 @@ def threshold(
 _threshold = threshold
 
 
-def softplus(input: torch.Tensor, beta=1, threshold=20) -> torch.Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself above the threshold."""
-    return _nn("softplus")(input, beta, threshold)
+softplus = _C._nn.softplus
 
 
-def softshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
-    """x moved towards zero by lambd."""
-    return _nn("softshrink")(input, lambd)
+softshrink = _C._nn.softshrink
 
 
-def hardshrink(input: torch.Tensor, lambd: float = 0.5) -> torch.Tensor:
-    """x where its size is above lambd, zero elsewhere."""
-    return _VF.hardshrink(input, lambd)
+hardshrink = _VF.hardshrink
 
 
 def glu(input: torch.Tensor, dim=-1) -> torch.Tensor:
@@ -398,14 +383,7 @@ def dropout3d(
 linear = _C._nn.linear
 
 
-def bilinear(
-    input1: torch.Tensor,
-    input2: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """input1 @ weight[k] @ input2 + bias[k] for each k."""
-    return _VF.bilinear(input1, input2, weight, bias)
+bilinear = _VF.bilinear
 
 
 def pad(input: torch.Tensor, pad, mode: str = "constant", value=None) -> torch.Tensor:
@@ -444,29 +422,19 @@ def embedding(
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def one_hot(input: torch.Tensor, num_classes=-1) -> torch.Tensor:
-    """A vector of zeros with a one at the place of each class number."""
-    return _nn("one_hot")(input, num_classes)
+one_hot = _C._nn.one_hot
 
 
-def pixel_shuffle(input: torch.Tensor, upscale_factor) -> torch.Tensor:
-    """(*, C * r^2, H, W) to (*, C, H * r, W * r)."""
-    return torch.pixel_shuffle(input, upscale_factor)
+pixel_shuffle = _VF.pixel_shuffle
 
 
-def pixel_unshuffle(input: torch.Tensor, downscale_factor) -> torch.Tensor:
-    """The inverse of pixel_shuffle."""
-    return torch.pixel_unshuffle(input, downscale_factor)
+pixel_unshuffle = _VF.pixel_unshuffle
 
 
-def channel_shuffle(input: torch.Tensor, groups) -> torch.Tensor:
-    """Interleaves the channels of groups."""
-    return torch.channel_shuffle(input, groups)
+channel_shuffle = _VF.channel_shuffle
 
 
-def native_channel_shuffle(input: torch.Tensor, groups) -> torch.Tensor:
-    """Interleaves the channels of groups."""
-    return torch.native_channel_shuffle(input, groups)
+native_channel_shuffle = _VF.native_channel_shuffle
 
 
 # ---- normalisation
@@ -604,31 +572,24 @@ def normalize(
     return torch.div(input, scale.clamp_min_(eps).expand_as(input), out=out)
 
 
-def pdist(input: torch.Tensor, p: float = 2.0) -> torch.Tensor:
-    """The distances between all pairs of rows."""
-    return _VF.pdist(input, p)
+pdist = _VF.pdist
+cosine_similarity = _VF.cosine_similarity
+pairwise_distance = _VF.pairwise_distance
 
 
-def scaled_dot_product_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p=0.0,
-    is_causal: bool = False,
-    scale=None,
-    enable_gqa: bool = False,
-) -> torch.Tensor:
-    """softmax(query @ key.T * scale + mask) @ value."""
-    return _nn("scaled_dot_product_attention")(
-        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+scaled_dot_product_attention = _C._nn.scaled_dot_product_attention
 
 
 def assert_int_or_pair(arg, arg_name, message) -> None:
     """Raises unless arg is an int or a sequence of two."""
     assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
 
+
+# The functions of the files above belong to this module, where their names are public.
+for _member in list(globals().values()):
+    if (getattr(_member, "__module__", None) or "").startswith("torch.nn._"):
+        _member.__module__ = __name__
+del _member
 
 _BORROWED = {
     **dict.fromkeys(

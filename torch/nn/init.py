@@ -61,6 +61,10 @@ def uniform_(
     tensor: torch.Tensor, a=0.0, b=1.0, generator: torch.Generator | None = None
 ) -> torch.Tensor:
     """Uniform in [a, b)."""
+    if torch.overrides.has_torch_function_unary(tensor):
+        return torch.overrides.handle_torch_function(
+            uniform_, (tensor,), tensor=tensor, a=a, b=b, generator=generator
+        )
     return tensor.uniform_(a, b, generator=generator)
 
 
@@ -72,6 +76,10 @@ def normal_(
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
     """Normal with mean and std."""
+    if torch.overrides.has_torch_function_unary(tensor):
+        return torch.overrides.handle_torch_function(
+            normal_, (tensor,), tensor=tensor, mean=mean, std=std, generator=generator
+        )
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -137,6 +145,8 @@ def trunc_normal_(
 @torch.no_grad()
 def constant_(tensor: torch.Tensor, val) -> torch.Tensor:
     """One value everywhere."""
+    if torch.overrides.has_torch_function_unary(tensor):
+        return torch.overrides.handle_torch_function(constant_, (tensor,), tensor=tensor, val=val)
     return tensor.fill_(val)
 
 

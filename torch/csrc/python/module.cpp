@@ -35,21 +35,24 @@ namespace torch::python {
 namespace {
 
 // A submodule of torch._C with generated functions; `owner` is the public module they appear in.
+// The functions of torch say that they are torch's. The others (linalg_inv) say where their name
+// can be looked up: there the public module has another name for them (inv), and pickle asks.
 bool add_functions(PyObject* module, const char* name, const char* owner,
                    PyMethodDef* const* shards) {
   const std::string full = std::string("torch._C.") + name;
   PyRef space(PyModule_New(full.c_str()));
-  PyRef public_name(PyUnicode_FromString(owner));
-  if (!space || !public_name) return false;
+  PyRef home(PyUnicode_FromString(std::strcmp(owner, "torch") == 0 ? owner : full.c_str()));
+  if (!space || !home) return false;
   for (; *shards; ++shards) {
     for (PyMethodDef* def = *shards; def->ml_name; ++def) {
-      PyRef function(PyCFunction_NewEx(def, nullptr, public_name.get()));
+      PyRef function(PyCFunction_NewEx(def, nullptr, home.get()));
       if (!function || PyObject_SetAttrString(space.get(), def->ml_name, function.get()) < 0) {
         return false;
       }
     }
   }
   register_function_owner(owner, space.get());
+  if (PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), space.get()) < 0) return false;
   return add_object(module, name, space.release());
 }
 

@@ -21,7 +21,13 @@ extern PyTypeObject EventType;
 
 inline bool is_stream(PyObject* o) { return PyObject_TypeCheck(o, &StreamType); }
 inline bool is_event(PyObject* o) { return PyObject_TypeCheck(o, &EventType); }
+// The CPU has one stream, the order of the program; its device index is -1 and nothing ever waits
+// for it.
+inline bool is_cpu_stream(PyObject* o) {
+  return reinterpret_cast<PyStream*>(o)->stream.device_index() < 0;
+}
 inline c10::cuda::CUDAStream stream_value(PyObject* o) {
+  TORCH_CHECK(!is_cpu_stream(o), "Expected a stream of a cuda device, but got one of the cpu");
   return reinterpret_cast<PyStream*>(o)->stream;
 }
 inline c10::cuda::CUDAEvent& event_value(PyObject* o) {

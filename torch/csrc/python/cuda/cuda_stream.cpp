@@ -51,8 +51,14 @@ struct CallArgs {
 
 // ---- streams ------------------------------------------------------------------------------------
 
+// Whether torch.Stream(device) is the CPU's: it was asked for, or there is nothing else.
+bool wants_cpu_stream(PyTypeObject* type, const std::optional<c10::Device>& device) {
+  if (type != &StreamType) return false; // torch.cuda.Stream
+  return device ? device->is_cpu() : c10::cuda::device_count() == 0;
+}
+
 // Stream(device=None, priority=0, *, stream_id, device_index, device_type, stream_ptr): a stream of
-// the pool, the one with an id, or one that another library made.
+// the pool, the one with an id, or one that another library made; or the CPU's.
 PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     CallArgs call(args, kwargs);
@@ -66,6 +72,7 @@ PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       return new_stream(type, CUDAStream(static_cast<c10::DeviceIndex>(index),
                                          reinterpret_cast<c10::cuda::CUstream>(address)));
     }
+    if (wants_cpu_stream(type, a.device(0))) return new_stream(type, CUDAStream(-1, nullptr));
     const int priority = static_cast<int>(a.integer(1, 0));
     return new_stream(type, c10::cuda::getStreamFromPool(priority, index_of(a.device(0))));
   });
@@ -79,11 +86,11 @@ void stream_dealloc(PyObject* self) {
 }
 
 PyObject* stream_query(PyObject* self, PyObject*) {
-  return guarded([&] { return new_bool(stream_value(self).query()); });
+  return guarded([&] { return new_bool(is_cpu_stream(self) || stream_value(self).query()); });
 }
 PyObject* stream_synchronize(PyObject* self, PyObject*) {
   return guarded([&] {
-    {
+    if (!is_cpu_stream(self)) {
       NoGil unlocked;
       stream_value(self).synchronize();
     }
@@ -100,7 +107,9 @@ PyObject* stream_wait_event(PyObject* self, PyObject* event) {
 PyObject* stream_wait_stream(PyObject* self, PyObject* other) {
   return guarded([&] {
     if (!is_stream(other)) raise_type_error(c10::str("expected a stream, got ", type_name(other)));
-    c10::cuda::wait_stream(stream_value(self), stream_value(other));
+    if (!is_cpu_stream(self) || !is_cpu_stream(other)) {
+      c10::cuda::wait_stream(stream_value(self), stream_value(other));
+    }
     return new_none();
   });
 }
@@ -124,6 +133,7 @@ PyObject* stream_record_event(PyObject* self, PyObject* const* args, Py_ssize_t 
 }
 PyObject* stream_is_capturing(PyObject* self, PyObject*) {
   return guarded([&] {
+    if (is_cpu_stream(self)) return new_bool(false);
     const CUDAStream stream = stream_value(self);
     auto status = c10::cuda::CU_STREAM_CAPTURE_STATUS_NONE;
     CRESSET_CUDA_CHECK(cuStreamIsCapturing, stream, &status);
@@ -144,6 +154,7 @@ PyObject* stream_priority_range(PyObject*, PyObject*) {
 // `with stream:` keeps what was current on the object, a list because entries may nest.
 PyObject* stream_enter(PyObject* self, PyObject*) {
   return guarded([&] {
+    if (is_cpu_stream(self)) return returned(self);
     auto* object = reinterpret_cast<PyStream*>(self);
     if (!object->before) object->before = checked(PyList_New(0)).release();
     const c10::DeviceIndex device = c10::cuda::current_device();
@@ -157,6 +168,7 @@ PyObject* stream_enter(PyObject* self, PyObject*) {
 }
 PyObject* stream_exit(PyObject* self, PyObject*) {
   return guarded([&] {
+    if (is_cpu_stream(self)) return new_none();
     auto* object = reinterpret_cast<PyStream*>(self);
     const Py_ssize_t depth = object->before ? PyList_GET_SIZE(object->before) : 0;
     TORCH_CHECK(depth > 0, "this stream was not entered");
@@ -172,32 +184,39 @@ PyObject* stream_exit(PyObject* self, PyObject*) {
   });
 }
 
+// What a stream is, whatever its device.
+CUDAStream identity(PyObject* self) { return reinterpret_cast<PyStream*>(self)->stream; }
+
 PyObject* stream_repr(PyObject* self) {
-  const CUDAStream stream = stream_value(self);
+  const CUDAStream stream = identity(self);
+  if (is_cpu_stream(self)) {
+    return PyUnicode_FromString("torch.Stream device_type=cpu, device_index=-1, stream_id=0");
+  }
   return PyUnicode_FromFormat("<%s device=cuda:%d cuda_stream=0x%llx>", type_name(self),
                               int{stream.device_index()},
                               static_cast<unsigned long long>(stream.id()));
 }
 Py_hash_t stream_hash(PyObject* self) {
-  const CUDAStream stream = stream_value(self);
+  const CUDAStream stream = identity(self);
   const Py_hash_t hash = static_cast<Py_hash_t>(stream.id() * 31 + stream.device_index());
   return hash == -1 ? -2 : hash;
 }
 PyObject* stream_compare(PyObject* a, PyObject* b, int op) {
   if (!is_stream(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return new_bool((stream_value(a) == stream_value(b)) == (op == Py_EQ));
+  return new_bool((identity(a) == identity(b)) == (op == Py_EQ));
 }
 
-PyObject* stream_get_id(PyObject* self, void*) {
-  return PyLong_FromLongLong(stream_value(self).id());
-}
+PyObject* stream_get_id(PyObject* self, void*) { return PyLong_FromLongLong(identity(self).id()); }
 PyObject* stream_get_index(PyObject* self, void*) {
-  return PyLong_FromLong(stream_value(self).device_index());
+  return PyLong_FromLong(identity(self).device_index());
 }
-PyObject* stream_get_type(PyObject*, void*) {
-  return PyLong_FromLong(static_cast<long>(c10::DeviceType::CUDA));
+PyObject* stream_get_type(PyObject* self, void*) {
+  const auto type = is_cpu_stream(self) ? c10::DeviceType::CPU : c10::DeviceType::CUDA;
+  return PyLong_FromLong(static_cast<long>(type));
 }
-PyObject* stream_get_device(PyObject* self, void*) { return wrap(stream_value(self).device()); }
+PyObject* stream_get_device(PyObject* self, void*) {
+  return wrap(is_cpu_stream(self) ? c10::Device(c10::kCPU) : identity(self).device());
+}
 
 PyMethodDef stream_methods[] = {
     {"query", stream_query, METH_NOARGS, "Whether all work queued so far is done."},

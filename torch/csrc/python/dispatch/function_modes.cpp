@@ -2,6 +2,7 @@
 // overrides off, and the has_torch_function tests of Python code.
 #include <torch/csrc/python/dispatch/function_modes.h>
 
+#include <c10/core/DispatchKeySet.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/types/enum_type.h>
 
@@ -16,6 +17,7 @@ namespace {
 struct ThreadState {
   FunctionState state = FunctionState::Enabled;
   std::vector<PyObject*> modes; // owned; a thread that ends with modes pushed leaks them
+  bool skips_next = false;      // the next has_torch_function test that would say yes says no
 };
 ThreadState& thread_state() {
   static thread_local ThreadState state;
@@ -85,18 +87,37 @@ PyObject* py_disabled_function(PyObject*, PyObject* args) {
   set_function_state(saved);
   return result;
 }
-PyObject* py_disabled_dispatch(PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_NotImplementedError,
-                  "__torch_dispatch__ is disabled for this class; operators run without it");
-  return nullptr;
+// Calls func with __torch_dispatch__ of subclasses off: what super().__torch_dispatch__ means.
+PyObject* py_disabled_dispatch(PyObject*, PyObject* args) {
+  PyObject *func = nullptr, *types = nullptr, *call_args = nullptr, *kwargs = nullptr;
+  if (!PyArg_ParseTuple(args, "OO|OO", &func, &types, &call_args, &kwargs)) return nullptr;
+  PyRef tuple(call_args && call_args != Py_None ? PySequence_Tuple(call_args) : PyTuple_New(0));
+  if (!tuple) return nullptr;
+  if (kwargs == Py_None) kwargs = nullptr;
+  if (kwargs && !PyDict_Check(kwargs)) {
+    PyErr_SetString(PyExc_TypeError, "kwargs must be a dict");
+    return nullptr;
+  }
+  c10::ExcludeDispatchKeyGuard guard{c10::DispatchKeySet(c10::DispatchKey::Python)};
+  return PyObject_Call(func, tuple.get(), kwargs);
 }
 
 bool any_override(PyObject* const* items, Py_ssize_t n) {
-  if (function_mode_active()) return true;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (has_override(items[i])) return true;
-  }
-  return false;
+  bool found = function_mode_active();
+  for (Py_ssize_t i = 0; i < n && !found; ++i) found = has_override(items[i]);
+  if (C10_LIKELY(!found)) return false;
+  const bool skip = thread_state().skips_next;
+  thread_state().skips_next = false;
+  return !skip;
+}
+// _skip_next_torch_function(on): whether the next test that finds an override says that there is
+// none. Returns what held before.
+PyObject* py_skip_next(PyObject*, PyObject* value) {
+  const int on = PyObject_IsTrue(value);
+  if (on < 0) return nullptr;
+  const bool before = thread_state().skips_next;
+  thread_state().skips_next = on != 0;
+  return new_bool(before);
 }
 PyObject* py_has(PyObject*, PyObject* items) {
   PyRef fast(PySequence_Fast(items, "expected a sequence"));
@@ -139,6 +160,7 @@ PyMethodDef functions[] = {
     {"_has_torch_function", py_has, METH_O, nullptr},
     {"_has_torch_function_unary", py_has_unary, METH_O, nullptr},
     {"_has_torch_function_variadic", as_method(py_has_variadic), METH_FASTCALL, nullptr},
+    {"_skip_next_torch_function", py_skip_next, METH_O, nullptr},
     {"_get_torch_function_state", py_get_state, METH_NOARGS, nullptr},
     {"_set_torch_function_state", py_set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -154,7 +176,7 @@ template <FunctionState kState> PyObject* switch_enter(PyObject* self, PyObject*
   object->saved = function_state();
   object->entered = true;
   // The weaker switch inside the stronger one changes nothing.
-  if (object->saved < kState) set_function_state(kState);
+  if (object->saved < kState || kState == FunctionState::Enabled) set_function_state(kState);
   return new_none();
 }
 PyObject* switch_exit(PyObject* self, PyObject*) {
@@ -176,6 +198,7 @@ template <FunctionState kState> bool add_switch(PyObject* module, PyTypeObject& 
 }
 
 PyTypeObject DisableSubclassType = type_object("torch._C.DisableTorchFunctionSubclass");
+PyTypeObject EnableType = type_object("torch._C._EnableTorchFunction");
 PyTypeObject DisableAllType = type_object("torch._C.DisableTorchFunction");
 
 } // namespace
@@ -198,6 +221,7 @@ bool init_function_modes(PyObject* module) {
   disabled_torch_dispatch = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
   state_type = add_enum(module, "torch._C._TorchFunctionState", kStates, 3);
   return disabled_torch_function && disabled_torch_dispatch && state_type &&
+         add_switch<FunctionState::Enabled>(module, EnableType) &&
          add_switch<FunctionState::SubclassesDisabled>(module, DisableSubclassType) &&
          add_switch<FunctionState::AllDisabled>(module, DisableAllType);
 }

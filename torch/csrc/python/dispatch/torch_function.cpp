@@ -203,6 +203,32 @@ bool slot_override(const char* name, PyObject* const* args, Py_ssize_t nargs, Py
   return true;
 }
 
+bool method_override(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                     PyObject* kwnames, PyObject** result) {
+  if (C10_LIKELY(is_plain_tensor(self) && !function_mode_active())) return false;
+  Overloads overloads;
+  if (overrides_enabled()) overloads.add(self);
+  if (overloads.empty() && !function_mode_active()) return false;
+  *result = guarded([&] {
+    PyRef func =
+        checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&TensorBaseType), name));
+    PyRef tuple = checked(PyTuple_New(nargs + 1));
+    for (Py_ssize_t i = 0; i <= nargs; ++i) {
+      PyObject* value = i == 0 ? self : args[i - 1];
+      Py_INCREF(value);
+      PyTuple_SET_ITEM(tuple.get(), i, value);
+    }
+    PyRef kwargs = checked(PyDict_New());
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i) {
+      check_status(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[nargs + i]));
+    }
+    const std::string public_name = std::string("torch.Tensor.") + name;
+    PyObject* given = PyDict_GET_SIZE(kwargs.get()) > 0 ? kwargs.get() : nullptr;
+    return run(func.get(), overloads, tuple.get(), given, public_name.c_str()).release();
+  });
+  return true;
+}
+
 void register_function_owner(const char* public_module, PyObject* owner) {
   if (owner_count < kMaxOwners) {
     Py_INCREF(owner);

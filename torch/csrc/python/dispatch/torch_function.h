@@ -60,6 +60,11 @@ bool property_set_override(PyObject* self, const char* name, PyObject* value, in
 // For slots of the type ("__getitem__", ...): func is the attribute `name` of TensorBase.
 bool slot_override(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject** result);
 
+// For methods that parse their arguments themselves: true, with the outcome in *result, when `self`
+// or a mode takes the call of method `name` over.
+bool method_override(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                     PyObject* kwnames, PyObject** result);
+
 // Where the functions of a public module ("torch", "torch.nn.functional") live in torch._C.
 void register_function_owner(const char* public_module, PyObject* owner);
 // The public callable of a function, as __torch_function__ receives it; a new reference.

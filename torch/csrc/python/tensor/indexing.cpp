@@ -258,15 +258,16 @@ at::OptionalTensorList on_device_of(const Tensor& self, IndexList& indices) {
   return {indices.data(), indices.size()};
 }
 
+// Whether part of a key overrides: anything may, but numbers and slices are what keys are made of.
+bool is_asked(PyObject* item) {
+  return !PyLong_CheckExact(item) && !PySlice_Check(item) && has_override(item);
+}
 bool overridden(PyObject* self, PyObject* key, PyObject* value) {
   if (C10_UNLIKELY(function_mode_active()) || C10_UNLIKELY(has_override(self))) return true;
   if (value && is_tensor(value) && has_override(value)) return true;
-  if (is_tensor(key)) return has_override(key);
-  if (PyTuple_Check(key)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-      PyObject* item = PyTuple_GET_ITEM(key, i);
-      if (is_tensor(item) && has_override(item)) return true;
-    }
+  if (!PyTuple_Check(key)) return is_asked(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    if (is_asked(PyTuple_GET_ITEM(key, i))) return true;
   }
   return false;
 }

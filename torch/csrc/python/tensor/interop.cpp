@@ -1,6 +1,7 @@
 // NumPy and the buffer protocol, without NumPy's C headers: arrays are read through the buffer
 // protocol (shape, strides, format, memory in one call) and made with numpy.ndarray(shape, dtype,
 // buffer, ...) on a small exporter object that keeps the tensor alive.
+#include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/interop.h>
 
 #include <cstring>
@@ -273,6 +274,8 @@ PyRef byte_strides(const Tensor& tensor) {
 }
 
 PyObject* py_numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* result = nullptr;
+  if (method_override("numpy", self, args, nargs, kwnames, &result)) return result;
   return guarded([&]() -> PyObject* {
     KeywordArgs a("numpy", {"force"}, 0, 0, args, nargs, kwnames);
     return tensor_to_numpy(tensor_of(self), a.boolean(0, false));

@@ -86,11 +86,12 @@ PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* n
 
 PyMethodDef tensor_apply_methods[] = {
     {"apply_", as_method(entry<kApplyFunction>), METH_FASTCALL | METH_KEYWORDS,
-     "apply_(callable)\n\nReplaces each element x by callable(x)."},
+     "apply_($self, callable)\n--\n\nReplaces each element x by callable(x)."},
     {"map_", as_method(entry<kMapFunction>), METH_FASTCALL | METH_KEYWORDS,
-     "map_(other, callable)\n\nReplaces each element x by callable(x, y), y from other."},
+     "map_($self, other, callable)\n--\n\nReplaces each element x by callable(x, y), y from "
+     "other."},
     {"map2_", as_method(entry<kMap2Function>), METH_FASTCALL | METH_KEYWORDS,
-     "map2_(x, y, callable)\n\nReplaces each element s by callable(s, x, y)."},
+     "map2_($self, x, y, callable)\n--\n\nReplaces each element s by callable(s, x, y)."},
     {nullptr, nullptr, 0, nullptr}};
 
 } // namespace torch::python

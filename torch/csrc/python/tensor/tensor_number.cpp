@@ -157,7 +157,7 @@ template <Target& kTarget> PyObject* unary(PyObject* self) {
 PyObject* invert(PyObject* self) {
   return guarded([&] {
     const at::Tensor& tensor = tensor_of(self);
-    if (!c10::isIntegralType(tensor.scalar_type(), true)) {
+    if (!c10::isIntegralType(tensor.scalar_type(), true) && !has_override(self)) {
       raise_type_error(
           "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     }
