@@ -195,7 +195,8 @@ _NOT_OVERRIDABLE = {
     """,
     "torch.nn.functional": """
         assert_int_or_pair grouped_mm handle_torch_function hardsigmoid hardswish
-        has_torch_function has_torch_function_unary has_torch_function_variadic scaled_grouped_mm
+        has_torch_function has_torch_function_unary has_torch_function_variadic redirect
+        scaled_grouped_mm
         scaled_mm sigmoid tanh upsample upsample_bilinear upsample_nearest
     """,
     "torch.fft": "fftfreq rfftfreq",
@@ -205,8 +206,8 @@ _NOT_OVERRIDABLE = {
         __setattr__ __sizeof__ __str__ __subclasshook__ __torch_dispatch__ __torch_function__
         __weakref__ _addmm_activation _conj _conj_physical _fix_weakref _is_all_true _is_any_true
         _is_zerotensor _lazy_clone _make_subclass _make_wrapper_subclass _neg_view
-        _reduce_ex_internal _rev_view_func_unsafe _deepcopy_data _deepcopy_subclass _is_wrapper
-        _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _typed_storage
+        _rev_view_func_unsafe
+        _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr
         _use_count _view_func _view_func_unsafe as_subclass eig lstsq new new_empty
         new_empty_strided new_full new_ones new_tensor new_zeros reinforce solve stride symeig
         to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr
@@ -247,6 +248,12 @@ def _namespaces():
     yield "torch.Tensor", torch.Tensor
 
 
+def _is_helper(name, member):
+    """Whether a member is a private part of other methods, written in Python."""
+    private = name[0] == "_" and not name.startswith("__")
+    return private and isinstance(member, types_module.FunctionType)
+
+
 def _members(prefix, owner):
     """The names and values in a namespace that may be overridable."""
     ignored = _not_overridable(prefix)
@@ -256,6 +263,8 @@ def _members(prefix, owner):
         if owner is not torch.Tensor and (name[0] == "_" or name[-1] == "_"):
             continue
         member = getattr(owner, name, None)
+        if _is_helper(name, member):
+            continue
         if owner is torch.Tensor and not callable(member) and hasattr(member, "__get__"):
             yield f"{name}.__get__", member.__get__
         elif callable(member) and not isinstance(member, (type, types_module.ModuleType)):

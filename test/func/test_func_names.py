@@ -41,7 +41,7 @@ def test_functional_init_with_shape_stacks_that_many_models():
     assert names == ("weight", "bias")
     assert [tuple(p.shape) for p in params] == [(4, 3, 2), (4, 3)]
     x = torch.rand(4, 5, 2)
-    out = vmap(function)(params, x)
+    out = vmap(function)(params, (x,))
     expected = np.einsum("kni,koi->kno", array(x), array(params[0])) + array(params[1])[:, None]
     np.testing.assert_allclose(array(out), expected, rtol=1e-5)
 
@@ -233,6 +233,14 @@ def test_forward_mode_switched_off_drops_tangents():
         found = forward_ad.unpack_dual(out).tangent
     np.testing.assert_allclose(array(found), 2 * array(x) * array(t), rtol=1e-6)
     assert forward_ad._is_fwd_grad_enabled()
+
+
+def test_jvp_has_tangents_where_forward_mode_is_off_around_it():
+    x, t = torch.rand(3), torch.rand(3)
+    with forward_ad._set_fwd_grad_enabled(False):
+        _, tangent = jvp(torch.sin, (x,), (t,))
+        assert not forward_ad._is_fwd_grad_enabled()
+    np.testing.assert_allclose(array(tangent), np.cos(array(x)) * array(t), rtol=1e-6)
 
 
 # ---- modules as functions --------------------------------------------------------------------

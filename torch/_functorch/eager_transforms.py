@@ -14,6 +14,7 @@ import torch
 from torch import _C
 from torch._C import _functorch as _F
 from torch._functorch.vmap import vmap
+from torch.autograd.forward_ad import _set_fwd_grad_enabled
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 _engine = _C._ImperativeEngine()
@@ -35,7 +36,8 @@ def jvp_increment_nesting() -> Any:
     """A jvp level for the duration of a block; gives its number."""
     level = _F._jvp_increment_nesting()
     try:
-        yield level
+        with _set_fwd_grad_enabled(True):
+            yield level
     finally:
         _F._jvp_decrement_nesting()
 

@@ -127,9 +127,10 @@ def functional_init(
     model_class: Callable[..., torch.nn.Module],
     ensemble_shape: Sequence[int] = (),
     device: torch.types.Device = "cpu",
-) -> Callable[..., tuple[Tensors, FunctionalModule, tuple[str, ...]]]:
+) -> Callable[..., tuple[Tensors, Callable, tuple[str, ...]]]:
     """A function of the class's arguments that gives (parameters, function, their names). With an
-    ensemble shape (n,) the parameters are those of n models, stacked."""
+    ensemble shape (n,) the parameters are those of n models, stacked. The function takes parameters
+    and the tuple of the model's arguments."""
     size = _ensemble_size(ensemble_shape)
 
     def wrapped(*args, **kwargs):
@@ -137,7 +138,7 @@ def functional_init(
         function, params = make_functional(made[0])
         if size is not None:
             params = _stacked([tuple(m.parameters()) for m in made], device)
-        return params, function, function.param_names
+        return params, lambda params, args: function(params, *args), function.param_names
 
     return wrapped
 
@@ -146,7 +147,7 @@ def functional_init_with_buffers(
     model_class: Callable[..., torch.nn.Module],
     ensemble_shape: Sequence[int] = (),
     device: torch.types.Device = "cpu",
-) -> Callable[..., tuple[Tensors, Tensors, FunctionalModuleWithBuffers, tuple, tuple]]:
+) -> Callable[..., tuple[Tensors, Tensors, Callable, tuple, tuple]]:
     """The same for modules with buffers: (parameters, buffers, function, names, buffers' names)."""
     size = _ensemble_size(ensemble_shape)
 
@@ -156,6 +157,10 @@ def functional_init_with_buffers(
         if size is not None:
             params = _stacked([tuple(m.parameters()) for m in made], device)
             buffers = _stacked([tuple(m.buffers()) for m in made], device)
-        return params, buffers, function, function.param_names, function.buffer_names
+
+        def call(params, buffers, args):
+            return function(params, buffers, *args)
+
+        return params, buffers, call, function.param_names, function.buffer_names
 
     return wrapped

@@ -115,6 +115,8 @@ class UninitializedTensorMixin:
         "share_memory_",
         "copy_",
         "detach_",
+        "is_floating_point",
+        "is_complex",
     )
 
     def materialize(self, shape, device=None, dtype=None):

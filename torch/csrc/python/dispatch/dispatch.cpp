@@ -220,6 +220,14 @@ void exclude_autograd(PyObject*, PyGuard* g) { g->exclude = c10::kAutogradKeys; 
 void exclude_autograd_and_views(PyObject*, PyGuard* g) {
   g->exclude = c10::kAutogradKeys.add(c10::DispatchKey::ADInplaceOrView);
 }
+void exclude_functorch(PyObject*, PyGuard* g) {
+  using c10::DispatchKey;
+  for (const DispatchKey key :
+       {DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
+        DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::FuncTorchDynamicLayerBackMode}) {
+    g->exclude = g->exclude.add(key);
+  }
+}
 void exclude_python(PyObject*, PyGuard* g) {
   g->exclude = c10::DispatchKeySet(c10::DispatchKey::Python);
 }
@@ -249,6 +257,7 @@ PyTypeObject IncludeGuard = type_object("torch._C._IncludeDispatchKeyGuard");
 PyTypeObject ExcludeGuard = type_object("torch._C._ExcludeDispatchKeyGuard");
 PyTypeObject BelowAutograd = type_object("torch._C._AutoDispatchBelowAutograd");
 PyTypeObject BelowViews = type_object("torch._C._AutoDispatchBelowADInplaceOrView");
+PyTypeObject DisableFuncTorch = type_object("torch._C._DisableFuncTorch");
 PyTypeObject DisableDispatch = type_object("torch._C._DisableTorchDispatch");
 
 // ---- functions
@@ -287,6 +296,20 @@ PyObject* py_keys_of(PyObject*, PyObject* tensor) {
   return guarded([&] {
     if (!is_tensor(tensor)) raise_type_error("expected a tensor");
     return wrap(tensor_of(tensor).key_set());
+  });
+}
+// _set_conj(tensor, on), _set_neg: the lazy bits, for code that makes tensors like others.
+template <void (c10::TensorImpl::*kSet)(bool)> PyObject* py_set_bit(PyObject*, PyObject* args) {
+  PyObject* tensor = nullptr;
+  int on = 0;
+  if (!PyArg_ParseTuple(args, "Op", &tensor, &on)) return nullptr;
+  return guarded([&] {
+    if (!is_tensor(tensor)) raise_type_error("expected a tensor");
+    c10::TensorImpl* impl = tensor_of(tensor).unsafeGetTensorImpl();
+    TORCH_CHECK(!on || kSet != &c10::TensorImpl::set_conj || tensor_of(tensor).is_complex(),
+                "only a complex tensor can be a conjugate view, got ", tensor_of(tensor));
+    (impl->*kSet)(on != 0);
+    return new_none();
   });
 }
 PyObject* py_key_name(PyObject*, PyObject* key) {
@@ -336,6 +359,8 @@ PyMethodDef functions[] = {
     {"_dispatch_tls_set_dispatch_key_excluded", py_set_local<&Local::excluded>, METH_VARARGS,
      nullptr},
     {"_dispatch_keys", py_keys_of, METH_O, nullptr},
+    {"_set_conj", py_set_bit<&c10::TensorImpl::set_conj>, METH_VARARGS, nullptr},
+    {"_set_neg", py_set_bit<&c10::TensorImpl::set_neg>, METH_VARARGS, nullptr},
     {"_dispatch_key_name", py_key_name, METH_O, nullptr},
     {"_dispatch_key_parse", py_parse_key, METH_O, nullptr},
     {"_parse_dispatch_key", py_parse_key, METH_O, nullptr},
@@ -378,6 +403,7 @@ bool init_dispatch(PyObject* module) {
          add_guard<exclude_autograd, 0>(module, BelowAutograd) &&
          add_guard<exclude_autograd_and_views, 0>(module, BelowViews) &&
          add_guard<exclude_python, 0>(module, DisableDispatch) &&
+         add_guard<exclude_functorch, 0>(module, DisableFuncTorch) &&
          PyModule_AddFunctions(module, functions) == 0 && init_operators(module) &&
          init_python_kernels(module) && init_python_dispatch(module);
 }

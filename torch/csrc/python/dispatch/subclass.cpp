@@ -4,6 +4,7 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/bridge.h>
+#include <torch/csrc/python/dispatch/custom_geometry.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 
 #include <ATen/ops/alias.h>
@@ -40,24 +41,31 @@ constexpr Param kMakeParams[] = {
     {"dispatch_device", P::Bool, kHasDefault | kKwOnly, 0, "False"},
     {"dispatch_layout", P::Bool, kHasDefault | kKwOnly, 0, "False"}};
 
-// Subclasses that compute their own shape or device on every access.
-void refuse_policies(ArgValues& a, int first) {
-  const bool asked = a.present(first) || (a.given(first + 1) && a.boolean(first + 1)) ||
-                     (a.given(first + 2) && a.boolean(first + 2));
-  TORCH_CHECK_NOT_IMPLEMENTED(!asked, "dispatch_sizes_strides_policy, dispatch_device and "
-                                      "dispatch_layout are not implemented");
+// Which questions about the new object its class answers.
+uint8_t custom_flags(ArgValues& a, int first) {
+  const std::string policy = a.present(first) ? std::string(a.string(first)) : std::string();
+  return custom_geometry_flags(a.present(first) ? policy.c_str() : nullptr,
+                               a.given(first + 1) && a.boolean(first + 1),
+                               a.given(first + 2) && a.boolean(first + 2));
+}
+PyObject* with_custom(PyObject* object, uint8_t flags) {
+  set_custom_geometry(object, flags);
+  return object;
 }
 
 PyObject* invoke_make_subclass(ArgValues& a) {
   PyTypeObject* type = tensor_class_of(a.object(0));
-  refuse_policies(a, 3);
+  const uint8_t custom = custom_flags(a, 3);
+  if (custom != 0 && !(type_traits(type) & kDispatches)) {
+    raise_type_error(c10::str(type->tp_name, " must define __torch_dispatch__"));
+  }
   at::Tensor data = detached(a.tensor(1));
   if (a.given(2) && a.boolean(2)) {
     TORCH_CHECK(data.is_floating_point() || data.is_complex(),
                 "Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(data, true);
   }
-  return new_tensor_object(type, std::move(data));
+  return with_custom(new_tensor_object(type, std::move(data)), custom);
 }
 const Signature kMakeSignature[] = {{kMakeParams, 6, 3, kNoOverride, invoke_make_subclass,
                                      "_make_subclass(cls, Tensor data, bool require_grad)"}};
@@ -102,7 +110,7 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
   if (!(type_traits(type) & kDispatches)) {
     raise_type_error(c10::str(type->tp_name, " must define __torch_dispatch__"));
   }
-  refuse_policies(a, 10);
+  const uint8_t custom = custom_flags(a, 10);
   const c10::Device device = a.opt_device(7).value_or(c10::Device());
   const c10::DispatchKey backend = c10::backend_key(device.type());
   TORCH_CHECK(backend != c10::DispatchKey::Undefined, "there is no backend for device ", device);
@@ -112,7 +120,7 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
   set_wrapper_geometry(a, made.unsafeGetTensorImpl());
   if (a.present(6)) made.unsafeGetTensorImpl()->set_layout(a.layout(6));
   if (a.given(9) && a.boolean(9)) set_requires_grad(made, true);
-  return new_tensor_object(type, std::move(made));
+  return with_custom(new_tensor_object(type, std::move(made)), custom);
 }
 const Signature kWrapperSignature[] = {{kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper,
                                         "_make_wrapper_subclass(cls, SymInt[] size, ...)"}};

@@ -20,6 +20,7 @@ struct PyTensor {
   PyObject* weakrefs;
   PyObject* backward_hooks;             // what `_backward_hooks` shows, or null
   PyObject* post_accumulate_grad_hooks; // likewise
+  uint8_t custom;                       // which questions its class answers: custom_geometry.h
 };
 
 extern PyTypeObject TensorMetaType;

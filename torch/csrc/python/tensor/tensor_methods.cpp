@@ -7,6 +7,7 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/bridge.h>
+#include <torch/csrc/python/dispatch/custom_geometry.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/scalar_access.h>
 #include <torch/csrc/python/tensor/storage.h>
@@ -28,9 +29,16 @@ template <const Simple& kMethod> PyObject* simple(PyObject* self, PyObject*) {
   return guarded([&] { return kMethod.run(self); });
 }
 
-PyObject* run_dim(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).dim()); }
-PyObject* run_numel(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).numel()); }
+PyObject* run_dim(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomSizes, "dim")) return answer.release();
+  return PyLong_FromLongLong(tensor_of(self).dim());
+}
+PyObject* run_numel(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomSizes, "numel")) return answer.release();
+  return PyLong_FromLongLong(tensor_of(self).numel());
+}
 PyObject* run_offset(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomStrides, "offset")) return answer.release();
   return PyLong_FromLongLong(tensor_of(self).storage_offset());
 }
 PyObject* run_element_size(PyObject* self) {
@@ -40,6 +48,10 @@ PyObject* run_data_ptr(PyObject* self) {
   const bool sparse = tensor_of(self).layout() != at::kStrided && !tensor_of(self).has_storage();
   TORCH_CHECK(!sparse && at::functorch::wrapper_of(tensor_of(self)) == nullptr,
               "Cannot access data pointer of Tensor that doesn't have storage");
+  // Whether there are elements at all is the class's to say.
+  if (PyRef count = custom_answer(self, kCustomSizes, "elements")) {
+    if (!PyObject_IsTrue(count.get())) return PyLong_FromLong(0);
+  }
   // Null is 0, also for tensors without elements.
   return PyLong_FromUnsignedLongLong(
       reinterpret_cast<unsigned long long>(tensor_of(self).unsafeGetTensorImpl()->data()));
@@ -125,11 +137,17 @@ int64_t checked_dim(const at::Tensor& tensor, int64_t dim) {
 
 PyObject* invoke_size(ArgValues& a) {
   const at::Tensor& self = a.tensor(0);
+  if (PyRef answer = custom_answer(a.object(0), kCustomSizes, "sizes")) {
+    return a.present(1) ? PySequence_GetItem(answer.get(), a.integer(1)) : answer.release();
+  }
   if (!a.present(1)) return make_size(self.sizes());
   return PyLong_FromLongLong(self.sizes()[checked_dim(self, a.integer(1))]);
 }
 PyObject* invoke_stride(ArgValues& a) {
   const at::Tensor& self = a.tensor(0);
+  if (PyRef answer = custom_answer(a.object(0), kCustomStrides, "strides")) {
+    return a.present(1) ? PySequence_GetItem(answer.get(), a.integer(1)) : answer.release();
+  }
   if (C10_UNLIKELY(self.layout() != at::kStrided && !self.has_storage())) {
     TORCH_CHECK(self.layout() == at::Layout::Sparse, "Sparse CSR tensors do not have strides");
     if (a.present(1)) return PyLong_FromLong(checked_dim(self, a.integer(1)) * 0);
@@ -159,7 +177,14 @@ constexpr Param kFormatParams[] = {
 c10::MemoryFormat format_of(ArgValues& a) {
   return a.present(1) ? a.memory_format(1) : c10::MemoryFormat::Contiguous;
 }
+// What the class of the tensor says, or null.
+PyRef custom_contiguous(ArgValues& a) {
+  const bool plain = !a.present(1) || a.memory_format(1) == c10::MemoryFormat::Contiguous;
+  if (plain) return custom_answer(a.object(0), kCustomStrides, "contiguous");
+  return custom_answer(a.object(0), kCustomStrides, "contiguous_in_format", a.object(1));
+}
 PyObject* invoke_is_contiguous(ArgValues& a) {
+  if (PyRef answer = custom_contiguous(a)) return answer.release();
   const c10::MemoryFormat format = format_of(a);
   TORCH_CHECK(format != c10::MemoryFormat::Preserve,
               "is_contiguous: torch.preserve_format is not a layout to test for");
@@ -171,8 +196,9 @@ PyObject* invoke_contiguous(ArgValues& a) {
   const c10::MemoryFormat format = format_of(a);
   TORCH_CHECK(format != c10::MemoryFormat::Preserve,
               "preserve memory format is unsupported by the contiguous operator");
-  if (self.is_contiguous(format)) return wrap_self(a);
-  return wrap(self.contiguous(format));
+  const PyRef answer = custom_contiguous(a);
+  if (answer ? answer.get() == Py_True : self.is_contiguous(format)) return wrap_self(a);
+  return wrap(answer ? self.clone(format) : self.contiguous(format));
 }
 const Signature kIsContiguousSignature[] = {
     {kFormatParams, 2, 1, 0, invoke_is_contiguous, "is_contiguous(*, memory_format)"}};

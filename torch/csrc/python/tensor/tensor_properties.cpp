@@ -1,5 +1,6 @@
 // Attributes of tensors. A plain tensor's attribute is read directly; subclasses and modes are
 // asked through __torch_function__ first, with `torch.Tensor.<name>.__get__` as the function.
+#include <torch/csrc/python/dispatch/custom_geometry.h>
 #include <torch/csrc/python/tensor/tensor.h>
 
 #include <torch/csrc/python/args/arg_parser.h>
@@ -36,11 +37,23 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
 }
 
 // ---- geometry and type --------------------------------------------------------------------------
-PyObject* get_shape(PyObject* self) { return make_size(tensor_of(self).sizes()); }
-PyObject* get_ndim(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* get_shape(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomSizes, "sizes")) return answer.release();
+  return make_size(tensor_of(self).sizes());
+}
+PyObject* get_ndim(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomSizes, "dim")) return answer.release();
+  return PyLong_FromLongLong(tensor_of(self).dim());
+}
 PyObject* get_dtype(PyObject* self) { return wrap(tensor_of(self).scalar_type()); }
-PyObject* get_device(PyObject* self) { return wrap(tensor_of(self).device()); }
-PyObject* get_layout(PyObject* self) { return wrap(tensor_of(self).layout()); }
+PyObject* get_device(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomDevice, "device")) return answer.release();
+  return wrap(tensor_of(self).device());
+}
+PyObject* get_layout(PyObject* self) {
+  if (PyRef answer = custom_answer(self, kCustomLayout, "layout")) return answer.release();
+  return wrap(tensor_of(self).layout());
+}
 PyObject* get_itemsize(PyObject* self) { return PyLong_FromLongLong(tensor_of(self).itemsize()); }
 PyObject* get_nbytes(PyObject* self) {
   const at::Tensor& tensor = tensor_of(self);
