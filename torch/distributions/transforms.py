@@ -389,11 +389,6 @@ class SoftmaxTransform(Stateless):
     inverse_shape = forward_shape
 
 
-def _sum_from(values: Tensor) -> Tensor:
-    """For every position of the last dimension the sum from there to the end."""
-    return values.flip(-1).cumsum(-1).flip(-1)
-
-
 class StickBreakingTransform(Stateless):
     """Breaks from a stick of length one n pieces, each a share of what is left.
 
@@ -417,12 +412,9 @@ class StickBreakingTransform(Stateless):
 
     def _inverse(self, y: Tensor) -> Tensor:
         piece = y[..., :-1]
-        # What is left is exact as the sum of the pieces behind; but the last piece is no free
-        # variable, so that the derivative is that of one less the pieces before.
-        left = 1 - piece.cumsum(-1)
-        left = left + (_sum_from(y)[..., 1:] - left).detach()
-        safe = left.clamp(min=torch.finfo(y.dtype).tiny)
-        return piece.log() - safe.log() + self._log_left(piece)
+        # One less the pieces before, not the pieces behind: the last piece is no free variable.
+        left = (1 - piece.cumsum(-1)).clamp(min=torch.finfo(y.dtype).tiny)
+        return piece.log() - left.log() + self._log_left(piece)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Piece i depends on x_1..x_i: the diagonal has y_i (1 - share_i)."""
@@ -459,16 +451,18 @@ class CorrCholeskyTransform(Transform):
         return (share + identity) * F.pad(left, (1, 0), value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        # What is left after an entry is the length of the entries behind it, so that
-        # atanh(share) = asinh(entry / left) needs no difference of near numbers.
-        behind = F.pad(_sum_from(y * y)[..., 1:], (0, 1))
-        entry, left = tril_matrix_to_vec(y, -1), tril_matrix_to_vec(behind, -1).sqrt()
-        return torch.asinh(entry / left)
+        # atanh(share) is asinh of the entry over what it leaves. The diagonal is no free variable.
+        entries = y.tril(-1)
+        left = 1 - entries.square().cumsum(-1)
+        safe = tril_matrix_to_vec(left, -1).clamp(min=torch.finfo(y.dtype).tiny)
+        return torch.asinh(tril_matrix_to_vec(entries, -1) * safe.rsqrt())
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: None = None) -> Tensor:
         """Row by row the Jacobian is triangular: the lengths left, times the slopes of tanh."""
-        left = tril_matrix_to_vec(_sum_from(y * y), -1).log().sum(-1)
-        return 0.5 * left + TanhTransform().log_abs_det_jacobian(x, y).sum(-1)
+        # What the entries before leave is the length of the entries from there on.
+        left = y.square().flip(-1).cumsum(-1).flip(-1)
+        lengths = 0.5 * tril_matrix_to_vec(left, -1).log().sum(-1)
+        return lengths + TanhTransform().log_abs_det_jacobian(x, y).sum(-1)
 
     def forward_shape(self, shape: _Shape) -> torch.Size:
         """The matrix whose strict lower triangle has that many entries."""
