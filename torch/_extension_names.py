@@ -61,6 +61,14 @@ def _jit_can_fuse_on_cpu():
 _jit_can_fuse_on_gpu = _jit_texpr_fuser_enabled = _jit_can_fuse_on_cpu
 
 
+def _jit_try_infer_type(obj):
+    """The type of a Python value in the script language: an object with success(), type() and
+    reason()."""
+    from torch import _inferred_types
+
+    return _inferred_types.infer(obj)
+
+
 def set_vital(vital, attr, value):
     """Would note an event for whoever watches the process; nobody can, and False says so."""
     return False

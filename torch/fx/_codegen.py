@@ -122,7 +122,7 @@ class _Names:
         return text
 
     def _torch_name(self, obj: Any) -> str | None:
-        if not _is_from_torch(obj) or obj is torch.device:
+        if not _is_from_torch(obj) or obj is torch.device or not hasattr(obj, "__name__"):
             return None
         text = _get_qualified_name(obj)
         return text if _resolves(text, obj) else None

@@ -510,6 +510,8 @@ class _RootArguments:
         self.tracer = tracer
         self.fn = fn
         self.inner = inspect.unwrap(fn)
+        if isinstance(self.inner, functools.partial) or not hasattr(self.inner, "__code__"):
+            raise AssertionError(f"cannot trace {fn!r}: it is no Python function")
         self.is_module = is_module
         self.signature = inspect.signature(self.inner)
         self.annotations = getattr(self.inner, "__annotations__", {})

@@ -38,10 +38,9 @@ def _exec_with_source(
     """Runs a text in a namespace; returns the file name under which tracebacks find its lines."""
     name = f"<eval_with_key>.{next(_numbers)}"
     if co_fields:
-        name += (
-            f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in "
-            f"{co_fields['co_name']}"
-        )
+        # A name in angle brackets is a file to nobody, so that linecache would not keep the text.
+        function = co_fields["co_name"].strip("<>")
+        name += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {function}"
     linecache.lazycache(name, {"__name__": name, "__loader__": _Source(src)})
     exec(compile(src, name, "exec"), globals)
     return name

@@ -4,6 +4,7 @@ goes around `node.args = ...` would leave the users of its inputs wrong."""
 from collections.abc import Callable
 from typing import NoReturn
 
+from torch.fx._compatibility import compatibility
 from torch.utils import _pytree as pytree
 
 __all__ = ["immutable_dict", "immutable_list"]
@@ -27,6 +28,7 @@ def _refusal(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+@compatibility(is_backward_compatible=True)
 class immutable_list(list):
     """A list without the methods that change it; hashable when its items are."""
 
@@ -37,6 +39,7 @@ class immutable_list(list):
         return immutable_list, (tuple(self),)
 
 
+@compatibility(is_backward_compatible=True)
 class immutable_dict(dict):
     """A dict without the methods that change it; hashable when its items are."""
 

@@ -49,17 +49,43 @@ _WORD_TYPES: dict[str, Any] = {
     "Generator": torch.Generator,
     "complex": complex,
     "Stream": torch.Stream,
+    "NoneType": type(None),
+    "Any": typing.Any,
+}
+
+
+_GENERICS = {
+    "List": typing.List,  # noqa: UP006
+    "Tuple": typing.Tuple,  # noqa: UP006
+    "Dict": typing.Dict,  # noqa: UP006
+    "Optional": typing.Optional,
 }
 
 
 def _type_of_text(text: str) -> Any:
-    """`int[2]?` as a Python type."""
+    """`int[2]?` or `List[int]` as a Python type."""
     text = text.strip()
+    head, bracket, rest = text.partition("[")
+    if head in _GENERICS and bracket:
+        inner = tuple(map(_type_of_text, _split_commas(rest[:-1])))
+        return _GENERICS[head][inner if len(inner) > 1 else inner[0]]
     if text.endswith("?"):
         return typing.Optional[_type_of_text(text[:-1])]  # noqa: UP045
     if text.endswith("]"):
         return typing.List[_type_of_text(text[: text.rindex("[")])]  # noqa: UP006
     return _WORD_TYPES.get(text.split("(")[0], typing.Any)
+
+
+def _split_commas(text: str) -> list[str]:
+    """The parts between the commas that stand in no brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "[") - (char == "]")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
 
 
 def _torchscript_type_to_python_type(ts_type: Any) -> Any:

@@ -1,0 +1,83 @@
+"""Common subexpressions: a call with the same target and arguments as an earlier one is replaced
+by it."""
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx._compatibility import compatibility
+from torch.fx.passes.infra.pass_base import PassBase, PassResult
+from torch.utils._pytree import tree_flatten
+
+__all__ = ["CSEPass", "get_CSE_banned_ops"]
+
+_RANDOM = (
+    "dropout _fused_dropout _standard_gamma bernoulli multinomial native_dropout normal poisson "
+    "binomial rrelu rand_like rand randint randn randperm"
+).split()
+_IN_PLACE = (
+    "add_ sub_ mul_ div_ pow_ lerp_ relu_ sigmoid_ tanh_ clamp_ clamp_min_ clamp_max_ fill_ zero_ "
+    "copy_ masked_fill_ index_fill_ index_put_ scatter_ scatter_add_ addcmul_ addcdiv_ bernoulli_ "
+    "normal_ uniform_ exponential_ random_ cauchy_ log_normal_ geometric_ set_ resize_"
+).split()
+
+
+@compatibility(is_backward_compatible=False)
+def get_CSE_banned_ops() -> set:
+    """Operators whose calls are never the same: those that draw random numbers or write."""
+    packets = (getattr(torch.ops.aten, name, None) for name in (*_RANDOM, *_IN_PLACE))
+    return {packet for packet in packets if packet is not None}
+
+
+rand_ops = {getattr(torch.ops.aten, name) for name in _RANDOM if hasattr(torch.ops.aten, name)}
+inplace_ops = {getattr(torch.ops.aten, n) for n in _IN_PLACE if hasattr(torch.ops.aten, n)}
+
+
+@compatibility(is_backward_compatible=False)
+class CSEPass(PassBase):
+    """Shares calls with equal targets and arguments, except of `banned_ops`."""
+
+    def __init__(self, banned_ops: set | None = None) -> None:
+        self.banned_ops = banned_ops or set()
+        super().__init__()
+
+    def _is_banned(self, node: Node) -> bool:
+        target = node.target
+        packet = getattr(target, "overloadpacket", target)
+        return (
+            node.op in ("placeholder", "output", "get_attr")
+            or target in self.banned_ops
+            or packet in self.banned_ops
+        )
+
+    def call(self, graph_module: GraphModule) -> PassResult:
+        """A module with a graph in which each expression is computed once."""
+        graph = Graph()
+        copies: dict[Node, Node] = {}
+        known: dict[Any, Node] = {}
+        modified = False
+        if graph_module.graph.output_node().args[0] is None:
+            return PassResult(graph_module, modified)
+        for node in graph_module.graph.nodes:
+            key = None if self._is_banned(node) else _expression(node, copies)
+            if key is not None and key in known:
+                copies[node] = known[key]
+                modified = True
+                continue
+            copies[node] = made = graph.node_copy(node, copies.__getitem__)
+            if key is not None:
+                known[key] = made
+        return PassResult(GraphModule(graph_module, graph), modified)
+
+
+def _expression(node: Node, copies: dict[Node, Node]) -> Any:
+    """What a node computes, as a key; None where an argument has no hash."""
+    leaves, spec = tree_flatten((node.args, node.kwargs))
+    # 1 and 1.0 and True are equal, and not the same.
+    parts = tuple((type(x), copies[x] if isinstance(x, Node) else x) for x in leaves)
+    key = (node.op, node.target, parts, str(spec))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key

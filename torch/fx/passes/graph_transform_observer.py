@@ -1,0 +1,111 @@
+"""GraphTransformObserver notes what a pass creates, erases and replaces, and draws the graph
+before and after it."""
+
+import os
+from collections.abc import Callable
+from types import TracebackType
+
+from torch.fx import Node
+from torch.fx._compatibility import compatibility
+from torch.fx.graph_module import GraphModule
+from torch.fx.traceback import NodeSource, NodeSourceAction
+
+__all__ = ["GraphTransformObserver"]
+
+
+@compatibility(is_backward_compatible=False)
+class GraphTransformObserver:
+    """A context around one pass over a module. With log_url, two drawings are written there if the
+    graph changed."""
+
+    __pass_count = 0
+
+    def __init__(
+        self,
+        gm: GraphModule,
+        passname: str,
+        subsystem: str | None = None,
+        log_url: str | None = None,
+    ) -> None:
+        GraphTransformObserver.__pass_count += 1
+        self.gm = gm
+        self.passname = passname
+        self.subsystem = subsystem
+        self.log_url = log_url
+        self.erased_nodes: set[str] = set()
+        self.created_nodes: set[str] = set()
+        self.name_to_node: dict[str, Node] = {}
+        self._before = None
+        if log_url is not None:
+            self._before = self._drawing()
+
+    @classmethod
+    def get_current_pass_count(cls) -> int:
+        """How many passes were observed so far."""
+        return cls.__pass_count
+
+    def apply_gm_pass(self, pass_fn: Callable[[GraphModule], object]) -> object:
+        """Runs a function of the module within this context."""
+        with self:
+            return pass_fn(self.gm)
+
+    def apply_graph_pass(self, pass_fn: Callable) -> object:
+        """Runs a function of the graph within this context."""
+        with self:
+            return pass_fn(self.gm.graph)
+
+    def _drawing(self) -> object:
+        from torch.fx.passes.graph_drawer import FxGraphDrawer
+
+        return FxGraphDrawer(self.gm, self.passname, ignore_getattr=True)
+
+    def __enter__(self) -> "GraphTransformObserver":
+        self.gm._register_create_node_hook(self.on_node_creation)
+        self.gm._register_erase_node_hook(self.on_node_erase)
+        self.gm._register_replace_node_hook(self.on_node_replace)
+        self.erased_nodes.clear()
+        self.created_nodes.clear()
+        self.name_to_node = {node.name: node for node in self.gm.graph.nodes}
+        return self
+
+    def __exit__(
+        self,
+        type: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.gm._unregister_create_node_hook(self.on_node_creation)
+        self.gm._unregister_erase_node_hook(self.on_node_erase)
+        self.gm._unregister_replace_node_hook(self.on_node_replace)
+        changed = bool(self.created_nodes or self.erased_nodes)
+        if changed and type is None and self.log_url is not None:
+            stem = f"pass_{GraphTransformObserver.__pass_count}_{self.passname}"
+            for drawing, word in ((self._before, "input"), (self._drawing(), "output")):
+                path = os.path.join(self.log_url, f"{stem}_{word}_graph.dot")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(drawing.get_dot_text())
+
+    def get_node_by_name(self, name: str) -> Node | None:
+        """The node of that name, erased ones included."""
+        return self.name_to_node.get(name)
+
+    def on_node_creation(self, node: Node) -> None:
+        """Notes a new node, and that it comes from this pass."""
+        self.created_nodes.add(node.name)
+        self.name_to_node[node.name] = node
+        node.meta["from_node"] = [NodeSource(None, self.passname, NodeSourceAction.CREATE)]
+
+    def on_node_erase(self, node: Node) -> None:
+        """Notes a node that went."""
+        self.erased_nodes.add(node.name)
+        self.name_to_node.pop(node.name, None)
+
+    def on_node_replace(self, old: Node, new: str, user: Node) -> None:
+        """Notes on the node that replaces another where it comes from."""
+        made = self.get_node_by_name(new)
+        if made is None or old.name == new:
+            return
+        actions = [NodeSourceAction.REPLACE]
+        if new in self.created_nodes:
+            actions.append(NodeSourceAction.CREATE)
+        made.meta["from_node"] = [NodeSource(old, self.passname, actions)]
