@@ -1,5 +1,7 @@
 """Data pipes: steps against lists, shuffles against recorded orders, and pipes in a DataLoader."""
 
+import functools
+import io
 import pickle
 
 import pytest
@@ -240,3 +242,111 @@ def test_decoding_by_name():
     assert list(decoded) == [("a.txt", "x"), ("b.bin", b"y")]
     decoded.add_handler(lambda key, content: key)
     assert list(decoded) == [("a.txt", "x"), ("b.bin", "bin")]
+
+
+# ---- passes, snapshots, streams ------------------------------------------------------------------
+
+
+def test_a_pass_counts_what_it_has_given_out():
+    source = pipe(10)
+    iterator = iter(source)
+    next(iterator), next(iterator)
+    assert source._number_of_samples_yielded == 2
+    again = pickle.loads(pickle.dumps(source))
+    assert again._number_of_samples_yielded == 2
+    assert list(source) == list(range(10))
+    assert source._number_of_samples_yielded == 10
+
+
+def _double(x):
+    return 2 * x
+
+
+def test_a_restored_snapshot_goes_on_where_the_run_was():
+    from torch.utils.data.datapipes.utils.snapshot import _simple_graph_snapshot_restoration
+    from torch.utils.data.graph_settings import apply_random_seed
+
+    graph = pipe(12).shuffle().map(_double).batch(2)
+    apply_random_seed(graph, torch.Generator().manual_seed(3))
+    expected = list(graph)
+    _simple_graph_snapshot_restoration(graph, 2, torch.Generator().manual_seed(3))
+    with pytest.raises(RuntimeError, match="Snapshot restoration cannot be applied"):
+        _simple_graph_snapshot_restoration(graph, 2)
+    assert list(graph) == expected[2:]
+    assert len(list(graph)) == 6
+
+
+def test_a_child_that_begins_again_warns_of_the_others_and_ends_them():
+    first, second = pipe(4).fork(2)
+    left, right = iter(first), iter(second)
+    with pytest.warns(UserWarning, match="child DataPipes are not exhausted"):
+        anew = iter(first)
+    for old in (left, right):
+        with pytest.raises(RuntimeError, match="This iterator has been invalidated"):
+            next(old)
+    assert (list(anew), list(second)) == ([0, 1, 2, 3], [0, 1, 2, 3])
+
+
+def test_forks_can_be_pickled():
+    first, second = pickle.loads(pickle.dumps(pipe(3).fork(2)))
+    assert list(first.zip(second)) == [(0, 0), (1, 1), (2, 2)]
+
+
+class _NoLength(IterDataPipe):
+    def __iter__(self):
+        return iter(range(3))
+
+
+@pytest.mark.parametrize("step", ["map", "batch", "concat", "collate", "shuffle"])
+def test_a_step_without_length_says_so_in_its_own_name(step):
+    arguments = {"map": (_double,), "batch": (2,), "concat": (pipe(1),)}.get(step, ())
+    made = getattr(_NoLength(), step)(*arguments)
+    with pytest.raises(TypeError, match=rf"^{type(made).__name__} instance doesn't have valid len"):
+        len(made)
+
+
+def test_functions_that_cannot_be_pickled_are_warned_of():
+    with pytest.warns(UserWarning, match="^Lambda function is not supported by pickle"):
+        pipe(1).map(lambda x: x)
+
+    def local(x):
+        return x
+
+    with pytest.warns(UserWarning, match="^Local function is not supported by pickle"):
+        pipe(1).filter(functools.partial(local))
+
+
+def test_methods_carry_the_name_the_arguments_and_an_example():
+    text = pipe(1).batch.__doc__
+    assert "(functional name: ``batch``)" in text
+    assert ">>> pipe = pipe.batch(batch_size)" in text
+    assert "drop_last (default: False)" in text
+
+
+def test_a_stream_closes_with_its_wrapper_and_a_parent_with_its_last_child(tmp_path):
+    from torch.utils.data.datapipes.utils.common import StreamWrapper
+
+    inner, archive = io.BytesIO(b"abc"), io.BytesIO()
+    parent = StreamWrapper(archive)
+    child = StreamWrapper(inner, parent, name="part")
+    assert child.read() == b"abc"
+    assert repr(child) == "StreamWrapper<part>"
+    parent.autoclose()
+    assert not archive.closed
+    del child
+    assert inner.closed and archive.closed
+
+
+def test_decoding_by_ending_closes_the_streams(tmp_path):
+    from torch.utils.data.datapipes.utils.decoder import basichandlers
+
+    for name, content in (("a.txt", b"text"), ("b.json", b"[1]"), ("c.cls", b"7"), ("d.x", b"?")):
+        (tmp_path / name).write_bytes(content)
+    opened = list(FileOpener(FileLister(str(tmp_path)), mode="b"))
+    decoded = dict(IterableWrapper(opened, deepcopy=False).routed_decode(basichandlers))
+    values = {name.rsplit("/", 1)[1]: value for name, value in decoded.items()}
+    assert values == {"a.txt": "text", "b.json": [1], "c.cls": 7, "d.x": b"?"}
+    assert all(stream.closed for _, stream in opened)
+    assert list(FileLister([str(tmp_path / "a.txt"), str(tmp_path / "none")])) == [
+        str(tmp_path / "a.txt")
+    ]

@@ -3,8 +3,11 @@ class lets every pipe of that kind be followed by .batch(...). A pipe has one va
 time, since its steps keep their state in themselves."""
 
 import functools
+import inspect
+from collections.abc import Sized
 from typing import TypeVar
 
+from torch.utils.data.datapipes._hook_iterator import _SnapshotState, one_iterator
 from torch.utils.data.dataset import Dataset, IterableDataset
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -48,9 +51,10 @@ class _Pipe:
         cls.functions[function_name] = function
 
     def __getstate__(self):
-        if self.getstate_hook is not None:
-            return type(self).getstate_hook(self.__dict__)
-        return self.__dict__
+        state = self.__dict__
+        if "_fast_forward_iterator" in state:  # a pass cannot be pickled
+            state = {k: v for k, v in state.items() if k != "_fast_forward_iterator"}
+        return state if self.getstate_hook is None else type(self).getstate_hook(state)
 
     def __reduce_ex__(self, *args, **kwargs):
         if self.reduce_ex_hook is not None:
@@ -90,52 +94,39 @@ def _set_hook(old, new, name):
     return None if new is None else staticmethod(new).__func__
 
 
-def _one_iterator(function):
-    """An __iter__ whose older iterators raise once a newer one has begun."""
+def _documented(cls: type, name: str) -> str:
+    """The text of a class of pipes with its name as a method, its arguments and a call."""
+    made = cls.__new__ if "__new__" in vars(cls) else cls.__init__
+    lines, needed = [], []
+    for argument, parameter in list(inspect.signature(made).parameters.items())[1:]:
+        if parameter.default is not inspect.Parameter.empty:
+            lines.append(f"    {argument} (default: {parameter.default!r})")
+            continue
+        lines.append(f"    {argument}")
+        needed.append(argument)
+    call = f"    >>> pipe = pipe.{name}({', '.join(needed[1:])})"
+    parts = (inspect.cleandoc(cls.__doc__ or ""), f"(functional name: ``{name}``)")
+    return "\n\n".join((*parts, "Args:\n" + "\n".join(lines), "Example:\n" + call)) + "\n"
 
-    @functools.wraps(function)
-    def begin(self):
-        if self.__dict__.get("_advancing"):
-            return function(self)  # a base class's __iter__, called by a derived one
-        return _items(self, function)
 
-    return begin
-
-
-def _items(pipe, function):
-    state = pipe.__dict__
-    number = state["_valid_iterator_id"] = state.get("_valid_iterator_id", 0) + 1
-    pipe.reset()
-    iterator = None
-    while True:
-        if state["_valid_iterator_id"] != number:
-            raise RuntimeError(
-                "This iterator has been invalidated because another iterator has been created "
-                f"from the same IterDataPipe: {pipe!r}\nThis may be caused by multiple references "
-                "to the same IterDataPipe; `.fork()` gives several."
-            )
-        state["_advancing"] = True
-        try:
-            if iterator is None:
-                iterator = function(pipe)
-                iterator = iterator if iterator is pipe else iter(iterator)
-            item = next(iterator)
-        except StopIteration:
-            return
-        finally:
-            state["_advancing"] = False
-        yield item
+def length_of(pipe: _Pipe, source: object) -> int:
+    """The length of what a pipe reads from; TypeError in the name of the pipe if it has none."""
+    if not isinstance(source, Sized):
+        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+    return len(source)
 
 
 class IterDataPipe(_Pipe, IterableDataset[_T_co]):
     """A pipe that is iterated. Subclasses define __iter__, and reset() for state of their own."""
 
     functions = {}
+    _number_of_samples_yielded = 0
+    _snapshot_state = _SnapshotState.NotStarted
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__iter__" in cls.__dict__:
-            cls.__iter__ = _one_iterator(cls.__dict__["__iter__"])
+            cls.__iter__ = one_iterator(cls.__dict__["__iter__"])
 
     def __iter__(self):
         return self
@@ -201,6 +192,7 @@ class functional_datapipe:
         if not isinstance(cls, type) or not issubclass(cls, IterDataPipe | MapDataPipe):
             raise TypeError("`functional_datapipe` can only decorate IterDataPipe or MapDataPipe")
         kind = IterDataPipe if issubclass(cls, IterDataPipe) else MapDataPipe
+        cls.__doc__ = _documented(cls, self.name)
         kind.register_datapipe_as_function(self.name, cls)
         return cls
 

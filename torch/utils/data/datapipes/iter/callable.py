@@ -2,7 +2,8 @@
 
 from torch.utils.data._utils.collate import default_collate
 from torch.utils.data.datapipes._apply import apply_to_columns
-from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
+from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
 __all__ = ["CollatorIterDataPipe", "MapperIterDataPipe"]
 
@@ -13,6 +14,7 @@ class MapperIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe, fn, input_col=None, output_col=None):
         super().__init__()
+        warn_if_unpicklable(fn)
         if input_col is None and output_col is not None:
             raise ValueError("`output_col` must be None when `input_col` is None.")
         if isinstance(output_col, (list, tuple)):
@@ -29,7 +31,7 @@ class MapperIterDataPipe(IterDataPipe):
             yield apply_to_columns(self.fn, data, self.input_col, self.output_col)
 
     def __len__(self):
-        return len(self.datapipe)
+        return length_of(self, self.datapipe)
 
 
 @functional_datapipe("collate")

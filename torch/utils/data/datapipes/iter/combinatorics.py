@@ -1,7 +1,9 @@
 """Steps that change the order of items."""
 
+from collections.abc import Sized
+
 from torch.utils.data.datapipes._shuffling import Shuffling
-from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
 from torch.utils.data.sampler import SequentialSampler
 
 __all__ = ["SamplerIterDataPipe", "ShufflerIterDataPipe"]
@@ -12,6 +14,8 @@ class SamplerIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
         super().__init__()
+        if not isinstance(datapipe, Sized):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         args, kwargs = sampler_args or (), sampler_kwargs or {}
         self.datapipe, self.sampler = datapipe, sampler(datapipe, *args, **kwargs)
         self.sampler_args, self.sampler_kwargs = args, kwargs
@@ -50,4 +54,4 @@ class ShufflerIterDataPipe(Shuffling):
             yield buffer.pop(self._rng.randint(0, len(buffer) - 1))
 
     def __len__(self):
-        return len(self.datapipe)
+        return length_of(self, self.datapipe)

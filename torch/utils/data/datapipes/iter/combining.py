@@ -2,8 +2,10 @@
 
 import collections
 import copy as _copy
+import warnings
 
-from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
+from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
 __all__ = [
     "ConcaterIterDataPipe",
@@ -34,7 +36,7 @@ class ConcaterIterDataPipe(IterDataPipe):
             yield from pipe
 
     def __len__(self):
-        return sum(len(pipe) for pipe in self.datapipes)
+        return sum(length_of(self, pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("zip")
@@ -49,7 +51,7 @@ class ZipperIterDataPipe(IterDataPipe):
         yield from zip(*self.datapipes, strict=False)
 
     def __len__(self):
-        return min(len(pipe) for pipe in self.datapipes)
+        return min(length_of(self, pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("mux")
@@ -68,7 +70,7 @@ class MultiplexerIterDataPipe(IterDataPipe):
                 yield self._row.pop(0)
 
     def __len__(self):
-        return min(len(pipe) for pipe in self.datapipes) * len(self.datapipes)
+        return min(length_of(self, pipe) for pipe in self.datapipes) * len(self.datapipes)
 
     def reset(self):
         """Drops the items of a row that was begun."""
@@ -87,19 +89,28 @@ class _Source:
         self.name = name
         self.buffers = [collections.deque() for _ in range(children)]
         self.begun = [False] * children
+        self.ended = [False] * children
         self.iterator = None
 
     def __getstate__(self):
         # A copy begins a pass of its own.
         count = len(self.buffers)
-        fresh = {"buffers": [collections.deque() for _ in range(count)], "begun": [False] * count}
+        buffers = [collections.deque() for _ in range(count)]
+        fresh = {"buffers": buffers, "begun": [False] * count, "ended": [False] * count}
         return {**self.__dict__, **fresh, "iterator": None}
 
     def begin(self, child):
         """The pass that a child begins to read."""
         if self.iterator is None or self.begun[child]:
+            if self.iterator is not None and self.begun != self.ended:
+                warnings.warn(
+                    "Some child DataPipes are not exhausted when __iter__ is called. The buffer is "
+                    "emptied, and each child reads from the start again.",
+                    stacklevel=6,
+                )
             self.buffers = [collections.deque() for _ in self.buffers]
             self.begun = [False] * len(self.buffers)
+            self.ended = [False] * len(self.buffers)
             self.iterator = iter(self.datapipe)
         self.begun[child] = True
         return self.iterator
@@ -116,8 +127,10 @@ class _Source:
         raise NotImplementedError(f"{type(self).__name__} does not define deliver")
 
     def read(self, child):
-        """The items of one child."""
-        iterator = self.begin(child)
+        """The items of one child, whose pass begins at once."""
+        return self._items(child, self.begin(child))
+
+    def _items(self, child, iterator):
         while True:
             if self.iterator is not iterator:
                 raise RuntimeError(
@@ -130,15 +143,20 @@ class _Source:
             try:
                 item = next(iterator)
             except StopIteration:
+                self.ended[child] = True
                 return
             self.deliver(item)
             self.room()
 
 
+def _same(item):
+    return item
+
+
 class _ForkSource(_Source):
     def __init__(self, datapipe, children, buffer_size, copy):
         super().__init__(datapipe, children, buffer_size, "ForkerIterDataPipe")
-        copies = {None: lambda item: item, "shallow": _copy.copy, "deep": _copy.deepcopy}
+        copies = {None: _same, "shallow": _copy.copy, "deep": _copy.deepcopy}
         if copy not in copies:
             raise ValueError(f"Unknown copy method `{copy}`: None, 'shallow' or 'deep'")
         self.copy = copies[copy]
@@ -180,7 +198,7 @@ class _ChildDataPipe(IterDataPipe):
     def __len__(self):
         if not self._sized:
             raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
-        return len(self.main_datapipe.datapipe)
+        return length_of(self, self.main_datapipe.datapipe)
 
 
 @functional_datapipe("fork")
@@ -197,5 +215,6 @@ class DemultiplexerIterDataPipe(IterDataPipe):
     """Several pipes among which a function divides the items."""
 
     def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
+        warn_if_unpicklable(classifier_fn)
         source = _DemuxSource(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
         return [_ChildDataPipe(source, i, False) for i in range(num_instances)]

@@ -45,6 +45,10 @@ class FileListerIterDataPipe(IterDataPipe):
             yield from self._files(os.path.abspath(root) if self.abspath else root)
 
     def _files(self, root):
+        if os.path.isfile(root):
+            if _matches(os.path.basename(root), self.masks):
+                yield root
+            return
         for folder, folders, files in os.walk(root):
             if not self.non_deterministic:
                 folders.sort()

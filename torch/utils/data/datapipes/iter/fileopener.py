@@ -1,6 +1,7 @@
 """A pipe of open files."""
 
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.utils.common import get_file_binaries_from_pathnames
 
 __all__ = ["FileOpenerIterDataPipe"]
 
@@ -21,8 +22,7 @@ class FileOpenerIterDataPipe(IterDataPipe):
         self.length = length
 
     def __iter__(self):
-        for name in self.datapipe:
-            yield name, open(name, self.mode, encoding=self.encoding)  # noqa: SIM115
+        yield from get_file_binaries_from_pathnames(self.datapipe, self.mode, self.encoding)
 
     def __len__(self):
         if self.length == -1:

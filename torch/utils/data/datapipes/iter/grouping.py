@@ -3,7 +3,13 @@
 import collections
 import itertools
 
-from torch.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.datapipe import (
+    DataChunk,
+    IterDataPipe,
+    functional_datapipe,
+    length_of,
+)
+from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
 __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"]
 
@@ -28,7 +34,7 @@ class BatcherIterDataPipe(IterDataPipe):
                 yield self.wrapper_class(batch)
 
     def __len__(self):
-        whole, rest = divmod(len(self.datapipe), self.batch_size)
+        whole, rest = divmod(length_of(self, self.datapipe), self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1
 
 
@@ -73,6 +79,7 @@ class GrouperIterDataPipe(IterDataPipe):
         guaranteed_group_size=None,
         drop_remaining=False,
     ):
+        warn_if_unpicklable(group_key_fn)
         if group_size is not None and not 0 < group_size <= buffer_size:
             raise ValueError("group_size must be > 0 and <= buffer_size")
         if guaranteed_group_size is None and group_size is not None and not drop_remaining:

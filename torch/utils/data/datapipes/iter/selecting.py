@@ -2,6 +2,7 @@
 
 from torch.utils.data.datapipes._apply import call_on_columns
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
 __all__ = ["FilterIterDataPipe"]
 
@@ -12,6 +13,7 @@ class FilterIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe, filter_fn, input_col=None):
         super().__init__()
+        warn_if_unpicklable(filter_fn)
         self.datapipe = datapipe
         self.filter_fn = filter_fn
         self.input_col = input_col

@@ -2,7 +2,7 @@
 
 import enum
 
-from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
+from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
 
 __all__ = ["SHARDING_PRIORITIES", "ShardingFilterIterDataPipe"]
 
@@ -59,5 +59,5 @@ class ShardingFilterIterDataPipe(_ShardingIterDataPipe):
                 yield item
 
     def __len__(self):
-        whole, rest = divmod(len(self.source_datapipe), self.num_of_instances)
+        whole, rest = divmod(length_of(self, self.source_datapipe), self.num_of_instances)
         return whole + (1 if self.instance_id < rest else 0)

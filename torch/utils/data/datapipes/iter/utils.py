@@ -3,7 +3,7 @@
 import contextlib
 import copy
 
-from torch.utils.data.datapipes.datapipe import IterDataPipe
+from torch.utils.data.datapipes.datapipe import IterDataPipe, length_of
 
 __all__ = ["IterableWrapperIterDataPipe"]
 
@@ -24,4 +24,4 @@ class IterableWrapperIterDataPipe(IterDataPipe):
         yield from source
 
     def __len__(self):
-        return len(self.iterable)
+        return length_of(self, self.iterable)

@@ -1,6 +1,7 @@
 """A step that calls a function on each item."""
 
 from torch.utils.data.datapipes.datapipe import MapDataPipe, functional_datapipe
+from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
 __all__ = ["MapperMapDataPipe", "default_fn"]
 
@@ -17,6 +18,7 @@ class MapperMapDataPipe(MapDataPipe):
     def __init__(self, datapipe, fn=default_fn):
         super().__init__()
         self.datapipe = datapipe
+        warn_if_unpicklable(fn)
         self.fn = fn
 
     def __len__(self):
