@@ -52,6 +52,9 @@ class Parser {
     while (!accept(")")) {
       if (accept("...")) {
         out.is_vararg = true;
+        for (const SchemaArgument& argument : out.arguments) {
+          if (argument.has_default) fail("schemas with vararg (...) can't have default value args");
+        }
       } else if (accept("*")) {
         kwarg_only = true;
       } else {

@@ -5,6 +5,7 @@
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
+#include <ATen/core/SchemaCompatibility.h>
 #include <memory>
 
 namespace torch::python {
@@ -35,13 +36,18 @@ using at::FunctionSchema;
 using at::SchemaArgument;
 using at::SchemaType;
 
+// A type as an argument shows it: `type` hides what `real_type` tells.
+struct ArgumentType : SchemaType {
+  bool real = false;
+};
+
 // ---- Type ---------------------------------------------------------------------------------------
 PyObject* type_str(PyObject* self) {
-  return guarded([&] { return wrap(unbox<SchemaType>(self).str()); });
+  return guarded([&] { return wrap(unbox<ArgumentType>(self).str()); });
 }
 PyObject* type_annotation(PyObject* self, void*) { return type_str(self); }
 PyObject* type_kind(PyObject* self, PyObject*) {
-  const SchemaType& type = unbox<SchemaType>(self);
+  const SchemaType& type = unbox<ArgumentType>(self);
   if (type.optional) return PyUnicode_FromString("OptionalType");
   if (type.is_list) return PyUnicode_FromString("ListType");
   switch (type.kind) {
@@ -71,7 +77,7 @@ PyObject* type_kind(PyObject* self, PyObject*) {
 }
 PyObject* type_element(PyObject* self, PyObject*) {
   return guarded([&] {
-    SchemaType inner = unbox<SchemaType>(self);
+    ArgumentType inner = unbox<ArgumentType>(self);
     if (inner.optional) {
       inner.optional = false;
     } else if (inner.is_list) {
@@ -88,7 +94,7 @@ PyObject* type_element(PyObject* self, PyObject*) {
 PyObject* type_compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(b) != &TypeObject || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] {
-    const bool same = unbox<SchemaType>(a).str() == unbox<SchemaType>(b).str();
+    const bool same = unbox<ArgumentType>(a).str() == unbox<ArgumentType>(b).str();
     return new_bool(same == (op == Py_EQ));
   });
 }
@@ -96,7 +102,27 @@ Py_hash_t type_hash(PyObject* self) {
   PyRef text(type_str(self));
   return text ? PyObject_Hash(text.get()) : -1;
 }
-PyMethodDef type_methods[] = {{"kind", type_kind, METH_NOARGS, nullptr},
+// The type as scripts know it: dtypes, layouts and symbolic integers are integers to them.
+PyObject* type_plain_str(PyObject* self, PyObject*) {
+  return guarded([&] {
+    SchemaType type = unbox<ArgumentType>(self);
+    if (!unbox<ArgumentType>(self).real) {
+      switch (type.kind) {
+      case SchemaType::Kind::SymInt:
+      case SchemaType::Kind::ScalarType:
+      case SchemaType::Kind::Layout:
+      case SchemaType::Kind::MemoryFormat:
+        type.kind = SchemaType::Kind::Int;
+        break;
+      default:
+        break;
+      }
+    }
+    return wrap(type.str());
+  });
+}
+PyMethodDef type_methods[] = {{"str", type_plain_str, METH_NOARGS, nullptr},
+                              {"kind", type_kind, METH_NOARGS, nullptr},
                               {"getElementType", type_element, METH_NOARGS, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef type_properties[] = {{"annotation_str", type_annotation, nullptr, nullptr, nullptr},
@@ -137,7 +163,14 @@ PyObject* argument_name(PyObject* self, void*) {
   return guarded([&] { return wrap(unbox<SchemaArgument>(self).name); });
 }
 PyObject* argument_type(PyObject* self, void*) {
-  return guarded([&] { return make_box(&TypeObject, unbox<SchemaArgument>(self).type); });
+  return guarded([&] {
+    return make_box(&TypeObject, ArgumentType{unbox<SchemaArgument>(self).type, false});
+  });
+}
+PyObject* argument_real_type(PyObject* self, void*) {
+  return guarded([&] {
+    return make_box(&TypeObject, ArgumentType{unbox<SchemaArgument>(self).type, true});
+  });
 }
 PyObject* argument_size(PyObject* self, void*) {
   const SchemaType& type = unbox<SchemaArgument>(self).type;
@@ -176,7 +209,7 @@ PyMethodDef argument_methods[] = {{"has_default_value", argument_has_default, ME
                                   {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef argument_properties[] = {{"name", argument_name, nullptr, nullptr, nullptr},
                                      {"type", argument_type, nullptr, nullptr, nullptr},
-                                     {"real_type", argument_type, nullptr, nullptr, nullptr},
+                                     {"real_type", argument_real_type, nullptr, nullptr, nullptr},
                                      {"N", argument_size, nullptr, nullptr, nullptr},
                                      {"default_value", argument_default, nullptr, nullptr, nullptr},
                                      {"kwarg_only", argument_kwarg_only, nullptr, nullptr, nullptr},
@@ -222,6 +255,33 @@ Py_hash_t schema_hash(PyObject* self) {
   PyRef text(schema_str(self));
   return text ? PyObject_Hash(text.get()) : -1;
 }
+const FunctionSchema& schema_argument(PyObject* o, const char* method) {
+  if (Py_TYPE(o) != &SchemaObject) {
+    raise_type_error(c10::str(method, "() takes a FunctionSchema, not ", type_name(o)));
+  }
+  return unbox<FunctionSchema>(o);
+}
+PyObject* schema_is_backward_compatible(PyObject* self, PyObject* old) {
+  return guarded([&] {
+    const FunctionSchema& before = schema_argument(old, "is_backward_compatible_with");
+    return new_bool(at::is_backward_compatible(unbox<FunctionSchema>(self), before));
+  });
+}
+PyObject* schema_check_forward_compatible(PyObject* self, PyObject* old) {
+  return guarded([&] {
+    const FunctionSchema& before = schema_argument(old, "check_forward_compatible_with");
+    std::string why;
+    const bool ok = at::is_forward_compatible(unbox<FunctionSchema>(self), before, &why);
+    PyRef reason = checked(wrap(why));
+    return checked(PyTuple_Pack(2, ok ? Py_True : Py_False, reason.get())).release();
+  });
+}
+PyMethodDef schema_methods[] = {
+    {"is_backward_compatible_with", schema_is_backward_compatible, METH_O,
+     "Whether calls written for an older schema still mean the same."},
+    {"check_forward_compatible_with", schema_check_forward_compatible, METH_O,
+     "(whether programs of this schema run with the older one, why not)."},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef schema_properties[] = {{"name", schema_name, nullptr, nullptr, nullptr},
                                    {"overload_name", schema_overload, nullptr, nullptr, nullptr},
                                    {"arguments", schema_arguments, nullptr, nullptr, nullptr},
@@ -257,9 +317,10 @@ bool init_schema_types(PyObject* module) {
   TypeObject.tp_richcompare = type_compare;
   TypeObject.tp_hash = type_hash;
   ArgumentObject.tp_methods = argument_methods;
+  SchemaObject.tp_methods = schema_methods;
   SchemaObject.tp_richcompare = schema_compare;
   SchemaObject.tp_hash = schema_hash;
-  return ready<SchemaType>(module, TypeObject, type_properties, type_str) &&
+  return ready<ArgumentType>(module, TypeObject, type_properties, type_str) &&
          ready<AliasInfo>(module, AliasObject, alias_properties, nullptr) &&
          ready<SchemaArgument>(module, ArgumentObject, argument_properties, argument_repr) &&
          ready<FunctionSchema>(module, SchemaObject, schema_properties, schema_str) &&

@@ -15,7 +15,7 @@ _LINALG_PART = "a part of the public linear algebra function, called by it"
 _QUESTIONS = """
     is_same_size dim numel storage_offset is_contiguous is_complex is_floating_point is_signed
     is_conj is_neg is_inference is_distributed _has_same_storage_numel size stride sym_size
-    sym_stride sym_numel sym_storage_offset _fused_sdp_choice
+    sym_stride sym_numel sym_storage_offset _fused_sdp_choice _assert_tensor_metadata
 """
 _VIEWS = """
     _aminmax _unsafe_view _reshape_alias _reshape_copy _reshape_alias_copy slice_inverse
@@ -52,6 +52,7 @@ UNCOVERED = {
     "_fused_clip_grad_norm": "runs on CUDA only; test/cuda/test_cuda_optim.py",
     "infinitely_differentiable_gelu_backward": _BACKWARD,
     "_dirichlet_grad": _BACKWARD,
+    "_addmm_activation": "addmm and an activation; test/dispatch/test_function_schema.py",
     "_int_mm": "takes 8-bit integers only; test/ops/test_ops_integer_products.py",
     "_weight_int8pack_mm": "takes 8-bit weights only; test/ops/test_ops_integer_products.py",
     "_standard_gamma_grad": _BACKWARD,

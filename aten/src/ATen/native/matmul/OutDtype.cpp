@@ -7,8 +7,10 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
 
 namespace at::native {
 namespace {
@@ -34,6 +36,12 @@ Tensor mm_dtype(const Tensor& self, const Tensor& mat2, ScalarType out_dtype) {
   check_operands(self, mat2);
   check_out_dtype(self.scalar_type(), out_dtype);
   return at::mm(widen(self, out_dtype), widen(mat2, out_dtype));
+}
+
+Tensor _addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                         const Scalar& beta, const Scalar& alpha, bool use_gelu) {
+  const Tensor sum = at::addmm(self, mat1, mat2, beta, alpha);
+  return use_gelu ? at::gelu(sum) : at::relu(sum);
 }
 
 Tensor _int_mm(const Tensor& self, const Tensor& mat2) {

@@ -196,6 +196,19 @@ Tensor lift_fresh(const Tensor& self) { return self; }
 Tensor lift_fresh_copy(const Tensor& self) { return self.clone(); }
 
 // ---- geometry as operators
+void _assert_tensor_metadata(const Tensor& a, OptionalIntArrayRef size, OptionalIntArrayRef stride,
+                             std::optional<ScalarType> dtype, std::optional<Device> device,
+                             std::optional<Layout> layout) {
+  const auto compare = [](const char* what, const auto& wanted, const auto& found) {
+    TORCH_CHECK(wanted == found, "Tensor ", what, " mismatch! Expected: ", wanted,
+                ", Got: ", found);
+  };
+  if (size) compare("sizes", IntArrayRef(*size), a.sizes());
+  if (stride) compare("strides", IntArrayRef(*stride), a.strides());
+  if (dtype) compare("dtype", *dtype, a.scalar_type());
+  if (device) compare("device", *device, a.device());
+  if (layout) compare("layout", *layout, a.layout());
+}
 bool is_same_size(const Tensor& self, const Tensor& other) { return self.sizes() == other.sizes(); }
 bool is_contiguous(const Tensor& self) { return self.is_contiguous(); }
 bool is_contiguous(const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); }
