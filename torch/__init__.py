@@ -306,6 +306,16 @@ def get_device_module(device=None):
     return __getattr__(_C.device(device).type)
 
 
+def _register_device_module(device_type, module):
+    """Makes a module torch.<device type>, for packages that bring a device of their own."""
+    from sys import modules
+
+    kind = _C.device(device_type).type
+    if kind in globals() or _is_submodule(kind):
+        raise RuntimeError(f"The runtime module of '{kind}' has already been registered")
+    globals()[kind] = modules[f"torch.{kind}"] = module
+
+
 def compiled_with_cxx11_abi():
     """Whether libtorch was built with the C++11 library ABI; always so."""
     return True

@@ -5,6 +5,7 @@ import gc
 import hashlib
 import http.server
 import os
+import pickle
 import struct
 import threading
 
@@ -348,3 +349,108 @@ def test_convolution_gradients_as_functions(rank):
     by_input = getattr(nn.grad, f"conv{rank}d_input")(x.shape, w, grad, **settings)
     by_weight = getattr(nn.grad, f"conv{rank}d_weight")(x, w.shape, grad, **settings)
     torch.testing.assert_close((by_input, by_weight), expected)
+
+
+def test_set_device_decorates_functions_and_generators():
+    from torch.utils._device import set_device
+
+    @set_device("meta")
+    def make():
+        return torch.empty(2)
+
+    @set_device("meta")
+    def several():
+        yield torch.empty(1)
+        yield torch.empty(2)
+
+    assert make().device.type == "meta"
+    assert [t.device.type for t in several()] == ["meta", "meta"]
+    assert torch.empty(1).device.type == "cpu"
+
+
+def test_deepcopy_of_a_weak_mapping_keeps_the_keys_and_copies_the_values():
+    import copy
+
+    from torch.utils.weak import WeakIdKeyDictionary
+
+    key, value = torch.ones(1), [1]
+    again = copy.deepcopy(WeakIdKeyDictionary({key: value}))
+    assert again[key] == [1] and again[key] is not value
+
+
+def test_a_device_module_is_registered_once_and_for_known_devices(monkeypatch):
+    import sys
+    import types
+
+    module = types.ModuleType("some")
+    with pytest.raises(RuntimeError, match="The runtime module of 'cuda'"):
+        torch._register_device_module("cuda", module)
+    with pytest.raises(RuntimeError, match="Expected one of cpu"):
+        torch._register_device_module("nothing", module)
+    torch._register_device_module("privateuseone", module)
+    try:
+        assert torch.privateuseone is module
+        with pytest.raises(RuntimeError, match="The runtime module of"):
+            torch._register_device_module("privateuseone", module)
+    finally:
+        delattr(torch, "privateuseone")
+        del sys.modules["torch.privateuseone"]
+
+
+def test_module_tracker_follows_tensors_in_dicts():
+    from torch.utils.module_tracker import ModuleTracker
+
+    seen = []
+
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            out = x["a"].sin()
+            out.register_hook(lambda grad: seen.append(set(tracker.parents)))
+            return {"a": out * 2}
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x)
+
+    with ModuleTracker() as tracker:
+        Outer()({"a": torch.randn(2, requires_grad=True).clone()})["a"].sum().backward()
+    assert seen == [{"Global", "Outer", "Outer.inner"}]
+
+
+def test_futures_report_errors_of_callbacks_and_refuse_what_is_no_future():
+    future = torch.futures.Future()
+
+    def fail(done):
+        raise ValueError("expected")
+
+    chained = future.then(fail)
+    future.set_result(1)
+    with pytest.raises(RuntimeError, match="ValueError: expected"):
+        chained.wait()
+    with pytest.raises(RuntimeError, match="Can not pickle torch"):
+        pickle.dumps(future)
+    for call in (torch.jit.wait, lambda f: torch.futures.wait_all((f,))):
+        with pytest.raises(RuntimeError, match="Future can't be None"):
+            call(None)
+
+
+def test_tensor_of_an_exporter_of_dlpack_copies_its_memory():
+    class Exporter:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack__(self, *args, **kwargs):
+            return self.tensor.__dlpack__(*args, **kwargs)
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+    source = torch.arange(3)
+    made = torch.tensor(Exporter(source))
+    assert made.tolist() == [0, 1, 2] and made.dtype == torch.int64
+    source[0] = 9
+    assert made[0] == 0

@@ -1,6 +1,7 @@
 """Values that another thread will set."""
 
 import threading
+import traceback
 import warnings
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -19,6 +20,9 @@ class Future:
 
     def __class_getitem__(cls, item):
         return cls
+
+    def __getstate__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def done(self):
         """Whether the value, or an error, is set."""
@@ -75,7 +79,10 @@ class Future:
             try:
                 value = callback(future)
             except Exception as error:
-                result.set_exception(error)
+                text = "".join(traceback.format_exception(error))
+                failure = RuntimeError(f"{type(error).__name__}: {error}\n\n{text}")
+                failure.__cause__ = error
+                result.set_exception(failure)
             else:
                 result.set_result(value)
 
@@ -97,6 +104,8 @@ class Future:
 def collect_all(futures):
     """A future of the list of futures, done when all of them are."""
     futures = list(futures)
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
     result = Future()
     left = [len(futures)]
     lock = threading.Lock()

@@ -290,6 +290,8 @@ def fork(func, *args, **kwargs):
 
 def wait(future):
     """The result of a future."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

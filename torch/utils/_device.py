@@ -4,6 +4,7 @@ import functools
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._contextlib import context_decorator
 
 _global = None
 
@@ -85,6 +86,11 @@ def current_device():
     return torch.device("cpu")
 
 
+def device_decorator(device, func):
+    """`func` run with a default device."""
+    return context_decorator(lambda: DeviceContext(device), func)
+
+
 def set_device(device):
-    """Decorator and context manager: the default device inside."""
-    return DeviceContext(device)
+    """A decorator: functions run with the device as default."""
+    return functools.partial(device_decorator, torch.device(device))

@@ -7,8 +7,14 @@ from torch.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
+from torch.utils._pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]
+
+
+def _differentiable(value: object) -> list[torch.Tensor]:
+    """The tensors in a value, however nested, that gradients flow through."""
+    return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
 
 
 class ModuleTracker:
@@ -43,15 +49,14 @@ class ModuleTracker:
     def _before_forward(self, module, inputs):
         name = self._name_of(module)
         self._push(name)
-        tensors = [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad]
+        tensors = _differentiable(inputs)
         if torch.is_grad_enabled() and tensors:
             torch.autograd.graph.register_multi_grad_hook(tensors, lambda grads: self._pop(name))
 
     def _after_forward(self, module, inputs, output):
         name = self._name_of(module)
         self._pop(name)
-        outputs = output if isinstance(output, (tuple, list)) else (output,)
-        tensors = [t for t in outputs if isinstance(t, torch.Tensor) and t.requires_grad]
+        tensors = _differentiable(output)
         if torch.is_grad_enabled() and tensors:
             torch.autograd.graph.register_multi_grad_hook(
                 tensors, lambda grad: self._push(name), mode="any"

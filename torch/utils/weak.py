@@ -98,6 +98,15 @@ class WeakIdKeyDictionary(MutableMapping):
 
     __copy__ = copy
 
+    def __deepcopy__(self, memo):
+        """The same keys, since a copy of a key would be gone at once, with copies of the values."""
+        from copy import deepcopy
+
+        new = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            new[key] = deepcopy(value, memo)
+        return new
+
     def popitem(self):
         """Takes out any pair."""
         while True:

@@ -21,8 +21,18 @@ c10::DeviceType device_type(PyObject* name, const char* function) {
 }
 
 // Devices without autocast answer as PyTorch does: off, float16.
-PyObject* is_enabled(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* is_enabled(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
+    if (names && PyTuple_GET_SIZE(names) == 1) {
+      const std::string_view name = utf8(PyTuple_GET_ITEM(names, 0));
+      if (name != "device_type" || count != 0) {
+        raise_type_error(
+            c10::str("is_autocast_enabled() got an unexpected keyword argument '", name, "'"));
+      }
+      count = 1;
+    } else if (names && PyTuple_GET_SIZE(names) != 0) {
+      raise_type_error("is_autocast_enabled() takes at most one argument");
+    }
     if (count > 1) raise_type_error("is_autocast_enabled() takes at most one argument");
     const c10::DeviceType device = count ? device_type(args[0], "is_autocast_enabled") : c10::kCUDA;
     return new_bool(autocast::is_available(device) && autocast::is_enabled(device));
@@ -81,17 +91,18 @@ PyObject* decrement_nesting(PyObject*, PyObject*) {
 
 template <class F> PyCFunction fast(F* f) { return reinterpret_cast<PyCFunction>(f); }
 
-PyMethodDef functions[] = {{"is_autocast_enabled", fast(is_enabled), METH_FASTCALL, nullptr},
-                           {"set_autocast_enabled", fast(set_enabled), METH_FASTCALL, nullptr},
-                           {"get_autocast_dtype", get_dtype, METH_O, nullptr},
-                           {"set_autocast_dtype", fast(set_dtype), METH_FASTCALL, nullptr},
-                           {"_is_autocast_available", is_available, METH_O, nullptr},
-                           {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
-                           {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
-                           {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
-                           {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},
-                           {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"is_autocast_enabled", fast(is_enabled), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"set_autocast_enabled", fast(set_enabled), METH_FASTCALL, nullptr},
+    {"get_autocast_dtype", get_dtype, METH_O, nullptr},
+    {"set_autocast_dtype", fast(set_dtype), METH_FASTCALL, nullptr},
+    {"_is_autocast_available", is_available, METH_O, nullptr},
+    {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
+    {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
+    {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
+    {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},
+    {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
 

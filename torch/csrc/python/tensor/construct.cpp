@@ -296,6 +296,18 @@ Tensor tensor_from_storage(PyObject* data, std::optional<ScalarType> dtype) {
   return converted(shared, shared.device(), dtype.value_or(own));
 }
 
+// What another library's array shares by DLPack; undefined for anything else.
+static Tensor tensor_from_exporter(PyObject* data) {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(data));
+  if (PySequence_Check(data) || PyNumber_Check(data)) return {};
+  if (!PyObject_HasAttrString(type, "__dlpack__")) return {};
+  static PyObject* cache = nullptr;
+  PyObject* import = cached_attribute(cache, "torch.utils.dlpack", "from_dlpack");
+  if (!import) throw python_error();
+  PyRef shared = checked(PyObject_CallOneArg(import, data));
+  return is_tensor(shared.get()) ? tensor_of(shared.get()) : Tensor();
+}
+
 ScalarType infer_scalar_type(PyObject* data) {
   at::Steps steps;
   return infer(data, 0, steps);
@@ -316,6 +328,10 @@ Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
   if (const Tensor shared = tensor_from_storage(data, options.dtype); shared.defined()) {
     return converted(shared, options.device.value_or(shared.device()), shared.scalar_type(),
                      options.copy);
+  }
+  if (const Tensor shared = tensor_from_exporter(data); shared.defined()) {
+    return converted(shared, options.device.value_or(shared.device()),
+                     options.dtype.value_or(shared.scalar_type()), options.copy);
   }
   // The shape comes first: its complaints about a nest are the better ones.
   if (!options.dtype) nested_sizes(data);
