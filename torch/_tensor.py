@@ -101,9 +101,8 @@ class Tensor(_C.TensorBase):
     def __format__(self, format_spec) -> Any:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__format__, locals())
-        if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
-            return self.item().__format__(format_spec)
-        return object.__format__(self, format_spec)
+        number = type(self) is Tensor and self.dim() == 0 and not self.is_meta
+        return format(self.item(), format_spec) if number else object.__format__(self, format_spec)
 
     def __dir__(self) -> Any:
         if _has_torch_function(self):
@@ -243,10 +242,11 @@ class Tensor(_C.TensorBase):
         if len(state) == 4:
             self.set_(*state)
             return
-        if len(state) == 5:
-            self.data = state[0]
-            state = (state[3], state[4], state[2])
-        self.requires_grad, _, self._backward_hooks = state
+        if len(state) == 5:  # the oldest files
+            self.data, _, hooks, self.requires_grad, _ = state
+        else:
+            self.requires_grad, _, hooks = state
+        self._backward_hooks = hooks
 
     # ---- autograd
 
@@ -256,14 +256,18 @@ class Tensor(_C.TensorBase):
             return torch.overrides.redirect(Tensor.register_hook, locals())
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return self._add_hook("_backward_hooks", hook)
+
+    def _add_hook(self, store, hook):
         from collections import OrderedDict
 
         from torch.utils.hooks import RemovableHandle
 
-        if self._backward_hooks is None:
-            self._backward_hooks = OrderedDict()
-        handle = RemovableHandle(self._backward_hooks)
-        self._backward_hooks[handle.id] = hook
+        if getattr(self, store) is None:
+            setattr(self, store, OrderedDict())
+        hooks = getattr(self, store)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
         return handle
 
     def register_post_accumulate_grad_hook(self, hook) -> Any:
@@ -276,15 +280,7 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
-        from collections import OrderedDict
-
-        from torch.utils.hooks import RemovableHandle
-
-        if self._post_accumulate_grad_hooks is None:
-            self._post_accumulate_grad_hooks = OrderedDict()
-        handle = RemovableHandle(self._post_accumulate_grad_hooks)
-        self._post_accumulate_grad_hooks[handle.id] = hook
-        return handle
+        return self._add_hook("_post_accumulate_grad_hooks", hook)
 
     # ---- sequence protocol
 

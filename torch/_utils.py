@@ -263,19 +263,32 @@ def _get_device_index(device, optional=False, allow_cpu=False):
     """The number of a device; of the current one for None, where optional."""
     import torch
 
-    if isinstance(device, str):
-        device = torch.device(device)
-    if isinstance(device, torch.device):
-        if not allow_cpu and device.type == "cpu":
-            raise ValueError(f"Expected a non cpu device, but got: {device}")
-        index = -1 if device.type == "cpu" else device.index
-    else:
-        index = device
-    if index is not None:
-        return index
-    if not optional:
-        raise ValueError(f"Expected a torch.device with a specified index or an integer: {device}")
-    return _get_current_device_index()
+    index = place = torch.device(device) if isinstance(device, str) else device
+    if isinstance(place, torch.device):
+        on_cpu = place.type == "cpu"
+        if on_cpu and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {place}")
+        index = -1 if on_cpu else place.index
+    if index is None and not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer: {place}")
+    return _get_current_device_index() if index is None else index
+
+
+# ---- gradients
+
+
+def _clear_grads(params, set_to_none):
+    """Takes the gradients off, or fills them with zeros and cuts them from the graph that made
+    them."""
+    if set_to_none:
+        for param in params:
+            param.grad = None
+        return
+    for param in params:
+        grad = param.grad
+        if grad is not None:
+            cut = grad.requires_grad_(False) if grad.grad_fn is None else grad.detach_()
+            cut.zero_()
 
 
 # ---- several tensors as one, for those who send them

@@ -74,7 +74,7 @@ def split(tensor, split_size_or_sections, dim=0) -> Any:
     """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the
     sizes listed."""
     if _overridden((tensor,)):
-        return _override(split, (tensor,), tensor, split_size_or_sections, dim=dim)
+        return torch.overrides.redirect(split, locals())
     if isinstance(split_size_or_sections, (int, torch.SymInt)):
         return _VF.split(tensor, split_size_or_sections, dim)
     return _VF.split_with_sizes(tensor, split_size_or_sections, dim)
@@ -135,7 +135,7 @@ def block_diag(*tensors) -> Any:
 def nonzero(input, *, out=None, as_tuple=False) -> Any:
     """Positions of elements that are not zero: a row for each, or a tensor for each dimension."""
     if _overridden((input,)):
-        return _override(nonzero, (input,), input, out=out, as_tuple=as_tuple)
+        return torch.overrides.redirect(nonzero, locals())
     if not isinstance(as_tuple, bool):
         raise TypeError(
             f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
@@ -226,7 +226,7 @@ def tensordot(a, b, dims=2, out=None) -> Any:
     """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in
     two lists."""
     if _overridden((a, b)):
-        return _override(tensordot, (a, b), a, b, dims=dims, out=out)
+        return torch.overrides.redirect(tensordot, locals())
     if isinstance(dims, torch.Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (tuple, list)):
@@ -267,7 +267,7 @@ _CDIST_MODES = {
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norm distances between all rows of two batches of vectors."""
     if _overridden((x1, x2)):
-        return _override(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)
+        return torch.overrides.redirect(cdist, locals())
     if compute_mode not in _CDIST_MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     return _VF.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
@@ -277,7 +277,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> Any:
     """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say
     what they do)."""
     if _overridden((input,)):
-        return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
+        return torch.overrides.redirect(norm, locals())
     dims = [dim] if isinstance(dim, int) else dim
     kwargs = {"dtype": dtype}
     if out is not None:
@@ -307,15 +307,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     """The distinct elements (or slices along dim), with where each went and how often it occurred
     if asked."""
     if _overridden((input,)):
-        return _override(
-            unique,
-            (input,),
-            input,
-            sorted=sorted,
-            return_inverse=return_inverse,
-            return_counts=return_counts,
-            dim=dim,
-        )
+        return torch.overrides.redirect(unique, locals())
     if dim is not None:
         results = _VF.unique_dim(input, dim, sorted, return_inverse, return_counts)
     else:
@@ -326,20 +318,22 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None) -> Any:
     """The elements (or slices along dim) that differ from the one before."""
     if _overridden((input,)):
-        return _override(
-            unique_consecutive,
-            (input,),
-            input,
-            return_inverse=return_inverse,
-            return_counts=return_counts,
-            dim=dim,
-        )
+        return torch.overrides.redirect(unique_consecutive, locals())
     results = _VF.unique_consecutive(input, return_inverse, return_counts, dim)
     return _unique_results(*results, return_inverse, return_counts)
 
 
 # ---- spectra and factorisations
 # -------------------------------------------------------------------------------
+
+
+def _padded_ends(signal, count, mode):
+    """A signal, or a batch of them, continued on both sides; reflection asks for three
+    dimensions."""
+    missing = max(3 - signal.dim(), 0)
+    whole = signal.reshape((1,) * missing + tuple(signal.shape))
+    padded = torch.nn.functional.pad(whole, [count, count], mode)
+    return padded.reshape(padded.shape[missing:])
 
 
 def stft(
@@ -357,39 +351,12 @@ def stft(
 ) -> Any:
     """The short-time Fourier transform of signals."""
     if _overridden((input,)):
-        return _override(
-            stft,
-            (input,),
-            input,
-            n_fft,
-            hop_length=hop_length,
-            win_length=win_length,
-            window=window,
-            center=center,
-            pad_mode=pad_mode,
-            normalized=normalized,
-            onesided=onesided,
-            return_complex=return_complex,
-            align_to_window=align_to_window,
-        )
-    if center:
-        if align_to_window is not None:
-            raise RuntimeError("stft align_to_window should only be set when center = false")
-        batch = input.reshape((1,) * (3 - input.dim()) + tuple(input.shape))
-        pad = int(n_fft // 2)
-        padded = torch.nn.functional.pad(batch, [pad, pad], pad_mode)
-        input = padded.reshape(padded.shape[-input.dim() :])
-    return _VF.stft(
-        input,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
-    )
+        return torch.overrides.redirect(stft, locals())
+    if center and align_to_window is not None:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    signal = _padded_ends(input, n_fft // 2, pad_mode) if center else input
+    frames = (n_fft, hop_length, win_length, window)
+    return _VF.stft(signal, *frames, normalized, onesided, return_complex, align_to_window)
 
 
 istft = _VF.istft
@@ -398,7 +365,7 @@ istft = _VF.istft
 def lu(A, pivot=True, get_infos=False, out=None) -> Any:
     """The LU factorisation in packed form (kept for old programs: see torch.linalg.lu_factor)."""
     if _overridden((A,)):
-        return _override(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)
+        return torch.overrides.redirect(lu, locals())
     factors, pivots, infos = torch._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
     results = (factors, pivots, infos) if get_infos else (factors, pivots)
     if out is None:

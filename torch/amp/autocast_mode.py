@@ -130,38 +130,38 @@ def _cast(value, device_type, dtype):
     return value
 
 
+def _check_device_type(device_type):
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+
+
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None) -> Any:
     """Decorates the forward of an autograd Function. With cast_inputs, floating point tensors are
     cast to it and forward runs outside autocast; without, forward runs in the state of the caller.
     """
-    if not isinstance(device_type, str):
-        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    _check_device_type(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
     @functools.wraps(fwd)
     def decorated(*args, **kwargs):
-        ctx = args[0]
-        ctx._dtype = torch.get_autocast_dtype(device_type)
-        enabled = torch.is_autocast_enabled(device_type)
-        if cast_inputs is None:
-            ctx._fwd_used_autocast = enabled
-            return fwd(*args, **kwargs)
-        ctx._fwd_used_autocast = False
-        if not enabled:
+        inside = torch.is_autocast_enabled(device_type)
+        stays = inside and cast_inputs is None
+        about = {"_dtype": torch.get_autocast_dtype(device_type), "_fwd_used_autocast": stays}
+        for name, value in about.items():
+            setattr(args[0], name, value)
+        if stays or not inside:
             return fwd(*args, **kwargs)
         with autocast(device_type=device_type, enabled=False):
-            return fwd(
-                *_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs)
-            )
+            args, kwargs = _cast((args, kwargs), device_type, cast_inputs)
+            return fwd(*args, **kwargs)
 
     return decorated
 
 
 def custom_bwd(bwd=None, *, device_type) -> Any:
     """Decorates the backward of an autograd Function: it runs in the autocast state of forward."""
-    if not isinstance(device_type, str):
-        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    _check_device_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

@@ -4,6 +4,7 @@ optimizer steps whose gradients overflowed while it looks for the largest scale 
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from enum import Enum
 from typing import Any
@@ -209,6 +210,13 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        with self._stepping(optimizer) as state:
+            return self._maybe_opt_step(optimizer, state, *args, **kwargs)
+
+    @contextlib.contextmanager
+    def _stepping(self, optimizer):
+        """In it an optimizer may step: its gradients are unscaled. Where nothing was raised, it may
+        not again before update()."""
         self._check_scale_growth_tracker("step")
         state = self._state_of(optimizer)
         if state["stage"] is OptState.STEPPED:
@@ -217,9 +225,8 @@ class GradScaler:
             self.unscale_(optimizer)
         if not state["found_inf_per_device"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        yield state
         state["stage"] = OptState.STEPPED
-        return result
 
     def update(self, new_scale=None) -> Any:
         """Lowers the scale after a skipped step, raises it after enough good ones, or sets it."""
@@ -229,25 +236,18 @@ class GradScaler:
         if new_scale is not None:
             self._set_scale(new_scale)
         else:
-            found = [
-                infinite.to(device=scale.device, non_blocking=True)
-                for state in self._per_optimizer_states.values()
-                for infinite in state["found_inf_per_device"].values()
-            ]
-            if not found:
-                raise AssertionError("No inf checks were recorded prior to update.")
-            total = found[0]
-            for more in found[1:]:
-                total = total + more
-            torch._amp_update_scale_(
-                scale,
-                tracker,
-                total,
-                self._growth_factor,
-                self._backoff_factor,
-                self._growth_interval,
-            )
+            rule = (self._growth_factor, self._backoff_factor, self._growth_interval)
+            torch._amp_update_scale_(scale, tracker, self._infinities(scale.device), *rule)
         self._per_optimizer_states = {}
+
+    def _infinities(self, device):
+        """How many devices, over all optimizers, had gradients that are not finite."""
+        states = self._per_optimizer_states.values()
+        found = [flag for state in states for flag in state["found_inf_per_device"].values()]
+        if not found:
+            raise AssertionError("No inf checks were recorded prior to update.")
+        first, *others = (flag.to(device=device, non_blocking=True) for flag in found)
+        return sum(others, first)
 
     def _set_scale(self, new_scale):
         if isinstance(new_scale, (int, float)):
@@ -267,16 +267,20 @@ class GradScaler:
 
     # ---- saving
 
+    # The keys of a saved state, and the attributes that hold the values at its beginning.
+    _SAVED = {
+        "scale": "_init_scale",
+        "growth_factor": "_growth_factor",
+        "backoff_factor": "_backoff_factor",
+        "growth_interval": "_growth_interval",
+        "_growth_tracker": "_init_growth_tracker",
+    }
+
     def state_dict(self) -> Any:
         if not self._enabled:
             return {}
-        return {
-            "scale": self.get_scale(),
-            "growth_factor": self._growth_factor,
-            "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval,
-            "_growth_tracker": self._get_growth_tracker(),
-        }
+        now = {"scale": self.get_scale(), "_growth_tracker": self._get_growth_tracker()}
+        return {key: now.get(key, getattr(self, name)) for key, name in self._SAVED.items()}
 
     def load_state_dict(self, state_dict) -> Any:
         if not self._enabled:
@@ -286,15 +290,11 @@ class GradScaler:
                 "The source state dict is empty, possibly because it was saved from a disabled "
                 "instance of GradScaler."
             )
-        self._init_scale = state_dict["scale"]
-        if self._scale is not None:
-            self._scale.fill_(state_dict["scale"])
-        self._growth_factor = state_dict["growth_factor"]
-        self._backoff_factor = state_dict["backoff_factor"]
-        self._growth_interval = state_dict["growth_interval"]
-        self._init_growth_tracker = state_dict["_growth_tracker"]
-        if self._growth_tracker is not None:
-            self._growth_tracker.fill_(state_dict["_growth_tracker"])
+        for key, name in self._SAVED.items():
+            setattr(self, name, state_dict[key])
+        for key, tensor in (("scale", self._scale), ("_growth_tracker", self._growth_tracker)):
+            if tensor is not None:
+                tensor.fill_(state_dict[key])
 
     def __getstate__(self) -> Any:
         if not self._enabled:

@@ -58,24 +58,21 @@ def _generator(clone, func):
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         generator = func(*args, **kwargs)
-        try:
-            with clone():
-                response = generator.send(None)
-            while True:
-                try:
-                    request = yield response
-                except GeneratorExit:
-                    with clone():
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    with clone():
-                        response = generator.throw(error)
-                else:
-                    with clone():
-                        response = generator.send(request)
-        except StopIteration as stop:
-            return stop.value
+        resume, given = generator.send, None
+        while True:
+            try:
+                with clone():
+                    produced = resume(given)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                resume, given = generator.send, (yield produced)
+            except GeneratorExit:
+                with clone():
+                    generator.close()
+                raise
+            except BaseException as error:
+                resume, given = generator.throw, error
 
     return wrapper
 

@@ -118,23 +118,19 @@ class save_on_cpu(saved_tensors_hooks):
     """Keeps tensors saved for backward in main memory and moves them back when they are needed."""
 
     def __init__(self, pin_memory=False, device_type="cuda") -> None:
-        def pack(tensor):
-            if not pin_memory:
-                return tensor.device, tensor.cpu()
-            packed = torch.empty(
-                tensor.size(),
-                dtype=tensor.dtype,
-                layout=tensor.layout,
-                pin_memory=getattr(torch, device_type).is_available() and not tensor.is_sparse,
-            )
-            packed.copy_(tensor)
-            return tensor.device, packed
+        self._pins, self._device_type = pin_memory, device_type
+        super().__init__(self._pack, self._unpack)
 
-        def unpack(packed):
-            device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)
+    def _pack(self, tensor):
+        if not self._pins:
+            return tensor.device, tensor.cpu()
+        pinned = not tensor.is_sparse and getattr(torch, self._device_type).is_available()
+        kind = {"dtype": tensor.dtype, "layout": tensor.layout, "pin_memory": pinned}
+        return tensor.device, torch.empty(tensor.size(), **kind).copy_(tensor)
 
-        super().__init__(pack, unpack)
+    def _unpack(self, packed):
+        device, tensor = packed
+        return tensor.to(device, non_blocking=self._pins)
 
 
 @contextlib.contextmanager

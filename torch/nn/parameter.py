@@ -121,9 +121,9 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None):
         """Gives the tensor its shape; the class becomes an ordinary one."""
-        device = self.data.device if device is None else device
-        dtype = self.data.dtype if dtype is None else dtype
-        self.data = torch.empty(shape, device=device, dtype=dtype)
+        like = self.data
+        device = like.device if device is None else device
+        self.data = torch.empty(shape, device=device, dtype=dtype or like.dtype)
         self.__class__ = self.cls_to_become
 
     @property

@@ -88,11 +88,11 @@ def _estimate(grad, row_var, col_var, variance, weight, least):
     if grad.dim() <= 1:
         variance.lerp_(grad.square(), weight)
         return variance.clone()
-    row = torch.linalg.vector_norm(grad, dim=-1, keepdim=True).square_().div_(grad.size(-1))
-    col = torch.linalg.vector_norm(grad, dim=-2, keepdim=True).square_().div_(grad.size(-2))
-    row_var.lerp_(row, weight)
-    col_var.lerp_(col, weight)
-    return (row_var @ col_var).div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=least))
+    for dim, running in ((-1, row_var), (-2, col_var)):
+        length = torch.linalg.vector_norm(grad, dim=dim, keepdim=True)
+        running.lerp_(length.square_() / grad.size(dim), weight)
+    whole = row_var.mean(-2, keepdim=True).clamp_min(least)
+    return (row_var @ col_var).div_(whole)
 
 
 def adafactor(

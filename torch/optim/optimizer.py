@@ -65,6 +65,26 @@ _HOOKS = (
 )
 
 
+def _listed(params) -> dict[str, list]:
+    """The parameters that a group was given: one, several, or pairs with names, which are then
+    listed beside them."""
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the "
+            "ordering of tensors in sets will change between runs. Please use a list instead."
+        )
+    params = [params] if isinstance(params, torch.Tensor) else list(params)
+    named = {isinstance(param, tuple) for param in params}
+    if len(named) == 2:
+        raise ValueError(
+            "all optimizer params should be with/without names. Some param names are missing"
+        )
+    if named != {True}:
+        return {"params": params}
+    names, tensors = (list(column) for column in zip(*params, strict=True))
+    return {"params": tensors, "param_names": names}
+
+
 class Optimizer:
     """Base class: subclasses define `step`, which updates parameters from their gradients."""
 
@@ -205,74 +225,50 @@ class Optimizer:
         """Adds a group of parameters with settings of its own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        params = param_group["params"]
-        if isinstance(params, torch.Tensor):
-            params = [params]
-        elif isinstance(params, set):
-            raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the "
-                "ordering of tensors in sets will change between runs. Please use a list instead."
-            )
-        params = list(params)
-        names = None
-        named = sum(isinstance(param, tuple) for param in params)
-        if 0 < named < len(params):
-            raise ValueError(
-                "all optimizer params should be with/without names. Some param names are missing"
-            )
-        if named:
-            names = [name for name, _ in params]
-            params = [param for _, param in params]
-        if self.param_groups and (names is not None) != ("param_names" in self.param_groups[0]):
-            verb = "with" if names is not None else "without"
+        listed = _listed(param_group["params"])
+        names = "param_names" in listed
+        if self.param_groups and names != ("param_names" in self.param_groups[0]):
+            verb = "with" if names else "without"
             raise ValueError(
                 "all optimizer param groups should be with/without names. cannot add param group "
                 f"{verb} names to the optimizer"
             )
-        param_group["params"] = params
-        if names is not None:
-            param_group["param_names"] = names
-        for param in params:
-            if not isinstance(param, torch.Tensor):
-                raise TypeError(
-                    "optimizer can only optimize Tensors, but one of the params is "
-                    + torch.typename(param)
-                )
-            if not self.defaults.get("differentiable") and not (
-                param.is_leaf or param.retains_grad
-            ):
-                raise ValueError("can't optimize a non-leaf Tensor")
+        param_group.update(listed)
         for name, default in self.defaults.items():
-            if default is required and name not in param_group:
+            if param_group.setdefault(name, default) is required:
                 raise ValueError(
                     "parameter group didn't specify a value of required optimization parameter "
                     + name
                 )
-            param_group.setdefault(name, default)
-        if len(params) != len(set(params)):
+        params = param_group["params"]
+        for param in params:
+            self._check_param(param)
+        distinct = set(params)
+        if len(distinct) < len(params):
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this "
                 "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
                 "information",
                 stacklevel=3,
             )
-        known = set(chain.from_iterable(group["params"] for group in self.param_groups))
-        if not known.isdisjoint(params):
+        if not all(distinct.isdisjoint(group["params"]) for group in self.param_groups):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
+
+    def _check_param(self, param):
+        if not isinstance(param, torch.Tensor):
+            raise TypeError(
+                "optimizer can only optimize Tensors, but one of the params is "
+                + torch.typename(param)
+            )
+        has_grad = param.is_leaf or param.retains_grad
+        if not has_grad and not self.defaults.get("differentiable"):
+            raise ValueError("can't optimize a non-leaf Tensor")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters."""
         for group in self.param_groups:
-            for param in group["params"]:
-                if set_to_none:
-                    param.grad = None
-                elif param.grad is not None:
-                    if param.grad.grad_fn is not None:
-                        param.grad.detach_()
-                    else:
-                        param.grad.requires_grad_(False)
-                    param.grad.zero_()
+            torch._utils._clear_grads(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], typing.Any] | None = None) -> typing.Any:
         """One update; subclasses define it."""

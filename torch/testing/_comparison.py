@@ -238,17 +238,9 @@ def assert_close(
 
     Compares tensors, numbers, and sequences and mappings of them. Without tolerances those of
     the dtypes are used."""
-    comparison = _Comparison(
-        allow_subclasses=allow_subclasses,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=equal_nan,
-        check_device=check_device,
-        check_dtype=check_dtype,
-        check_layout=check_layout,
-        check_stride=check_stride,
-        msg=msg,
-    )
+    options = locals()
+    del options["actual"], options["expected"]
+    comparison = _Comparison(**options)
     if (rtol is None) != (atol is None):
         get_tolerances(rtol=rtol, atol=atol)
     comparison.compare(actual, expected)

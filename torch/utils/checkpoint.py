@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import platform
 import uuid
 import warnings
@@ -452,6 +453,11 @@ def _refuse_keywords(kwargs):
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
 
 
+def _chain(functions):
+    """One function that applies several in turn."""
+    return lambda value: functools.reduce(lambda so_far, f: f(so_far), functions, value)
+
+
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> Any:
     """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as
     usual."""
@@ -467,25 +473,14 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     _refuse_keywords(kwargs)
-    if isinstance(functions, torch.nn.Sequential):
-        functions = list(functions.children())
-
-    def piece(start, end):
-        def run(value):
-            for function in functions[start : end + 1]:
-                value = function(value)
-            return value
-
-        return run
-
+    sequential = isinstance(functions, torch.nn.Sequential)
+    functions = list(functions.children()) if sequential else functions
+    options = {"use_reentrant": use_reentrant, "preserve_rng_state": preserve}
     size = len(functions) // segments
-    end = -1
-    for start in range(0, size * (segments - 1), size):
-        end = start + size - 1
-        input = checkpoint(
-            piece(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
-        )
-    return piece(end + 1, len(functions) - 1)(input)
+    starts = range(0, size * (segments - 1), size)
+    for start in starts:
+        input = checkpoint(_chain(functions[start : start + size]), input, **options)
+    return _chain(functions[size * len(starts) :])(input)
 
 
 # ---- choosing what is kept --------------------------------------------------------------

@@ -144,12 +144,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input) -> Any:
         """The most probable class of each row, without computing clusters that cannot hold it."""
         head = self.head(input)
-        output = torch.argmax(head, dim=1)
-        outside = output >= self.shortlist_size
-        if not outside.any():
-            return output
-        if outside.all():
-            return torch.argmax(self._get_full_log_prob(input, head), dim=1)
-        full = self._get_full_log_prob(input[outside], head[outside])
-        output[outside] = torch.argmax(full, dim=1)
-        return output
+        best = head.argmax(dim=1)
+        rare = best >= self.shortlist_size
+        if rare.any():
+            best[rare] = self._get_full_log_prob(input[rare], head[rare]).argmax(dim=1)
+        return best

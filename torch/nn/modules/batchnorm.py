@@ -185,13 +185,8 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
-        waiting = [self.weight, self.bias] if self.affine else []
-        if self.track_running_stats:
-            waiting += [self.running_mean, self.running_var]
-        for tensor in waiting:
-            if tensor is not None:
-                tensor.materialize((self.num_features,))
-        self.reset_parameters()
+        names = ("weight", "bias", "running_mean", "running_var")
+        self._give_shapes(dict.fromkeys(names, (self.num_features,)))
 
 
 class BatchNorm1d(_BatchNorm):

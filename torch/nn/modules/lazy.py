@@ -48,6 +48,13 @@ class LazyModuleMixin(Module):
             f"initialize_parameters is not implemented for {type(self).__name__}"
         )
 
+    def _give_shapes(self, shapes):
+        """Gives tensors that have none yet their shapes, by name, and draws initial values."""
+        for name, shape in shapes.items():
+            if is_lazy(getattr(self, name)):
+                getattr(self, name).materialize(shape)
+        self.reset_parameters()
+
     def has_uninitialized_params(self) -> Any:
         """Whether any parameter or buffer has no shape yet."""
         return any(is_lazy(value) for _, value in self._lazy_members())

@@ -63,10 +63,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             shape = (inner, outer // self.groups, *self.kernel_size)
         else:
             shape = (outer, inner // self.groups, *self.kernel_size)
-        self.weight.materialize(shape)
-        if self.bias is not None:
-            self.bias.materialize((outer,))
-        self.reset_parameters()
+        self._give_shapes({"weight": shape, "bias": (outer,)})
 
 
 class _LazyConv(_LazyConvXdMixin):

@@ -127,10 +127,6 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input) -> Any:
         """in_features is the size of the input's last dimension; values already loaded stay."""
         self.in_features = input.shape[-1]
-        if not self.has_uninitialized_params():
-            return
-        with torch.no_grad():
-            self.weight.materialize((self.out_features, self.in_features))
-            if self.bias is not None:
-                self.bias.materialize((self.out_features,))
-            self.reset_parameters()
+        if self.has_uninitialized_params():
+            rows = self.out_features
+            self._give_shapes({"weight": (rows, self.in_features), "bias": (rows,)})

@@ -101,6 +101,26 @@ class _CallSignature:
         return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds.items()])
 
 
+def _changed(tensor, fn):
+    return fn(tensor)
+
+
+def _changed_parameter(param, fn):
+    """A parameter whose values and gradient a function has changed: the same one, or another where
+    torch.__future__ asks for that."""
+    grad = param.grad
+    with torch.no_grad():
+        values, grad = fn(param), None if grad is None else fn(grad)
+    if torch.__future__.get_overwrite_module_params_on_conversion():
+        param = Parameter(values, param.requires_grad)
+    else:
+        param.data = values
+    if grad is not None:
+        param.grad = None  # the old one need not fit the new values
+        param.grad = grad
+    return param
+
+
 class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
     """A part of a network. Subclasses assign parameters, buffers and other modules as attributes in
     `__init__` and define `forward`."""
@@ -175,11 +195,15 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
                 "the value in the forward() method."
             )
-        for hook in module_hooks.global_parameter_hooks.values():
-            replaced = hook(self, name, param)
-            if replaced is not None:
-                param = replaced
-        self._parameters[name] = param
+        hooks = module_hooks.global_parameter_hooks
+        self._parameters[name] = self._after_hooks(hooks, name, param)
+
+    def _after_hooks(self, hooks, name, value):
+        """What is registered under a name, after hooks that may replace it."""
+        for hook in hooks.values():
+            replaced = hook(self, name, value)
+            value = value if replaced is None else replaced
+        return value
 
     def register_buffer(
         self, name: str, tensor: torch.Tensor | None, persistent: bool = True
@@ -192,26 +216,16 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
                 f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
-        for hook in module_hooks.global_buffer_hooks.values():
-            replaced = hook(self, name, tensor)
-            if replaced is not None:
-                tensor = replaced
-        self._buffers[name] = tensor
-        if persistent:
-            self._non_persistent_buffers_set.discard(name)
-        else:
-            self._non_persistent_buffers_set.add(name)
+        hooks, hidden = module_hooks.global_buffer_hooks, self._non_persistent_buffers_set
+        self._buffers[name] = self._after_hooks(hooks, name, tensor)
+        (hidden.discard if persistent else hidden.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a submodule, reachable as an attribute of that name."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{torch.typename(module)} is not a Module subclass")
         self._check_name(name, "module", self.__dict__.get("_modules", ()))
-        for hook in module_hooks.global_module_hooks.values():
-            replaced = hook(self, name, module)
-            if replaced is not None:
-                module = replaced
-        self._modules[name] = module
+        self._modules[name] = self._after_hooks(module_hooks.global_module_hooks, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Another name of add_module."""
@@ -441,24 +455,10 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for key, param in self._parameters.items():
-            if param is None:
-                continue
-            with torch.no_grad():
-                changed = fn(param)
-            if torch.__future__.get_overwrite_module_params_on_conversion():
-                self._parameters[key] = Parameter(changed, param.requires_grad)
-            else:
-                param.data = changed
-            if param.grad is not None:
-                with torch.no_grad():
-                    grad = fn(param.grad)
-                target = self._parameters[key]
-                target.grad = None
-                target.grad = grad
-        for key, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[key] = fn(buffer)
+        for held, change in ((self._parameters, _changed_parameter), (self._buffers, _changed)):
+            for name, tensor in held.items():
+                if tensor is not None:
+                    held[name] = change(tensor, fn)
         return self
 
     def _cast_floating(self, dtype):
@@ -555,17 +555,7 @@ class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters."""
-        for param in self.parameters():
-            if param.grad is None:
-                continue
-            if set_to_none:
-                param.grad = None
-                continue
-            if param.grad.grad_fn is not None:
-                param.grad.detach_()
-            else:
-                param.grad.requires_grad_(False)
-            param.grad.zero_()
+        torch._utils._clear_grads(self.parameters(), set_to_none)
 
     # ---- printing and copying
     def _get_name(self):

@@ -341,31 +341,21 @@ class Transformer(Module):
         device=None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        options = {"device": device, "dtype": dtype}
-        layer = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-        )
         super().__init__()
-        if custom_encoder is not None:
-            self.encoder = custom_encoder
-        else:
-            encoder_layer = TransformerEncoderLayer(*layer, **options)
-            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-            self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
-        if custom_decoder is not None:
-            self.decoder = custom_decoder
-        else:
-            decoder_layer = TransformerDecoderLayer(*layer, **options)
-            norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
-            self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
+        made = {"bias": bias, "device": device, "dtype": dtype}
+        settings = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+
+        def stack(of, layer, count):
+            parts = layer(d_model, nhead, *settings, **made)
+            return of(parts, count, LayerNorm(d_model, layer_norm_eps, **made))
+
+        if custom_encoder is None:
+            kinds = (TransformerEncoder, TransformerEncoderLayer)
+            custom_encoder = stack(*kinds, num_encoder_layers)
+        if custom_decoder is None:
+            kinds = (TransformerDecoder, TransformerDecoderLayer)
+            custom_decoder = stack(*kinds, num_decoder_layers)
+        self.encoder, self.decoder = custom_encoder, custom_decoder
         self._reset_parameters()
         self.d_model = d_model
         self.nhead = nhead
@@ -385,28 +375,18 @@ class Transformer(Module):
         tgt_is_causal=None,
         memory_is_causal: bool = False,
     ) -> torch.Tensor:
-        if src.dim() == 3:
-            batch = 0 if self.batch_first else 1
-            if src.dim() == tgt.dim() and src.size(batch) != tgt.size(batch):
-                raise RuntimeError("the batch number of src and tgt must be equal")
-        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+        given = locals()
+        batch = 0 if self.batch_first else 1
+        if src.dim() == tgt.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if {src.size(-1), tgt.size(-1)} != {self.d_model}:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src,
-            mask=src_mask,
-            src_key_padding_mask=src_key_padding_mask,
-            is_causal=src_is_causal,
-        )
-        return self.decoder(
-            tgt,
-            memory,
-            tgt_mask=tgt_mask,
-            memory_mask=memory_mask,
-            tgt_key_padding_mask=tgt_key_padding_mask,
-            memory_key_padding_mask=memory_key_padding_mask,
-            tgt_is_causal=tgt_is_causal,
-            memory_is_causal=memory_is_causal,
-        )
+        about_src = {"mask": src_mask, "is_causal": src_is_causal}
+        memory = self.encoder(src, src_key_padding_mask=src_key_padding_mask, **about_src)
+        # The decoder has the arguments about tgt and memory, under the same names.
+        kinds = ("mask", "key_padding_mask", "is_causal")
+        names = [f"{of}_{kind}" for of in ("tgt", "memory") for kind in kinds]
+        return self.decoder(tgt, memory, **{name: given[name] for name in names})
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype: torch.dtype | None = None):

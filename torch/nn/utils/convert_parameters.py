@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any as _Any
 
 import torch
@@ -31,8 +32,6 @@ def vector_to_parameters(vec, parameters) -> _Any:
         raise TypeError(f"expected torch.Tensor, but got: {torch.typename(vec)}")
     params = list(parameters)
     _one_device(params)
-    start = 0
-    for param in params:
-        count = param.numel()
-        param.data = vec[start : start + count].view_as(param).data
-        start += count
+    ends = itertools.accumulate(param.numel() for param in params)
+    for param, end in zip(params, ends, strict=True):
+        param.data = vec[end - param.numel() : end].view_as(param).data

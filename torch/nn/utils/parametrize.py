@@ -198,12 +198,11 @@ def _refuse_pickling(self):
 
 
 def _deepcopy(self, memo):
-    if id(self) in memo:
-        return memo[id(self)]
-    replica = self.__new__(self.__class__)
-    memo[id(self)] = replica
-    replica.__dict__ = deepcopy(self.__dict__, memo)
-    return replica
+    copied = memo.get(id(self))
+    if copied is None:
+        copied = memo[id(self)] = self.__new__(type(self))
+        vars(copied).update(deepcopy(vars(self), memo))
+    return copied
 
 
 def _set_class(module, base):

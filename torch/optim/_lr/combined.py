@@ -70,16 +70,15 @@ class SequentialLR(_Composite):
                 f"the number of milestone points, but got number of schedulers {len(schedulers)} "
                 f"and the number of milestones to be equal to {len(milestones)}"
             )
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
+        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
+        self._schedulers, self._milestones = schedulers, milestones
         # Making the parts has already moved the rates: back to the start, then only the first.
+        self.recursive_undo()
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
-        self.recursive_undo()
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
+        first = schedulers[0]
+        first._initial_step()
+        self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched=None) -> Any:
         """Takes back the step that each part made when it was built."""

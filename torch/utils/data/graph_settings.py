@@ -3,7 +3,7 @@
 import inspect
 import warnings
 
-import torch
+from torch.utils.data._utils.rng import draw_seed
 from torch.utils.data.datapipes.iter.sharding import SHARDING_PRIORITIES
 from torch.utils.data.graph import traverse_dps
 
@@ -64,15 +64,15 @@ def apply_shuffle_settings(datapipe, shuffle=None):
     """Switches shuffling steps on or off; None leaves them."""
     if shuffle is None:
         return datapipe
-    shufflers = [pipe for pipe in get_all_graph_pipes(traverse_dps(datapipe)) if _shuffles(pipe)]
-    if not shufflers and shuffle:
+    shufflers = list(filter(_shuffles, get_all_graph_pipes(traverse_dps(datapipe))))
+    if shuffle and not shufflers:
         warnings.warn(
             "`shuffle=True` was set, but the datapipe does not contain a `Shuffler`: one is added "
             "at the end, with the default buffer size",
             stacklevel=2,
         )
         datapipe = datapipe.shuffle()
-        shufflers = [datapipe]
+        shufflers.append(datapipe)
     for shuffler in shufflers:
         shuffler.set_shuffle(shuffle)
     return datapipe
@@ -82,8 +82,7 @@ def apply_random_seed(datapipe, rng):
     """Gives every step that draws a seed from one generator."""
     for pipe in get_all_graph_pipes(traverse_dps(datapipe)):
         if callable(getattr(pipe, "set_seed", None)):
-            seed = torch.empty((), dtype=torch.int64).random_(generator=rng).item()
-            pipe.set_seed(int(seed))
+            pipe.set_seed(draw_seed(rng))
     return datapipe
 
 
