@@ -1,8 +1,6 @@
 // The messages of Checks.h.
 #include <ATen/native/Checks.h>
 
-#include <string>
-
 namespace at::native {
 namespace {
 
@@ -60,6 +58,15 @@ const Checker& Checker::rank(Argument argument, int64_t dim) const {
   TORCH_CHECK(argument.tensor.dim() == dim, op_, ": Expected ", argument.name,
               " to be of dimension ", dim, " but got ", argument.tensor.dim());
   return *this;
+}
+
+std::string matrix_size(const Tensor& t, const char* by) {
+  return c10::str(t.size(-2), by, t.size(-1));
+}
+
+void check_multiplies(const Tensor& mat1, const Tensor& mat2) {
+  TORCH_CHECK(mat1.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (",
+              matrix_size(mat1), " and ", matrix_size(mat2), ")");
 }
 
 void check_one_device(Checker::Arguments arguments) {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <initializer_list>
+#include <string>
 
 namespace at {
 TORCH_API void assert_no_internal_overlap(const Tensor& out);
@@ -36,6 +37,12 @@ class Checker {
  private:
   const char* op_;
 };
+
+/// "3x4": the size of a matrix, or of the last two dimensions, for messages.
+std::string matrix_size(const Tensor& t, const char* by = "x");
+
+/// Throws unless two matrices have a product: the first has as many columns as the second rows.
+void check_multiplies(const Tensor& mat1, const Tensor& mat2);
 
 /// Throws unless all are on one device: "Expected all tensors to be on the same device, but got
 /// self on cpu and mask on cuda:0".

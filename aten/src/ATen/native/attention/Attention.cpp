@@ -1,5 +1,6 @@
 // scaled_dot_product_attention: the blocked kernel where it applies, else the formula made of other
 // operators, which also serves dropout, broadcasting and gradients of the mask.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -43,24 +44,26 @@ bool has(const std::optional<Tensor>& t) { return t.has_value() && t->defined();
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                      const std::optional<Tensor>& mask) {
-  TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
-              "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-              c_type_name(q.scalar_type()), " key.dtype: ", c_type_name(k.scalar_type()),
-              " and value.dtype: ", c_type_name(v.scalar_type()), " instead.");
-  TORCH_CHECK(q.device() == k.device() && q.device() == v.device(),
-              "Expected query, key, and value to have the same device type, but got query.device: ",
-              q.device(), " key.device: ", k.device(), " and value.device: ", v.device(),
-              " instead.");
-  TORCH_CHECK(
-      q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2,
-      "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ",
-      q.dim(), " key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
+  const ScalarType dtype = q.scalar_type();
+  const auto got = [&](const char* what, auto value) {
+    return c10::str(", but got query.", what, ": ", value(q), " key.", what, ": ", value(k),
+                    " and value.", what, ": ", value(v), " instead.");
+  };
+  const auto type_name = [](const Tensor& t) { return c_type_name(t.scalar_type()); };
+  TORCH_CHECK(k.scalar_type() == dtype && v.scalar_type() == dtype,
+              "Expected query, key, and value to have the same dtype", got("dtype", type_name));
+  TORCH_CHECK(k.device() == q.device() && v.device() == q.device(),
+              "Expected query, key, and value to have the same device type",
+              got("device", [](const Tensor& t) { return t.device(); }));
+  TORCH_CHECK(std::min({q.dim(), k.dim(), v.dim()}) >= 2,
+              "Expected query, key, and value to all be  at least 2 dimensional",
+              got("dim", [](const Tensor& t) { return t.dim(); }));
   if (!has(mask)) return;
-  const ScalarType type = mask->scalar_type();
-  TORCH_CHECK(type == kBool || type == q.scalar_type() || type == kFloat,
+  const ScalarType of_mask = mask->scalar_type();
+  TORCH_CHECK(of_mask == kBool || of_mask == kFloat || of_mask == dtype,
               "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
               "attn_mask.dtype: ",
-              c_type_name(type), " and  query.dtype: ", c_type_name(q.scalar_type()), " instead.");
+              type_name(*mask), " and  query.dtype: ", type_name(q), " instead.");
 }
 
 // True when the blocked kernel computes exactly this call.

@@ -3,6 +3,7 @@
 #include <ATen/native/linalg/Batch.h>
 
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Checks.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/isfinite.h>
 #include <c10/util/SafeArithmetic.h>
@@ -98,11 +99,7 @@ void check_system(const Tensor& a, const Tensor& b, bool left, const char* what)
   const int64_t shared = left ? -2 : -1;
   TORCH_CHECK(a.size(shared) == b.size(shared), what,
               ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-              " (", matrix_size(a, "x"), " and ", matrix_size(b, "x"), ")");
-}
-
-std::string matrix_size(const Tensor& t, const char* by) {
-  return c10::str(t.size(-2), by, t.size(-1));
+              " (", matrix_size(a), " and ", matrix_size(b), ")");
 }
 
 bool all_finite(const Tensor& t) {

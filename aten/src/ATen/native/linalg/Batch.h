@@ -39,8 +39,6 @@ void check_same_dtype(const Tensor& a, const Tensor& b, const char* what, const 
                       const char* b_name);
 // AX = B or XA = B by the last two dimensions.
 void check_system(const Tensor& a, const Tensor& b, bool left, const char* what);
-// "3 by 4": the size of each matrix, for messages.
-std::string matrix_size(const Tensor& t, const char* by);
 bool all_finite(const Tensor& t);
 DimVector broadcast_batches(const Tensor& a, const Tensor& b);
 // Whether B of linalg.solve holds one vector per matrix of A.

@@ -1,6 +1,7 @@
 // Shape functions of the factorisations and solvers. Results are stored column after column, as
 // LAPACK leaves them and as PyTorch's are.
 #include <ATen/iter/TensorIterator.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
@@ -34,12 +35,12 @@ void check_packed(const Tensor& a, const char* what) {
 }
 
 void check_old_system(const Tensor& b, const Tensor& a, const char* what) {
-  const std::string of_a = matrix_size(a, " by ");
   const int64_t unknowns = a.size(-1);
-  TORCH_CHECK(a.size(-2) == unknowns, "A must be batches of square matrices, but they are ", of_a,
-              " matrices");
+  TORCH_CHECK(a.size(-2) == unknowns, "A must be batches of square matrices, but they are ",
+              native::matrix_size(a, " by "), " matrices");
   TORCH_CHECK(b.size(-2) == unknowns, "Incompatible matrix sizes for ", what, ": each A matrix is ",
-              of_a, " but each b matrix is ", matrix_size(b, " by "));
+              native::matrix_size(a, " by "), " but each b matrix is ",
+              native::matrix_size(b, " by "));
   const ScalarType types[2] = {b.scalar_type(), a.scalar_type()};
   TORCH_CHECK(types[0] == types[1], "Expected b and A to have the same dtype, but found b of type ",
               types[0], " and A of type ", types[1], " instead.");

@@ -1,6 +1,7 @@
 // Shape functions of the matrix products.
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/matmul/Native.h>
 
@@ -12,10 +13,10 @@ void check_dtypes(const Tensor& a, const Tensor& b) {
               native::c_type_name(a.scalar_type()), " != ", native::c_type_name(b.scalar_type()));
 }
 void check_product(const Tensor& a, const Tensor& b, const char* a_name, const char* b_name) {
-  TORCH_CHECK(a.dim() == 2, a_name, " must be a matrix\n  got a ", a.dim(), "-D tensor");
-  TORCH_CHECK(b.dim() == 2, b_name, " must be a matrix\n  got a ", b.dim(), "-D tensor");
-  TORCH_CHECK(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x",
-              a.size(1), " and ", b.size(0), "x", b.size(1), ")");
+  for (const native::Argument& matrix : {native::Argument{a_name, a}, native::Argument{b_name, b}})
+    TORCH_CHECK(matrix.tensor.dim() == 2, matrix.name, " must be a matrix\n  got a ",
+                matrix.tensor.dim(), "-D tensor");
+  native::check_multiplies(a, b);
   check_dtypes(a, b);
 }
 void check_added_dtype(const Tensor& self, const Tensor& mat) {
@@ -85,25 +86,26 @@ void meta_addbmm(OutputBuilder& out, const Tensor& self, const Tensor& batch1, c
   check_self(self, batch1, shape);
   out.set(0, shape, batch1.scalar_type());
 }
+namespace {
+// mat @ vec, plus what `added` points to, if anything.
+void set_mv(OutputBuilder& out, const Tensor* added, const Tensor& mat, const Tensor& vec) {
+  const int64_t rank = added == nullptr ? 1 : added->dim();
+  TORCH_CHECK(rank <= 1 && mat.dim() == 2 && vec.dim() == 1,
+              "vector + matrix @ vector expected, got ", rank, ", ", mat.dim(), ", ", vec.dim());
+  const int64_t rows = mat.size(0), count = added == nullptr ? rows : added->numel();
+  const bool fits = count == rows || count == 1;
+  TORCH_CHECK(fits && mat.size(1) == vec.size(0), "size mismatch, got input (", count, "), mat (",
+              native::matrix_size(mat), "), vec (", vec.size(0), ")");
+  check_mv_dtypes(added == nullptr ? vec : *added, mat, vec);
+  out.set(0, {rows}, mat.scalar_type());
+}
+} // namespace
 void meta_mv(OutputBuilder& out, const Tensor& self, const Tensor& vec) {
-  TORCH_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got 1, ",
-              self.dim(), ", ", vec.dim());
-  TORCH_CHECK(self.size(1) == vec.size(0), "size mismatch, got input (", self.size(0), "), mat (",
-              self.size(0), "x", self.size(1), "), vec (", vec.size(0), ")");
-  check_mv_dtypes(vec, self, vec);
-  out.set(0, {self.size(0)}, self.scalar_type());
+  set_mv(out, nullptr, self, vec);
 }
 void meta_addmv(OutputBuilder& out, const Tensor& self, const Tensor& mat, const Tensor& vec,
                 const Scalar& beta, const Scalar& alpha) {
-  TORCH_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1,
-              "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ",
-              vec.dim());
-  TORCH_CHECK(mat.size(1) == vec.size(0) &&
-                  (self.dim() == 0 || self.size(0) == mat.size(0) || self.size(0) == 1),
-              "size mismatch, got input (", self.dim() ? self.size(0) : 1, "), mat (", mat.size(0),
-              "x", mat.size(1), "), vec (", vec.size(0), ")");
-  check_mv_dtypes(self, mat, vec);
-  out.set(0, {mat.size(0)}, mat.scalar_type());
+  set_mv(out, &self, mat, vec);
 }
 namespace {
 // The product of two vectors of one dtype and length.

@@ -112,20 +112,19 @@ void meta_max_unpool2d(OutputBuilder& out, const Tensor& self, const Tensor& ind
 
 void meta_max_unpool3d(OutputBuilder& out, const Tensor& self, const Tensor& indices,
                        IntArrayRef output_size, IntArrayRef stride, IntArrayRef padding) {
-  TORCH_CHECK(
-      output_size.size() == 3,
-      "There should be exactly three elements (depth, height, width) in output_size, but got ",
-      output_size.size(), " elements.");
-  TORCH_CHECK(self.dim() == 4 || self.dim() == 5,
-              "Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with ",
-              self.dim(), " dimensions.");
-  TORCH_CHECK(stride.size() == 3,
-              "There should be exactly three elements (depth, height, width) in stride, but got: ",
-              stride.size(), " elements.");
-  TORCH_CHECK(padding.size() == 3,
-              "There should be exactly three elements (depth, height, width) in padding, but got: ",
-              padding.size(), " elements.");
-  TORCH_CHECK(stride[0] > 0 && stride[1] > 0 && stride[2] > 0,
+  const auto check_three = [](IntArrayRef list, const char* where) {
+    TORCH_CHECK(list.size() == 3,
+                "There should be exactly three elements (depth, height, width) in ", where,
+                list.size(), " elements.");
+  };
+  check_three(output_size, "output_size, but got ");
+  const int64_t rank = self.dim();
+  TORCH_CHECK(rank == 4 || rank == 5,
+              "Input to max_unpooling3d should be a 4d or 5d Tensor, but got a tensor with ", rank,
+              " dimensions.");
+  check_three(stride, "stride, but got: ");
+  check_three(padding, "padding, but got: ");
+  TORCH_CHECK(std::min({stride[0], stride[1], stride[2]}) > 0,
               "strides should be greater than zero, but got stride: ", stride);
   unpool_shape(out, self, indices, output_size, "max_unpooling3d_forward_out_cpu");
 }

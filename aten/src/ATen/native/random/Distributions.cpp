@@ -91,10 +91,11 @@ Tensor binomial_cpu(const Tensor& count, const Tensor& prob, Gen generator) {
   std::lock_guard<std::mutex> lock(gen.mutex);
   dtype_switch<FloatingTypes>(out.scalar_type(), "binomial_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
     for (int64_t i = 0; i < out.numel(); ++i) {
-      out.data_ptr<T>()[i] = static_cast<T>(
-          random::sample_binomial(gen.engine, static_cast<double>(counts.data_ptr<T>()[i]),
-                                  static_cast<double>(probs.data_ptr<T>()[i])));
+      const A trials = static_cast<A>(counts.data_ptr<T>()[i]);
+      const A p = static_cast<A>(probs.data_ptr<T>()[i]);
+      out.data_ptr<T>()[i] = static_cast<T>(random::sample_binomial(gen.engine, trials, p));
     }
   });
   return out;

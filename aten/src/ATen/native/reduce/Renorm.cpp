@@ -10,14 +10,14 @@ namespace at::meta {
 
 void meta_renorm(OutputBuilder& out, const Tensor& self, const Scalar& p, int64_t dim,
                  const Scalar& maxnorm) {
-  TORCH_CHECK(!p.isComplex(), "renorm: p must be real-valued");
-  TORCH_CHECK(p.toDouble() > 0.0, "renorm: non-positive-norm not supported");
-  TORCH_CHECK(!maxnorm.isComplex(), "renorm: maxnorm must be real-valued");
-  TORCH_CHECK(maxnorm.toDouble() >= 0.0, "renorm: expected maxnorm to be >= 0 but got ",
-              maxnorm.toDouble());
-  TORCH_CHECK(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(),
-              " dimensions");
-  native::wrap_dim(dim, self.dim());
+  const char* complex = p.isComplex() ? "p" : maxnorm.isComplex() ? "maxnorm" : nullptr;
+  TORCH_CHECK(complex == nullptr, "renorm: ", complex, " must be real-valued");
+  const double order = p.toDouble(), most = maxnorm.toDouble();
+  TORCH_CHECK(order > 0, "renorm: non-positive-norm not supported");
+  TORCH_CHECK(most >= 0, "renorm: expected maxnorm to be >= 0 but got ", most);
+  const int64_t rank = self.dim();
+  TORCH_CHECK(rank >= 2, "renorm: input needs at least 2 dimensions, got ", rank, " dimensions");
+  native::wrap_dim(dim, rank);
   TORCH_CHECK(self.is_floating_point() || self.is_complex(),
               "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
               self.scalar_type());

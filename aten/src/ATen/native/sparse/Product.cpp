@@ -5,6 +5,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/Checks.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/index_select.h>
@@ -21,8 +22,7 @@ using native::dtype_switch;
 void check_matrices(const Tensor& self, const Tensor& other) {
   TORCH_CHECK(self.dim() == 2 && other.dim() == 2, "mm: expected two matrices, got ", self.dim(),
               "-D and ", other.dim(), "-D tensors");
-  TORCH_CHECK(self.size(1) == other.size(0), "mat1 and mat2 shapes cannot be multiplied (",
-              self.size(0), "x", self.size(1), " and ", other.size(0), "x", other.size(1), ")");
+  native::check_multiplies(self, other);
   TORCH_CHECK(self.scalar_type() == other.scalar_type(),
               "expected m1 and m2 to have the same dtype, but got: ",
               native::c_type_name(self.scalar_type()),

@@ -104,7 +104,7 @@ inline double poisson_by_rejection(Mt19937& engine, double mean) {
 }
 
 // Gaps between successes are geometric: counts those that fit into the trials.
-inline double binomial_by_gaps(Mt19937& engine, double trials, double p) {
+template <class A> double binomial_by_gaps(Mt19937& engine, A trials, A p) {
   const double log_failure = std::log1p(-p);
   double used = 0, successes = -1;
   for (; used <= trials; ++successes) used += std::ceil(std::log(engine.uniform53()) / log_failure);
@@ -112,23 +112,24 @@ inline double binomial_by_gaps(Mt19937& engine, double trials, double p) {
 }
 
 // p <= 1/2. The mass of k is taken relative to that of the most probable number of successes, with
-// factorials by Stirling's formula, whose large terms then cancel.
-inline double binomial_by_rejection(Mt19937& engine, double trials, double p) {
-  const double deviation = std::sqrt(trials * p * (1 - p)), b = 1.15 + 2.53 * deviation;
+// factorials by Stirling's formula, whose large terms then cancel. Mean, deviation, odds and mode
+// are computed in A, the type of the tensor, on which the values of a seed depend.
+template <class A> double binomial_by_rejection(Mt19937& engine, A count, A p) {
+  const A mean = count * p, deviation = std::sqrt(mean * (1 - p)), odds = p / (1 - p);
   Hat hat;
-  hat.a = -0.0873 + 0.0248 * b + 0.01 * p;
-  hat.b = b;
-  hat.c = trials * p + 0.5;
-  hat.squeeze = 0.92 - 4.2 / b;
-  hat.height = (2.83 + 5.1 / b) * deviation;
-  const double odds = p / (1 - p), mode = std::floor((trials + 1) * p);
+  hat.b = 1.15 + 2.53 * deviation;
+  hat.a = -0.0873 + 0.0248 * hat.b + 0.01 * p;
+  hat.c = mean + 0.5;
+  hat.squeeze = 0.92 - 4.2 / hat.b;
+  hat.height = (2.83 + 5.1 / hat.b) * deviation;
+  const double trials = count, ratio = odds, mode = std::floor((count + 1) * p);
   const double other = trials - mode + 1;
-  const double at_mode = (mode + 0.5) * std::log((mode + 1) / (odds * other)) +
+  const double at_mode = (mode + 0.5) * std::log((mode + 1) / (ratio * other)) +
                          stirling_rest(mode) + stirling_rest(trials - mode);
   return transformed_rejection(engine, hat, trials, [=](double k) {
     const double rest = trials - k + 1;
     return at_mode + (trials + 1) * std::log(other / rest) +
-           (k + 0.5) * std::log(odds * rest / (k + 1)) - stirling_rest(k) -
+           (k + 0.5) * std::log(ratio * rest / (k + 1)) - stirling_rest(k) -
            stirling_rest(trials - k);
   });
 }
@@ -143,7 +144,7 @@ inline double sample_poisson(Mt19937& engine, double mean) {
 }
 
 // Any p: failures are counted where they are rarer than successes.
-inline double sample_binomial(Mt19937& engine, double trials, double p) {
+template <class A> double sample_binomial(Mt19937& engine, A trials, A p) {
   if (trials <= 0 || p <= 0) return 0;
   if (p >= 1) return trials;
   if (std::isnan(trials) || std::isnan(p)) return NAN;
