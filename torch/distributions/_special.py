@@ -35,11 +35,12 @@ def deviance(k: Tensor, m: Tensor) -> Tensor:
     gap = k - m
     near = gap.abs() < 0.1 * (k + m)
     # Near k == m, with v = (k - m)/(k + m): log(k / m) = 2 atanh(v), so that the deviance is
-    # (k - m) v + 2 k (v^3/3 + v^5/5 + ...). |v| < 0.1 makes the eighth term vanish in float64.
+    # (k - m) v + 2 k (v^3/3 + v^5/5 + ...). |v| < 0.1: each term is a hundredth of the one before.
     v = torch.where(near, gap / torch.where(near, k + m, 1.0), 0.0)
     v2 = v * v
-    tail = 1 / 17
-    for odd in range(15, 1, -2):
+    last = 17 if k.dtype == torch.float64 else 9
+    tail = 1 / last
+    for odd in range(last - 2, 1, -2):
         tail = tail * v2 + 1 / odd
     series = gap * v + 2 * k * v * v2 * tail
     # m == 0 < k is impossible under the distribution: infinite, through the logarithm.

@@ -8,7 +8,6 @@ are declared by one comparison for each bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 from typing import Any, ClassVar
 
 import torch
@@ -51,10 +50,6 @@ __all__ = [
 ]
 
 Bound = Tensor | int | float
-
-
-def _both(conditions: Iterable[Tensor]) -> Tensor:
-    return reduce(torch.logical_and, conditions)
 
 
 class Constraint:
@@ -225,8 +220,11 @@ class _Bounded(Constraint):
     _bounds: ClassVar[dict[str, Callable[[Tensor, Bound], Tensor]]]
 
     def check(self, value: Tensor) -> Tensor:
-        sides = [holds(value, getattr(self, name)) for name, holds in self._bounds.items()]
-        return _both([value % 1 == 0, *sides] if self.is_discrete else sides)
+        inside = value % 1 == 0 if self.is_discrete else None
+        for name, holds in self._bounds.items():
+            side = holds(value, getattr(self, name))
+            inside = side if inside is None else inside & side
+        return inside
 
     def __repr__(self) -> str:
         return self._named(", ".join(f"{name}={getattr(self, name)}" for name in self._bounds))
@@ -340,7 +338,7 @@ class _Real(Constraint):
     """Numbers, infinite ones too, but not NaN."""
 
     def check(self, value: Tensor) -> Tensor:
-        return ~value.isnan()
+        return value.eq(value)
 
 
 real = _Real()

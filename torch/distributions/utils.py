@@ -37,13 +37,14 @@ def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
 
     Numbers take dtype and device of the first plain tensor, or the defaults when there is none.
     """
-    tensors = [v for v in values if is_tensor_like(v)]
+    if all(isinstance(v, Tensor) for v in values):
+        return torch.broadcast_tensors(*values)
     if any(not is_tensor_like(v) and not isinstance(v, (int, float)) for v in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects "
             "implementing __torch_function__."
         )
-    like = next((v for v in tensors if isinstance(v, Tensor)), None)
+    like = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = torch.get_default_dtype() if like is None else like.dtype
     device = None if like is None else like.device
     as_tensors = (
