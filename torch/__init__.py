@@ -389,8 +389,8 @@ def _extension_name(name):
     if not name.startswith("__"):
         from torch import _extension_names
 
-        if name in vars(_extension_names) and name not in ("torch", "_later"):
-            return vars(_extension_names)[name]
+        if name not in ("torch", "_later") and hasattr(_extension_names, name):
+            return getattr(_extension_names, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
 
 

@@ -104,3 +104,12 @@ _GLIBCXX_USE_CXX11_ABI = True
 def _mps_is_available():
     """Whether there is an Apple graphics device: never."""
     return False
+
+
+def __getattr__(name):
+    # A module of its own, because it has to make a graph to find a class.
+    if name == "_functions":
+        import importlib
+
+        return importlib.import_module("torch._C_functions")
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

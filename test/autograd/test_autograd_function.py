@@ -454,3 +454,29 @@ def test_jvp_gives_the_tangent_of_the_output():
         assert torch.allclose(out.primal, x * x) and torch.allclose(out.tangent, 2 * x * t)
         with pytest.raises(NotImplementedError, match="must implement the jvp function"):
             Square.apply(forward_ad.make_dual(x, t))
+
+
+# ---- torch._C._functions
+
+
+def test_undefined_grad_lets_no_gradient_through():
+    x = torch.ones(2, requires_grad=True)
+    y = torch._C._functions.UndefinedGrad()(x * 2)
+    assert y.tolist() == [2.0, 2.0] and y.requires_grad
+    y.sum().backward()
+    assert x.grad is None
+
+
+def test_delayed_error_raises_in_backward():
+    x = torch.ones(2, requires_grad=True)
+    y = torch._C._functions.DelayedError("too late", 1)(x * 2)
+    with pytest.raises(RuntimeError, match="too late"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="expected 1 inputs, got 2"):
+        torch._C._functions.DelayedError("too late", 1)(x, x)
+
+
+def test_accumulate_grad_is_the_class_of_leaf_nodes():
+    x = torch.ones(2, requires_grad=True)
+    node = (x * 2).grad_fn.next_functions[0][0]
+    assert isinstance(node, torch._C._functions.AccumulateGrad)

@@ -295,3 +295,26 @@ def test_functional_call_with_none_leaves_the_parameter_out():
 def test_functional_call_with_a_wrong_place_or_value_raises(state, error, message):
     with pytest.raises(error, match=message):
         functional_call(Counter(), state, torch.ones(1))
+
+
+def test_vmap_passes_keyword_arguments_to_every_sample_whole():
+    x, y = torch.rand(3), torch.rand(4)
+    out = vmap(lambda a, *, b: a * b)(x, b=y)
+    np.testing.assert_allclose(array(out), np.outer(array(x), array(y)), rtol=1e-6)
+
+
+def test_jacrev_of_a_function_that_writes_to_another_argument():
+    x, y = torch.rand(2), torch.rand(2)
+    jacobian = jacrev(lambda a, b: b.copy_(a * 2))(x, y)
+    np.testing.assert_allclose(array(jacobian), 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("transform", [grad, jacrev])
+def test_saved_tensor_hooks_inside_reverse_mode_raise(transform):
+    def function(x):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            return x.sin().sum()
+
+    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+        transform(function)(torch.rand(3))
+    assert vmap(function)(torch.rand(3, 2)).shape == (3,)

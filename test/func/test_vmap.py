@@ -599,11 +599,6 @@ def test_batch_of_none_and_empty_samples():
     assert vmap(lambda x: x.sum())(torch.zeros(3, 0)).tolist() == [0, 0, 0]
 
 
-def test_keyword_arguments_are_batched_in_front():
-    got = vmap(lambda x, y=None: x + y)(torch.zeros(3), y=torch.arange(3.0))
-    assert got.tolist() == [0, 1, 2]
-
-
 def test_repr_shows_level_and_value():
     seen = []
     vmap(lambda x: seen.append(repr(x)) or x)(torch.arange(2.0))

@@ -4,6 +4,7 @@ import itertools
 import unittest
 
 import numpy as np
+import pytest
 
 import torch
 import torch.nn.functional as F
@@ -165,3 +166,23 @@ class TestErrors(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+def test_max_pool_window_in_the_padding_alone_is_minus_infinity():
+    x = torch.ones(1, 1, 1)
+    assert torch.nn.functional.max_pool1d(x, 2, None, 1, 2).item() == float("-inf")
+    assert torch.nn.functional.max_pool2d(x[None], 2, None, 1, 2).item() == float("-inf")
+    row = torch.tensor([[[1.0, 2.0]]])
+    assert torch.nn.functional.max_pool1d(row, 2, 1, 1, 2).tolist() == [[[2.0, 1.0]]]
+
+
+def test_adaptive_mean_of_integers_raises():
+    for dims in (1, 2, 3):
+        pool = getattr(torch.nn.functional, f"adaptive_avg_pool{dims}d")
+        with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+            pool(torch.ones((4,) * (dims + 1), dtype=torch.int64), 2)
+
+
+def test_fractional_pool_of_size_zero_is_empty():
+    out = torch.nn.functional.fractional_max_pool2d(torch.rand(2, 3, 8, 8), 2, output_size=(0, 1))
+    assert out.shape == (2, 3, 0, 1)

@@ -19,13 +19,18 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 _engine = _C._ImperativeEngine()
 
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
 
 @contextmanager
 def grad_increment_nesting() -> Any:
     """A grad level for the duration of a block; gives its number."""
     level = _F._grad_increment_nesting()
     try:
-        with torch.enable_grad():
+        with torch.enable_grad(), torch.autograd.graph.disable_saved_tensors_hooks(_NO_HOOKS):
             yield level
     finally:
         _F._grad_decrement_nesting()
@@ -375,7 +380,9 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         primals = tuple(args[n] for n in numbers)
 
         def partial(*values):
-            return func(*_with_arguments(args, numbers, values), **kwargs)
+            # The others belong to the level too: what is computed may be written to them.
+            others = _wrap(args, _F.maybe_current_level())
+            return func(*_with_arguments(others, numbers, values), **kwargs)
 
         result = vjp(partial, *primals, has_aux=has_aux)
         output, pull_back = result[0], result[1]

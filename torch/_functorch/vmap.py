@@ -228,35 +228,16 @@ def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs) 
     size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
     if chunk_size is not None and chunk_size < size:
         return _chunked_vmap(func, size, flat, dims, spec, out_dims, randomness, chunk_size, kwargs)
-    # Keyword arguments have their batch in front where they are tensors.
-    flat_kwargs, kwargs_spec = tree_flatten(kwargs)
-    if any(isinstance(leaf, torch.Tensor) for leaf in flat_kwargs):
-        return _with_batched_kwargs(
-            func, size, flat, dims, spec, out_dims, randomness, flat_kwargs, kwargs_spec
-        )
     return _flat_vmap(func, size, flat, dims, spec, out_dims, randomness, kwargs)
-
-
-def _with_batched_kwargs(
-    func, size, flat, dims, spec, out_dims, randomness, flat_kwargs, kwargs_spec
-):
-    with vmap_increment_nesting(size, randomness) as level:
-        args = _create_batched_inputs(dims, flat, level, spec)
-        batched = [
-            _F._add_batch_dim(leaf, 0, level) if isinstance(leaf, torch.Tensor) else leaf
-            for leaf in flat_kwargs
-        ]
-        kwargs = tree_unflatten(batched, kwargs_spec)
-        return _unwrap_batched(func(*args, **kwargs), out_dims, level, size, func)
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None) -> Any:
     """A function that maps `func`, written for one sample, over a dimension of its inputs.
 
     `in_dims` says for each input which dimension that is (None: the same for all samples),
-    `out_dims` where it stands in the outputs. `randomness` says whether random operators refuse
-    ("error"), draw one set of numbers for all ("same") or one for each ("different"). With
-    `chunk_size`, so many samples at a time.
+    `out_dims` where it stands in the outputs. Keyword arguments are the same for all samples.
+    `randomness` says whether random operators refuse ("error"), draw one set of numbers for all
+    ("same") or one for each ("different"). With `chunk_size`, so many samples at a time.
     """
     _check_arguments(randomness, chunk_size)
 

@@ -7,6 +7,7 @@ import torch
 
 __all__ = [
     "compare_tensor_meta",
+    "dtype_to_type",
     "is_boolean_dtype",
     "is_complex_dtype",
     "is_float_dtype",
@@ -33,6 +34,13 @@ def is_complex_dtype(dtype: torch.dtype) -> bool:
 def is_integer_dtype(dtype: torch.dtype) -> bool:
     """Whether the dtype counts: an integer type or torch.bool."""
     return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def dtype_to_type(dtype: torch.dtype) -> type[bool | int | float | complex]:
+    """The type of Python's numbers for the elements of a dtype."""
+    if dtype is torch.bool:
+        return bool
+    return complex if dtype.is_complex else float if dtype.is_floating_point else int
 
 
 def reduced_dims(rank: int, dim: int | tuple[int, ...] | list[int] | None) -> tuple[int, ...]:

@@ -6,11 +6,13 @@ import importlib
 import sys
 import types
 
+import torch  # noqa: F401  programs reach the package as torch.autograd.torch too
 from torch import _C
 from torch.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torch.autograd.backward_pass import backward, grad
 from torch.autograd.function import Function, NestedIOFunction
 from torch.autograd.grad_mode import (
+    _force_original_view_tracking,  # noqa: F401
     enable_grad,
     inference_mode,
     no_grad,
@@ -73,6 +75,9 @@ class _Package(types.ModuleType):
         # known to those who do that.
         return importlib.import_module, (self.__name__,)
 
+
+is_view_replay_enabled = _C._is_view_replay_enabled
+is_multithreading_enabled = _C._is_multithreading_enabled
 
 sys.modules[__name__].__class__ = _Package
 

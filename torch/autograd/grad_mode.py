@@ -123,3 +123,22 @@ class set_multithreading_enabled(_Decorator):
 
     def clone(self):
         return type(self)(self.mode)
+
+
+class _force_original_view_tracking(_Decorator):
+    """Whether a view whose base was written is made again by the operators that made it, rather
+    than by its strides: from here, or for the duration of a `with` block."""
+
+    def __init__(self, mode):
+        self.prev = _C._is_view_replay_enabled()
+        _C._set_view_replay_enabled(mode)
+        self.mode = mode
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *args):
+        _C._set_view_replay_enabled(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)

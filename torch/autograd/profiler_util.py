@@ -35,6 +35,9 @@ def format_memory(nbytes):
     return f"{nbytes} B"
 
 
+_format_time = format_time
+
+
 def _format_share(part, whole):
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 

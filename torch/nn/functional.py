@@ -607,4 +607,6 @@ def __getattr__(name):
         return getattr(import_module(_BORROWED[name]), name)
     if name == "_Reduction":
         return import_module("torch.nn._reduction")
+    if name == "grad":
+        return import_module("torch.nn.grad")
     raise AttributeError(f"module 'torch.nn.functional' has no attribute {name!r}")

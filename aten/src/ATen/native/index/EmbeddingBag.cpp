@@ -91,7 +91,8 @@ void check_rows(const int64_t* index, int64_t n, int64_t rows) {
   parallel_for(0, n, 32768, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       TORCH_CHECK(index[i] >= 0 && index[i] < rows, "Index ", i, " of input takes value ", index[i],
-                  " which is not in the valid range [0, ", rows, ")");
+                  " which is not in the valid range [0, ", rows,
+                  "). Expected idx >= 0 && idx < num_embeddings but found idx to be ", index[i]);
   });
 }
 

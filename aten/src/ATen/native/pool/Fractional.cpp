@@ -199,8 +199,8 @@ void fractional_shape(OutputBuilder& out, const Tensor& self, IntArrayRef kernel
   for (int64_t i = 0; i < dims; ++i) {
     const int64_t in = self.size(self.dim() - dims + i);
     const char* word = words[3 - dims + i];
-    TORCH_CHECK(kernel[i] > 0 && output[i] > 0, name,
-                ": kernel_size and output_size must be greater than zero");
+    TORCH_CHECK(kernel[i] > 0 && output[i] >= 0, name,
+                ": kernel_size must be greater than zero and output_size must not be negative");
     TORCH_CHECK(__int128(output[i]) + kernel[i] - 1 <= in, op, "(): pool ", word, " ", kernel[i],
                 " too large relative to input ", word, " ", in);
     sizes[self.dim() - dims + i] = output[i];

@@ -457,11 +457,20 @@ void adaptive_max_pool3d_backward_cpu(const Tensor& grad, const Tensor& self, co
   max_gradient(adaptive_windows(self.sizes(), grad.sizes(), 3), grad, indices, out,
                "adaptive_max_pool3d_backward");
 }
+namespace {
+// A mean of integers is none, though avg_pool2d gives one of int64.
+void refuse_integers(const Tensor& self, const char* name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(self.is_floating_point(), "\"", name, "\" not implemented for '",
+                              self.scalar_type(), "'");
+}
+} // namespace
 void adaptive_avg_pool2d_cpu(const Tensor& self, IntArrayRef, const Tensor& out) {
+  refuse_integers(self, "adaptive_avg_pool2d");
   mean_windows(adaptive_windows(self.sizes(), out.sizes(), 2), {true, std::nullopt}, self, out,
                "adaptive_avg_pool2d");
 }
 void adaptive_avg_pool3d_cpu(const Tensor& self, IntArrayRef, const Tensor& out) {
+  refuse_integers(self, "adaptive_avg_pool3d");
   mean_windows(adaptive_windows(self.sizes(), out.sizes(), 3), {true, std::nullopt}, self, out,
                "adaptive_avg_pool3d");
 }

@@ -164,7 +164,9 @@ PoolWindow PoolAxis::computed(int64_t o) const {
   }
   const int64_t start = o * stride_ - padding_, end = start + (kernel_ - 1) * step + 1;
   const int64_t inside = start < 0 ? start + (-start + step - 1) / step * step : start;
-  return {std::min(inside, in - 1), std::min(end, in), std::min(end, in + padding_) - start};
+  const int64_t room = std::min(end, in + padding_) - start;
+  if (inside >= in) return {in - 1, in - 1, room}; // a spread window may lie in the padding alone
+  return {inside, std::min(end, in), room};
 }
 
 int64_t PoolAxis::most() const {
