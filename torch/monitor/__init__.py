@@ -192,6 +192,8 @@ class TensorboardEventHandler:
         self._writer = writer
 
     def __call__(self, event: Event) -> None:
-        if event.name == STAT_EVENT:
-            for name, value in event.data.items():
-                self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
+        if event.name != STAT_EVENT:
+            return
+        seconds = event.timestamp.timestamp()
+        for scalar in event.data.items():
+            self._writer.add_scalar(*scalar, walltime=seconds)

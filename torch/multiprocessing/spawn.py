@@ -137,16 +137,13 @@ class ProcessContext:
             process.join(max(0.0, deadline - time.monotonic()))
 
     def _end_all(self):
-        for process in self.processes:
-            if process.is_alive():
-                _log.warning("Terminating process %s via signal SIGTERM", process.pid)
-                process.terminate()
-        self._wait_for_all(_PATIENCE)
-        for process in self.processes:
-            if process.is_alive():
-                _log.warning("Process %s ignores SIGTERM; it gets SIGKILL", process.pid)
-                process.kill()
-                process.join()
+        """Asks the others to end, then makes them."""
+        for signal_name, end in (("SIGTERM", "terminate"), ("SIGKILL", "kill")):
+            running = [process for process in self.processes if process.is_alive()]
+            for process in running:
+                _log.warning("Terminating process %s via signal %s", process.pid, signal_name)
+                getattr(process, end)()
+            self._wait_for_all(_PATIENCE if running else 0)
 
     def _raise(self, index):
         process = self.processes[index]

@@ -62,9 +62,7 @@ def uniform_(
 ) -> torch.Tensor:
     """Uniform in [a, b)."""
     if torch.overrides.has_torch_function_unary(tensor):
-        return torch.overrides.handle_torch_function(
-            uniform_, (tensor,), tensor=tensor, a=a, b=b, generator=generator
-        )
+        return torch.overrides.handle_torch_function(uniform_, (tensor,), **locals())
     return tensor.uniform_(a, b, generator=generator)
 
 
@@ -77,9 +75,7 @@ def normal_(
 ) -> torch.Tensor:
     """Normal with mean and std."""
     if torch.overrides.has_torch_function_unary(tensor):
-        return torch.overrides.handle_torch_function(
-            normal_, (tensor,), tensor=tensor, mean=mean, std=std, generator=generator
-        )
+        return torch.overrides.handle_torch_function(normal_, (tensor,), **locals())
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -146,7 +142,7 @@ def trunc_normal_(
 def constant_(tensor: torch.Tensor, val) -> torch.Tensor:
     """One value everywhere."""
     if torch.overrides.has_torch_function_unary(tensor):
-        return torch.overrides.handle_torch_function(constant_, (tensor,), tensor=tensor, val=val)
+        return torch.overrides.handle_torch_function(constant_, (tensor,), **locals())
     return tensor.fill_(val)
 
 

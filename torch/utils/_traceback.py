@@ -20,6 +20,10 @@ __all__ = [
 ]
 
 
+# The folder that holds the package torch.
+_PACKAGES = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir)
+
+
 class report_compile_source_on_error:
     """Errors raised inside by code that exec() made show its source, which such code keeps under
     `__compile_source__` in its globals: it is written to files that the traceback then names."""
@@ -71,13 +75,8 @@ def _frame_at(filename: str, name: str, lineno: int) -> FrameType:
 
 def shorten_filename(fn: str, *, base: str | None = None) -> str:
     """A file's name from the folder of torch on, where it is inside of it."""
-    if base is None:
-        base = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    try:
-        prefix = os.path.commonpath([fn, base])
-    except ValueError:
-        return fn
-    return fn[len(prefix) + 1 :] if prefix == base else fn
+    folder = os.path.abspath(_PACKAGES if base is None else base)
+    return fn.removeprefix(folder.rstrip(os.sep) + os.sep)
 
 
 def format_frame(
