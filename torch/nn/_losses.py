@@ -74,12 +74,10 @@ def _check_weights(weight, input):
         raise ValueError("Weights and input must have the same size.")
 
 
-def _difference(operator, input, target, size_average, reduce, reduction, weight):
-    """A loss of input - target. A weighted mean is divided by the sum of the weights."""
+def _weighted(operator, input, target, size_average, reduce, reduction, weight):
+    """A loss with a weight for each element. A mean is divided by the sum of the weights."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
-    if weight is None:
-        return operator(input, target, get_enum(reduction))
     _check_weights(weight, input)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(
@@ -105,7 +103,9 @@ def mse_loss(
     if has_torch_function_variadic(input, target, weight):
         return redirect(mse_loss, locals())
     _warn_sizes(input, target)
-    return _difference(_C._nn.mse_loss, input, target, size_average, reduce, reduction, weight)
+    if weight is None:
+        return _C._nn.mse_loss(input, target, _number(size_average, reduce, reduction))
+    return _weighted(_C._nn.mse_loss, input, target, size_average, reduce, reduction, weight)
 
 
 def l1_loss(
@@ -120,7 +120,9 @@ def l1_loss(
     if has_torch_function_variadic(input, target, weight):
         return redirect(l1_loss, locals())
     _warn_sizes(input, target)
-    return _difference(_C._nn.l1_loss, input, target, size_average, reduce, reduction, weight)
+    if weight is None:
+        return _C._nn.l1_loss(input, target, _number(size_average, reduce, reduction))
+    return _weighted(_C._nn.l1_loss, input, target, size_average, reduce, reduction, weight)
 
 
 def smooth_l1_loss(

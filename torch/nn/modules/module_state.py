@@ -36,17 +36,19 @@ def _empty_state():
 class StateMixin:
     """The state_dict side of Module."""
 
-    def _saved_tensors(self) -> dict[str, torch.Tensor]:
-        """The parameters and persistent buffers of this module itself."""
-        hidden = self._non_persistent_buffers_set
-        found = {**self._parameters, **self._buffers}
-        return {name: t for name, t in found.items() if t is not None and name not in hidden}
+    def _saved_tensors(self) -> list[tuple[str, torch.Tensor]]:
+        """The parameters and persistent buffers of this module itself, by name."""
+        hidden, buffers = self._non_persistent_buffers_set, self._buffers
+        held = (
+            [*self._parameters.items(), *buffers.items()] if buffers else self._parameters.items()
+        )
+        return [(name, t) for name, t in held if t is not None and name not in hidden]
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, value in self._saved_tensors().items():
+        for name, value in self._saved_tensors():
             # A tensor without a shape has nothing to detach from.
-            as_is = keep_vars or is_lazy(value)
-            destination[prefix + name] = value if as_is else value.detach()
+            plain = not keep_vars and not is_lazy(value)
+            destination[prefix + name] = value.detach() if plain else value
         if type(self).get_extra_state is not _base().get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -55,21 +57,22 @@ class StateMixin:
     ) -> Any:
         """Everything the module would need to continue elsewhere: parameters and persistent
         buffers by path. Tensors are detached, not copied, unless keep_vars."""
-        named = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
         if args:  # the older call, by position
+            named = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
             named.update(zip(named, args, strict=False))
             return StateMixin.state_dict(self, **named)
         if destination is None:
-            named["destination"] = destination = _empty_state()
+            destination = _empty_state()
         about = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = about
         for prepare in self._state_dict_pre_hooks.values():
             prepare(self, prefix, keep_vars)
-        self._save_to_state_dict(*named.values())
+        self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._modules.items():
             if child is not None:
-                child.state_dict(**{**named, "prefix": f"{prefix}{name}."})
+                path = f"{prefix}{name}."
+                child.state_dict(destination=destination, prefix=path, keep_vars=keep_vars)
         for finish in self._state_dict_hooks.values():
             replaced = finish(self, destination, prefix, about)
             if replaced is not None and not getattr(finish, "_from_public_api", False):
@@ -132,7 +135,7 @@ class StateMixin:
                 unexpected_keys,
                 error_msgs,
             )
-        local = self._saved_tensors()
+        local = dict(self._saved_tensors())
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, target in local.items():
             key = prefix + name
