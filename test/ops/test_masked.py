@@ -127,7 +127,7 @@ def test_masked_tensor_reductions_and_masks():
     ]
     with pytest.raises(ValueError, match="Input masks must match"):
         a + masked.masked_tensor(X, ~MASK)
-    with pytest.raises(NotImplementedError, match="MaskedTensor"):
+    with pytest.raises(TypeError, match="MaskedTensor"):
         torch.cumsum(a, 0)
 
 
@@ -138,3 +138,113 @@ def test_masked_tensor_gradients():
     x = X.clone().requires_grad_()
     (masked.as_masked_tensor(x, MASK) * 3).sum().backward()
     assert x.grad.to_tensor(0.0).equal(torch.full_like(X, 3).masked_fill(~MASK, 0))
+
+
+# ---- sparse layouts
+
+LAYOUTS = [torch.sparse_coo, torch.sparse_csr]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_reduction_of_a_sparse_input_keeps_its_layout(layout, name, dim):
+    sparse = X.to_sparse(layout=layout)
+    expected = getattr(masked, name)(X, dim, keepdim=True, mask=MASK)
+    for mask in (MASK, MASK.to_sparse(layout=layout)):
+        got = getattr(masked, name)(sparse, dim, keepdim=True, mask=mask)
+        assert got.layout is layout
+        np.testing.assert_allclose(got.to_dense(), expected, rtol=1e-6)
+
+
+def test_reduction_of_a_sparse_input_without_mask_is_only_a_sum():
+    sparse = X.to_sparse()
+    np.testing.assert_allclose(masked.sum(sparse, 0).to_dense(), X.sum(0))
+    with pytest.raises(ValueError, match="masked amax expects explicit mask for sparse_coo"):
+        masked.amax(sparse, 0)
+    with pytest.raises(RuntimeError, match="CSR tensors with keepdim=False is unsupported"):
+        masked.sum(X.to_sparse_csr(), 0)
+
+
+def test_sparse_mask_selects_from_a_strided_input():
+    for layout in LAYOUTS:
+        got = masked.softmax(X, 1, mask=MASK.to_sparse(layout=layout))
+        assert torch.equal(got, masked.softmax(X, 1, mask=MASK))
+
+
+def test_output_mask_is_true_where_an_element_was_selected():
+    mask = torch.tensor([[True, False], [False, False]])
+    data = torch.ones(2, 2)
+    assert masked._output_mask(masked.sum, data, 1, mask=mask).tolist() == [True, False]
+    assert torch.equal(masked._output_mask(masked.softmax, data, 1, mask=mask), mask)
+    with pytest.raises(ValueError, match="_input_mask requires explicit mask"):
+        masked._input_mask(data)
+
+
+def test_where_of_sparse_tensors_has_the_true_elements_of_the_mask():
+    mask = torch.tensor([[True, False], [True, True]]).to_sparse()
+    data = torch.tensor([[5.0, 6.0], [0.0, 7.0]]).to_sparse()
+    got = masked._where(mask, data, torch.tensor(9.0))
+    assert got._nnz() == 3 and got.to_dense().tolist() == [[5.0, 0.0], [0.0, 7.0]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sparse_masked_tensor_computes_on_the_elements_of_its_mask(layout):
+    mask = MASK.to_sparse(layout=layout)
+    made = masked.masked_tensor(X.sparse_mask(mask), mask)
+    assert made.layout is layout and made.get_data()._nnz() == int(MASK.sum())
+    for got, expected in ((made.exp(), X.exp()), (made + made, 2 * X), (made * 3, 3 * X)):
+        assert got.layout is layout
+        dense = got.get_data().to_dense()
+        np.testing.assert_allclose(dense, torch.where(MASK, expected, 0.0), rtol=1e-6)
+    assert made.sum().get_data().item() == X[MASK].sum().item()
+    with pytest.raises(ValueError, match="with sparse data do not have is_contiguous"):
+        made.is_contiguous()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_masked_tensor_changes_layout_with_its_gradient(layout):
+    made = masked.masked_tensor(X, MASK, requires_grad=True)
+    turned = made.to_sparse(layout=layout)
+    assert turned.layout is layout
+    (turned.to_dense() * 2).sum().backward()
+    assert torch.equal(made.grad.get_mask(), MASK)
+    assert (made.grad.get_data()[MASK] == 2).all()
+    sparse = masked.masked_tensor(turned.get_data(), turned.get_mask(), requires_grad=True)
+    sparse.to_dense().sum().backward()
+    assert sparse.grad.layout is layout
+    assert (sparse.grad.get_data().values() == 1).all()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin"])
+def test_gradient_of_a_reduction_has_the_mask_of_its_input(name):
+    made = masked.masked_tensor(X, MASK, requires_grad=True)
+    getattr(made, name)().backward()
+    plain = X[MASK].clone().requires_grad_()
+    getattr(plain, name)().backward()
+    assert torch.equal(made.grad.get_mask(), MASK)
+    np.testing.assert_allclose(made.grad.get_data()[MASK], plain.grad, rtol=1e-6)
+
+
+def test_masked_tensor_names_what_does_not_fit():
+    with pytest.raises(TypeError, match="data and mask must have the same layout"):
+        masked.masked_tensor(X.to_sparse(), MASK)
+    with pytest.raises(TypeError, match=r"data layout of torch.sparse_csc is not supported"):
+        masked.masked_tensor(X.to_sparse_csc(), MASK.to_sparse_csc())
+    swapped = torch.sparse_coo_tensor([[0, 1]], torch.tensor([True, True]), (3,))
+    data = torch.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,))
+    with pytest.raises(ValueError, match="do not have the same indices"):
+        masked.masked_tensor(data, swapped)
+    with pytest.warns(UserWarning, match="It is not recommended to create a MaskedTensor"):
+        masked.masked_tensor(X.clone().requires_grad_(), MASK)
+    with pytest.raises(TypeError, match=r"torch._ops.aten.max.default"):
+        masked.masked_tensor(X, MASK).max()
+
+
+def test_where_takes_each_element_with_its_mask():
+    first = masked.masked_tensor(X, MASK, requires_grad=True)
+    second = masked.masked_tensor(-X, ~MASK)
+    joined = torch.where(MASK, first, second)
+    assert joined.get_mask().all()
+    joined.sum().backward()
+    assert (first.grad.get_data()[MASK] == 1).all()

@@ -1,6 +1,14 @@
 """Operations on part of a tensor's elements: the functions take a boolean mask of the elements to
 use, and a MaskedTensor carries one with it."""
 
+from torch.masked._common import (  # noqa: F401
+    _canonical_dim,
+    _combine_input_and_mask,
+    _input_mask,
+    _output_mask,
+    _reduction_identity,
+    _where,
+)
 from torch.masked._elementwise import (
     cumprod,
     cumsum,

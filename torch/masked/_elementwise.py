@@ -2,7 +2,15 @@
 replaced by the value that takes no part."""
 
 import torch
-from torch.masked._common import as_dtype, checked_mask, combined_mask, filled, highest, lowest
+from torch.masked._common import (
+    as_dtype,
+    checked_mask,
+    combined_mask,
+    filled,
+    highest,
+    layouts,
+    lowest,
+)
 from torch.masked._reductions import norm
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
@@ -14,11 +22,13 @@ def _scan(operator, neutral, input, dim, dtype, mask):
     return operator(filled(input, mask, neutral), dim, dtype=dtype)
 
 
+@layouts
 def cumsum(input, dim, *, dtype=None, mask=None):
     """The running sum of the selected elements along dim."""
     return _scan(torch.cumsum, 0, input, dim, dtype, mask)
 
 
+@layouts
 def cumprod(input, dim, *, dtype=None, mask=None):
     """The running product of the selected elements along dim."""
     return _scan(torch.cumprod, 1, input, dim, dtype, mask)
@@ -30,21 +40,25 @@ def _exponentials(operator, neutral, input, dim, dtype, mask):
     return operator(filled(input, mask, neutral(dtype)), dim, dtype=dtype)
 
 
+@layouts
 def softmax(input, dim, *, dtype=None, mask=None):
     """The softmax of the selected elements along dim; 0 for the others."""
     return _exponentials(torch.nn.functional.softmax, lowest, input, dim, dtype, mask)
 
 
+@layouts
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """The logarithm of the softmax of the selected elements along dim."""
     return _exponentials(torch.nn.functional.log_softmax, lowest, input, dim, dtype, mask)
 
 
+@layouts
 def softmin(input, dim, *, dtype=None, mask=None):
     """The softmax of the negated selected elements along dim."""
     return _exponentials(torch.nn.functional.softmin, highest, input, dim, dtype, mask)
 
 
+@layouts
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The selected elements divided by their norm along dim; 0 for the others."""
     dtype = dtype or input.dtype

@@ -13,6 +13,7 @@ from torch.masked._common import (
     dims_of,
     filled,
     highest,
+    layouts,
     lowest,
 )
 
@@ -24,6 +25,7 @@ def _is_integral(dtype):
     return not (dtype.is_floating_point or dtype.is_complex)
 
 
+@layouts
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum of the selected elements."""
     dtype = dtype or (torch.int64 if _is_integral(input.dtype) else input.dtype)
@@ -31,6 +33,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return filled(input, mask, 0).sum(dims_of(dim, input.ndim), keepdim=keepdim).to(dtype)
 
 
+@layouts
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product of the selected elements."""
     dtype = dtype or (torch.int64 if _is_integral(input.dtype) else input.dtype)
@@ -49,11 +52,13 @@ def _extremum(operator, neutral, input, dim, keepdim, dtype, mask):
     return operator(filled(input, mask, neutral(dtype)), dims_of(dim, input.ndim), keepdim)
 
 
+@layouts
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The largest of the selected elements."""
     return _extremum(torch.amax, lowest, input, dim, keepdim, dtype, mask)
 
 
+@layouts
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The smallest of the selected elements."""
     return _extremum(torch.amin, highest, input, dim, keepdim, dtype, mask)
@@ -65,11 +70,13 @@ def _position(operator, neutral, input, dim, keepdim, dtype, mask):
     return operator(filled(input, mask, neutral(dtype)), dim, bool(keepdim)).to(dtype)
 
 
+@layouts
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The place of the largest of the selected elements, in the input's dtype."""
     return _position(torch.argmax, lowest, input, dim, keepdim, dtype, mask)
 
 
+@layouts
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The place of the smallest of the selected elements, in the input's dtype."""
     return _position(torch.argmin, highest, input, dim, keepdim, dtype, mask)
@@ -80,6 +87,7 @@ def _count(input, mask, dims, keepdim):
     return filled(ones, mask, 0).sum(dims, keepdim=keepdim)
 
 
+@layouts
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The mean of the selected elements; nan where there is none."""
     dtype = dtype or input.dtype
@@ -96,6 +104,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return total / _count(input, mask, dims, keepdim)
 
 
+@layouts
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """The lower median of the selected elements along dim; nan where there is none."""
     dtype = dtype or input.dtype
@@ -111,6 +120,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return wide.to(dtype)
 
 
+@layouts
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The logarithm of the sum of the exponentials of the selected elements."""
     dtype = dtype or input.dtype
@@ -119,6 +129,7 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.logsumexp(filled(input, mask, lowest(dtype)), dims, keepdim).to(dtype)
 
 
+@layouts
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The p-norm of the selected elements."""
     dtype = dtype or input.dtype
@@ -156,11 +167,13 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     return result if dtype is None else result.to(dtype)
 
 
+@layouts
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The variance of the selected elements; nan where there is none."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@layouts
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The standard deviation of the selected elements; nan where there is none."""
     return torch.sqrt(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))

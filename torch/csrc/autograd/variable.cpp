@@ -344,7 +344,8 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
     return;
   }
   if (C10_UNLIKELY(grad.layout() != at::kStrided)) {
-    meta.grad = grad.use_count() == 1 ? detach(grad) : at::clone(grad);
+    const bool wraps = grad.key_set().has(c10::DispatchKey::Python);
+    meta.grad = grad.use_count() == 1 && !wraps ? detach(grad) : at::clone(grad);
     return;
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied

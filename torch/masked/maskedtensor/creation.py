@@ -8,9 +8,9 @@ __all__ = ["as_masked_tensor", "masked_tensor"]
 
 def masked_tensor(data, mask, requires_grad=False):
     """A new leaf over copies of data and mask."""
-    if torch.is_tensor(data) and torch.is_tensor(mask):
-        data, mask = data.detach().clone(), mask.clone()
-    return MaskedTensor(data, mask, requires_grad)
+    made = MaskedTensor(data, mask, requires_grad)
+    made._masked_data, made._masked_mask = made._masked_data.clone(), mask.clone()
+    return made
 
 
 class _Attach(torch.autograd.Function):
@@ -19,7 +19,7 @@ class _Attach(torch.autograd.Function):
     @staticmethod
     def forward(ctx, data, mask):
         ctx.mask = mask
-        return MaskedTensor(data, mask)
+        return MaskedTensor(data.detach(), mask)
 
     @staticmethod
     def backward(ctx, grad):

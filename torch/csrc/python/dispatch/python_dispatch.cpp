@@ -173,9 +173,10 @@ PyRef ask(PyObject* owner, PyObject* func, PyObject* types, const PythonCall& ca
 
 [[noreturn]] void fail_unhandled(const at::OperatorEntry& op, PyObject* mode,
                                  const Handlers& handlers) {
-  std::string message = "Multiple dispatch failed for 'torch.ops." + op.full_name();
+  std::string message = "Multiple dispatch failed for 'torch._ops." + op.full_name();
   const size_t colons = message.find("::");
   if (colons != message.npos) message.replace(colons, 2, ".");
+  if (!*op.overload) message += ".default";
   message += "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n";
   if (mode) message += "  - mode object " + repr_of(mode) + "\n";
   for (const PyRef& object : handlers.objects()) {

@@ -53,6 +53,12 @@ PyObject* with_custom(PyObject* object, uint8_t flags) {
   return object;
 }
 
+void require_grad(at::Tensor& made) {
+  TORCH_CHECK(made.is_floating_point() || made.is_complex(),
+              "Only Tensors of floating point and complex dtype can require gradients");
+  set_requires_grad(made, true);
+}
+
 PyObject* invoke_make_subclass(ArgValues& a) {
   PyTypeObject* type = tensor_class_of(a.object(0));
   const uint8_t custom = custom_flags(a, 3);
@@ -60,11 +66,7 @@ PyObject* invoke_make_subclass(ArgValues& a) {
     raise_type_error(c10::str(type->tp_name, " must define __torch_dispatch__"));
   }
   at::Tensor data = detached(a.tensor(1));
-  if (a.given(2) && a.boolean(2)) {
-    TORCH_CHECK(data.is_floating_point() || data.is_complex(),
-                "Only Tensors of floating point and complex dtype can require gradients");
-    set_requires_grad(data, true);
-  }
+  if (a.given(2) && a.boolean(2)) require_grad(data);
   return with_custom(new_tensor_object(type, std::move(data)), custom);
 }
 const Signature kMakeSignature[] = {{kMakeParams, 6, 3, kNoOverride, invoke_make_subclass,
@@ -119,7 +121,7 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
       a.opt_scalar_type(5).value_or(c10::get_default_dtype()), device);
   set_wrapper_geometry(a, made.unsafeGetTensorImpl());
   if (a.present(6)) made.unsafeGetTensorImpl()->set_layout(a.layout(6));
-  if (a.given(9) && a.boolean(9)) set_requires_grad(made, true);
+  if (a.given(9) && a.boolean(9)) require_grad(made);
   return with_custom(new_tensor_object(type, std::move(made)), custom);
 }
 const Signature kWrapperSignature[] = {{kWrapperParams, 15, 15, kNoOverride, invoke_make_wrapper,
