@@ -12,6 +12,7 @@ def set_default_dtype(d, /):
     """Sets the dtype of floating point tensors made without one; also decides the default complex
     dtype."""
     _C._set_default_dtype(d)
+    torch.Storage = torch.storage._DTYPE_TO_STORAGE.get(d, torch.Storage)
 
 
 def set_default_tensor_type(t, /):

@@ -21,8 +21,6 @@ _DTYPE_TO_STORAGE = {}
 class UntypedStorage(_C.StorageBase):
     """A block of bytes on a device. Tensors that share one share memory."""
 
-    __slots__ = ()
-
     is_sparse = False
     is_sparse_csr = False
 
@@ -128,6 +126,9 @@ class UntypedStorage(_C.StorageBase):
     def untyped(self):
         """The storage itself."""
         return self
+
+    def _fix_weakref(self):
+        """Weak references hold on to the memory's one Python object; there is nothing to mend."""
 
     def type(self, dtype=None, non_blocking=False):
         """The name of the class, or a typed copy of the bytes."""
@@ -235,6 +236,15 @@ def _load_from_bytes(b):
     return torch.load(io.BytesIO(b), weights_only=False)
 
 
+# What the elements of quantized storages are as plain numbers.
+_PLAIN_DTYPES = {
+    torch.quint8: torch.uint8,
+    torch.quint4x2: torch.uint8,
+    torch.quint2x4: torch.uint8,
+    torch.qint8: torch.int8,
+    torch.qint32: torch.int32,
+}
+
 _typed_while_pickled = _weakref.WeakValueDictionary()
 
 
@@ -322,12 +332,15 @@ class TypedStorage:
             device = device or type(self)._device_of_class
             self._untyped_storage = UntypedStorage(source * dtype.itemsize, device=device)
         else:
-            values = torch.tensor(list(source), dtype=dtype, device=device)
-            self._untyped_storage = values.untyped_storage()
+            plain = _PLAIN_DTYPES.get(dtype, dtype)
+            values = torch.tensor(list(source), dtype=plain)
+            target = torch.device(device or type(self)._device_of_class)
+            self._untyped_storage = values.to(target).untyped_storage()
 
     def _flat(self):
         """The storage as a one-dimensional tensor that shares its memory."""
-        return torch.tensor([], dtype=self.dtype, device=self.device).set_(
+        dtype = _PLAIN_DTYPES.get(self.dtype, self.dtype)
+        return torch.tensor([], dtype=dtype, device=self.device).set_(
             self._untyped_storage, 0, (self._size(),), (1,)
         )
 
@@ -371,6 +384,8 @@ class TypedStorage:
         return self._untyped_storage.data_ptr()
 
     def __getitem__(self, idx):
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(idx, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(idx, int):
@@ -389,7 +404,8 @@ class TypedStorage:
         elif not isinstance(idx, slice):
             raise RuntimeError(f"can't idx a {type(self)} with {type(idx)}")
         with torch.no_grad():
-            self._flat()[idx] = torch.tensor(value, dtype=self.dtype)
+            flat = self._flat()
+            flat[idx] = torch.tensor(value, dtype=flat.dtype)
 
     def __iter__(self):
         return iter(self.tolist())
@@ -486,6 +502,7 @@ class TypedStorage:
     @classmethod
     def from_buffer(cls, *args, **kwargs):
         """A storage with a copy of a buffer's bytes."""
+        cls._refuse_on_gpu()
         if cls._dtype_of_class is not None and "dtype" in kwargs:
             raise RuntimeError(
                 "from_buffer: 'dtype' can only be specified in UntypedStorage.from_buffer and "
@@ -499,6 +516,34 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
     _from_buffer = from_buffer
+
+    @classmethod
+    def _refuse_on_gpu(cls):
+        if cls._device_of_class == "cuda":
+            raise RuntimeError("Not available for CUDA storage")
+
+    @classmethod
+    def _new_with_weak_ptr(cls, *args, **kwargs):
+        cls._refuse_on_gpu()
+        raise NotImplementedError("storages are not made from weak pointers here")
+
+    @classmethod
+    def _new_shared_filename(cls, *args, **kwargs):
+        cls._refuse_on_gpu()
+        raise NotImplementedError("storages are shared by descriptor, not by file name")
+
+    def _deepcopy(self, memo):
+        return self.__deepcopy__(memo)
+
+    # The names under which torch itself calls these, without the warning of old.
+    _resize_ = resize_
+    _is_shared = is_shared
+    _share_memory_ = share_memory_
+    _setitem = __setitem__
+    _getitem = __getitem__
+    _element_size = element_size
+    _data_ptr = data_ptr
+    _nbytes = nbytes
 
     def __repr__(self):
         kind = f"dtype={self.dtype}, device={self.device}"
@@ -528,6 +573,29 @@ class TypedStorage:
         return _load_from_bytes, (_saved(self),)
 
 
+def _conversions():
+    names = "double float half long int short char byte bool bfloat16".split()
+    named = {"char": "int8", "byte": "uint8"}
+    table = {name: named.get(name, name) for name in names}
+    table |= {"complex_double": "complex128", "complex_float": "complex64"}
+    table |= {n: n for n in ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")}
+    return table
+
+
+def _conversion(name, target):
+    def convert(self):
+        return self.type(getattr(torch, target))
+
+    convert.__name__ = name
+    convert.__doc__ = f"A copy with elements of torch.{target}."
+    return convert
+
+
+for _name, _target in _conversions().items():
+    setattr(TypedStorage, _name, _conversion(_name, _target))
+del _name, _target
+
+
 class _LegacyStorageMeta(type):
     """isinstance(storage, torch.FloatStorage) asks for the dtype of a TypedStorage."""
 
@@ -544,7 +612,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     dtype = None
 
-    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None):
+    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         if dtype is not None:
             raise RuntimeError(f"{cls.__module__}.{cls.__name__}: the dtype is that of the class")
         return TypedStorage(
@@ -562,6 +630,7 @@ def _legacy_class(name, dtype, device="cpu"):
         "_dtype_of_class": dtype,
         "_device_of_class": device,
         "dtype": dtype,
+        "_dtype": dtype,
     }
     cls = _LegacyStorageMeta(name, (_LegacyStorage,), members)
     if device == "cpu":
@@ -586,3 +655,13 @@ QInt8Storage = _legacy_class("QInt8Storage", torch.qint8)
 QInt32Storage = _legacy_class("QInt32Storage", torch.qint32)
 QUInt4x2Storage = _legacy_class("QUInt4x2Storage", torch.quint4x2)
 QUInt2x4Storage = _legacy_class("QUInt2x4Storage", torch.quint2x4)
+
+
+def _dtype_to_storage_type_map():
+    """dtype: the name of its storage class."""
+    return {dtype: cls.__name__ for dtype, cls in _DTYPE_TO_STORAGE.items()}
+
+
+def _storage_type_to_dtype_map():
+    """The name of a storage class: its dtype."""
+    return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}

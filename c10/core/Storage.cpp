@@ -28,6 +28,10 @@ void StorageImpl::release_resources() { data_ = DataPtr(); }
 
 void StorageImpl::resize(size_t nbytes) {
   TORCH_CHECK(resizable_, "Trying to resize storage that is not resizable");
+  if (device().is_meta()) {
+    nbytes_ = nbytes;
+    return;
+  }
   TORCH_CHECK(allocator_ != nullptr, "Trying to resize storage without an allocator");
   if (nbytes == nbytes_) return;
   if (nbytes != 0 && nbytes <= widest_ && data_.get() != nullptr) {
@@ -53,6 +57,8 @@ void StorageImpl::resize(size_t nbytes) {
 }
 
 Storage make_storage(size_t nbytes, Device device) {
+  if (C10_UNLIKELY(device.is_meta()))
+    return make_intrusive<StorageImpl>(nbytes, DataPtr(nullptr, device), nullptr, true);
   Allocator* allocator = GetAllocator(device.type());
   return make_intrusive<StorageImpl>(nbytes, allocate_on(allocator, nbytes, device), allocator,
                                      true);

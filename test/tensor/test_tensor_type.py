@@ -450,3 +450,63 @@ except TypeError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "TypeError"), done.stderr
+
+
+# ---- storages
+
+
+def test_meta_storage_has_a_size_and_no_elements():
+    storage = torch.UntypedStorage(10, device="meta")
+    assert (storage.nbytes(), storage.data_ptr(), storage.device.type) == (10, 0, "meta")
+    assert torch.UntypedStorage([1, 2], device="meta").nbytes() == 2
+    storage.resize_(20)
+    assert storage.nbytes() == 20
+    with pytest.raises(NotImplementedError, match="Not available for 'meta'"):
+        storage[0]
+    typed = torch.empty(3, device="meta")._typed_storage()
+    with pytest.raises(NotImplementedError, match="Not available for 'meta'"):
+        typed[0]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_storage_of_another_dtype_is_refused():
+    doubles = torch.ones(3, dtype=torch.float64).storage()
+    for use in (
+        lambda: torch.empty(0).set_(doubles),
+        lambda: torch.tensor(doubles, dtype=torch.float32),
+        lambda: torch.FloatTensor(doubles),
+    ):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type Float or an Untyped"):
+            use()
+    assert torch.empty(0).set_(doubles.untyped()).numel() == 6
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_typed_storage_converts_to_every_dtype_by_name():
+    storage = torch.IntStorage([-1, 0, 2])
+    assert storage.float().tolist() == [-1.0, 0.0, 2.0]
+    assert storage.half().type() == "torch.HalfStorage"
+    assert storage.byte().tolist() == [255, 0, 2]
+    assert storage.complex_double().dtype is torch.complex128
+    names = torch.storage._dtype_to_storage_type_map()
+    assert names[torch.int16] == "ShortStorage"
+    quantized = torch.QInt8Storage(3)
+    quantized[:] = 4
+    assert quantized.tolist() == [4, 4, 4]
+
+
+def test_storage_class_follows_the_default_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.Storage is torch.DoubleStorage
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.Storage is torch.FloatStorage
+
+
+def test_storage_object_takes_attributes_and_its_base_is_abstract():
+    storage = torch.UntypedStorage(2)
+    storage.note = "mine"
+    assert storage.note == "mine"
+    with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
+        torch._C.StorageBase()

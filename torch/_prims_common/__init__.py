@@ -6,7 +6,11 @@ from __future__ import annotations
 import torch
 
 __all__ = [
+    "check_all_strides",
+    "check_significant_strides",
     "compare_tensor_meta",
+    "corresponding_complex_dtype",
+    "corresponding_real_dtype",
     "dtype_to_type",
     "is_boolean_dtype",
     "is_complex_dtype",
@@ -94,3 +98,40 @@ def compare_tensor_meta(
     if check_conj:
         same("Conjugate bits", a.is_conj(), b.is_conj())
     same("Negative bits", a.is_neg(), b.is_neg())
+
+
+def _first_difference(
+    a: torch.Tensor, b: torch.Tensor, only_cuda: bool, significant: bool
+) -> tuple[bool, int | None]:
+    on_cuda = "cuda" in (a.device.type, b.device.type)
+    if (only_cuda and not on_cuda) or a.numel() == 0:
+        return True, None
+    for dim, (mine, theirs) in enumerate(zip(a.stride(), b.stride(), strict=True)):
+        if mine != theirs and not (significant and a.shape[dim] <= 1):
+            return False, dim
+    return True, None
+
+
+def check_significant_strides(
+    a: torch.Tensor, b: torch.Tensor, *, only_cuda: bool = True, allow_rhs_unbacked: bool = False
+) -> tuple[bool, int | None]:
+    """Whether the strides of dimensions longer than 1 agree, and the first that does not. By
+    default only where a CUDA tensor takes part: elsewhere every answer is yes."""
+    return _first_difference(a, b, only_cuda, significant=True)
+
+
+def check_all_strides(
+    a: torch.Tensor, b: torch.Tensor, *, only_cuda: bool = True
+) -> tuple[bool, int | None]:
+    """The same for all dimensions."""
+    return _first_difference(a, b, only_cuda, significant=False)
+
+
+def corresponding_real_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of the parts of a complex dtype."""
+    return dtype.to_real()
+
+
+def corresponding_complex_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The complex dtype whose parts have this dtype."""
+    return dtype.to_complex()

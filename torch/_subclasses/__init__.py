@@ -8,10 +8,4 @@ _NAMES = (
     "UnsupportedFakeTensorException"
 )
 globals().update(_later.names(__name__, _NAMES))
-_SUBMODULES = _later.install(
-    __name__,
-    """
-    meta_utils: MetaConverter
-    """,
-)
-__getattr__ = _later.submodules(__name__, _SUBMODULES | {"fake_tensor", "functional_tensor"})
+__getattr__ = _later.submodules(__name__, {"fake_tensor", "functional_tensor", "meta_utils"})

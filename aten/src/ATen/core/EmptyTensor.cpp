@@ -19,13 +19,8 @@ DispatchKeySet dense_keys(Device device) {
 
 // `device` gets the index it was asked for without.
 Storage storage_for(int64_t bytes, Device& device) {
-  if (C10_LIKELY(device.is_cpu())) return c10::make_storage(static_cast<size_t>(bytes), device);
-  if (!device.is_meta()) {
-    device = c10::usable_device(device);
-    return c10::make_storage(static_cast<size_t>(bytes), device);
-  }
-  return c10::make_intrusive<c10::StorageImpl>(static_cast<size_t>(bytes),
-                                               c10::DataPtr(nullptr, device), nullptr, true);
+  if (C10_UNLIKELY(!device.is_cpu() && !device.is_meta())) device = c10::usable_device(device);
+  return c10::make_storage(static_cast<size_t>(bytes), device);
 }
 
 void check_sizes(IntArrayRef sizes) {

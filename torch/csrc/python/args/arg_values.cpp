@@ -275,7 +275,11 @@ std::optional<at::Generator> ArgValues::generator(int i) const {
   if (!present(i)) return std::nullopt;
   return generator_value(values_[i]);
 }
-c10::Storage ArgValues::storage(int i) const { return storage_of(values_[i]); }
+c10::Storage ArgValues::storage(int i) const {
+  if (values_[0] && is_tensor(values_[0]))
+    check_storage_dtype(values_[i], tensor_of(values_[0]).scalar_type());
+  return storage_of(values_[i]);
+}
 
 PyObject* wrap_self(ArgValues& values) { return wrap_given(values, 0); }
 

@@ -283,6 +283,7 @@ Tensor tensor_from_storage(PyObject* data, std::optional<ScalarType> dtype) {
   if (!is_storage(data)) return {};
   const c10::Storage storage = storage_of(data);
   ScalarType own = dtype.value_or(at::kLong);
+  if (dtype) check_storage_dtype(data, *dtype);
   if (!PyObject_TypeCheck(data, &StorageBaseType)) {
     PyRef given = checked(PyObject_GetAttrString(data, "dtype"));
     if (!dtype_from_object(given.get(), &own)) raise_type_error("storage: dtype is no torch.dtype");

@@ -93,6 +93,7 @@ Tensor shared_source(PyObject* o, std::optional<c10::ScalarType> dtype) {
   if (is_tensor(o)) return tensor_of(o);
   if (is_numpy_array(o)) return tensor_from_numpy(o, true);
   if (Tensor shared = tensor_from_storage(o, dtype); shared.defined()) return shared;
+  if (PyCapsule_CheckExact(o)) return tensor_from_dlpack_capsule(o);
   if (PyObject_HasAttrString(o, "__dlpack__")) {
     PyRef capsule = checked(PyObject_CallMethod(o, "__dlpack__", nullptr));
     return tensor_from_dlpack_capsule(capsule.get());
@@ -211,6 +212,7 @@ c10::DimVector read_sizes(PyObject* tuple) {
 // The one argument of a call such as torch.Tensor(x): a storage, a tensor, a torch.Size or data.
 Tensor legacy_from_one(c10::ScalarType dtype, c10::Device device, PyObject* o, bool same_type) {
   if (is_storage(o)) {
+    check_storage_dtype(o, dtype);
     const c10::Storage storage = storage_of(o);
     const int64_t count = static_cast<int64_t>(storage->nbytes()) / c10::elementSize(dtype);
     return at::detail::checked_tensor(storage, dtype, {count}, {1}, 0);

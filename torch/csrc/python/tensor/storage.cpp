@@ -65,6 +65,8 @@ c10::Storage from_sequence(PyObject* sequence, c10::Device device) {
 
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
+    TORCH_CHECK(type != &StorageBaseType,
+                "Cannot directly construct StorageBase; subclass it and then construct that");
     c10::Device device(at::kCPU);
     PyObject *key, *value;
     for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
@@ -81,6 +83,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
     if (count > 1) raise_type_error("UntypedStorage() takes at most 1 positional argument");
     PyObject* one = count == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (one && is_storage(one)) return new_object(type, storage_of(one));
     if (one && !PyIndex_Check(one) && PySequence_Check(one)) {
       return new_object(type, from_sequence(one, device));
     }
@@ -179,6 +182,7 @@ PyObject* from_file_method(PyObject* cls, PyObject* const* args, Py_ssize_t narg
 // ---- items -------------------------------------------------------------------------------------
 
 int64_t checked_position(const c10::Storage& storage, PyObject* key) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!storage->device().is_meta(), "Not available for 'meta' device type");
   PyRef number = checked(PyNumber_Index(key));
   const int64_t position = PyLong_AsLongLong(number.get());
   if (position == -1 && PyErr_Occurred()) throw python_error();
@@ -330,6 +334,15 @@ c10::Storage storage_of(PyObject* o) {
     raise_type_error(c10::str("expected a storage, got ", type_name(o)));
   }
   return storage_ref(inner.get());
+}
+
+void check_storage_dtype(PyObject* o, c10::ScalarType dtype) {
+  if (PyObject_TypeCheck(o, &StorageBaseType)) return;
+  PyRef given = checked(PyObject_GetAttrString(o, "dtype"));
+  c10::ScalarType own = dtype;
+  if (!dtype_from_object(given.get(), &own)) raise_type_error("storage: dtype is no torch.dtype");
+  TORCH_CHECK(own == dtype, "Expected a Storage of type ", dtype, " or an UntypedStorage, but got ",
+              "type ", own, " for argument 1 'storage'");
 }
 
 PyObject* wrap_storage(const c10::Storage& storage) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <torch/csrc/python/runtime/support.h>
 
+#include <c10/core/ScalarType.h>
 #include <c10/core/Storage.h>
 
 namespace torch::python {
@@ -17,6 +18,8 @@ extern PyTypeObject StorageBaseType;
 bool is_storage(PyObject* o);
 // The C++ storage of an object that is_storage accepted. Throws.
 c10::Storage storage_of(PyObject* o);
+// Throws where a TypedStorage has elements of another dtype than the tensor that is to use it.
+void check_storage_dtype(PyObject* o, c10::ScalarType dtype);
 // The UntypedStorage object of a storage: the one it has, or a new one.
 PyObject* wrap_storage(const c10::Storage& storage);
 

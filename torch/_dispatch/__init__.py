@@ -1,0 +1,1 @@
+"""Control over the Python side of dispatch."""

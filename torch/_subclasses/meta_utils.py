@@ -1,0 +1,227 @@
+"""Tensors on the meta device in the image of real ones: same geometry, the same sharing of memory
+and views, the same place in the graph (leaf or not, gradient or not), and no data. A converter
+remembers what it has converted, by weak references, so that two views of one tensor become two
+views of one meta tensor."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+import torch
+from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
+
+__all__ = ["MetaConverter", "assert_metadata_eq", "is_sparse_any", "safe_is_leaf"]
+
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
+def is_sparse_coo(t: object) -> bool:
+    """Whether t is a tensor in coordinate layout."""
+    return isinstance(t, torch.Tensor) and t.layout is torch.sparse_coo
+
+
+def is_sparse_compressed_layout(layout: torch.layout) -> bool:
+    """Whether a layout is CSR, CSC, BSR or BSC."""
+    return layout in _COMPRESSED
+
+
+def is_sparse_compressed(t: object) -> bool:
+    """Whether t is a tensor in CSR, CSC, BSR or BSC layout."""
+    return isinstance(t, torch.Tensor) and t.layout in _COMPRESSED
+
+
+def is_sparse_any(t: object) -> bool:
+    """Whether t is a tensor in any sparse layout."""
+    return is_sparse_coo(t) or is_sparse_compressed(t)
+
+
+def safe_is_leaf(t: torch.Tensor) -> bool:
+    """t.is_leaf; True where the question itself fails."""
+    try:
+        return t.is_leaf
+    except RuntimeError:
+        return True
+
+
+def assert_metadata_eq(
+    assert_eq: Callable[[object, object], None],
+    m1: torch.Tensor,
+    m2: torch.Tensor,
+    *,
+    skip_symbolic: bool = False,
+    skip_leaf: bool = False,
+) -> None:
+    """Calls assert_eq on each pair of properties that a tensor and its meta image share."""
+    assert_eq(m1.dtype, m2.dtype)
+    if not skip_symbolic:
+        assert_eq(m1.shape, m2.shape)
+    assert_eq(m1.requires_grad, m2.requires_grad)
+    if not skip_leaf:
+        assert_eq(m1.is_leaf, m2.is_leaf)
+    grads = [m.grad if m.is_leaf else None for m in (m1, m2)]  # of others it is not asked for
+    assert_eq(grads[0] is None, grads[1] is None)
+    if grads[0] is not None and grads[1] is not None:
+        assert_metadata_eq(assert_eq, *grads, skip_symbolic=skip_symbolic)
+    assert_eq(m1.layout, m2.layout)
+    assert_eq(m1.is_inference(), m2.is_inference())
+    assert_eq(m1.is_conj(), m2.is_conj())
+    assert_eq(m1.is_neg(), m2.is_neg())
+    if not is_sparse_any(m1) and not skip_symbolic:
+        assert_eq(m1.stride(), m2.stride())
+        assert_eq(m1.storage_offset(), m2.storage_offset())
+    assert_eq(m1._is_view(), m2._is_view())
+    if m1._is_view():
+        assert_metadata_eq(
+            assert_eq, m1._base, m2._base, skip_symbolic=skip_symbolic, skip_leaf=skip_leaf
+        )
+
+
+class _Storage:
+    """A meta storage, kept by the meta tensors that are made on it."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.storage = torch.UntypedStorage(nbytes, device="meta")
+
+
+class MetaTensorDescriber:
+    """Numbers tensors and storages for as long as they live."""
+
+    def __init__(self) -> None:
+        self.lookup_tensor = WeakIdKeyDictionary()
+        self.lookup_storage: dict[int, int] = {}
+        self._users: dict[int, set[WeakIdRef]] = {}
+        self._next = 0
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def get_tensor_id(self, t: torch.Tensor) -> int:
+        """The number of a tensor."""
+        if t not in self.lookup_tensor:
+            self.lookup_tensor[t] = self._number()
+        return self.lookup_tensor[t]
+
+    def get_storage_id(self, t: torch.Tensor) -> int:
+        """The number of the storage of a tensor; it is forgotten with the last tensor asked for."""
+        key = t.untyped_storage()._cdata
+        if key not in self.lookup_storage:
+            self.lookup_storage[key] = self._number()
+            self._users[key] = set()
+        this = weakref.ref(self)
+
+        def forget(ref: WeakIdRef) -> None:
+            owner = this()
+            users = owner._users.get(key) if owner is not None else None
+            if users is None:
+                return
+            users.discard(ref)
+            if not users:
+                del owner._users[key], owner.lookup_storage[key]
+
+        self._users[key].add(WeakIdRef(t, forget))
+        return self.lookup_storage[key]
+
+
+class MetaConverter:
+    """`MetaConverter()(t)` is the meta image of t. What is not a tensor is returned as it is; a
+    tensor of a kind that has no meta form is too, and counts as a miss."""
+
+    def __init__(self) -> None:
+        self.describer = MetaTensorDescriber()
+        self.tensor_memo: weakref.WeakValueDictionary[int, torch.Tensor] = (
+            weakref.WeakValueDictionary()
+        )
+        self.storage_memo: weakref.WeakValueDictionary[int, _Storage] = (
+            weakref.WeakValueDictionary()
+        )
+        self._held = WeakIdKeyDictionary()  # meta tensor: its _Storage
+        self.hit = 0
+        self.miss = 0
+
+    def successful(self) -> bool:
+        """Whether something was converted and nothing had to stay as it was."""
+        return self.hit > 0 and self.miss == 0
+
+    def __call__(self, t: object) -> object:
+        """The meta image of t."""
+        if not isinstance(t, torch.Tensor):
+            return t
+        if is_sparse_any(t) or t.is_nested or t.is_quantized or t.is_mkldnn:
+            self.miss += 1
+            return t
+        self.hit += 1
+        return self._image(t)
+
+    def _image(self, t: torch.Tensor) -> torch.Tensor:
+        number = self.describer.get_tensor_id(t)
+        if number in self.tensor_memo:
+            return self.tensor_memo[number]
+        with torch._C.DisableTorchFunctionSubclass():
+            made = self._view_image(t) if t._is_view() else self._own_image(t)
+            if t.is_leaf and t.grad is not None:
+                made.grad = self._image(t.grad)
+        self.tensor_memo[number] = made
+        return made
+
+    # ---- tensors with memory of their own
+
+    def _on_storage(self, t: torch.Tensor) -> torch.Tensor:
+        """A tensor without history in t's geometry on the image of t's storage."""
+        number = self.describer.get_storage_id(t)
+        held = self.storage_memo.get(number)
+        if held is None:
+            held = _Storage(t.untyped_storage().nbytes())
+            self.storage_memo[number] = held
+        with torch.no_grad():
+            made = torch.empty(0, dtype=t.dtype, device="meta")
+            made.set_(held.storage, t.storage_offset(), t.size(), t.stride())
+        self._held[made] = held
+        return made
+
+    def _own_image(self, t: torch.Tensor) -> torch.Tensor:
+        made = self._on_storage(t)
+        if t.is_leaf:
+            made.requires_grad_(t.requires_grad)
+        elif t.requires_grad:
+            source = torch.empty(t.size(), dtype=t.dtype, device="meta", requires_grad=True)
+            with torch.enable_grad():
+                made.copy_(source)
+        return _with_bits(made, t)
+
+    # ---- views
+
+    def _view_image(self, t: torch.Tensor) -> torch.Tensor:
+        base = self._image(t._base)
+        has_history = t.requires_grad and not t.is_leaf
+        if has_history and not base.requires_grad:
+            # A view of a view that was made a leaf.
+            with torch.no_grad():
+                base = _viewed(base, t)
+            base.requires_grad_()
+        with torch.set_grad_enabled(has_history):
+            made = _with_bits(_viewed(base, t), t)
+        if t.is_leaf and t.requires_grad:
+            made.requires_grad_()
+        return made
+
+
+def _viewed(base: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """A view of base with t's dtype and geometry."""
+    if base.dtype != t.dtype:
+        if base.is_complex() and not t.is_complex() and base.dtype.to_real() == t.dtype:
+            base = torch.view_as_real(base)
+        else:
+            count = base.untyped_storage().nbytes() // base.element_size()
+            base = base.as_strided((count,), (1,), 0).view(t.dtype)
+    return base.as_strided(t.size(), t.stride(), t.storage_offset())
+
+
+def _with_bits(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The lazy conjugate and negative bits of t on its image."""
+    if t.is_conj() and not made.is_conj():
+        made = torch._conj(made)
+    if t.is_neg() and not made.is_neg():
+        made = torch._neg_view(made)
+    return made
