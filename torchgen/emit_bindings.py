@@ -186,6 +186,8 @@ def _invoke(sig: PySignature, name: str) -> str:
 
 def _signature_flags(sig: PySignature) -> str:
     flags = ["kHidden"] if sig.hidden else []
+    if sig.deprecated:
+        flags.append("kDeprecated")
     if sig.varargs:
         flags.append("kVarargs")
     return " | ".join(flags) or "0"

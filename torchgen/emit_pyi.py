@@ -124,6 +124,8 @@ def docstring(f: PyFunction) -> str:
 def _stub(f: PyFunction, indent: str) -> str:
     forms: list[str] = []
     for sig in f.signatures:
+        if sig.deprecated:
+            continue
         if any(p.name in _KEYWORDS for p in sig.params):
             head = "self, " if sig.kind == "method" else ""
             forms.append(f"({head}*args: Any, **kwargs: Any) -> {return_type(sig)}")

@@ -17,7 +17,8 @@ from .yaml_lines import Mapping, load_list
 
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
-    inplace_dispatch out_dispatch out_args symint python_out alias foreach each""".split()
+    inplace_dispatch out_dispatch out_args symint python_out alias foreach each
+    numbers_first out_keeps_shape""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -52,7 +53,8 @@ class Kernel:
 
     kind: native (call fn), structured (shape function, then fn), pointwise, alias (call the
     operator fn), foreach (call the operator fn on each tensor of a list), store_inplace and
-    store_out (compute the functional variant, then copy the result into the destination).
+    store_out (compute the functional variant, then copy the result into the destination), and
+    store_sequence (the same, in the shape of a destination of as many elements).
     """
 
     key: str
@@ -104,6 +106,7 @@ class Entry:
     python_out: bool = True
     out_args: tuple[str, ...] = ()  # names of the out arguments where they are not the returns'
     symint: bool = False
+    numbers_first: bool = False  # Python also takes the keyword-only numbers by position
     tags: tuple[str, ...] = ()
     doc: str = ""
     pointwise: Pointwise | None = None
@@ -250,6 +253,7 @@ class _EntryReader:
             python_out=self.boolean("python_out", True),
             out_args=self.out_args(schema),
             symint=self.boolean("symint", False),
+            numbers_first=self.boolean("numbers_first", False),
             tags=tuple(tags),
             doc=str(raw.get("doc") or ""),
         )
@@ -480,7 +484,9 @@ class _EntryReader:
             overload = value
         else:
             raise self.error(f"'out' must be True or an overload name, not '{value}'", "out")
-        kernels = self.variant_kernels(entry, "out_dispatch", "store_out")
+        # A sequence fills an out tensor of as many elements in its own shape.
+        store = "store_sequence" if self.boolean("out_keeps_shape", False) else "store_out"
+        kernels = self.variant_kernels(entry, "out_dispatch", store)
         functional = entry.ops[0]
         entry.ops.append(
             Op(out_schema(entry, overload), entry, frozenset(["function"]), kernels, functional)

@@ -73,6 +73,7 @@ class PySignature:
     out: Op | None
     params: list[PyParam]
     hidden: bool = False
+    deprecated: bool = False
 
     @property
     def positional(self) -> int:
@@ -311,6 +312,28 @@ def _mark_hidden(signatures: list[PySignature]) -> None:
             ]
 
 
+def _number_forms(sig: PySignature) -> list[PySignature]:
+    """The calls of old that give the keyword-only numbers by position. A single number stands
+    behind input, `addcmul(input, value, t1, t2)`; of two, beta stands before input and alpha, which
+    may be left out, behind it: `addmm(beta, input, alpha, mat1, mat2)`."""
+    numbers = [p for p in sig.params if p.kwarg_only and p.role == "arg"]
+    if not sig.op.entry.numbers_first or not numbers:
+        return []
+    given = [dataclasses.replace(p, kwarg_only=False, default=None) for p in numbers]
+    this, *tensors = (p for p in sig.params if not p.kwarg_only)
+    rest = [p for p in sig.params if p.role != "arg"]
+    if len(numbers) == 1:
+        orders = [[this, *given, *tensors, *rest]]
+    else:
+        beta, alpha = given
+        head = [this, beta] if sig.kind == "method" else [beta, this]
+        orders = [[*head, alpha, *tensors, *rest], [*head, *tensors, numbers[1], *rest]]
+    return [
+        PySignature(sig.name, sig.kind, sig.op, sig.out, o, hidden=True, deprecated=True)
+        for o in orders
+    ]
+
+
 def build(model: Model) -> dict[str, list[PyFunction]]:
     """All Python functions by module (see MODULES), sorted by name."""
     found: dict[str, dict[str, list[PySignature]]] = {m: {} for m in MODULES}
@@ -336,5 +359,6 @@ def build(model: Model) -> dict[str, list[PyFunction]]:
         for signatures in names.values():
             signatures.sort(key=_order)
             _mark_hidden(signatures)
+            signatures += [form for sig in signatures for form in _number_forms(sig)]
         result[module] = [PyFunction(module, n, sigs) for n, sigs in sorted(names.items())]
     return result

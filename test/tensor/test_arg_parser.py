@@ -1,5 +1,7 @@
 """Calling operators: which arguments are accepted, and what the messages say when they are not."""
 
+import warnings
+
 import pytest
 
 import torch
@@ -212,3 +214,39 @@ def test_lone_surrogates_and_odd_objects_do_not_crash(t):
         torch.add(t, t, **{"\ud800": 1})
     with pytest.raises(TypeError):
         torch.add(object(), t)
+
+
+def test_number_of_old_may_stand_between_tensors():
+    a, b = torch.full((2, 2), 2.0), torch.full((2, 2), 3.0)
+    calls = [
+        (lambda: torch.addcmul(a, 10, b, b), 92.0),
+        (lambda: a.clone().addcmul_(10, b, b), 92.0),
+        (lambda: torch.addcdiv(a, 10, b, b), 12.0),
+        (lambda: torch.add(a, 10, b), 32.0),
+        (lambda: a.sub(10, b), -28.0),
+        (lambda: torch.addmm(10, a, 5, b, b), 110.0),
+        (lambda: torch.addmm(10, a, b, b), 38.0),
+        (lambda: a.addmm(10, 5, b, b), 110.0),
+        (lambda: a.clone().addmm_(10, b, b), 38.0),
+        (lambda: torch.addmm(10, a, 5, b, b, out=torch.empty(2, 2)), 110.0),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call, expected in calls:
+            assert (call() == expected).all()
+
+
+def test_number_of_old_is_said_to_be_deprecated():
+    a = torch.ones(2)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match=r"This overload of addcmul is deprecated:\n\taddcmul"):
+            torch.addcmul(a, 2, a, a)
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_number_in_a_place_of_no_form_is_refused():
+    a = torch.ones(2)
+    with pytest.raises(TypeError, match=r"addcmul\(\) takes 3 positional arguments but 4 were"):
+        torch.addcmul(2, a, a, a)

@@ -2,6 +2,8 @@
 // phrases are PyTorch's; where several signatures exist each is followed by why it did not match.
 #include <torch/csrc/python/args/arg_match.h>
 
+#include <ATen/core/WarnOnce.h>
+
 #include <cstring>
 
 namespace torch::python {
@@ -80,6 +82,17 @@ bool Matcher::visible(const Signature& s) const {
     if (s.params[i].type == P::Scalar) return false;
   }
   return true;
+}
+
+void Matcher::warn_deprecated() const {
+  std::string text = std::string("This overload of ") + function_.name + " is deprecated:\n\t" +
+                     function_.name + signature_text(values_.signature()) +
+                     "\nConsider using one of the following signatures instead:";
+  for (int i = 0; i < function_.count; ++i) {
+    const Signature& s = function_.signatures[i];
+    if (visible(s)) text += std::string("\n\t") + function_.name + signature_text(s);
+  }
+  AT_WARN_ONCE(text);
 }
 
 bool Matcher::plausible(const Signature& s) const {
@@ -229,10 +242,12 @@ std::string Matcher::combination_message() {
 void Matcher::fail() noexcept {
   try {
     const Signature* only = nullptr;
-    int count = 0;
+    int count = 0, current = 0;
+    for (int i = 0; i < function_.count; ++i)
+      current += !(function_.signatures[i].flags & kDeprecated);
     for (int i = 0; i < function_.count; ++i) {
       const Signature& s = function_.signatures[i];
-      const bool candidate = visible(s) && (function_.count == 1 || plausible(s));
+      const bool candidate = visible(s) && (current == 1 || plausible(s));
       if (candidate && ++count == 1) only = &s;
     }
     std::string message;

@@ -34,6 +34,8 @@ class Matcher {
   Mismatch fit(const Signature& signature, bool numbers);
   // Sets the Python error for a call that fits nothing.
   void fail() noexcept;
+  // Says once in a process that the signature that fits is one of old, and what to use instead.
+  void warn_deprecated() const;
   // Runs __torch_function__ when some argument or mode asks for it.
   bool run_override(PyObject** result) noexcept;
 

@@ -64,6 +64,9 @@ std::string safe_context(const ArgValues& values) noexcept {
   // What Python code has raised, a signal's handler for instance, goes on as it is; describing the
   // arguments would replace it.
   if (PyErr_Occurred()) return {};
+  // An operator over lists fails with the text of the operator on one tensor, and no other:
+  // programs run both and compare.
+  if (std::strncmp(values.function().name, "_foreach_", 9) == 0) return {};
   try {
     return call_context(values);
   } catch (...) {
@@ -303,6 +306,7 @@ PyObject* call(const Function& function, PyObject* self, PyObject* const* args, 
     if (matcher.run_override(&result)) return result;
   }
   try {
+    if (C10_UNLIKELY(signature->flags & kDeprecated)) matcher.warn_deprecated();
     return signature->invoke(values);
   } catch (const python_error&) {
     set_error_from_exception();

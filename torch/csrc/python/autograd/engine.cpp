@@ -3,6 +3,7 @@
 // in run_backward.
 #include <torch/csrc/python/autograd/engine.h>
 
+#include <ATen/core/WarnOnce.h>
 #include <ATen/functorch/Level.h>
 
 #include <ATen/ops/ones_like.h>
@@ -25,13 +26,13 @@ using EdgeList = c10::SmallVector<Edge, 2>;
 
 void warn_create_graph(bool create_graph) {
   if (!create_graph) return;
-  TORCH_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between "
-                  "the parameter and its "
-                  "gradient which can cause a memory leak. We recommend using autograd.grad when "
-                  "creating the graph to avoid "
-                  "this. If you have to use this function, make sure to reset the .grad fields of "
-                  "your parameters to None "
-                  "after use to break the cycle and avoid the leak.");
+  AT_WARN_ONCE("Using backward() with create_graph=True will create a reference cycle between "
+               "the parameter and its "
+               "gradient which can cause a memory leak. We recommend using autograd.grad when "
+               "creating the graph to avoid "
+               "this. If you have to use this function, make sure to reset the .grad fields of "
+               "your parameters to None "
+               "after use to break the cycle and avoid the leak.");
 }
 
 // ---- where gradients are wanted -----------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
+#include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/functorch/Level.h>
 #include <ATen/native/sparse/SparseTensor.h>
@@ -118,7 +119,7 @@ c10::Storage storage_on(std::unique_ptr<HeldBuffer> held, void* data, size_t byt
 }
 
 void warn_once(bool* warned, const char* message) {
-  if (*warned) return;
+  if (*warned && !at::globalContext().warn_always) return;
   *warned = true;
   check_status(PyErr_WarnEx(PyExc_UserWarning, message, 1));
 }

@@ -8,6 +8,7 @@
 #include <torch/csrc/python/autograd/hooks.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 
+#include <ATen/core/WarnOnce.h>
 #include <ATen/ops/detach.h>
 
 namespace torch::python {
@@ -215,7 +216,7 @@ PyObject* get_T(PyObject* self) {
   const at::Tensor& tensor = tensor_of(self);
   const int64_t n = tensor.dim();
   if (n != 2 && n != 0) {
-    TORCH_WARN_ONCE(
+    AT_WARN_ONCE(
         "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
         "deprecated "
         "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "

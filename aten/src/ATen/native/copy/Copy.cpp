@@ -3,6 +3,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/iter/Cast.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
@@ -84,7 +85,7 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   self.unsafeGetTensorImpl()->bump_version();
   if (self.is_meta() || self.numel() == 0) return self;
   if (src.is_complex() && !self.is_complex())
-    TORCH_WARN_ONCE("Casting complex values to real discards the imaginary part");
+    AT_WARN_ONCE("Casting complex values to real discards the imaginary part");
   TORCH_CHECK_NOT_IMPLEMENTED(!src.is_meta(), "Cannot copy out of meta tensor; no data!");
   TORCH_CHECK_NOT_IMPLEMENTED(self.is_cpu() && src.is_cpu(), "copy_ from ", src.device(), " to ",
                               self.device(), " is not implemented for ", src.scalar_type());

@@ -1,6 +1,7 @@
 // Short-time Fourier transforms: overlapping frames of a signal, windowed and transformed, and the
 // least-squares inverse, which adds the frames up again and divides by the sum of squared windows.
 #include <ATen/core/Tensor.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/native/fft/Native.h>
 #include <ATen/ops/_fft_c2c.h>
 #include <ATen/ops/_fft_c2r.h>
@@ -107,14 +108,12 @@ Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length
               " : expected a 1D window tensor of size equal to win_length=", call.win,
               ", but got window with size ", has(window) ? window->sizes() : IntArrayRef());
   if (!has(window))
-    TORCH_WARN_ONCE(
-        "A window was not provided. A rectangular window will be applied, which is known "
-        "to cause spectral leakage. To keep it and not be warned, pass "
-        "window=torch.ones(n_fft).");
+    AT_WARN_ONCE("A window was not provided. A rectangular window will be applied, which is known "
+                 "to cause spectral leakage. To keep it and not be warned, pass "
+                 "window=torch.ones(n_fft).");
   if (!as_complex)
-    TORCH_WARN_ONCE(
-        "stft with return_complex=False is deprecated; torch.view_as_real of the complex "
-        "result is the same.");
+    AT_WARN_ONCE("stft with return_complex=False is deprecated; torch.view_as_real of the complex "
+                 "result is the same.");
   const bool half = onesided ? *onesided : !complex_fft;
   TORCH_CHECK(!complex_fft || !half, "Cannot have onesided output if window or input is complex");
   if (align_to_window && *align_to_window) {
@@ -205,9 +204,8 @@ Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_lengt
   TORCH_CHECK(return_complex || !has(window) || !window->is_complex(),
               "Complex windows are incompatible with return_complex=False");
   if (!has(window))
-    TORCH_WARN_ONCE(
-        "A window was not provided. A rectangular window will be applied. The result is "
-        "the signal only when stft had the same window.");
+    AT_WARN_ONCE("A window was not provided. A rectangular window will be applied. The result is "
+                 "the signal only when stft had the same window.");
   const ScalarType real = self.scalar_type() == kComplexDouble ? kDouble
                           : self.scalar_type() == kComplexHalf ? kHalf
                                                                : kFloat;

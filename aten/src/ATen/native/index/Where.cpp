@@ -2,6 +2,7 @@
 // once, so that where(mask, x, 0.0) runs without casts.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/index/Native.h>
@@ -73,8 +74,8 @@ void meta_where(OutputBuilder& out, const Tensor& condition, const Tensor& self,
               "where expected condition to be a boolean tensor, but got a tensor with dtype ",
               kind);
   if (kind == kByte)
-    TORCH_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will "
-                    "be removed in a future version of PyTorch. Use a boolean condition instead.");
+    AT_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will "
+                 "be removed in a future version of PyTorch. Use a boolean condition instead.");
   const Device device = native::where_device(condition, self, other);
   for (const Tensor* t : {&condition, &self, &other})
     TORCH_CHECK(t->device() == device || (t->dim() == 0 && t->is_cpu()),

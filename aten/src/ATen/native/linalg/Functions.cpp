@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <ATen/core/TransformQueries.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/linalg/Batch.h>
 #include <ATen/native/linalg/Native.h>
@@ -74,7 +75,7 @@ std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot) {
 
 std::tuple<Tensor, Tensor, Tensor> _lu_with_info(const Tensor& self, bool pivot,
                                                  bool check_errors) {
-  TORCH_WARN_ONCE(
+  AT_WARN_ONCE(
       "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and "
       "will be removed in a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\n"
       "should be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
@@ -108,7 +109,7 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
 }
 
 Tensor lu_solve(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots) {
-  TORCH_WARN_ONCE(
+  AT_WARN_ONCE(
       "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve and will be removed in a "
       "future PyTorch release.\nNote that torch.linalg.lu_solve has its arguments reversed.\n"
       "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
@@ -219,8 +220,12 @@ Tensor linalg_tensorinv(const Tensor& self, int64_t ind) {
               cols, " != ", rows);
   const Tensor matrix = self.reshape({rows, cols});
   const auto [inverse, info] = at::linalg_inv_ex(matrix, false);
-  TORCH_CHECK(info.is_meta() || functorch::varies_by_sample(info) || info.item<int64_t>() == 0,
-              "Failed to invert the input tensor, because it is singular.");
+  if (!info.is_meta() && !functorch::varies_by_sample(info)) {
+    const int64_t pivot = info.item<int64_t>();
+    TORCH_CHECK_LINALG(pivot == 0, "inv: The diagonal element ", pivot,
+                       " is zero, the inversion could not be completed because the input matrix "
+                       "is singular.");
+  }
   DimVector shape(end);
   for (int64_t length : start) shape.push_back(length);
   return inverse.reshape(shape);
@@ -242,6 +247,10 @@ Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntAr
               "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
               "prod(self.shape[:other.ndim]), but got ",
               cols, " != ", rows);
+  TORCH_CHECK(other.numel() == rows,
+              "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+              "prod(self.shape[:other.ndim]), but got ",
+              rows, " != ", other.numel());
   const DimVector shape(right);
   return at::linalg_solve(a.reshape({rows, cols}), other.reshape({other.numel()})).reshape(shape);
 }

@@ -110,6 +110,8 @@ Tensor from_singular_values(const Tensor& a, int64_t row, int64_t col, bool keep
 Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim,
                           std::optional<ScalarType> dtype) {
   check_matrices(self, "linalg.matrix_norm");
+  TORCH_CHECK(!ord.isComplex(),
+              "linalg.matrix_norm: Expected a non-complex scalar as the order of norm.");
   const double p = ord.to<double>(), size = std::abs(p);
   TORCH_CHECK(size == 1 || size == 2 || size == std::numeric_limits<double>::infinity(),
               "linalg.matrix_norm: Order ", shown(ord), " not supported.");

@@ -2,6 +2,7 @@
 // grids and products. Composites over differentiable operators.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
@@ -74,7 +75,7 @@ Tensors broadcast_tensors(TensorList tensors) {
 }
 
 Tensors meshgrid(TensorList tensors) {
-  TORCH_WARN_ONCE(
+  AT_WARN_ONCE(
       "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.");
   return at::meshgrid(tensors, "ij");
 }

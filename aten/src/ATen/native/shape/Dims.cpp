@@ -3,6 +3,7 @@
 // in their last line only.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/core/WarnOnce.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 
@@ -123,7 +124,7 @@ Tensor& t_(Tensor& self) {
 Tensor numpy_T(const Tensor& self) {
   const int64_t n = self.dim();
   if (n != 2 && n != 0)
-    TORCH_WARN_ONCE(
+    AT_WARN_ONCE(
         "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
         "deprecated and "
         "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
