@@ -37,8 +37,8 @@ OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
 _segment_reduce = _VariableFunctions.segment_reduce
 StorageBase = _C.StorageBase
-has_lapack = has_openmp = has_spectral = True
-has_mkl = has_mkldnn = has_mps = has_cudnn = False
+has_lapack = has_openmp = has_spectral = has_mkl = True
+has_mkldnn = has_mps = has_cudnn = False
 has_cuda = _C._has_cuda
 legacy_contiguous_format = _C.contiguous_format
 

@@ -22,9 +22,12 @@ def _indices(given):
 
 
 def _values(given, dtype):
+    """The values as a tensor; a single number is a list of one."""
     if isinstance(given, torch.Tensor):
-        return given if dtype is None else given.to(dtype)
-    return torch.as_tensor(given, dtype=dtype)
+        found = given if dtype is None else given.to(dtype)
+    else:
+        found = torch.as_tensor(given, dtype=dtype)
+    return found.reshape(1) if found.dim() == 0 else found
 
 
 def _check_options(name, device, pin_memory):

@@ -382,6 +382,10 @@ void set(const Tensor& self, PyObject* key, PyObject* object) {
   }
 }
 
+bool is_sparse(const Tensor& t) {
+  return t.layout() != at::kStrided && t.layout() != c10::Layout::Jagged;
+}
+
 // "\n  in torch.Tensor.__getitem__(self: float32[2, 3] cpu)": shapes help more than the key's text.
 std::string context(const char* name, PyObject* self, PyObject* value) {
   std::string text =
@@ -417,6 +421,8 @@ int tensor_setitem(PyObject* self, PyObject* key, PyObject* value) {
         return result ? 0 : -1;
       }
     }
+    if (C10_UNLIKELY(is_sparse(tensor_of(self))))
+      raise_type_error("Cannot assign to a sparse tensor");
     set(tensor_of(self), key, value);
     return 0;
   } catch (...) {

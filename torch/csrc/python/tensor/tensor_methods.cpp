@@ -72,9 +72,16 @@ PyObject* run_get_device(PyObject* self) {
   const c10::Device device = tensor_of(self).device();
   return PyLong_FromLong(device.is_cpu() ? -1 : device.index());
 }
+bool is_compressed(c10::Layout layout) {
+  return layout == c10::Layout::SparseCsr || layout == c10::Layout::SparseCsc ||
+         layout == c10::Layout::SparseBsr || layout == c10::Layout::SparseBsc;
+}
 PyObject* run_untyped_storage(PyObject* self) {
   const at::Tensor& tensor = tensor_of(self);
-  TORCH_CHECK_NOT_IMPLEMENTED(tensor.has_storage(), "Cannot access storage of ", tensor);
+  TORCH_CHECK_NOT_IMPLEMENTED(tensor.has_storage(), "Cannot access storage of ",
+                              tensor.is_sparse()               ? "SparseTensorImpl"
+                              : is_compressed(tensor.layout()) ? "SparseCsrTensorImpl"
+                                                               : "a tensor without memory");
   return wrap_storage(tensor.storage());
 }
 PyObject* run_bool(PyObject* self) { return new_bool(truth_of(tensor_of(self))); }
@@ -188,6 +195,7 @@ PyObject* invoke_is_contiguous(ArgValues& a) {
   const c10::MemoryFormat format = format_of(a);
   TORCH_CHECK(format != c10::MemoryFormat::Preserve,
               "is_contiguous: torch.preserve_format is not a layout to test for");
+  TORCH_CHECK(!is_compressed(a.tensor(0).layout()), "Sparse CSR tensors do not have is_contiguous");
   const bool strided = a.tensor(0).layout() == at::kStrided || a.tensor(0).has_storage();
   return new_bool(strided && a.tensor(0).is_contiguous(format));
 }

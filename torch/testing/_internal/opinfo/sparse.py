@@ -246,6 +246,15 @@ _CONVERSIONS = [
         errors=_not_tensors(lambda t: error(TypeError, "dtype", t(2, 2), dtype="text")),
     ),
     _op(
+        "_sparse_broadcast_to",
+        lambda x, n: torch._sparse_broadcast_to(coo(x), (n, *x.shape)),
+        lambda t: [call(t(4, 6), 2), call(t(3), 1), call(t(0, 2), 3)],
+        lambda x, n: np.broadcast_to(thin(x), (n, *x.shape)),
+        "fibc",
+        grad_codes="",
+        errors=_not_tensors(lambda t: error(RuntimeError, "dimension", t(2, 2), -1)),
+    ),
+    _op(
         "_convert_indices_from_coo_to_csr",
         torch._convert_indices_from_coo_to_csr,
         lambda t: [call(torch.tensor([0, 0, 2, 2, 3]), 5)],
@@ -519,7 +528,10 @@ RECORDS = [
         lambda t: [call(t(4, 6)), call(t(2, 2))],
         thin,
         "fi",
-        covers=(*("_sparse_compressed_tensor_unsafe", "_validate_sparse_compressed_tensor_args"),),
+        covers=(
+            *("_sparse_compressed_tensor_unsafe", "_validate_sparse_compressed_tensor_args"),
+            *("_sparse_compressed_tensor_with_dims", "_validate_compressed_sparse_indices"),
+        ),
         errors=_not_tensors(),
     ),
     *_PARTS,

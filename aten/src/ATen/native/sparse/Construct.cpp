@@ -81,8 +81,11 @@ DimVector inferred_compressed_size(const Tensor& compressed, const Tensor& plain
   TORCH_CHECK(compressed.layout() == kStrided && plain.layout() == kStrided &&
                   values.layout() == kStrided,
               "sparse_compressed_tensor: expected strided indices and values");
-  TORCH_CHECK(compressed.dim() >= 1 && compressed.size(-1) >= 1,
-              "compressed_indices must have at least one element, but got: ", compressed.sizes());
+  const char* starts = sparse::by_rows(layout) ? "crow_indices" : "ccol_indices";
+  TORCH_CHECK(compressed.dim() >= 1, starts, " must have dimensionality >= 1 but got ",
+              compressed.dim());
+  TORCH_CHECK(compressed.size(-1) >= 1, starts,
+              " must have at least one element, but got: ", compressed.sizes());
   const int64_t batch = compressed.dim() - 1, block = sparse::is_block(layout) ? 2 : 0;
   TORCH_CHECK(values.dim() > batch + block,
               "values must have dimensionality > sum of batch and "
@@ -265,7 +268,7 @@ Tensor indices_of(const Tensor& self) {
 Tensor values_of(const Tensor& self) {
   const SparseTensorImpl& s = sparse::any_sparse(self, "values");
   check_coalesced(s, "values");
-  return part(s.values);
+  return sparse::as_view(part(s.values), self);
 }
 Tensor crow_indices(const Tensor& self) {
   return compressed_part(self, "crow_indices", true, true);
@@ -361,23 +364,42 @@ Tensor to_bsc(const Tensor& self, IntArrayRef blocksize, std::optional<int64_t> 
   return fresh(self, Layout::SparseBsc, blocksize, dense_dim);
 }
 Tensor sparse_mask(const Tensor& self, const Tensor& mask) { return sparse::masked_by(self, mask); }
+Tensor sparse_broadcast_to(const Tensor& self, IntArrayRef size) {
+  return sparse::broadcast_coo(self, size);
+}
 
 // ---- sizes
 Tensor& sparse_resize_(Tensor& self, IntArrayRef size, int64_t sparse_dim, int64_t dense_dim) {
   const SparseTensorImpl& s = sparse::coo(self, "sparse_resize_");
-  TORCH_CHECK(s.nnz() == 0 || (sparse_dim == s.sparse_dim && dense_dim == s.dense_dim),
-              "changing the number of sparse or dense dimensions on a non-empty sparse tensor is "
-              "not supported.");
+  TORCH_CHECK(s.nnz() == 0 || sparse_dim == s.sparse_dim,
+              "changing the number of sparse dimensions (from ", s.sparse_dim, " to ", sparse_dim,
+              ") on a non-empty sparse tensor is not supported.");
+  TORCH_CHECK(s.nnz() == 0 || dense_dim == s.dense_dim,
+              "changing the number of dense dimensions (from ", s.dense_dim, " to ", dense_dim,
+              ") on a non-empty sparse tensor is not supported.");
   if (s.nnz() == 0) return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim);
   TORCH_CHECK(static_cast<int64_t>(size.size()) == sparse_dim + dense_dim,
               "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (", dense_dim,
               "), but got ", size.size());
-  for (size_t d = 0; d < size.size(); ++d)
-    TORCH_CHECK(d < static_cast<size_t>(sparse_dim) ? size[d] >= self.sizes()[d]
-                                                    : size[d] == self.sizes()[d],
-                "shrinking or reshaping dimension ", d, " of a non-empty sparse tensor from ",
-                self.sizes()[d], " to ", size[d], " is not supported");
-  sparse::become(self, sparse::make_coo(s.indices, s.values, size, s.coalesced));
+  const size_t split = static_cast<size_t>(sparse_dim);
+  for (const bool dense : {false, true}) {
+    const IntArrayRef held = dense ? self.sizes().slice(split) : self.sizes().slice(0, split);
+    const IntArrayRef asked = dense ? size.slice(split) : size.slice(0, split);
+    for (size_t d = 0; d < held.size(); ++d)
+      TORCH_CHECK(asked[d] >= held[d], "shrinking the size of ", dense ? "dense" : "sparse",
+                  " dimensions (from ", held, " to ", asked,
+                  ") on a non-empty sparse tensor is not supported.");
+  }
+  Tensor values = s.values;
+  if (self.sizes().slice(split) != size.slice(split)) {
+    DimVector shape{s.nnz()};
+    for (int64_t extent : size.slice(split)) shape.push_back(extent);
+    values = at::zeros(shape, s.values.options());
+    Tensor kept = values;
+    for (int64_t d = 1; d < values.dim(); ++d) kept = kept.narrow(d, 0, s.values.size(d));
+    kept.copy_(s.values);
+  }
+  sparse::become(self, sparse::make_coo(s.indices, values, size, s.coalesced));
   return self;
 }
 Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_dim,
@@ -391,6 +413,8 @@ Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_
   return self;
 }
 Tensor& resize_as_sparse_(Tensor& self, const Tensor& the_template) {
+  if (sparse::is_compressed(self.layout()) || sparse::is_compressed(the_template.layout()))
+    return sparse::resize_as_compressed(self, the_template), self;
   const SparseTensorImpl& s = sparse::coo(the_template, "resize_as_sparse_");
   return sparse_resize_(self, the_template.sizes(), s.sparse_dim, s.dense_dim);
 }
@@ -408,6 +432,8 @@ Tensor& resize_as_coo_(Tensor& self, const Tensor& the_template,
 
 // ---- index lists alone
 Tensor indices_to_starts(const Tensor& self, int64_t size, bool out_int32) {
+  TORCH_CHECK(self.dim() <= 1, "Input is supposed to be a vector, but got ", self.dim(),
+              " dimensional tensor.");
   TORCH_CHECK(self.dim() == 1 && size >= 0 && size < INT64_MAX,
               "_convert_indices_from_coo_to_csr: expected a list of rows and their number");
   Tensor starts = at::zeros({size + 1}, TensorOptions(kLong));

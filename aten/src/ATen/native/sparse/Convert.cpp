@@ -7,11 +7,14 @@
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/any.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/unbind.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
@@ -156,22 +159,37 @@ Tensor coalesced(const Tensor& self) {
 }
 
 namespace {
+int64_t batch_dims(const SparseTensorImpl& s) { return s.indices.dim() - 1; }
+
 // A batch of compressed matrices, one matrix after the other.
 Tensor batch_to_dense(const Tensor& self, const SparseTensorImpl& s) {
-  const int64_t batch_dims = s.indices.dim() - 1;
-  const IntArrayRef outer = self.sizes().slice(0, static_cast<size_t>(batch_dims));
-  const IntArrayRef inner = self.sizes().slice(static_cast<size_t>(batch_dims));
-  const int64_t count = c10::checked_numel(outer);
-  const Tensor starts = s.indices.flatten(0, batch_dims - 1);
-  const Tensor others = s.plain.flatten(0, batch_dims - 1);
-  const Tensor values = s.values.flatten(0, batch_dims - 1);
-  DimVector shape{count};
-  for (int64_t extent : inner) shape.push_back(extent);
+  const size_t batch = static_cast<size_t>(batch_dims(s));
+  const std::vector<Tensor> matrices = matrices_of(self);
+  DimVector shape{static_cast<int64_t>(matrices.size())};
+  for (int64_t extent : self.sizes().slice(batch)) shape.push_back(extent);
   Tensor out = at::zeros(shape, TensorOptions(self.scalar_type()));
-  for (int64_t i = 0; i < count; ++i, check_interrupt())
-    out.select(0, i).copy_(to_dense(make_compressed(
-        self.layout(), starts.select(0, i), others.select(0, i), values.select(0, i), inner)));
+  for (size_t i = 0; i < matrices.size(); ++i, check_interrupt())
+    out.select(0, static_cast<int64_t>(i)).copy_(to_dense(matrices[i]));
   return out.view(self.sizes());
+}
+
+// The elements of all matrices, the coordinates in the batch before those in the matrix.
+Tensor batch_to_coo(const Tensor& self, const SparseTensorImpl& s) {
+  const size_t batch = static_cast<size_t>(batch_dims(s));
+  const IntArrayRef outer = self.sizes().slice(0, batch);
+  const std::vector<Tensor> matrices = matrices_of(self);
+  const int64_t dims = static_cast<int64_t>(batch) + 2;
+  if (matrices.empty()) return empty_coo(self.sizes(), dims, self.scalar_type());
+  std::vector<Tensor> columns, values;
+  for (size_t i = 0; i < matrices.size(); ++i, check_interrupt()) {
+    const Tensor elements = to_coo(matrices[i]);
+    const SparseTensorImpl& held = coo(elements, "to_sparse");
+    const Tensor number = at::full({held.nnz()}, static_cast<int64_t>(i), TensorOptions(kLong));
+    const Tensor both[] = {unflatten_indices(number, outer), held.indices};
+    columns.push_back(at::cat(TensorList(both, 2), 0));
+    values.push_back(held.values);
+  }
+  return make_coo(at::cat(columns, 1), at::cat(values, 0), self.sizes(), true);
 }
 } // namespace
 
@@ -222,18 +240,12 @@ Tensor blocks_to_coo(const SparseTensorImpl& s, const Tensor& rows, const Tensor
       }
   return coalesced(make_coo(indices, s.values.reshape(shape), size, false));
 }
-
-void check_unbatched(const Tensor& self, const SparseTensorImpl& s) {
-  TORCH_CHECK_NOT_IMPLEMENTED(s.indices.dim() == 1, "conversion of a batched tensor of layout ",
-                              self.layout(), " and dtype ", self.scalar_type(),
-                              " is not implemented");
-}
 } // namespace
 
 Tensor to_coo(const Tensor& self) {
   if (self.layout() == Layout::Sparse) return self;
   const SparseTensorImpl& s = compressed(self, "to_sparse");
-  check_unbatched(self, s);
+  if (batch_dims(s) > 0) return batch_to_coo(self, s);
   const bool rows = by_rows(self.layout());
   const Tensor major = starts_to_rows(s.indices, s.nnz()), minor = s.plain.to(kLong);
   if (is_block(self.layout()))
@@ -246,8 +258,6 @@ namespace {
 Tensor coo_to_compressed(const Tensor& self, Layout layout) {
   const Tensor sorted = coalesced(self);
   const SparseTensorImpl* s = &coo(sorted, "to_sparse");
-  TORCH_CHECK_NOT_IMPLEMENTED(s->sparse_dim == 2, "conversion of a tensor with ", s->sparse_dim,
-                              " sparse dimensions to layout ", layout, " is not implemented");
   const int64_t major_dim = by_rows(layout) ? 0 : 1;
   Tensor major = s->indices.select(0, major_dim), minor = s->indices.select(0, 1 - major_dim);
   Tensor values = s->values;
@@ -266,8 +276,8 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
   TORCH_CHECK(blocksize.size() == 2 && blocksize[0] > 0 && blocksize[1] > 0,
               "blocksize needs to be a tuple of two positive numbers, but got ", blocksize);
   TORCH_CHECK(self.size(0) % blocksize[0] == 0 && self.size(1) % blocksize[1] == 0,
-              "Tensor size(-2) ", self.size(0), " needs to be divisible by blocksize[0] ",
-              blocksize[0], " and size(-1) ", self.size(1), " by blocksize[1] ", blocksize[1]);
+              "tensor sparse size (", self.size(0), ",", self.size(1),
+              ") must be divisible by given blocksize (", blocksize[0], ",", blocksize[1], ")");
   const Tensor sorted = coalesced(self);
   const SparseTensorImpl& s = coo(sorted, "to_sparse");
   const int64_t nnz = s.nnz(), b0 = blocksize[0], b1 = blocksize[1];
@@ -302,27 +312,89 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
 }
 } // namespace
 
+namespace {
+const char* lower(Layout layout) {
+  return layout == Layout::SparseCsr   ? "csr"
+         : layout == Layout::SparseCsc ? "csc"
+         : layout == Layout::SparseBsr ? "bsr"
+                                       : "bsc";
+}
+// A strided or compressed tensor with more than two dimensions before the dense ones.
+Tensor batch_to_layout(const Tensor& self, Layout layout, OptionalIntArrayRef blocksize,
+                       int64_t dense) {
+  const size_t batch = static_cast<size_t>(self.dim() - dense - 2);
+  const IntArrayRef outer = self.sizes().slice(0, batch);
+  TORCH_CHECK(c10::checked_numel(outer) > 0, "to_sparse_", lower(layout),
+              ": Expected product of batch dimensions to be non-zero.");
+  std::vector<Tensor> matrices;
+  if (self.layout() != kStrided) {
+    matrices = matrices_of(self);
+  } else {
+    DimVector shape{-1};
+    for (int64_t extent : self.sizes().slice(batch)) shape.push_back(extent);
+    shape[0] = c10::checked_numel(outer);
+    matrices = at::unbind(self.reshape(shape), 0);
+  }
+  for (Tensor& matrix : matrices) matrix = to_layout(matrix, layout, blocksize, dense);
+  return batch_of(matrices, outer);
+}
+// Blocks stay as large as they are between the two layouts that have them.
+IntArrayRef kept_blocksize(const Tensor& self, Layout layout, OptionalIntArrayRef wanted) {
+  const SparseTensorImpl& s = any_sparse(self, "to_sparse");
+  const IntArrayRef held = s.values.sizes().slice(static_cast<size_t>(batch_dims(s)) + 1, 2);
+  TORCH_CHECK(!wanted || held == *wanted, "sparse_compressed_to_sparse: conversion from ",
+              spelled(self.layout()), " to ", spelled(layout), " with blocksize changed from ",
+              held, " to ", wanted.value_or(held), " is not supported");
+  return held;
+}
+// With the indices of a compressed tensor in the dtype of another's.
+Tensor indexed_like(const Tensor& made, const Tensor& from) {
+  const ScalarType type = compressed(from, "to_sparse").indices.scalar_type();
+  const SparseTensorImpl& s = compressed(made, "to_sparse");
+  if (s.indices.scalar_type() == type) return made;
+  return make_compressed(made.layout(), s.indices.to(type), s.plain.to(type), s.values,
+                         made.sizes());
+}
+} // namespace
+
 Tensor to_layout(const Tensor& self, Layout layout, OptionalIntArrayRef blocksize,
                  std::optional<int64_t> dense_dim) {
-  TORCH_CHECK(!blocksize || is_block(layout), "to_sparse for ", layout,
-              " layout does not use the blocksize argument");
+  TORCH_CHECK(!blocksize || is_block(layout), "to_sparse for ", spelled(self.layout()), " to ",
+              spelled(layout), " conversion does not use specified blocksize");
   if (layout == kStrided) return self.layout() == kStrided ? self : to_dense(self);
-  const int64_t dense =
-      dense_dim.value_or(self.layout() == kStrided ? 0 : any_sparse(self, "to_sparse").dense_dim);
+  const bool strided = self.layout() == kStrided, packed = is_compressed(self.layout());
+  const int64_t held = strided ? 0 : any_sparse(self, "to_sparse").dense_dim;
+  const int64_t dense = dense_dim.value_or(held);
   TORCH_CHECK(dense >= 0 && dense <= self.dim(), "dense_dim must be in [0, ", self.dim(), "], but ",
               dense, " is given");
-  if (self.layout() == layout && !blocksize) return self;
+  TORCH_CHECK(strided || dense == held,
+              "to_sparse: the number of dense dimensions of a sparse tensor stays ", held,
+              ", but dense_dim=", dense, " is given");
+  if (is_block(layout) && is_block(self.layout()))
+    blocksize = kept_blocksize(self, layout, blocksize);
+  if (self.layout() == layout) return self;
   TORCH_CHECK(is_sparse_layout(layout), "to_sparse does not support layout ", layout);
   TORCH_CHECK(layout == Layout::Sparse || self.dim() - dense >= 2, "to_sparse: a tensor of layout ",
               layout, " needs two sparse dimensions, but a tensor of ", self.dim(),
               " dimensions with ", dense, " dense is given");
-  const Tensor elements =
-      self.layout() == kStrided ? dense_to_coo(self, self.dim() - dense) : to_coo(self);
-  if (layout == Layout::Sparse) return elements;
+  if (layout == Layout::Sparse)
+    return strided ? dense_to_coo(self, self.dim() - dense) : to_coo(self);
   TORCH_CHECK(!is_block(layout) || blocksize, "to_sparse for ", layout,
               " layout requires the blocksize argument");
-  return is_block(layout) ? coo_to_blocks(elements, layout, *blocksize)
-                          : coo_to_compressed(elements, layout);
+  TORCH_CHECK(strided || packed || coo(self, "to_sparse").sparse_dim == 2, "coo_to_sparse_",
+              lower(layout), ": conversion from Sparse to ", spelled(layout),
+              " for input tensors with sparse_dim()!=2 is not supported");
+  if (self.dim() - dense > 2) return batch_to_layout(self, layout, blocksize, dense);
+  const Tensor elements = strided ? dense_to_coo(self, 2) : to_coo(self);
+  const Tensor made = is_block(layout) ? coo_to_blocks(elements, layout, *blocksize)
+                                       : coo_to_compressed(elements, layout);
+  return packed ? indexed_like(made, self) : made;
+}
+
+Tensor to_layout_of(const Tensor& made, const Tensor& like) {
+  OptionalIntArrayRef tile;
+  if (is_block(like.layout())) tile = kept_blocksize(like, like.layout(), std::nullopt);
+  return indexed_like(to_layout(made, like.layout(), tile, std::nullopt), like);
 }
 
 Tensor masked_by(const Tensor& self, const Tensor& mask) {
@@ -332,12 +404,18 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
               self.sizes(), " but mask has size ", mask.sizes());
   if (is_compressed(mask.layout())) {
     const SparseTensorImpl& pattern = compressed(mask, "sparse_mask");
-    TORCH_CHECK_NOT_IMPLEMENTED(!is_block(mask.layout()),
-                                "sparse_mask is not implemented for a mask of layout ",
-                                mask.layout());
-    const Tensor ones = at::zeros(pattern.values.sizes(), TensorOptions(self.scalar_type()));
-    const Tensor found = masked_by(self, to_coo(with_values(mask, ones)));
-    return to_layout(found, mask.layout(), std::nullopt, std::nullopt);
+    if (const int64_t batch = batch_dims(pattern); batch > 0) {
+      std::vector<Tensor> matrices = matrices_of(mask);
+      const std::vector<Tensor> parts =
+          is_compressed(self.layout())
+              ? matrices_of(self)
+              : at::unbind(
+                    (self.layout() == kStrided ? self : to_dense(self)).flatten(0, batch - 1), 0);
+      for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = masked_by(parts[i], matrices[i]);
+      return batch_of(matrices, self.sizes().slice(0, static_cast<size_t>(batch)));
+    }
+    const Tensor zeros = at::zeros(pattern.values.sizes(), TensorOptions(self.scalar_type()));
+    return to_layout_of(masked_by(self, to_coo(with_values(mask, zeros))), mask);
   }
   const SparseTensorImpl& m = coo(mask, "sparse_mask");
   const Tensor flat = flat_indices(m.indices, self.sizes());
@@ -351,9 +429,9 @@ Tensor masked_by(const Tensor& self, const Tensor& mask) {
   const Tensor sorted = coalesced(to_coo(self));
   const SparseTensorImpl& s = coo(sorted, "sparse_mask");
   TORCH_CHECK(s.sparse_dim == m.sparse_dim,
-              "sparse_mask(): the operands have different sparse "
-              "dimensions: ",
-              s.sparse_dim, " and ", m.sparse_dim);
+              "sparse_mask(): the number of sparse dimensions in `self` should match that of the "
+              "`mask`. Got `self.sparse_dim() == ",
+              s.sparse_dim, "` != `mask.sparse_dim() == ", m.sparse_dim, "`.");
   const Tensor keys = flat_indices(s.indices, self.sizes());
   const int64_t known = keys.numel(), wanted = flat.numel();
   // Row `known` of the values below is zero: what elements missing in self have.

@@ -23,7 +23,7 @@ constexpr const char* kKeepZero[] = {
     "atan",     "atanh",      "sqrt",    "ceil",    "floor",    "round", "trunc",
     "frac",     "sign",       "sgn",     "signbit", "relu",     "expm1", "log1p",
     "erf",      "erfinv",     "deg2rad", "rad2deg", "isnan",    "isinf", "isposinf",
-    "isneginf", "nan_to_num", "angle",   "square",  "positive", "pow"};
+    "isneginf", "nan_to_num", "angle",   "square",  "positive", "pow",   "floor_divide"};
 // These also commute with sums, so that elements with equal indices may stay apart.
 constexpr const char* kLinear[] = {"neg", "conj_physical", "mul", "div", "_conj", "_neg_view"};
 
@@ -37,7 +37,12 @@ std::string_view bare(std::string_view name) { return name.substr(6); } // witho
 void check_keeps_zero(std::string_view name, const Stack& stack) {
   if (name == "pow" || name == "pow_")
     TORCH_CHECK(stack.size() < 2 || stack[1].isTensor() || stack[1].toScalar().toDouble() != 0,
-                "pow: a sparse tensor to the power 0 is dense");
+                "pow: cannot raise to zeroth power on sparse tensor; it would make the result "
+                "tensor dense");
+  if (name == "floor_divide" || name == "floor_divide_")
+    TORCH_CHECK(!stack[1].isTensor() ||
+                    (stack[1].toTensor().dim() == 0 && stack[1].toTensor().layout() == kStrided),
+                "Sparse floor division requires a scalar or zero-dim dense tensor divisor");
 }
 
 void on_values(const OperatorEntry& op, Stack& stack, bool linear) {
@@ -74,19 +79,20 @@ void linear_on_values(const OperatorEntry& op, Stack& stack) { on_values(op, sta
 // Sparse arguments become COO, the operator runs, and a COO result of the same rank gets back the
 // layout that the first of them had.
 void through_coo(const OperatorEntry& op, Stack& stack) {
-  Layout layout = Layout::Sparse;
+  Tensor first;
   for (IValue& v : stack) {
     if (!v.isTensor()) continue;
     const Tensor t = v.toTensor();
     if (!is_compressed(t.layout())) continue;
-    if (layout == Layout::Sparse) layout = t.layout();
+    if (!first.defined()) first = t;
     v = to_coo(t);
   }
   op.call_boxed(stack);
   if (stack.empty() || !stack.back().isTensor()) return;
   const Tensor out = stack.back().toTensor();
-  if (out.layout() == Layout::Sparse && out.dim() == 2 && !is_block(layout))
-    stack.back() = to_layout(out, layout, std::nullopt, std::nullopt);
+  if (out.layout() != Layout::Sparse || out.dim() != first.dim() || out.dim() != 2) return;
+  if (!is_block(first.layout()) || out.sizes() == first.sizes())
+    stack.back() = to_layout_of(out, first);
 }
 
 // ---- out= variants: the functional operator, then its result stored
@@ -96,7 +102,7 @@ struct OutOf {
 };
 constexpr OutOf kOut[] = {{"add.out", "Tensor"}, {"sub.out", "Tensor"}, {"mul.out", "Tensor"},
                           {"div.out", "Tensor"}, {"mm.out", ""},        {"mv.out", ""},
-                          {"addmm.out", ""},     {"cat.out", ""}};
+                          {"addmm.out", ""},     {"addmv.out", ""},     {"cat.out", ""}};
 
 void into_out(const OperatorEntry& op, Stack& stack) {
   Tensor out = stack.back().toTensor();
@@ -123,8 +129,7 @@ struct Table {
   std::unordered_map<std::string, Handler> coo, csr;
   Table() {
     add_kernels(coo, csr);
-    static constexpr const char* shared[] = {"mul.Tensor", "select.int", "index_select",
-                                             "sum.dim_IntList"};
+    static constexpr const char* shared[] = {"index_select", "sum.dim_IntList"};
     for (const char* name : shared) csr.emplace(name, through_coo);
     for (const OutOf& entry : kOut) {
       coo.emplace(entry.out, into_out);
@@ -144,7 +149,8 @@ Handler find(const OperatorEntry& op, bool csr) {
   const bool one_tensor = overload.empty() || overload == "out" || overload == "decimals" ||
                           overload == "decimals_out" || overload == "Scalar" ||
                           overload == "Scalar_mode" || overload == "Tensor_Scalar" ||
-                          overload == "Tensor_Scalar_out";
+                          overload == "Tensor_Scalar_out" ||
+                          (overload == "Tensor" && name == "floor_divide_");
   std::string_view root = name;
   if (root.size() > 1 && root.back() == '_') root.remove_suffix(1);
   if (!one_tensor) return nullptr;

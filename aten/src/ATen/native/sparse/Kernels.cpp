@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/sparse/Kernels.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/add.h>
@@ -126,13 +127,27 @@ void add_handler(const OperatorEntry&, Stack& s) {
 void sub_handler(const OperatorEntry&, Stack& s) {
   answer(s, plus(s[0].toTensor(), s[1].toTensor(), negated(s[2].toScalar())));
 }
-// Unlike COO, a compressed tensor may stand before a strided one.
+// Matrix by matrix, in the layout of the first. Unlike COO, a compressed tensor may stand before a
+// strided one.
 void add_csr(Stack& s, const Scalar& alpha) {
   const Tensor a = s[0].toTensor(), b = s[1].toTensor();
   if (b.layout() == kStrided) return answer(s, at::add(to_dense(a), b, alpha));
-  const Tensor out = plus(is_compressed(a.layout()) ? to_coo(a) : a, to_coo(b), alpha);
-  const bool back = is_compressed(a.layout()) && !is_block(a.layout());
-  answer(s, back ? to_layout(out, a.layout(), std::nullopt, std::nullopt) : out);
+  if (!is_compressed(a.layout())) return answer(s, plus(a, to_coo(b), alpha));
+  TORCH_CHECK(a.sizes() == b.sizes(),
+              "torch.add: Expected input tensors to have the same shape, but got tensor `self` "
+              "with shape ",
+              a.sizes(), " and tensor `other` with shape ", b.sizes());
+  std::vector<Tensor> sums = matrices_of(a);
+  const std::vector<Tensor> others =
+      is_compressed(b.layout()) ? matrices_of(b) : std::vector<Tensor>{b};
+  if (sums.empty()) return answer(s, a);
+  TORCH_CHECK(sums.size() == others.size(),
+              "torch.add: a batch of compressed matrices and a tensor of layout ", b.layout(),
+              " cannot be added");
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = to_layout_of(add_sparse(to_coo(sums[i]), to_coo(others[i]), alpha), sums[i]);
+  const size_t batch = static_cast<size_t>(any_sparse(a, "add").indices.dim()) - 1;
+  answer(s, batch_of(sums, a.sizes().slice(0, batch)));
 }
 void add_csr_handler(const OperatorEntry&, Stack& s) { add_csr(s, s[2].toScalar()); }
 void sub_csr_handler(const OperatorEntry&, Stack& s) { add_csr(s, negated(s[2].toScalar())); }
@@ -196,31 +211,69 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
       at::mul(at::index_select(p.values, 0, from_p), at::index_select(q.values, 0, from_q));
   return make_coo(at::index_select(p.indices, 1, from_p), values, a.sizes(), true);
 }
-Tensor mul_dense(const Tensor& sparse, const Tensor& dense) {
-  const SparseTensorImpl& s = coo(sparse, "mul");
-  if (is_number(dense)) return with_values(sparse, at::mul(s.values, dense));
-  const int64_t lead = sparse.dim() - dense.dim();
-  bool fits = lead >= 0;
-  for (int64_t d = 0; fits && d < dense.dim(); ++d)
-    fits = dense.size(d) == sparse.size(lead + d) || dense.size(d) == 1;
-  TORCH_CHECK(fits, "The size of tensor a ", sparse.sizes(), " must match the size of tensor b ",
-              dense.sizes(), " at every dimension of b that is not 1");
-  const Tensor there = masked_by(dense.expand(sparse.sizes()), sparse);
-  return with_values(sparse, at::mul(s.values, coo(there, "mul").values));
+// The shape of a product of two tensors, one of which is repeated along dimensions of length 1.
+DimVector joint_shape(const Tensor& a, const Tensor& b) {
+  const int64_t rank = std::max(a.dim(), b.dim());
+  DimVector shape(static_cast<size_t>(rank), 1);
+  for (int64_t d = 1; d <= rank; ++d) {
+    const int64_t x = d <= a.dim() ? a.size(-d) : 1, y = d <= b.dim() ? b.size(-d) : 1;
+    TORCH_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x,
+                ") must match the size of tensor b (", y, ") at non-singleton dimension ",
+                rank - d);
+    shape[static_cast<size_t>(rank - d)] = x == 1 ? y : x;
+  }
+  return shape;
+}
+Tensor mul_dense(const Tensor& given, const Tensor& dense) {
+  if (is_number(dense)) return with_values(given, at::mul(coo(given, "mul").values, dense));
+  const DimVector shape = joint_shape(given, dense);
+  const Tensor sparse = given.sizes() == IntArrayRef(shape) ? given : broadcast_coo(given, shape);
+  const Tensor there = masked_by(dense.expand(shape), sparse);
+  return with_values(sparse, at::mul(coo(sparse, "mul").values, coo(there, "mul").values));
 }
 Tensor times(const Tensor& a, const Tensor& b) {
   if (a.layout() == kStrided) return mul_dense(to_coo(b), a);
-  return b.layout() == kStrided ? mul_dense(a, b) : mul_sparse(a, to_coo(b));
+  if (b.layout() == kStrided) return mul_dense(a, b);
+  // A sparse number is a number.
+  if (b.dim() == 0) return mul_dense(a, to_dense(b));
+  if (a.dim() == 0) return mul_dense(to_coo(b), to_dense(a));
+  return mul_sparse(a, to_coo(b));
 }
 void mul_handler(const OperatorEntry&, Stack& s) {
   answer(s, times(s[0].toTensor(), s[1].toTensor()));
 }
+// A number scales the values; anything else goes matrix by matrix through COO.
+Tensor times_compressed(const Tensor& a, const Tensor& b) {
+  if (is_number(b)) return with_values(a, at::mul(any_sparse(a, "mul").values, b));
+  if (is_number(a)) return with_values(b, at::mul(a, any_sparse(b, "mul").values));
+  const Tensor& like = is_compressed(a.layout()) ? a : b;
+  const size_t batch = static_cast<size_t>(any_sparse(like, "mul").indices.dim()) - 1;
+  const Tensor out = times(is_compressed(a.layout()) ? to_coo(a) : a, b);
+  TORCH_CHECK_NOT_IMPLEMENTED(batch == 0, "mul is not implemented for batched tensors of layout ",
+                              like.layout(), " and dtype ", like.scalar_type());
+  return to_layout_of(out, like);
+}
+void mul_csr_handler(const OperatorEntry&, Stack& s) {
+  answer(s, times_compressed(s[0].toTensor(), s[1].toTensor()));
+}
+void mul_csr_inplace_handler(const OperatorEntry&, Stack& s) {
+  const Tensor self = s[0].toTensor();
+  TORCH_CHECK(self.layout() != kStrided, "mul_: a strided tensor times a sparse one is sparse");
+  const Tensor out = times_compressed(self, s[1].toTensor());
+  TORCH_CHECK(c10::canCast(out.scalar_type(), self.scalar_type()), "result type ",
+              out.scalar_type(), " can't be cast to the desired output type ", self.scalar_type());
+  become(self, as_type(out, self.scalar_type()));
+  answer(s, self);
+}
 void mul_inplace_handler(const OperatorEntry&, Stack& s) {
   Tensor self = s[0].toTensor();
   const Tensor other = s[1].toTensor();
-  TORCH_CHECK(self.layout() != kStrided || other.layout() == kStrided,
-              "mul_: a strided tensor times a sparse one is sparse");
-  store(self, times(self, other));
+  const Tensor out = times(self, other);
+  TORCH_CHECK(out.sizes() == self.sizes(), "output with shape ", self.sizes(),
+              " doesn't match the broadcast shape ", out.sizes());
+  TORCH_CHECK(c10::canCast(out.scalar_type(), self.scalar_type()), "result type ",
+              out.scalar_type(), " can't be cast to the desired output type ", self.scalar_type());
+  store(self, self.layout() == kStrided ? to_dense(out) : out);
   answer(s, self);
 }
 Tensor quotient(const Stack& s) {
@@ -272,9 +325,6 @@ void copy_handler(const OperatorEntry&, Stack& s) {
   TORCH_CHECK(self.layout() == from.layout(),
               "copy_() between dense and sparse Tensors is not implemented! Found self layout = ",
               self.layout(), " and src layout = ", from.layout());
-  TORCH_CHECK(self.sizes() == from.sizes() || self.layout() == Layout::Sparse,
-              "copy_: only same size tensors are supported, got ", self.sizes(), " and ",
-              from.sizes());
   if (!self.is_same(from)) {
     const SparseTensorImpl& held = any_sparse(from, "copy_");
     become(self, copied(with_values(from, as_type(held.values, self.scalar_type()))));
@@ -283,10 +333,8 @@ void copy_handler(const OperatorEntry&, Stack& s) {
 }
 Tensor without_elements(const Tensor& self, ScalarType type, Layout layout) {
   if (layout == kStrided) return at::zeros(self.sizes(), TensorOptions(type));
-  if (is_block(layout)) {
+  if (is_compressed(self.layout()) && layout == self.layout()) {
     const SparseTensorImpl& held = any_sparse(self, "zeros_like");
-    TORCH_CHECK_NOT_IMPLEMENTED(self.layout() == layout, "zeros_like from layout ", self.layout(),
-                                " to ", layout, " is not implemented");
     return make_compressed(layout, at::zeros(held.indices.sizes(), held.indices.options()),
                            held.plain.narrow(-1, 0, 0).clone(),
                            held.values.narrow(held.indices.dim() - 1, 0, 0).to(type), self.sizes());
@@ -296,7 +344,7 @@ Tensor without_elements(const Tensor& self, ScalarType type, Layout layout) {
       self.layout() == Layout::Sparse ? any_sparse(self, "zeros_like").sparse_dim : self.dim();
   return empty_coo(self.sizes(), dims, type);
 }
-// zeros_like and empty_like: nothing stored is zero everywhere.
+// Nothing stored is zero everywhere; of COO tensors empty_like does the same.
 void zeros_like_handler(const OperatorEntry&, Stack& s) {
   const Tensor self = s[0].toTensor();
   const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
@@ -320,6 +368,13 @@ void zero_handler(const OperatorEntry&, Stack& s) {
   Tensor self = s[0].toTensor();
   become(self, without_elements(self, self.scalar_type(), self.layout()));
   answer(s, self);
+}
+// zeros and empty with a COO tensor as out: without elements in the given size.
+void zeros_out_handler(const OperatorEntry&, Stack& s) {
+  const std::vector<int64_t> size = s[0].toIntList();
+  const Tensor out = s.back().toTensor();
+  become(out, empty_coo(size, static_cast<int64_t>(size.size()), out.scalar_type()));
+  answer(s, out);
 }
 void never_handler(const OperatorEntry&, Stack& s) {
   s.clear();
@@ -350,11 +405,14 @@ void norm_handler(const OperatorEntry& op, Stack& s) {
   const Tensor self = s[0].toTensor();
   const bool whole = s[2].isNone() || s[2].toIntList().empty() ||
                      static_cast<int64_t>(s[2].toIntList().size()) == self.dim();
+  TORCH_CHECK(!s[3].toBool(), "norm_sparse currently does not support keepdim=True");
+  TORCH_CHECK(whole,
+              "norm_sparse currently only supports full reductions, so 'dim' must either be ",
+              "empty or contain all dimensions of the input");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      whole && !s[3].toBool() && s[1].toScalar().toDouble() > 0,
-      "linalg_vector_norm over some dimensions, with keepdim or of an order "
-      "that is not positive is not implemented for layout ",
-      self.layout(), " and ", self.scalar_type());
+      s[1].toScalar().toDouble() >= 0,
+      "linalg_vector_norm of a negative order is not implemented for layout ", self.layout(),
+      " and ", self.scalar_type());
   s[0] = final_values(self);
   s[2] = IValue();
   op.call_boxed(s);
@@ -376,12 +434,18 @@ Tensor product(const Tensor& a, const Tensor& b) {
 void mm_handler(const OperatorEntry&, Stack& s) {
   answer(s, product(s[0].toTensor(), s[1].toTensor()));
 }
+// A matrix times a vector, as a vector.
+Tensor product_of_vector(const Tensor& matrix, const Tensor& vector) {
+  TORCH_CHECK(matrix.size(1) == vector.size(0), "size mismatch, got input (", matrix.size(0), "x",
+              matrix.size(1), "), vec (", vector.size(0), ")");
+  return product(matrix, vector.unsqueeze(1)).squeeze(1);
+}
 void mv_handler(const OperatorEntry&, Stack& s) {
   const Tensor matrix = s[0].toTensor(), vector = s[1].toTensor();
   TORCH_CHECK(vector.dim() == 1 && matrix.dim() == 2 && vector.layout() == kStrided,
               "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: ", matrix.dim(),
               " Tensor Dim: ", vector.dim());
-  answer(s, product(matrix, vector.unsqueeze(1)).squeeze(1));
+  answer(s, product_of_vector(matrix, vector));
 }
 void linear_handler(const OperatorEntry&, Stack& s) {
   const Tensor input = s[0].toTensor(), weight = s[1].toTensor();
@@ -391,17 +455,49 @@ void linear_handler(const OperatorEntry&, Stack& s) {
   const Tensor out = product(input, at::t(weight));
   answer(s, s[2].isNone() ? out : at::add(out, s[2].toTensor()));
 }
-void addmm_handler(const OperatorEntry&, Stack& s) {
-  const Tensor base = s[0].toTensor();
-  const Scalar beta = s[3].toScalar(), alpha = s[4].toScalar();
-  Tensor out = product(s[1].toTensor(), s[2].toTensor());
+// beta * base + alpha * out, in the layout of the base where both are sparse.
+Tensor scaled_sum(const Tensor& base, Tensor out, const Scalar& beta, const Scalar& alpha) {
   if (!alpha.equal(int64_t(1))) out = at::mul(out, alpha);
-  if (!beta.equal(int64_t(0))) {
-    const Tensor scaled = beta.equal(int64_t(1)) ? base : at::mul(base, beta);
-    const bool mixed = scaled.layout() != kStrided && out.layout() == kStrided;
-    out = mixed ? at::add(out, scaled) : at::add(scaled, out);
-  }
-  answer(s, out);
+  const bool both = base.layout() != kStrided && out.layout() != kStrided;
+  if (both && base.layout() != out.layout() && !is_block(base.layout()))
+    out = to_layout(out, base.layout(), std::nullopt, std::nullopt);
+  if (beta.equal(int64_t(0)))
+    return base.layout() == kStrided && out.layout() != kStrided ? to_dense(out) : out;
+  const Tensor scaled = beta.equal(int64_t(1)) ? base : at::mul(base, beta);
+  const bool mixed = scaled.layout() != kStrided && out.layout() == kStrided;
+  return mixed ? at::add(out, scaled) : at::add(scaled, out);
+}
+void addmm_handler(const OperatorEntry&, Stack& s) {
+  const Tensor out = product(s[1].toTensor(), s[2].toTensor());
+  answer(s, scaled_sum(s[0].toTensor(), out, s[3].toScalar(), s[4].toScalar()));
+}
+void addmv_handler(const OperatorEntry&, Stack& s) {
+  const Tensor matrix = s[1].toTensor(), vector = s[2].toTensor();
+  TORCH_CHECK(matrix.dim() == 2 && vector.dim() == 1 && vector.layout() == kStrided,
+              "vector + matrix @ vector expected, got ", s[0].toTensor().dim(), ", ", matrix.dim(),
+              ", ", vector.dim());
+  const Tensor out = product_of_vector(matrix, vector);
+  answer(s, scaled_sum(s[0].toTensor(), out, s[3].toScalar(), s[4].toScalar()));
+}
+Tensor solved(const Stack& s) {
+  const Tensor b = s[0].toTensor(), matrix = s[1].toTensor();
+  TORCH_CHECK_VALUE(is_compressed(matrix.layout()), "triangular_solve: unsupported sparse layout.");
+  return solve_triangle(matrix, b, s[2].toBool(), s[3].toBool(), s[4].toBool());
+}
+// The second result is a copy of the matrix for strided ones, and nothing for others.
+void triangular_solve_handler(const OperatorEntry&, Stack& s) {
+  const Tensor solution = solved(s);
+  s.clear();
+  s.emplace_back(solution);
+  s.emplace_back(detail::empty({0}, solution.scalar_type()));
+}
+void triangular_solve_out_handler(const OperatorEntry&, Stack& s) {
+  const Tensor solution = solved(s), out = s[5].toTensor(), rest = s[6].toTensor();
+  native::resize_output(out, solution.sizes());
+  out.copy_(solution);
+  s.clear();
+  s.emplace_back(out);
+  s.emplace_back(rest);
 }
 } // namespace
 
@@ -412,7 +508,10 @@ void add_kernels(Handlers& coo, Handlers& csr) {
               {"sub_.Tensor", sub_inplace_handler},
               {"mul.Tensor", mul_handler},
               {"mul_.Tensor", mul_inplace_handler},
-              {"copy_", copy_handler}});
+              {"copy_", copy_handler},
+              {"empty_like", zeros_like_handler},
+              {"zeros.out", zeros_out_handler},
+              {"empty.out", zeros_out_handler}});
   for (Handlers* table : {&coo, &csr}) {
     table->insert({{"div.Tensor", div_handler},
                    {"div_.Tensor", div_inplace_handler},
@@ -422,9 +521,7 @@ void add_kernels(Handlers& coo, Handlers& csr) {
                    {"detach_", self_handler},
                    {"lift_fresh", self_handler},
                    {"_to_copy", to_copy_handler},
-                   {"copy_", copy_handler},
                    {"zeros_like", zeros_like_handler},
-                   {"empty_like", zeros_like_handler},
                    {"new_zeros", new_zeros_handler},
                    {"new_empty", new_zeros_handler},
                    {"zero_", zero_handler},
@@ -438,12 +535,17 @@ void add_kernels(Handlers& coo, Handlers& csr) {
                    {"mv", mv_handler},
                    {"linear", linear_handler},
                    {"is_pinned", never_handler},
-                   {"addmm", addmm_handler}});
+                   {"addmm", addmm_handler},
+                   {"addmv", addmv_handler}});
   }
+  csr.insert({{"mul.Tensor", mul_csr_handler}, {"mul_.Tensor", mul_csr_inplace_handler}});
+  csr.insert({{"triangular_solve", triangular_solve_handler},
+              {"triangular_solve.X", triangular_solve_out_handler}});
   csr.insert({{"add.Tensor", add_csr_handler}, {"sub.Tensor", sub_csr_handler}});
   // A strided tensor plus a compressed one goes through COO like the rest, in place too.
   csr.emplace("add_.Tensor", add_inplace_handler);
   add_shape_kernels(coo, csr);
+  add_compressed_kernels(csr);
 }
 
 } // namespace at::sparse

@@ -16,6 +16,10 @@ using Handlers = std::unordered_map<std::string, Handler>;
 // By "name.overload": of COO tensors, and of compressed ones.
 void add_kernels(Handlers& coo, Handlers& csr);
 void add_shape_kernels(Handlers& coo, Handlers& csr);
+void add_compressed_kernels(Handlers& csr);
+
+// A view with two dimensions swapped, both counted from the front.
+Tensor transposed_compressed(const Tensor& self, int64_t a, int64_t b);
 
 inline void answer(Stack& stack, Tensor result) {
   stack.clear();

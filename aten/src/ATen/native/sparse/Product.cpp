@@ -1,6 +1,7 @@
 // Products of sparse matrices: with dense ones row by row over compressed rows, in parallel over
 // rows, and with sparse ones by merging the rows that a row names.
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <ATen/core/EmptyTensor.h>
@@ -10,6 +11,7 @@
 #include <ATen/native/sparse/SparseTensor.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/t.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/core/ScalarType.h>
@@ -161,8 +163,61 @@ Tensor times_sparse(const Tensor& self, const Tensor& other) {
   });
   const int64_t size[] = {n, k};
   const Tensor csr = make_compressed(Layout::SparseCsr, starts, plain, values, size);
-  const Layout wanted = is_block(self.layout()) ? Layout::SparseCsr : self.layout();
-  return to_layout(csr, wanted, std::nullopt, std::nullopt);
+  return self.layout() == Layout::Sparse ? to_coo(csr) : csr;
+}
+
+namespace {
+// Substitution in place over the columns [begin, end) of x; rows are taken in the order in which
+// what they need is known.
+template <class T> void substitute(const Rows& rows, const T* value, T* x, int64_t n, int64_t width,
+                                   int64_t begin, int64_t end, bool upper, bool unit) {
+  Steps steps;
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = upper ? n - 1 - step : step;
+    T diagonal = T(unit ? 1 : 0);
+    for (int64_t p = rows.start[i]; p < rows.start[i + 1]; ++p) {
+      const int64_t j = rows.column[p];
+      if (j == i && !unit) diagonal = diagonal + value[p];
+      if (upper ? j <= i : j >= i) continue;
+      for (int64_t k = begin; k < end; ++k)
+        x[i * width + k] = x[i * width + k] - value[p] * x[j * width + k];
+      steps.add(end - begin);
+    }
+    for (int64_t k = begin; k < end; ++k) x[i * width + k] = x[i * width + k] / diagonal;
+    steps.add(4 + end - begin);
+  }
+}
+} // namespace
+
+Tensor solve_triangle(const Tensor& matrix, const Tensor& b, bool upper, bool transpose,
+                      bool unitriangular) {
+  TORCH_CHECK(matrix.dim() == 2 && matrix.size(0) == matrix.size(1),
+              "triangular_solve: A must be a square matrix, but it has size ", matrix.sizes());
+  TORCH_CHECK(b.layout() == kStrided && b.dim() == 2 && b.size(0) == matrix.size(0),
+              "triangular_solve: Incompatible matrix sizes for triangular_solve: each A matrix is ",
+              matrix.size(0), " by ", matrix.size(1), " but each b matrix is ", b.sizes());
+  TORCH_CHECK(matrix.scalar_type() == b.scalar_type(),
+              "triangular_solve: Expected b and A to have the same dtype, but got ",
+              b.scalar_type(), " and ", matrix.scalar_type());
+  const Tensor used = transpose ? at::t(matrix) : matrix;
+  const Rows rows(used);
+  Tensor x = b.contiguous().clone();
+  const int64_t n = b.size(0), width = b.size(1);
+  if (x.numel() == 0) return x;
+  dtype_switch<native::FloatingAndComplexTypes>(b.scalar_type(), "triangular_solve", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    // A matrix without elements has no solution, nor a quotient that says so.
+    if (rows.values.numel() == 0 && !unitriangular) {
+      x.fill_(std::numeric_limits<double>::quiet_NaN());
+      return;
+    }
+    const T* value = rows.values.numel() > 0 ? rows.values.template data_ptr<T>() : nullptr;
+    T* to = x.template data_ptr<T>();
+    at::parallel_for(0, width, 16, [&](int64_t begin, int64_t end) {
+      substitute(rows, value, to, n, width, begin, end, upper != transpose, unitriangular);
+    });
+  });
+  return x;
 }
 
 } // namespace at::sparse

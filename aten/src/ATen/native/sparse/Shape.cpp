@@ -9,12 +9,18 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/sparse/Kernels.h>
 #include <ATen/ops/_sparse_sum.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/floor_divide.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
+#include <c10/util/SafeArithmetic.h>
 
 namespace at::sparse {
 namespace {
@@ -31,8 +37,10 @@ int64_t wrapped(int64_t dim, int64_t rank) {
 Tensor permuted(const Tensor& self, IntArrayRef dims) {
   const SparseTensorImpl& s = coo(self, "permute");
   const int64_t rank = self.dim();
-  TORCH_CHECK(static_cast<int64_t>(dims.size()) == rank, "permute: number of dims (", dims.size(),
-              ") does not match the rank of the tensor (", rank, ")");
+  TORCH_CHECK(static_cast<int64_t>(dims.size()) == rank,
+              "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+              "length of the desired ordering of dimensions i.e. input.dim() = ",
+              rank, " is not equal to len(dims) = ", dims.size());
   Tensor rows = detail::empty({s.sparse_dim}, kLong);
   DimVector size, inner{0};
   std::vector<bool> used(static_cast<size_t>(rank), false);
@@ -42,7 +50,8 @@ Tensor permuted(const Tensor& self, IntArrayRef dims) {
     TORCH_CHECK(!used[static_cast<size_t>(d)], "permute(): duplicate dims are not allowed.");
     used[static_cast<size_t>(d)] = true;
     TORCH_CHECK((i < s.sparse_dim) == (d < s.sparse_dim),
-                "permute(sparse): a transpose of sparse and dense dimensions is not supported");
+                "permute(sparse_coo): transpositions between sparse and dense dimensions are not "
+                "allowed. Only transpositions within sparse and dense dimensions are supported.");
     size.push_back(self.size(d));
     same &= i == d || i >= s.sparse_dim;
     if (i < s.sparse_dim) {
@@ -58,19 +67,7 @@ Tensor transposed(const Tensor& self, int64_t a, int64_t b) {
   const int64_t rank = self.dim();
   a = wrapped(a, rank);
   b = wrapped(b, rank);
-  if (is_compressed(self.layout())) {
-    const SparseTensorImpl& s = compressed(self, "transpose");
-    TORCH_CHECK_NOT_IMPLEMENTED(rank == 2, "transpose of a tensor of ", rank,
-                                " dimensions is not implemented for layout ", self.layout());
-    if (a == b) return Tensor(s.shallow_copy());
-    const Layout flipped = self.layout() == Layout::SparseCsr   ? Layout::SparseCsc
-                           : self.layout() == Layout::SparseCsc ? Layout::SparseCsr
-                           : self.layout() == Layout::SparseBsr ? Layout::SparseBsc
-                                                                : Layout::SparseBsr;
-    const int64_t size[] = {self.size(1), self.size(0)};
-    return make_compressed(flipped, s.indices, s.plain,
-                           is_block(flipped) ? s.values.transpose(1, 2) : s.values, size);
-  }
+  if (is_compressed(self.layout())) return transposed_compressed(self, a, b);
   if (rank == 0) return Tensor(self.unsafeGetTensorImpl()->shallow_copy());
   DimVector dims(static_cast<size_t>(rank), 0);
   std::iota(dims.begin(), dims.end(), 0);
@@ -121,6 +118,50 @@ void unsqueeze_handler(const OperatorEntry&, Stack& stack) {
   answer(stack, make_coo(at::cat(TensorList(parts, 3), 0), s.values, size, s.coalesced));
 }
 
+} // namespace
+
+Tensor broadcast_coo(const Tensor& self, IntArrayRef size) {
+  const SparseTensorImpl& s = coo(self, "_sparse_broadcast_to");
+  const int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
+  TORCH_CHECK(lead >= 0, "expand(", self.sizes(), ", size=", size,
+              "): the number of sizes provided (", rank,
+              ") must be greater or equal to the number ", "of dimensions in the tensor (",
+              self.dim(), ")");
+  // How often the elements are repeated, over which of the result's sparse dimensions.
+  DimVector repeated, inner{s.nnz()};
+  std::vector<int64_t> places;
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t extent = size[static_cast<size_t>(d)], held = d < lead ? 1 : self.size(d - lead);
+    TORCH_CHECK(extent >= 0 && (held == extent || held == 1), "The expanded size of the tensor (",
+                extent, ") must match the existing size (", held, ") at non-singleton dimension ",
+                d, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+    if (d >= lead + s.sparse_dim) {
+      inner.push_back(extent);
+    } else if (d < lead || held != extent) {
+      repeated.push_back(extent);
+      places.push_back(d);
+    }
+  }
+  const int64_t copies = c10::checked_numel(repeated), nnz = s.nnz(), dims = lead + s.sparse_dim;
+  const Tensor number = at::arange(copies * nnz, TensorOptions(kLong));
+  const Tensor which = at::remainder(number, Scalar(std::max<int64_t>(nnz, 1)));
+  const Tensor copy = at::floor_divide(number, Scalar(std::max<int64_t>(nnz, 1)));
+  const Tensor spread = unflatten_indices(copy, repeated);
+  Tensor indices = detail::empty({dims, copies * nnz}, kLong);
+  bool in_front = true;
+  for (int64_t d = 0, k = 0; d < dims; ++d) {
+    const bool is_repeated = k < static_cast<int64_t>(places.size()) && places[k] == d;
+    in_front &= !is_repeated || k == d;
+    indices.select(0, d).copy_(is_repeated
+                                   ? spread.select(0, k)
+                                   : at::index_select(s.indices.select(0, d - lead), 0, which));
+    k += is_repeated;
+  }
+  const Tensor values = at::index_select(s.values.expand(inner), 0, which);
+  return make_coo(indices, values, size, s.coalesced && in_front);
+}
+
+namespace {
 // ---- parts
 // The elements whose number in `dim` is wanted; `place(index)` is its new number or -1.
 template <class Place>
@@ -172,6 +213,11 @@ void select_handler(const OperatorEntry&, Stack& stack) {
   answer(stack, s.sparse_dim > 1 ? part : to_dense(part));
 }
 
+void select_copy_handler(const OperatorEntry&, Stack& stack) {
+  const Tensor part = at::select(stack[0].toTensor(), stack[1].toInt(), stack[2].toInt());
+  answer(stack, part.clone());
+}
+
 void slice_handler(const OperatorEntry&, Stack& stack) {
   const Tensor self = stack[0].toTensor();
   const SparseTensorImpl& s = coo(self, "slice");
@@ -194,6 +240,19 @@ void slice_handler(const OperatorEntry&, Stack& stack) {
   answer(stack, picked(self, dim, false, extent, [&](int64_t i) {
            return i >= start && i < end && (i - start) % step == 0 ? (i - start) / step : -1;
          }));
+}
+
+void narrow_copy_handler(const OperatorEntry& op, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const int64_t dim = stack[1].toInt(), start = stack[2].toInt(), length = stack[3].toInt();
+  TORCH_CHECK(dim >= 0 && dim < self.dim(), "Dimension ", dim,
+              " out of range. Expecting 0 <= dim <", " ", self.dim(), ".");
+  TORCH_CHECK(start >= 0 && length >= 0 && start <= self.size(dim) - length,
+              "Invalid range to narrow. range(start, start+length) must be a subset of range(0, ",
+              self.size(dim), ").");
+  stack = {self, dim, start, start + length, int64_t(1)};
+  slice_handler(op, stack);
+  answer(stack, stack.back().toTensor().clone());
 }
 
 void index_select_handler(const OperatorEntry&, Stack& stack) {
@@ -258,15 +317,18 @@ void cat_handler(const OperatorEntry&, Stack& stack) {
   for (const Tensor& t : tensors) type = c10::promoteTypes(type, t.scalar_type());
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Tensor& t = tensors[k];
-    TORCH_CHECK(t.layout() == Layout::Sparse, "Concatenating sparse tensors, but a ", t.layout(),
-                " tensor was found at position ", k);
+    TORCH_CHECK(t.layout() == Layout::Sparse, "Concatenating sparse tensors, but a dense tensor ",
+                "was found at position ", k, ".");
     const SparseTensorImpl& s = coo(t, "cat");
-    TORCH_CHECK(t.dim() == rank && s.sparse_dim == first.sparse_dim,
-                "All tensors must have the same shape except in the concatenating dimension");
-    for (int64_t d = 0; d < rank; ++d)
-      TORCH_CHECK(d == dim || t.size(d) == tensors[0].size(d),
-                  "All tensors must have the same shape: ", tensors[0].sizes(),
-                  " (except in the concatenating dimension), but found shape: ", t.sizes());
+    bool fits = t.dim() == rank;
+    for (int64_t d = 0; fits && d < rank; ++d) fits = d == dim || t.size(d) == tensors[0].size(d);
+    TORCH_CHECK(fits, "All tensors must have the same shape: ", tensors[0].sizes(),
+                " (except in the concatenating dimension), but found shape: ", t.sizes(),
+                " at position ", k, ".");
+    TORCH_CHECK(s.sparse_dim == first.sparse_dim,
+                "All tensors must have the same sparse_dim and dense_dim: ", first.sparse_dim, ", ",
+                first.dense_dim, ", but tensor at position ", k, " has ", s.sparse_dim, ", ",
+                s.dense_dim, ".");
     Tensor indices = s.indices,
            held = s.values.scalar_type() == type ? s.values : s.values.to(type);
     if (dim < first.sparse_dim) {
@@ -341,6 +403,28 @@ void sum_dim_handler(const OperatorEntry&, Stack& stack) {
   answer(stack, out);
 }
 
+// Complex elements as pairs of real ones, in a dense dimension of their own, and back.
+void parts_handler(const OperatorEntry& op, Stack& stack) {
+  const Tensor self = stack[0].toTensor();
+  const SparseTensorImpl& s = any_sparse(self, op.name);
+  const bool to_real = std::string_view(op.name) == "aten::view_as_real";
+  DimVector size(self.sizes());
+  if (to_real) {
+    size.push_back(2);
+  } else {
+    TORCH_CHECK(s.dense_dim > 0 && size.back() == 2,
+                "Tensor must have a last dimension of size 2 that is dense");
+    size.pop_back();
+  }
+  const Tensor values = to_real ? at::view_as_real(s.values) : at::view_as_complex(s.values);
+  answer(stack, self.layout() == Layout::Sparse
+                    ? make_coo(s.indices, values, size, s.coalesced)
+                    : make_compressed(self.layout(), s.indices, s.plain, values, size));
+}
+void no_expand_handler(const OperatorEntry&, Stack& stack) {
+  throw c10::Error(
+      c10::str("expand is unsupported for ", spelled(stack[0].toTensor().layout()), " tensors"));
+}
 void no_reshape_handler(const OperatorEntry& op, Stack&) {
   throw c10::Error(c10::str(op.name + 6, " is not implemented for sparse tensors"));
 }
@@ -348,8 +432,13 @@ void no_reshape_handler(const OperatorEntry& op, Stack&) {
 
 void add_shape_kernels(Handlers& coo, Handlers& csr) {
   for (Handlers* table : {&coo, &csr}) {
-    table->insert(
-        {{"transpose.int", transpose_handler}, {"t", t_handler}, {"reshape", no_reshape_handler}});
+    table->insert({{"transpose.int", transpose_handler},
+                   {"t", t_handler},
+                   {"select_copy.int", select_copy_handler},
+                   {"view_as_real", parts_handler},
+                   {"view_as_complex", parts_handler},
+                   {"expand", no_expand_handler},
+                   {"reshape", no_reshape_handler}});
   }
   coo.insert({{"transpose_", transpose_inplace_handler},
               {"t_", t_inplace_handler},
@@ -357,6 +446,7 @@ void add_shape_kernels(Handlers& coo, Handlers& csr) {
               {"unsqueeze", unsqueeze_handler},
               {"select.int", select_handler},
               {"slice.Tensor", slice_handler},
+              {"narrow_copy", narrow_copy_handler},
               {"index_select", index_select_handler},
               {"cat", cat_handler},
               {"stack", stack_handler},

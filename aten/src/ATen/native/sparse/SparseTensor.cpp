@@ -3,6 +3,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/util/SafeArithmetic.h>
@@ -211,49 +212,61 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
   for (int64_t v : size)
     TORCH_CHECK(v >= 0, "Trying to create tensor with negative dimension ", v, ": ", size);
   const size_t b = static_cast<size_t>(s.batch);
-  if (block)
-    for (int i = 0; i < 2; ++i) s.block[i] = values.size(s.batch + 1 + i);
-  TORCH_CHECK(s.block[0] > 0 && s.block[1] > 0, "block sizes must be positive, but got ",
-              s.block[0], " and ", s.block[1]);
-  TORCH_CHECK(size[b] % s.block[0] == 0 && size[b + 1] % s.block[1] == 0, "tensor shape[", s.batch,
-              "] and [", s.batch + 1,
-              "] must be divisible with blocksize[0] and [1] = ", s.block[0], ", ", s.block[1]);
-  const int64_t extent[] = {size[b] / s.block[0], size[b + 1] / s.block[1]};
-  s.compressed_size = extent[rows ? 0 : 1];
-  s.plain_size = extent[rows ? 1 : 0];
-  TORCH_CHECK(compressed.size(-1) == s.compressed_size + 1, names[0],
-              ".shape[-1] must be equal to the number of ", rows ? "rows" : "columns",
-              " + 1 (=", s.compressed_size + 1, "), but got ", compressed.size(-1));
   const IntArrayRef batch = size.slice(0, b);
   TORCH_CHECK(compressed.sizes().slice(0, b) == batch && plain.sizes().slice(0, b) == batch &&
                   values.sizes().slice(0, b) == batch,
               "all batch dimensions of ", names[0], " (=", compressed.sizes().slice(0, b), "), ",
               names[1], " (=", plain.sizes().slice(0, b),
-              "), values (=", values.sizes().slice(0, b), ") and tensor dimensions (=", batch,
-              ") must be equal");
-  TORCH_CHECK(values.size(s.batch) == plain.size(-1),
-              "number of specified elements must be the "
-              "same in ",
-              names[1], " and values, but got ", plain.size(-1), " and ", values.size(s.batch));
+              "), and values (=", values.sizes().slice(0, b),
+              ") must be equal to tensor batch dimensions (=", batch, ")");
+  if (block)
+    for (int i = 0; i < 2; ++i) s.block[i] = values.size(s.batch + 1 + i);
+  for (int i = 0; i < 2; ++i) {
+    const int64_t at = s.batch + i, extent = size[static_cast<size_t>(at)];
+    TORCH_CHECK(s.block[i] > 0, "block sizes must be positive, but got ", s.block[0], " and ",
+                s.block[1]);
+    TORCH_CHECK(extent % s.block[i] == 0, "tensor shape[", at, "] (=", extent,
+                ") must be divisible with blocksize[", i, "] (=", s.block[i],
+                ") as defined by values shape");
+  }
+  const int64_t extent[] = {size[b] / s.block[0], size[b + 1] / s.block[1]};
+  s.compressed_size = extent[rows ? 0 : 1];
+  s.plain_size = extent[rows ? 1 : 0];
+  TORCH_CHECK(compressed.size(-1) == s.compressed_size + 1, names[0],
+              ".shape[-1] must be equal to the number of ", rows ? "row" : "column",
+              block ? " blocks" : "s", " + 1 (=", s.compressed_size + 1, "), but got ",
+              compressed.size(-1));
+  TORCH_CHECK(values.size(s.batch) == plain.size(-1), names[1],
+              ".shape[-1] must be equal to nnz (=", values.size(s.batch),
+              ") as defined by values.shape[", s.batch, "], but got ", plain.size(-1));
   const size_t tail = b + 1 + static_cast<size_t>(block_dims);
   TORCH_CHECK(values.sizes().slice(tail) == size.slice(b + 2), "values dense dimensions ",
               values.sizes().slice(tail), " must be those of the tensor: ", size.slice(b + 2));
-  check_index_type(compressed, names[0]);
-  check_index_type(plain, names[1]);
+  // The misspelling is PyTorch's; programs look for the phrase as it is.
   TORCH_CHECK(compressed.scalar_type() == plain.scalar_type(), names[0], " and ", names[1],
-              " must have the same dtype, but got ", compressed.scalar_type(), " and ",
+              " must have the same dtype, bot got ", compressed.scalar_type(), " and ",
               plain.scalar_type(), ", respectively");
+  TORCH_CHECK(compressed.scalar_type() == kLong || compressed.scalar_type() == kInt, names[0],
+              " and ", names[1], " dtype must be Int or Long, but got ", compressed.scalar_type());
   return s;
+}
+
+void check_rows_contiguous(const Tensor& t, const char* what) {
+  check_dense(t, what);
+  TORCH_CHECK(t.dim() == 0 || t.size(-1) <= 1 || t.stride(-1) == 1, "expected ", what,
+              " to be a contiguous tensor per batch");
 }
 } // namespace
 
 void check_compressed(const Tensor& compressed, const Tensor& plain, const Tensor& values,
                       IntArrayRef size, Layout layout, bool ordered) {
   TORCH_CHECK(is_compressed(layout), "expected a compressed sparse layout, but got ", layout);
-  const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
   const bool rows = by_rows(layout);
   const char* start = rows ? "crow_indices" : "ccol_indices";
   const char* other = rows ? "col_indices" : "row_indices";
+  check_rows_contiguous(compressed, start);
+  check_rows_contiguous(plain, other);
+  const CompressedShape s = compressed_shape(compressed, plain, values, size, layout);
   const Tensor starts = compressed.to(kLong).contiguous(), others = plain.to(kLong).contiguous();
   const int64_t nnz = others.size(-1), step = s.compressed_size + 1;
   const int64_t batches = starts.numel() / step;
@@ -298,12 +311,69 @@ Tensor make_compressed(Layout layout, const Tensor& compressed, const Tensor& pl
 }
 
 Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype) {
-  TORCH_CHECK(size.size() == 2 && !is_block(layout), "empty: a tensor of layout ", layout,
-              " of size ", size, " is not supported: give two dimensions and no blocks");
-  const int64_t starts = size[by_rows(layout) ? 0 : 1];
-  TORCH_CHECK(starts >= 0 && starts < INT64_MAX, "negative dimension in ", size);
-  return make_compressed(layout, at::zeros({starts + 1}, TensorOptions(kLong)),
-                         detail::empty({0}, kLong), detail::empty({0}, dtype), size);
+  TORCH_CHECK(!is_block(layout),
+              "empty_sparse_compressed expected sparse compressed (non-block) tensor layout but "
+              "got ",
+              spelled(layout));
+  TORCH_CHECK(size.size() >= 2,
+              "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but "
+              "got size ",
+              size);
+  for (int64_t v : size)
+    TORCH_CHECK(v >= 0, "Trying to create tensor with negative dimension ", v, ": ", size);
+  DimVector starts(size.slice(0, size.size() - 2)), none = starts;
+  const int64_t extent = size[size.size() - (by_rows(layout) ? 2 : 1)];
+  TORCH_CHECK(extent < INT64_MAX, "size ", size, " is too large");
+  starts.push_back(extent + 1);
+  none.push_back(0);
+  return make_compressed(layout, at::zeros(starts, TensorOptions(kLong)),
+                         detail::empty(none, kLong), detail::empty(none, dtype), size);
+}
+
+Tensor as_view(Tensor made, const Tensor& of) {
+  const TensorImpl& source = *of.unsafeGetTensorImpl();
+  // A gradient's way is the operator's own formula: sparse views are not replayed.
+  if (source.is_inference() || of.requires_grad()) return made;
+  made.unsafeGetTensorImpl()->set_view_of(source.is_view() ? source.base() : of.getIntrusivePtr());
+  return made;
+}
+
+// ---- batches of matrices
+std::vector<Tensor> matrices_of(const Tensor& self) {
+  const SparseTensorImpl& s = compressed(self, "matrices_of");
+  const int64_t batch = s.indices.dim() - 1;
+  if (batch == 0) return {self};
+  const IntArrayRef inner = self.sizes().slice(static_cast<size_t>(batch));
+  const int64_t count = c10::checked_numel(self.sizes().slice(0, static_cast<size_t>(batch)));
+  const Tensor starts = s.indices.flatten(0, batch - 1), others = s.plain.flatten(0, batch - 1);
+  const Tensor values = s.values.flatten(0, batch - 1);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < count; ++i)
+    parts.push_back(make_compressed(self.layout(), starts.select(0, i), others.select(0, i),
+                                    values.select(0, i), inner));
+  return parts;
+}
+
+Tensor batch_of(const std::vector<Tensor>& matrices, IntArrayRef batch) {
+  if (batch.empty()) return matrices.at(0);
+  std::vector<Tensor> starts, others, values;
+  for (const Tensor& matrix : matrices) {
+    const SparseTensorImpl& s = compressed(matrix, "batch_of");
+    TORCH_CHECK(others.empty() || s.plain.size(-1) == others[0].size(-1),
+                "Expect the same number of specified elements per batch.");
+    starts.push_back(s.indices);
+    others.push_back(s.plain);
+    values.push_back(s.values);
+  }
+  const auto joined = [&](const std::vector<Tensor>& parts) {
+    DimVector shape(batch);
+    for (int64_t extent : parts.at(0).sizes()) shape.push_back(extent);
+    return at::stack(parts, 0).view(shape);
+  };
+  DimVector size(batch);
+  for (int64_t extent : matrices.at(0).sizes()) size.push_back(extent);
+  return make_compressed(matrices[0].layout(), joined(starts), joined(others), joined(values),
+                         size);
 }
 
 } // namespace at::sparse

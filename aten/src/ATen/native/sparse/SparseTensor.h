@@ -7,6 +7,8 @@
 // The members are aliases of what the user gave, without history; what a member holds can still be
 // written through another alias, so kernels check indices before they use them as addresses.
 #pragma once
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 namespace at::sparse {
@@ -64,6 +66,12 @@ TORCH_API Tensor make_compressed(Layout layout, const Tensor& compressed, const 
 // Without elements, `sparse_dim` of the dimensions sparse.
 TORCH_API Tensor empty_coo(IntArrayRef size, int64_t sparse_dim, ScalarType dtype);
 TORCH_API Tensor empty_compressed(IntArrayRef size, Layout layout, ScalarType dtype);
+// The matrices of a compressed tensor with batch dimensions, in order; and the tensor that such
+// matrices make, which need the same number of elements each.
+TORCH_API std::vector<Tensor> matrices_of(const Tensor& self);
+TORCH_API Tensor batch_of(const std::vector<Tensor>& matrices, IntArrayRef batch);
+// Gives `self` the size of another compressed tensor of its layout; its elements become zero.
+TORCH_API void resize_as_compressed(const Tensor& self, const Tensor& the_template);
 // Makes `self` stand for what `from` does; both of one layout.
 TORCH_API void become(const Tensor& self, const Tensor& from);
 
@@ -80,10 +88,19 @@ TORCH_API Tensor to_layout(const Tensor& self, Layout layout, OptionalIntArrayRe
                            std::optional<int64_t> dense_dim);
 // A COO tensor with the same indices and other values.
 TORCH_API Tensor with_values(const Tensor& self, const Tensor& values);
+// A COO tensor with its dimensions of length 1 repeated and new sparse ones in front.
+TORCH_API Tensor broadcast_coo(const Tensor& self, IntArrayRef size);
+// A matrix of any layout in the layout, block size and index dtype of a compressed one.
+TORCH_API Tensor to_layout_of(const Tensor& made, const Tensor& like);
+// Makes `made` known as a view of `of`, whose memory it shares.
+TORCH_API Tensor as_view(Tensor made, const Tensor& of);
 // What the first dimension of `values` has for each element of `mask`, zero where it has none.
 TORCH_API Tensor masked_by(const Tensor& self, const Tensor& mask);
 // sparse [n, m] times dense [m, k].
 TORCH_API Tensor times_dense(const Tensor& self, const Tensor& dense);
 TORCH_API Tensor times_sparse(const Tensor& self, const Tensor& other);
+// The X with `matrix` X = `b`, of the triangle of a square sparse matrix.
+TORCH_API Tensor solve_triangle(const Tensor& matrix, const Tensor& b, bool upper, bool transpose,
+                                bool unitriangular);
 
 } // namespace at::sparse
