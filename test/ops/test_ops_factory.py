@@ -166,3 +166,60 @@ def test_result_type_and_casting_rules():
     assert torch.promote_types(torch.int8, torch.uint8) == torch.int16
     assert torch.can_cast(torch.float32, torch.complex64)
     assert not torch.can_cast(torch.float32, torch.int32)
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda out: torch.arange(0, 4, out=out),
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.logspace(0, 3, 4, out=out).log10_(),
+    ],
+)
+def test_sequence_fills_an_out_of_as_many_elements_in_its_own_shape(fill):
+    x = torch.zeros(2, 3, dtype=torch.float64)
+    part = x.narrow(1, 1, 2)
+    fill(part)
+    np.testing.assert_allclose(x, [[0, 0, 1], [0, 2, 3]])
+
+
+def test_sequence_resizes_an_out_of_another_size():
+    out = torch.empty(0)
+    assert torch.linspace(0, 1, 3, out=out).shape == (3,)
+
+
+def test_range_says_that_it_is_deprecated():
+    with pytest.warns(UserWarning, match="torch.range is deprecated"):
+        torch.range(0, 3)
+
+
+def test_full_of_a_complex_number_is_never_half_precision():
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert torch.full((2,), 1j).dtype == torch.complex64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_empty_memory_has_known_contents_with_deterministic_algorithms(dtype):
+    torch.use_deterministic_algorithms(True)
+    try:
+        made = [
+            torch.empty(3, 2, dtype=dtype),
+            torch.empty_like(torch.zeros(3, 2, dtype=dtype)),
+            torch.empty_strided((3, 2), (1, 3), dtype=dtype),
+            torch.zeros(1, dtype=dtype).new_empty(4),
+        ]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for tensor in made:
+        if dtype.is_floating_point or dtype.is_complex:
+            assert tensor.isnan().all()
+        else:
+            top = True if dtype is torch.bool else torch.iinfo(dtype).max
+            assert (tensor == top).all()
+
+
+def test_normal_numbers_of_an_empty_integer_tensor_are_none():
+    assert torch.randn(0, dtype=torch.int64).shape == (0,)

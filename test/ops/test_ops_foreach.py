@@ -225,3 +225,18 @@ def test_fused_adagrad_matches_its_formula():
                           eps=1e-10, maximize=False)  # fmt: skip
     torch.testing.assert_close(total, g * g)
     torch.testing.assert_close(p, torch.tensor([1.0, -2.0]) - 0.1 / 1.5 * g / (g.abs() + 1e-10))
+
+
+def test_list_and_empty_list_raise_for_the_numbers_they_may_have_been():
+    with pytest.raises(RuntimeError, match=r"same number of elements as scalar list. Got 1 and 0"):
+        torch._foreach_add([torch.ones(1)], [])
+    with pytest.raises(RuntimeError, match="the same number of tensors, got 1 and 2"):
+        torch._foreach_add([torch.ones(1)], [torch.ones(1)] * 2)
+
+
+def test_error_of_a_list_is_the_text_of_the_operator_on_one_tensor():
+    with pytest.raises(RuntimeError) as many:
+        torch._foreach_sqrt_([torch.ones(2, dtype=torch.int64)])
+    with pytest.raises(RuntimeError) as one:
+        torch.ones(2, dtype=torch.int64).sqrt_()
+    assert str(one.value).startswith(str(many.value))

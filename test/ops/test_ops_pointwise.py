@@ -297,3 +297,50 @@ def test_comparison_with_a_number_out_of_range_wraps_it_around():
     assert (small == -1).tolist() == [False, False, True]
     assert (small < 300).tolist() == [True, False, False]
     assert (torch.tensor([-128, 127], dtype=torch.int8) == 128).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", "abs neg floor ceil trunc sign sgn frac conj_physical".split())
+def test_out_of_an_operator_that_keeps_the_dtype_has_that_dtype(name):
+    x = torch.tensor([1.5, -2.5])
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        getattr(torch, name)(x, out=torch.empty(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", ["isposinf", "isneginf", "signbit"])
+def test_out_of_a_predicate_is_boolean(name):
+    x = torch.tensor([float("inf"), float("-inf"), 1.0])
+    out = torch.empty(0, dtype=torch.bool)
+    assert getattr(torch, name)(x, out=out).tolist() == getattr(np, name)(x.numpy()).tolist()
+    with pytest.raises(RuntimeError, match=f"{name} does not support non-boolean outputs"):
+        getattr(torch, name)(x, out=torch.empty(3))
+
+
+def test_out_of_complex_and_polar_is_not_cast():
+    x = torch.ones(2)
+    for function in (torch.complex, torch.polar):
+        with pytest.raises(RuntimeError, match="Expected object of scalar type ComplexFloat but"):
+            function(x, x, out=torch.empty(2))
+
+
+def test_out_of_frexp_has_the_dtypes_of_its_results():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="expects mantissa to have dtype Float but got Double"):
+        torch.frexp(x, out=(torch.empty(2, dtype=torch.float64), torch.empty(2, dtype=torch.int32)))
+    with pytest.raises(RuntimeError, match="expects exponent to have int dtype but got Long"):
+        torch.frexp(x, out=(torch.empty(2), torch.empty(2, dtype=torch.int64)))
+
+
+def test_absolute_value_of_complex_numbers_has_no_in_place_form():
+    with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors"):
+        torch.ones(2, dtype=torch.complex64).abs_()
+
+
+def test_ldexp_of_doubles_goes_beyond_the_range_of_floats():
+    got = torch.ldexp(torch.ones(1, dtype=torch.float64), torch.tensor([128]))
+    assert got.item() == 2.0**128
+
+
+def test_heaviside_refuses_a_complex_out():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="not yet implemented for complex tensors"):
+        torch.heaviside(x, x, out=torch.empty(2, dtype=torch.complex64))

@@ -259,7 +259,7 @@ def test_cat_out_is_resized_and_must_not_be_an_input():
     out = torch.empty(0)
     assert torch.cat([a, a], out=out) is out
     same(out, np.concatenate([a.numpy()] * 2))
-    with pytest.raises(RuntimeError, match="cannot refer to any of the output memory"):
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
         torch.cat([a, a], out=a)
     with pytest.raises(TypeError, match="can't be cast"):
         torch.cat([a], out=torch.empty(2, 3, dtype=torch.int32))
@@ -557,3 +557,11 @@ def test_fill_diagonal_matches_numpy(shape, wrap):
     expected = np.zeros(shape, np.float32)
     np.fill_diagonal(expected, 5, wrap)
     same(torch.zeros(shape).fill_diagonal_(5, wrap), expected)
+
+
+def test_cat_out_may_lie_beside_its_inputs_in_one_memory():
+    w = torch.arange(10.0)
+    torch.cat([w[:2], w[4:6]], out=w[6:])
+    assert w.tolist() == [0, 1, 2, 3, 4, 5, 0, 1, 4, 5]
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.cat([w[:2], w[4:6]], out=torch.zeros(1).expand(4))

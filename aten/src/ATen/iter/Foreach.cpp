@@ -11,6 +11,8 @@ namespace at::iter {
 void check_foreach_lists(std::initializer_list<size_t> tensors) {
   const size_t first = *tensors.begin();
   TORCH_CHECK(first > 0, "Tensor list must have at least one tensor.");
+  // An empty second list may as well have been meant for numbers.
+  if (tensors.size() == 2 && tensors.begin()[1] == 0) check_foreach_scalars(first, 0);
   for (const size_t other : tensors)
     TORCH_CHECK(other == first, "Tensor lists must have the same number of tensors, got ", first,
                 " and ", other);

@@ -282,6 +282,8 @@ Tensor& pointwise_(const PointwiseSpec& spec, Tensor& self, Operands operands, P
   if (!done) done = cuda::pointwise_fast(spec, nullptr, &self, operands, params);
 #endif
   if (C10_UNLIKELY(!done)) {
+    TORCH_CHECK(spec.out != OutKind::Real || !self.is_complex(), "In-place ", spec.name,
+                " is not supported for complex tensors.");
     const ScalarType compute = compute_dtype(spec, operands);
     const Device device = common_device(operands, &self);
     const DimVector shape = common_shape(operands);
@@ -297,6 +299,11 @@ Tensor& pointwise_out(const PointwiseSpec& spec, Tensor& out, Operands operands,
   const Device device = common_device(operands, &out);
   const DimVector shape = common_shape(operands);
   const ScalarType result = output_dtype(spec, compute);
+  // An operator of one tensor that keeps the dtype keeps it on the way out too.
+  const bool keeps = spec.inputs == 1 && spec.params == 0 && spec.promote == Promote::Default &&
+                     (spec.out == OutKind::Same || spec.out == OutKind::Real);
+  TORCH_CHECK(!keeps || out.scalar_type() == compute || out.scalar_type() == result, "Found dtype ",
+              out.scalar_type(), " but expected ", compute);
   TORCH_CHECK(c10::canCast(result, out.scalar_type()), "result type ", result,
               " can't be cast to the desired output type ", out.scalar_type());
   native::resize_output(out, shape);

@@ -44,6 +44,11 @@ void store_out(Tensor& out, const Tensor& result) {
   resize_output(out, result.sizes());
   out.copy_(result);
 }
+
+void store_sequence(Tensor& out, const Tensor& result) {
+  const bool fits = out.numel() == result.numel() && out.dim() != 1;
+  store_out(out, fits ? result.view(out.sizes()) : result);
+}
 } // namespace generated
 
 } // namespace at::native

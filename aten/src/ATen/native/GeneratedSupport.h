@@ -16,6 +16,8 @@ TORCH_API void store_inplace(Tensor& self, const Tensor& result);
 TORCH_API Tensor kept_for_backward(const Tensor& self);
 // An out variant made of the functional one: resizes and copies.
 TORCH_API void store_out(Tensor& out, const Tensor& result);
+// The same of a 1-d result; an out of as many elements keeps its shape and takes them in order.
+TORCH_API void store_sequence(Tensor& out, const Tensor& result);
 } // namespace generated
 
 } // namespace at::native

@@ -1,4 +1,7 @@
 // Factories that only decide sizes, strides, dtype and device; filling is the copy family's work.
+#include <limits>
+
+#include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/factory/Native.h>
@@ -30,23 +33,41 @@ Tensor pinned(Tensor t) {
   return t;
 }
 
+// Filling is part of making: a new tensor has not been written by its user.
+Tensor unwritten(Tensor t) {
+  t.unsafeGetTensorImpl()->set_version(0);
+  return t;
+}
+// The largest number of a dtype, NaN where it has one: a value that is noticed.
+Scalar noticeable(ScalarType type) {
+  if (type == kBool) return true;
+  if (!c10::isIntegralType(type, false)) return std::numeric_limits<double>::quiet_NaN();
+  const int64_t bits = 8 * static_cast<int64_t>(c10::elementSize(type));
+  const bool is_signed = c10::isSignedType(type);
+  if (bits == 64 && !is_signed) return Scalar(std::numeric_limits<uint64_t>::max());
+  return static_cast<int64_t>((uint64_t(1) << (is_signed ? bits - 1 : bits)) - 1);
+}
+// With deterministic algorithms asked for, memory that nobody has written has known contents.
+Tensor settled(Tensor t) {
+  const Context& settings = globalContext();
+  if (C10_LIKELY(!settings.deterministic_algorithms.load(std::memory_order_relaxed))) return t;
+  if (!settings.deterministic_fill_uninitialized || t.is_meta() || t.numel() == 0) return t;
+  t.fill_(noticeable(t.scalar_type()));
+  return unwritten(std::move(t));
+}
+
 Tensor empty_on(Device device, IntArrayRef size, std::optional<ScalarType> dtype,
                 std::optional<Layout> layout, std::optional<MemoryFormat> memory_format) {
   check_layout("empty", layout);
   const ScalarType type = dtype ? *dtype : c10::get_default_dtype();
   if (C10_LIKELY(!memory_format || *memory_format == MemoryFormat::Contiguous))
-    return detail::empty(size, type, device);
+    return settled(detail::empty(size, type, device));
   TORCH_CHECK(*memory_format != MemoryFormat::Preserve,
               "unsupported memory format: preserve_format needs a tensor to follow");
   const size_t rank = *memory_format == MemoryFormat::ChannelsLast ? 4 : 5;
   TORCH_CHECK(size.size() == rank, "required rank ", rank, " tensor to use ", *memory_format,
               " format");
-  return detail::empty_strided(size, c10::channels_last_strides(size), type, device);
-}
-// Filling is part of making: a new tensor has not been written by its user.
-Tensor unwritten(Tensor t) {
-  t.unsafeGetTensorImpl()->set_version(0);
-  return t;
+  return settled(detail::empty_strided(size, c10::channels_last_strides(size), type, device));
 }
 Device device_or(std::optional<Device> device, DeviceType type) {
   return device ? *device : Device(type);
@@ -83,7 +104,8 @@ Tensor empty_strided_cpu(IntArrayRef size, IntArrayRef stride, std::optional<Sca
                          std::optional<Layout> layout, std::optional<Device> device,
                          std::optional<bool> pin_memory) {
   check_layout("empty_strided", layout);
-  Tensor out = detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype());
+  Tensor out =
+      settled(detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype()));
   return C10_LIKELY(!pin_memory || !*pin_memory) ? out : pinned(std::move(out));
 }
 Tensor empty_strided_cuda(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
@@ -91,8 +113,8 @@ Tensor empty_strided_cuda(IntArrayRef size, IntArrayRef stride, std::optional<Sc
                           std::optional<bool> pin_memory) {
   check_layout("empty_strided", layout);
   check_not_pinned(pin_memory);
-  return detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(),
-                               device_or(device, kCUDA));
+  return settled(detail::empty_strided(size, stride, dtype ? *dtype : c10::get_default_dtype(),
+                                       device_or(device, kCUDA)));
 }
 Tensor empty_strided_meta(IntArrayRef size, IntArrayRef stride, std::optional<ScalarType> dtype,
                           std::optional<Layout> layout, std::optional<Device> device,
@@ -137,7 +159,7 @@ Tensor empty_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
     return at::empty(self.sizes(), type, kStrided, where, pin_memory, format);
   if (self.is_contiguous() && self.is_non_overlapping_and_dense() && where.is_cpu() &&
       !pin_memory && c10::tls_dispatch_keys.included == 0)
-    return detail::empty_strided(self.sizes(), self.strides(), type, where);
+    return settled(detail::empty_strided(self.sizes(), self.strides(), type, where));
   return at::empty_strided(self.sizes(), c10::infer_dense_strides(self.sizes(), self.strides()),
                            type, kStrided, where, pin_memory);
 }
@@ -185,7 +207,9 @@ Tensor full(IntArrayRef size, const Scalar& value, std::optional<ScalarType> dty
             std::optional<bool> pin_memory) {
   ScalarType type = dtype ? *dtype : value.type();
   if (!dtype && value.isFloatingPoint()) type = c10::get_default_dtype();
-  if (!dtype && value.isComplex()) type = c10::get_default_complex_dtype();
+  // Half precision is too narrow to be chosen for a number.
+  if (!dtype && value.isComplex())
+    type = c10::get_default_dtype() == kDouble ? kComplexDouble : kComplexFloat;
   return unwritten(at::empty(size, type, layout, device, pin_memory, std::nullopt).fill_(value));
 }
 Tensor zeros_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,

@@ -122,6 +122,9 @@ Tensor arange_end(const Scalar& end, std::optional<ScalarType> dtype, std::optio
 Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step,
                   std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory) {
+  TORCH_WARN("torch.range is deprecated and will be removed in a future release because its "
+             "behavior is inconsistent with Python's range builtin. Instead, use torch.arange, "
+             "which produces values in [start, end).");
   const double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   TORCH_CHECK(d != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);

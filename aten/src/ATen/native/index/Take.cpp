@@ -1,6 +1,7 @@
 // Indexing by the position in row-major order: take, put, and take_along_dim, which is a gather
 // with broadcasting.
 #define CRESSET_KERNEL_TU
+#include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Checks.h>
@@ -100,6 +101,7 @@ void take_cpu(const Tensor& self, const Tensor& index, const Tensor& out) {
 }
 
 Tensor& put_cpu_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  if (!accumulate) globalContext().alert_not_deterministic("put_");
   check_put(self, index, source);
   const Tensor positions = long_contiguous(index);
   const Tensor from = source.contiguous();
@@ -113,6 +115,7 @@ Tensor& put_cpu_(Tensor& self, const Tensor& index, const Tensor& source, bool a
 }
 
 Tensor& put_meta_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
+  if (!accumulate) globalContext().alert_not_deterministic("put_");
   static_cast<void>(accumulate);
   check_put(self, index, source);
   self.unsafeGetTensorImpl()->bump_version();

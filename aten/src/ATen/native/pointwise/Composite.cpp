@@ -4,20 +4,28 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/pointwise/Native.h>
 #include <ATen/native/pointwise/Parts.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/bitwise_or.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/frexp.h>
+#include <ATen/ops/heaviside.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
+#include <ATen/ops/isneginf.h>
+#include <ATen/ops/isposinf.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/signbit.h>
 #include <ATen/ops/sub.h>
 
 namespace at::native {
@@ -32,7 +40,11 @@ Tensor positive(const Tensor& self) {
 
 // An integer exponent does not widen the mantissa it scales.
 Tensor ldexp(const Tensor& self, const Tensor& other) {
-  const Tensor result = at::mul(self, at::pow(Scalar(2.0), other));
+  // The powers in double precision where the mantissas are: 2 ** 128 is no float.
+  const bool wide = self.scalar_type() == kDouble || self.scalar_type() == kComplexDouble;
+  const bool counts = c10::isIntegralType(other.scalar_type(), true);
+  const Tensor exponent = wide && counts ? other.to(kDouble) : other;
+  const Tensor result = at::mul(self, at::pow(Scalar(2.0), exponent));
   return c10::isReducedFloatingType(self.scalar_type()) &&
                  c10::isIntegralType(other.scalar_type(), true)
              ? result.to(self.scalar_type())
@@ -152,6 +164,58 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
     return c10::complex<T>(static_cast<T>(size * std::cos(turn)),
                            static_cast<T>(size * std::sin(turn)));
   });
+}
+
+// ---- out variants whose dtype is not open: nothing is cast on the way
+namespace {
+void store_exactly(Tensor& out, const Tensor& result) {
+  TORCH_CHECK(out.scalar_type() == result.scalar_type(), "Expected object of scalar type ",
+              result.scalar_type(), " but got scalar type ", out.scalar_type(),
+              " for argument 'out'");
+  generated::store_out(out, result);
+}
+void store_predicate(const char* name, Tensor& out, const Tensor& result) {
+  TORCH_CHECK(out.scalar_type() == kBool, name, " does not support non-boolean outputs.");
+  generated::store_out(out, result);
+}
+} // namespace
+Tensor& complex_out(const Tensor& real, const Tensor& imag, Tensor& out) {
+  store_exactly(out, at::complex(real, imag));
+  return out;
+}
+Tensor& polar_out(const Tensor& abs, const Tensor& angle, Tensor& out) {
+  store_exactly(out, at::polar(abs, angle));
+  return out;
+}
+Tensor& isposinf_out(const Tensor& self, Tensor& out) {
+  store_predicate("isposinf", out, at::isposinf(self));
+  return out;
+}
+Tensor& isneginf_out(const Tensor& self, Tensor& out) {
+  store_predicate("isneginf", out, at::isneginf(self));
+  return out;
+}
+Tensor& signbit_out(const Tensor& self, Tensor& out) {
+  store_predicate("signbit", out, at::signbit(self));
+  return out;
+}
+Tensor& heaviside_out(const Tensor& self, const Tensor& values, Tensor& out) {
+  TORCH_CHECK(!out.is_complex(), "heaviside is not yet implemented for complex tensors.");
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
+              "heaviside is not yet implemented for tensors with different dtypes.");
+  generated::store_out(out, at::heaviside(self, values));
+  return out;
+}
+std::tuple<Tensor&, Tensor&> frexp_out(const Tensor& self, Tensor& mantissa, Tensor& exponent) {
+  const auto [fraction, power] = at::frexp(self);
+  TORCH_CHECK(mantissa.scalar_type() == fraction.scalar_type(),
+              "torch.frexp() expects mantissa to have dtype ", fraction.scalar_type(), " but got ",
+              mantissa.scalar_type());
+  TORCH_CHECK(exponent.scalar_type() == kInt,
+              "torch.frexp() expects exponent to have int dtype but got ", exponent.scalar_type());
+  generated::store_out(mantissa, fraction);
+  generated::store_out(exponent, power);
+  return {mantissa, exponent};
 }
 
 } // namespace at::native

@@ -1,5 +1,6 @@
 // Unpooling: values put back to the places their maxima came from, the rest zero.
 #define CRESSET_KERNEL_TU
+#include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
@@ -60,10 +61,12 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
 
 void max_unpool2d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size,
                       const Tensor& out) {
+  globalContext().alert_not_deterministic("max_unpooling2d_forward_out");
   unpool(self, indices, output_size, out);
 }
 void max_unpool3d_cpu(const Tensor& self, const Tensor& indices, IntArrayRef output_size,
                       IntArrayRef, IntArrayRef, const Tensor& out) {
+  globalContext().alert_not_deterministic("max_unpooling3d_forward_out");
   unpool(self, indices, output_size, out);
 }
 

@@ -101,6 +101,7 @@ Tensor& normal_(Tensor& self, double mean, double std, Gen generator) {
     at::_ops::normal_::call(parts, mean, std / std::sqrt(2.0), generator);
     return self;
   }
+  if (self.numel() == 0) return self;
   check_floating(self, "normal_kernel_cpu");
   // From 16 elements on contiguous memory is filled in blocks; anything else element by element.
   const bool blocks = self.is_contiguous();

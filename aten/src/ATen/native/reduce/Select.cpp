@@ -223,8 +223,13 @@ void set_picked(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdi
     TORCH_CHECK(out.given(1).scalar_type() == kLong,
                 "Expected tensor for argument #1 'indices' to have scalar type Long; but got ",
                 out.given(1).scalar_type(), " instead (while checking arguments for ", fn, ")");
-    TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(),
+    // mode has a text of its own.
+    const bool mode = std::string_view(fn).find("mode") != std::string_view::npos;
+    TORCH_CHECK(mode || out.given(0).scalar_type() == self.scalar_type(),
                 "output values must be of same type as input");
+    TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(), "expected scalar type '",
+                self.scalar_type(), "' but got '", out.given(0).scalar_type(),
+                "' for values output");
   }
   const DimVector shape = reduced_shape(self.sizes(), mask, keepdim);
   out.set(0, shape, self.scalar_type());

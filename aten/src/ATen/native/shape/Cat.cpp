@@ -68,12 +68,8 @@ void meta_cat(OutputBuilder& out, TensorList tensors, int64_t dim) {
                    "torch.cat(): input types can't be cast to the desired output type ",
                    target.defined() ? target.scalar_type() : dtype);
   for (size_t i = 0; target.defined() && i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
-    TORCH_CHECK(!t.is_alias_of(target) || t.numel() == 0 || target.numel() == 0,
-                "unsupported operation: the input tensors cannot refer to any of the output memory "
-                "locations. Found "
-                "overlap in input tensor ",
-                i);
+    if (i == 0) assert_no_internal_overlap(target);
+    if (tensors[i].numel() > 0) assert_no_overlap(target, tensors[i]);
   }
   const Device device = tensors[0].device();
   if (first == nullptr) {
