@@ -3,6 +3,7 @@ groups keys and proposes renames."""
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
@@ -38,10 +39,9 @@ class StateMixin:
 
     def _saved_tensors(self) -> list[tuple[str, torch.Tensor]]:
         """The parameters and persistent buffers of this module itself, by name."""
-        hidden, buffers = self._non_persistent_buffers_set, self._buffers
-        held = (
-            [*self._parameters.items(), *buffers.items()] if buffers else self._parameters.items()
-        )
+        hidden, held = self._non_persistent_buffers_set, self._parameters.items()
+        if self._buffers:
+            held = [*held, *self._buffers.items()]
         return [(name, t) for name, t in held if t is not None and name not in hidden]
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
@@ -213,6 +213,7 @@ class StateMixin:
         return _IncompatibleKeys(missing, unexpected)
 
 
+@functools.cache
 def _base():
     from torch.nn.modules.module import Module
 
