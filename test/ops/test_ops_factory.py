@@ -144,6 +144,11 @@ def test_item_needs_one_element():
         torch.ones(2).item()
 
 
+def test_fill_with_an_element_of_the_tensor_itself_fills_with_its_value():
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert x.fill_(x[1]).tolist() == [2.0, 2.0, 2.0]
+
+
 def test_fill_value_out_of_range_raises_and_writes_nothing():
     x = torch.zeros(3, dtype=torch.int8)
     with pytest.raises(RuntimeError, match="without overflow"):

@@ -101,7 +101,9 @@ Tensor& fill_tensor_(Tensor& self, const Tensor& value) {
   TORCH_CHECK(rank == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", rank,
               " dimensions.");
   const bool here = value.device() == self.device();
-  return here ? self.copy_(value) : self.fill_(value.item());
+  if (!here) return self.fill_(value.item());
+  // An element of the tensor itself is read before it is written.
+  return self.copy_(value.is_alias_of(self) ? value.clone() : value);
 }
 Tensor fill_scalar(const Tensor& self, const Scalar& value) {
   return at::clone(self, MemoryFormat::Preserve).fill_(value);
