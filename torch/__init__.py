@@ -11,6 +11,9 @@ from math import e, inf, nan, pi
 
 import torch  # programs reach the package as torch.torch too
 from torch import _C
+
+_C._require_main_interpreter()
+
 from torch.torch_version import __version__
 
 newaxis = None

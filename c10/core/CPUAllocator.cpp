@@ -4,6 +4,7 @@
 
 #include <c10/core/AllocatorState.h>
 #include <c10/core/LargeBlocks.h>
+#include <c10/core/MemoryRecord.h>
 #include <c10/core/SmallPool.h>
 
 #include <algorithm>
@@ -73,6 +74,15 @@ class CPUAllocator final : public Allocator {
 };
 
 } // namespace
+
+size_t cpu_block_bytes(const DataPtr& data) {
+  if (data.get_deleter() == free_small) {
+    return small::class_bytes(reinterpret_cast<uintptr_t>(data.get_context()) % small::kAlignment);
+  }
+  if (data.get_deleter() == free_large)
+    return static_cast<const detail::LargeBlock*>(data.get_context())->bytes;
+  return recorded_block_bytes(data);
+}
 
 Allocator* GetDefaultCPUAllocator() {
   static CPUAllocator* instance = new CPUAllocator; // outlives tensors in static variables

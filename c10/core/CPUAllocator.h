@@ -17,6 +17,10 @@ C10_API Allocator* GetDefaultCPUAllocator();
 inline Allocator* GetCPUAllocator() { return GetAllocator(DeviceType::CPU); }
 inline void SetCPUAllocator(Allocator* allocator) { SetAllocator(DeviceType::CPU, allocator); }
 
+/// Bytes that can be used behind data.get(): at least as many as were asked for. 0 where the memory
+/// is not from this allocator.
+C10_API size_t cpu_block_bytes(const DataPtr& data);
+
 struct CPUAllocatorStats {
   int64_t data_blocks = 0;    // live blocks of tensor data
   int64_t pooled_objects = 0; // live SmallPool objects: tensors, storages, autograd nodes

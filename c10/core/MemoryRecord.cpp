@@ -76,6 +76,11 @@ RecordingAllocator& recorder() {
 
 } // namespace
 
+size_t recorded_block_bytes(const DataPtr& data) {
+  if (data.get_deleter() != free_block) return 0;
+  return static_cast<size_t>(static_cast<const Block*>(data.get_context())->bytes);
+}
+
 bool start_memory_record() {
   Record& r = record();
   const std::lock_guard<std::mutex> lock(r.mutex);

@@ -4,6 +4,7 @@
 // profiler shows as the memory's course. Keeping one puts an allocator in front of the one in use;
 // without it nothing is looked at.
 
+#include <c10/core/Allocator.h>
 #include <c10/macros/Macros.h>
 
 #include <cstdint>
@@ -23,5 +24,7 @@ C10_API bool start_memory_record();
 /// Ends it and answers the changes in order. Releases of blocks older than the record are not in
 /// it.
 C10_API std::vector<MemoryChange> stop_memory_record();
+/// Bytes of a block that was allocated while a record was kept; 0 for any other.
+size_t recorded_block_bytes(const DataPtr& data);
 
 } // namespace c10

@@ -359,3 +359,12 @@ def test_processes_of_a_fork_server_can_be_started_at_once(monkeypatch):
 def act_on(index, shared):
     """Marks its element."""
     shared[index] = 1
+
+
+def test_share_memory_after_the_storage_shrank_keeps_earlier_views_readable():
+    whole = torch.arange(100_000.0)
+    view = whole.view(-1)
+    whole.untyped_storage().resize_(16)
+    whole.untyped_storage().share_memory_()
+    assert whole.is_shared() and view[99_999].item() == 99_999
+    assert torch.equal(view, torch.arange(100_000.0))

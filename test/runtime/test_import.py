@@ -30,3 +30,22 @@ def test_import_torch_stays_under_60_mb():
 def test_import_torch_starts_no_thread():
     code = "import torch, os; print(len(os.listdir('/proc/self/task')))"
     assert fresh(code) == "1"
+
+
+@pytest.mark.parametrize("first", ["", "import torch"], ids=["alone", "after the main one"])
+def test_import_in_a_subinterpreter_raises(first):
+    code = f"""
+{first}
+import _xxsubinterpreters as interpreters
+inner = '''
+try:
+    import torch
+except ImportError as error:
+    assert "main interpreter" in str(error), error
+else:
+    raise AssertionError("torch was imported")
+'''
+interpreters.run_string(interpreters.create(), inner)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

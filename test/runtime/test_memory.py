@@ -168,3 +168,45 @@ def test_gradients_of_attention_do_not_hold_all_scores_at_once():
     scores = 4 * 8 * 256 * 256 * 4
     gradients = 3 * q.numel() * 4
     assert torch._C._cpu_memory()[1] - start < gradients + scores / 2
+
+
+LINKS = 100_000
+
+
+def _by_numpy(t):
+    return torch.from_numpy(t.numpy())
+
+
+def _by_gradient(t):
+    owner = torch.zeros(2)
+    owner.grad = t
+    return owner
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        _by_numpy,
+        _by_gradient,
+        lambda t: torch.frombuffer(t.numpy(), dtype=torch.float32),
+        lambda t: torch.from_dlpack(t.__dlpack__()),
+        lambda t: torch.zeros(2).set_(_by_numpy(t).untyped_storage(), 0, (2,)),
+    ],
+    ids=["numpy", "gradients", "frombuffer", "dlpack", "set_"],
+)
+def test_long_chain_of_owners_is_freed_without_overflowing_the_stack(link):
+    gc.collect()
+    before = torch._C._live_allocations()
+    t = torch.zeros(2)
+    for _ in range(LINKS):
+        t = link(t)
+    del t
+    gc.collect()
+    assert torch._C._live_allocations() == before
+
+
+def test_slice_of_a_slice_of_a_storage_is_freed_without_overflowing_the_stack():
+    part = torch.UntypedStorage(LINKS + 1).fill_(3)
+    for _ in range(LINKS):
+        part = part[1:]
+    assert part.tolist() == [3] and not part.is_shared()

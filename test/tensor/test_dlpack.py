@@ -1,5 +1,6 @@
 """Tensors exchanged through DLPack, with NumPy as the other library."""
 
+import ctypes
 import gc
 
 import numpy as np
@@ -112,3 +113,27 @@ def test_tensors_that_cannot_be_exported_raise(make):
 def test_objects_that_are_no_tensors_raise(value):
     with pytest.raises((TypeError, AttributeError)):
         from_dlpack(value)
+
+
+def test_capsule_without_a_shape_raises():
+    class Raw(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32 * 2),
+            ("ndim", ctypes.c_int32),
+            ("dtype", ctypes.c_uint8 * 4),
+            ("shape", ctypes.c_void_p),
+            ("strides", ctypes.c_void_p),
+            ("byte_offset", ctypes.c_uint64),
+            ("manager", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p),
+        ]
+
+    memory = ctypes.create_string_buffer(16)
+    raw = Raw(ctypes.addressof(memory), (1, 0), 2, (2, 32, 1, 0), None, None, 0, None, None)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule = new(ctypes.addressof(raw), b"dltensor", None)
+    with pytest.raises(RuntimeError, match="without a shape"):
+        from_dlpack(capsule)

@@ -107,9 +107,24 @@ PyObject* return_type_names(PyObject*, PyObject*) {
   return out.release();
 }
 
-PyMethodDef functions[] = {{"_get_return_type", get_return_type, METH_O, nullptr},
-                           {"_return_type_names", return_type_names, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+// Types, caches and the GIL's state are the process's own: one interpreter can use them.
+bool check_interpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return true;
+  PyErr_SetString(PyExc_ImportError,
+                  "torch can be imported in the main interpreter only, not in a subinterpreter; "
+                  "use threads or processes");
+  return false;
+}
+// CPython gives a subinterpreter a copy of the module that the main one has imported.
+PyObject* require_main_interpreter(PyObject*, PyObject*) {
+  return check_interpreter() ? new_none() : nullptr;
+}
+
+PyMethodDef functions[] = {
+    {"_require_main_interpreter", require_main_interpreter, METH_NOARGS, nullptr},
+    {"_get_return_type", get_return_type, METH_O, nullptr},
+    {"_return_type_names", return_type_names, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "torch._C", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
@@ -123,14 +138,14 @@ bool init_devices(PyObject* m) {
 }
 
 bool init_all(PyObject* m) {
-  return init_exceptions(m) && init_dtype(m) && init_layout(m) && init_size(m) &&
-         init_torch_function(m) && init_tensor(m) && init_device(m) && init_finfo(m) &&
-         init_generator(m) && init_storage(m) && init_construct(m) && init_indexing(m) &&
-         init_interop(m) && init_runtime(m) && init_dispatch(m) && init_autograd_node(m) &&
-         init_autograd_function(m) && init_autograd_engine(m) && init_autograd_anomaly(m) &&
-         init_autograd_modes(m) && init_autograd_saved(m) && init_autograd_forward(m) &&
-         init_functorch(m) && init_autocast(m) && init_profiler(m) && init_module_base(m) &&
-         fx::init_fx(m) && init_devices(m) && add_operators(m);
+  return watch_interpreter_exit() && init_exceptions(m) && init_dtype(m) && init_layout(m) &&
+         init_size(m) && init_torch_function(m) && init_tensor(m) && init_device(m) &&
+         init_finfo(m) && init_generator(m) && init_storage(m) && init_construct(m) &&
+         init_indexing(m) && init_interop(m) && init_runtime(m) && init_dispatch(m) &&
+         init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
+         init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
+         init_autograd_forward(m) && init_functorch(m) && init_autocast(m) && init_profiler(m) &&
+         init_module_base(m) && fx::init_fx(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace
@@ -138,6 +153,7 @@ bool init_all(PyObject* m) {
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit__C() {
   using namespace torch::python;
+  if (!check_interpreter()) return nullptr;
   PyRef module(PyModule_Create(&definition));
   if (!module || !init_all(module.get())) return nullptr;
   return module.release();

@@ -14,7 +14,7 @@ struct Record final : autograd::AnomalyRecord {
   Record() : metadata(checked(PyDict_New())) {}
   ~Record() override {
     autograd::release_node(std::move(parent));
-    if (!Py_IsInitialized()) {
+    if (!python_exists()) {
       metadata.release();
       return;
     }
@@ -74,7 +74,7 @@ void Record::print(const std::string& node_name) {
 }
 
 std::unique_ptr<autograd::AnomalyRecord> make_record() {
-  if (!Py_IsInitialized()) return nullptr;
+  if (!python_exists()) return nullptr;
   WithGil gil;
   auto record = std::make_unique<Record>();
   PyObject* format = cached_attribute(format_stack, "traceback", "format_stack");

@@ -242,9 +242,7 @@ PyTypeObject EngineType = type_object("torch._C._ImperativeEngine");
 struct CarriedError {
   PyObject *type, *value, *trace;
 };
-void* enter_thread() {
-  return reinterpret_cast<void*>(static_cast<intptr_t>(PyGILState_Ensure()) + 1);
-}
+void* enter_thread() { return reinterpret_cast<void*>(static_cast<intptr_t>(take_gil()) + 1); }
 void* leave_thread(void* held) {
   void* carried = nullptr;
   if (PyErr_Occurred()) {
@@ -271,7 +269,7 @@ void drop_error(void* carried) {
 void* release_lock() {
   return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
 }
-void acquire_lock(void* released) { PyEval_RestoreThread(static_cast<PyThreadState*>(released)); }
+void acquire_lock(void* released) { restore_thread(static_cast<PyThreadState*>(released)); }
 bool thread_is_plain() { return active_function_modes == 0 && !is_profiling(); }
 
 } // namespace

@@ -211,7 +211,7 @@ FunctionNode::~FunctionNode() { drop_context(); }
 
 void FunctionNode::drop_context() {
   PyObject* context = std::exchange(context_, nullptr);
-  if (!context || !Py_IsInitialized()) return;
+  if (!context || !python_exists()) return;
   WithGil gil;
   as_context(context)->node = nullptr;
   Py_DECREF(context);

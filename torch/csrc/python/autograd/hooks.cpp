@@ -17,7 +17,7 @@ class HookDict {
  public:
   explicit HookDict(PyObject* dict) : dict_(PyRef::borrow(dict)) {}
   ~HookDict() {
-    if (!Py_IsInitialized()) {
+    if (!python_exists()) {
       dict_.release();
       return;
     }

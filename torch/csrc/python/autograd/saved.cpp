@@ -11,7 +11,7 @@ namespace {
 using at::Tensor;
 
 void drop(PyObject* o) {
-  if (!Py_IsInitialized()) return;
+  if (!python_exists()) return;
   WithGil gil;
   Py_XDECREF(o);
 }
@@ -42,8 +42,7 @@ struct PythonHooks final : autograd::SavedTensorHooks {
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
                 "input to pack hook can "
                 "not be modified by in-place operations as this can lead to unexpected "
-                "side-effects. Please open an "
-                "issue if you need to perform in-place operations on the input to a pack hook.");
+                "side-effects.");
     return std::shared_ptr<void>(packed.release(),
                                  [](void* o) { drop(static_cast<PyObject*>(o)); });
   }

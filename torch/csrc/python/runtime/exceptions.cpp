@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include <cxxabi.h>
+
 #include <ATen/parallel/Parallel.h>
 #include <c10/util/Exception.h>
 #ifndef CRESSET_NO_CUDA
@@ -69,7 +71,7 @@ PyObject* warning_category(const char* name) {
 
 // A warning filter may turn the warning into an error, which then must reach the caller.
 void warn_in_python(const char* category, const std::string& message) {
-  if (!Py_IsInitialized()) return;
+  if (!python_exists()) return;
   WithGil gil;
   if (PyErr_WarnEx(warning_category(category), message.c_str(), 1) < 0) throw python_error();
 }
@@ -88,6 +90,8 @@ void set_error_from_exception(std::string_view context) noexcept {
   try {
     try {
       throw;
+    } catch (abi::__forced_unwind&) {
+      park_thread();
     } catch (const python_error&) {
       if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_SystemError, "a Python error was lost on its way through C++");

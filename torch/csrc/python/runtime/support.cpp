@@ -3,7 +3,63 @@
 
 #include <cstring>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 namespace torch::python {
+
+// ---- Note [Threads at interpreter exit] ---------------------------------------------------------
+bool interpreter_closes = false;
+
+bool holds_gil() noexcept {
+#if PY_VERSION_HEX >= 0x030d0000
+  const PyThreadState* running = PyThreadState_GetUnchecked();
+#else
+  const PyThreadState* running = _PyThreadState_UncheckedGet();
+#endif
+  return running != nullptr && running == PyGILState_GetThisThreadState();
+}
+
+void park_thread() noexcept {
+  for (;;) pause();
+}
+
+PyGILState_STATE take_gil() noexcept {
+  // A thread that Python does not know would be given a state that nobody clears.
+  if (C10_UNLIKELY(!Py_IsInitialized()) && !holds_gil()) park_thread();
+  try {
+    return PyGILState_Ensure();
+  } catch (abi::__forced_unwind&) {
+    park_thread();
+  }
+}
+
+void restore_thread(PyThreadState* state) noexcept {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (abi::__forced_unwind&) {
+    park_thread();
+  }
+}
+
+void drop_at_exit(PyObject* p) noexcept {
+  if (!p || !python_exists()) return;
+  if (!holds_gil()) park_thread();
+  Py_DECREF(p);
+}
+
+bool watch_interpreter_exit() {
+  static PyMethodDef callback = {"_interpreter_closes",
+                                 [](PyObject*, PyObject*) {
+                                   interpreter_closes = true;
+                                   return new_none();
+                                 },
+                                 METH_NOARGS, nullptr};
+  const PyRef function(PyCFunction_New(&callback, nullptr));
+  const PyRef module(PyImport_ImportModule("atexit"));
+  if (!function || !module) return false;
+  return PyRef(PyObject_CallMethod(module.get(), "register", "O", function.get())).get() != nullptr;
+}
 
 std::string_view utf8(PyObject* unicode) {
   Py_ssize_t size = 0;

@@ -15,6 +15,29 @@
 
 namespace torch::python {
 
+// Note [Threads at interpreter exit]
+// A closing interpreter gives the GIL to no other thread. CPython up to 3.13 ends a thread that
+// asks for it by pthread_exit(), which unwinds our frames: their destructors need the GIL, and the
+// process aborts at the first function that is noexcept or catches everything. So whoever cannot
+// have the GIL any more (take_gil, restore_thread, the end of a PyRef or a WithGil, a handler that
+// meets the unwinding) stops for good, as later versions of CPython do themselves.
+
+// Whether this thread holds the GIL. Any thread, at any time.
+bool holds_gil() noexcept;
+// Whether there is an interpreter, running or closing. Where there is none objects are left alone.
+inline bool python_exists() noexcept { return PyInterpreterState_Head() != nullptr; }
+// Stops this thread until the process ends.
+[[noreturn]] void park_thread() noexcept;
+// PyGILState_Ensure and PyEval_RestoreThread; they stop a thread that comes too late.
+PyGILState_STATE take_gil() noexcept;
+void restore_thread(PyThreadState* state) noexcept;
+// Set when the interpreter begins to close; false in all of a program's ordinary life.
+extern bool interpreter_closes;
+// Drops a reference while interpreter_closes is set.
+void drop_at_exit(PyObject* p) noexcept;
+// Asks to be told when the interpreter closes; false with the error set.
+bool watch_interpreter_exit();
+
 // Owns one reference. `PyRef(p)` takes over a new reference, `PyRef::borrow(p)` adds one.
 class PyRef {
  public:
@@ -26,7 +49,13 @@ class PyRef {
   }
   PyRef(const PyRef& o) noexcept : p_(o.p_) { Py_XINCREF(p_); }
   PyRef(PyRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  ~PyRef() { Py_XDECREF(p_); }
+  ~PyRef() {
+    if (C10_UNLIKELY(interpreter_closes)) {
+      drop_at_exit(p_);
+    } else {
+      Py_XDECREF(p_);
+    }
+  }
   PyRef& operator=(PyRef o) noexcept {
     std::swap(p_, o.p_);
     return *this;
@@ -119,18 +148,21 @@ PyObject* cached_attribute(PyObject*& slot, const char* module, const char* name
 class NoGil {
  public:
   NoGil() : state_(PyEval_SaveThread()) {}
-  ~NoGil() { PyEval_RestoreThread(state_); }
+  ~NoGil() { restore_thread(state_); }
   NoGil(const NoGil&) = delete;
   NoGil& operator=(const NoGil&) = delete;
 
  private:
   PyThreadState* state_;
 };
-// Takes the GIL for the scope, from any thread.
+// Takes the GIL for the scope, from any thread; needs python_exists().
 class WithGil {
  public:
-  WithGil() : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
+  WithGil() : state_(take_gil()) {}
+  ~WithGil() {
+    if (C10_UNLIKELY(interpreter_closes) && !holds_gil()) park_thread();
+    PyGILState_Release(state_);
+  }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;
 

@@ -11,6 +11,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <c10/core/MemoryExport.h>
+#include <c10/util/NestedRelease.h>
 
 namespace torch::python {
 namespace {
@@ -219,11 +220,14 @@ c10::Device device_of_code(const DLDevice& device) {
 
 template <class Managed> void release_managed(void* context) {
   auto* managed = static_cast<Managed*>(context);
-  if (!managed->deleter) return;
-  if (!Py_IsInitialized()) return;
-  // The producer may be Python code.
-  WithGil gil;
-  managed->deleter(managed);
+  if (!managed->deleter || !python_exists()) return;
+  // The producer may be Python code, and hold memory that came by DLPack itself.
+  c10::release_nested(
+      [](void* object) {
+        WithGil gil;
+        static_cast<Managed*>(object)->deleter(static_cast<Managed*>(object));
+      },
+      managed);
 }
 
 // Takes the contents over at once: they are released exactly once whether the import succeeds or
@@ -234,6 +238,8 @@ template <class Managed> Tensor import_managed(Managed* managed) {
   const ScalarType type = scalar_type_of_code(in.dtype);
   const c10::Device device = device_of_code(in.device);
   TORCH_CHECK(in.ndim >= 0 && in.ndim <= 64, "DLPack: a tensor of ", int(in.ndim), " dimensions");
+  TORCH_CHECK(in.ndim == 0 || in.shape != nullptr, "DLPack: a tensor of ", int(in.ndim),
+              " dimensions without a shape");
   const c10::DimVector sizes(in.shape, in.shape + in.ndim);
   for (const int64_t size : sizes) TORCH_CHECK(size >= 0, "DLPack: negative size ", size);
   c10::DimVector strides = in.strides ? c10::DimVector(in.strides, in.strides + in.ndim)

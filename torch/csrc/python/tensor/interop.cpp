@@ -18,6 +18,7 @@
 #include <ATen/ops/resolve_conj.h>
 #include <ATen/ops/resolve_neg.h>
 #include <c10/core/MemoryExport.h>
+#include <c10/util/NestedRelease.h>
 #include <c10/util/SmallVector.h>
 
 namespace torch::python {
@@ -107,9 +108,14 @@ struct HeldBuffer {
 
 void release_buffer(void* held) {
   // After the interpreter is gone the memory went with it.
-  if (!Py_IsInitialized()) return;
-  WithGil gil;
-  delete static_cast<HeldBuffer*>(held);
+  if (!python_exists()) return;
+  // The buffer's owner may be an array on the memory of another such tensor, and so on.
+  c10::release_nested(
+      [](void* buffer) {
+        WithGil gil;
+        delete static_cast<HeldBuffer*>(buffer);
+      },
+      held);
 }
 
 c10::Storage storage_on(std::unique_ptr<HeldBuffer> held, void* data, size_t bytes) {

@@ -4,6 +4,7 @@
 // lock is held by code that hangs.
 #include <torch/csrc/python/tensor/shared_memory.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -19,7 +20,9 @@
 #include <torch/csrc/python/tensor/storage.h>
 
 #include <ATen/parallel/Stretches.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/MemoryExport.h>
+#include <c10/util/NestedRelease.h>
 
 namespace torch::python {
 
@@ -45,15 +48,18 @@ struct Part {
   c10::Storage whole;
   c10::MemoryExport memory;
 };
-void drop_part(void* context) { delete static_cast<Part*>(context); }
+void drop_part(void* context) {
+  c10::release_nested([](void* part) { delete static_cast<Part*>(part); }, context);
+}
+const c10::Storage& whole_of(const c10::Storage& storage) {
+  const c10::DataPtr& data = storage->data_ptr();
+  const bool is_part = data.get_deleter() == drop_part;
+  return is_part ? static_cast<const Part*>(data.get_context())->whole : storage;
+}
 
 const Mapping* mapping_of(const c10::Storage& storage) {
-  const c10::DataPtr& data = storage->data_ptr();
-  if (data.get_deleter() == unmap) return static_cast<const Mapping*>(data.get_context());
-  if (data.get_deleter() == drop_part) {
-    return mapping_of(static_cast<const Part*>(data.get_context())->whole);
-  }
-  return nullptr;
+  const c10::DataPtr& data = whole_of(storage)->data_ptr();
+  return data.get_deleter() == unmap ? static_cast<const Mapping*>(data.get_context()) : nullptr;
 }
 
 struct Descriptor {
@@ -174,16 +180,17 @@ PyObject* py_storage_write(PyObject*, PyObject* args) {
                 " of a storage of ", int64_t(size));
     const char* from = static_cast<const char*>(storage->data()) + start;
     int error = 0;
-    Py_BEGIN_ALLOW_THREADS;
-    while (bytes > 0 && error == 0) {
-      const ssize_t written = pwrite(file, from, static_cast<size_t>(bytes), position);
-      if (written > 0) {
-        from += written, position += written, bytes -= written;
-      } else if (errno != EINTR) {
-        error = written == 0 ? ENOSPC : errno;
+    {
+      const NoGil unlocked;
+      while (bytes > 0 && error == 0) {
+        const ssize_t written = pwrite(file, from, static_cast<size_t>(bytes), position);
+        if (written > 0) {
+          from += written, position += written, bytes -= written;
+        } else if (errno != EINTR) {
+          error = written == 0 ? ENOSPC : errno;
+        }
       }
     }
-    Py_END_ALLOW_THREADS;
     CRESSET_THROW_IF_NOT(OutOfMemoryError, error == 0, "unable to write ", int64_t(bytes),
                          " bytes to shared memory: ", std::strerror(error));
     return new_none();
@@ -273,7 +280,9 @@ c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
 
 c10::Storage storage_part(const c10::Storage& whole, int64_t start, int64_t bytes) {
   char* data = static_cast<char*>(whole->data());
-  c10::DataPtr part(data ? data + start : nullptr, new Part(whole), drop_part, whole->device());
+  // A part of a part is a part of the same whole: chains stay one link long.
+  c10::DataPtr part(data ? data + start : nullptr, new Part(whole_of(whole)), drop_part,
+                    whole->device());
   return mapped_storage(static_cast<size_t>(bytes), std::move(part));
 }
 
@@ -283,11 +292,13 @@ SharedBytes share_storage(const c10::Storage& storage) {
     return {mapping->file,
             static_cast<char*>(storage->data()) - static_cast<char*>(mapping->address)};
   }
-  const size_t bytes = storage->nbytes();
+  // Views made before the storage shrank reach further than it does now.
+  const size_t length = storage->nbytes();
+  const size_t bytes = std::max(length, c10::cpu_block_bytes(storage->data_ptr()));
   const int file = new_memory_file(static_cast<int64_t>(bytes));
   c10::DataPtr shared = map_memory(file, bytes, true, "", file);
   at::parallel_copy(shared.get(), storage->data(), static_cast<int64_t>(bytes));
-  c10::retire_memory(storage.get(), storage->set_data(std::move(shared), bytes));
+  c10::retire_memory(storage.get(), storage->set_data(std::move(shared), length));
   return {file, 0};
 }
 
