@@ -5,6 +5,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 import torch
@@ -588,3 +589,40 @@ def test_queued_callback_runs_at_the_end():
     a.register_post_accumulate_grad_hook(lambda p: order.append("accumulated"))
     a.sum().backward()
     assert order == ["accumulated", "end"]
+
+
+def test_second_derivative_through_a_write_to_a_view_follows_the_formula():
+    # f = sum(s(1.5 x)^2) over the first two and sum((1.5 x)^2) over the rest, s the sigmoid.
+    x = torch.tensor([0.3, -0.4, 0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    a = x * 1.5
+    a[:2].sigmoid_()
+    (g,) = torch.autograd.grad((a * a).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    s = 1 / (1 + np.exp(-1.5 * x.detach().numpy()))
+    d = s * (1 - s)
+    first = np.where([1, 1, 0, 0], 2 * s * d * 1.5, 4.5 * x.detach().numpy())
+    second = np.where([1, 1, 0, 0], 2 * (d * d + s * d * (1 - 2 * s)) * 2.25, 4.5)
+    np.testing.assert_allclose(g.detach().numpy(), first)
+    np.testing.assert_allclose(h.numpy(), second)
+
+
+def test_gradient_set_to_none_during_a_backward_pass_of_another_thread_is_safe():
+    x = torch.zeros(200_000, requires_grad=True)
+    done = threading.Event()
+
+    def drop():
+        while not done.is_set():
+            x.grad = None
+            x.grad = torch.zeros_like(x)
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    try:
+        for _ in range(150):
+            (x * 2).sum().backward()
+    finally:
+        done.set()
+        thread.join()
+    x.grad = None
+    (x * 2).sum().backward()
+    assert torch.equal(x.grad, torch.full_like(x, 2))

@@ -1,6 +1,7 @@
 """torch.autograd.Function: both styles of forward, what a context can do, and the errors of wrong
 backwards."""
 
+import gc
 import weakref
 
 import pytest
@@ -480,3 +481,23 @@ def test_accumulate_grad_is_the_class_of_leaf_nodes():
     x = torch.ones(2, requires_grad=True)
     node = (x * 2).grad_fn.next_functions[0][0]
     assert isinstance(node, torch._C._functions.AccumulateGrad)
+
+
+def test_output_kept_as_an_attribute_of_the_context_is_collected():
+    class Keep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.out = a * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = torch.ones(3, requires_grad=True)
+    direct, behind = Keep.apply(x), Keep.apply(x) * 3
+    references = [weakref.ref(direct), weakref.ref(behind), weakref.ref(direct.grad_fn)]
+    del direct, behind
+    gc.collect()
+    gc.collect()
+    assert [r() for r in references] == [None, None, None]

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <ATen/ops/detach.h>
+#include <torch/csrc/autograd/view_nodes.h>
 
 namespace torch::autograd {
 
@@ -97,6 +98,9 @@ Tensor SavedVariable::unpack(Node* owner) const {
   const uint32_t now = data_.unsafeGetTensorImpl()->version();
   if (C10_UNLIKELY(now != version_)) throw_modified(now, owner);
   if (!own_output || !requires_grad_) return data_;
+  if (c10::tls_autograd_state.grad_mode)
+    if (auto history = history_of_written_view(owner, data_))
+      return with_history(data_, {std::move(history), 0});
   return with_history(data_, {c10::intrusive_ptr<Node>::unsafe_retain(owner), output_nr_});
 }
 

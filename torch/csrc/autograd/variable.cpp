@@ -8,6 +8,8 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/parallel/Parallel.h>
+#include <c10/util/NestedRelease.h>
+#include <torch/csrc/autograd/set_grad.h>
 #include <torch/csrc/autograd/view_nodes.h>
 
 namespace torch::autograd {
@@ -15,6 +17,12 @@ namespace torch::autograd {
 TensorHook::~TensorHook() = default;
 AutogradMeta::~AutogradMeta() {
   if (grad_fn) release_node(std::move(grad_fn));
+  // A gradient may have a gradient, and so on.
+  for (Tensor* owned : {&grad, &forward_grad}) {
+    if (owned->use_count() != 1) continue;
+    c10::release_nested([](void* impl) { static_cast<c10::TensorImpl*>(impl)->decref(); },
+                        owned->take_impl().release());
+  }
 }
 
 namespace {
@@ -200,6 +208,35 @@ Tensor detach(const Tensor& t) {
 }
 Tensor variable_data(const Tensor& t) { return Tensor(t.unsafeGetTensorImpl()->shallow_copy()); }
 
+namespace {
+// Guards the gradients of all tensors: two passes on two threads may end at one leaf, and a program
+// may set a gradient to None while another thread adds to it. Whoever has to wait lets other
+// threads run Python. Recursive, because adding may run Python code of a tensor's class.
+class AccumulationLock {
+ public:
+  AccumulationLock() {
+    if (C10_LIKELY(mutex().try_lock())) return;
+    at::BlockingRegion waiting;
+    mutex().lock();
+  }
+  ~AccumulationLock() { mutex().unlock(); }
+  AccumulationLock(const AccumulationLock&) = delete;
+  AccumulationLock& operator=(const AccumulationLock&) = delete;
+
+ private:
+  static std::recursive_mutex& mutex() {
+    static std::recursive_mutex one;
+    return one;
+  }
+};
+} // namespace
+
+void set_grad(const Tensor& t, Tensor grad) {
+  const AccumulationLock lock;
+  AutogradMeta* meta = grad.defined() ? &ensure_meta(t) : meta_of(t);
+  if (meta) std::swap(meta->grad, grad); // the old one ends after the lock
+}
+
 // ---- hooks ------------------------------------------------------------------------------------
 uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
   TORCH_CHECK(t.requires_grad(),
@@ -264,8 +301,10 @@ void retain_grad(const Tensor& t) {
       // Weak: the graph must not keep its own outputs alive.
       if (auto impl = target.lock()) {
         const Tensor tensor{std::move(impl)};
-        Tensor& stored = ensure_meta(tensor).grad;
-        stored = stored.defined() ? at::add(stored, grad) : at::clone(grad);
+        const AccumulationLock lock;
+        const Tensor before = ensure_meta(tensor).grad;
+        Tensor sum = before.defined() ? at::add(before, grad) : at::clone(grad);
+        ensure_meta(tensor).grad = std::move(sum);
       }
     }
     c10::weak_intrusive_ptr<at::TensorImpl> target;
@@ -305,37 +344,17 @@ TensorVec AccumulateGrad::apply(TensorVec grads) {
   return {};
 }
 
-namespace {
-// Two passes on two threads may end at one leaf. Whoever has to wait lets other threads run Python.
-class AccumulationLock {
- public:
-  AccumulationLock() {
-    if (C10_LIKELY(mutex().try_lock())) return;
-    at::BlockingRegion waiting;
-    mutex().lock();
-  }
-  ~AccumulationLock() { mutex().unlock(); }
-  AccumulationLock(const AccumulationLock&) = delete;
-  AccumulationLock& operator=(const AccumulationLock&) = delete;
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-};
-} // namespace
-
 void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   const AccumulationLock lock;
   AutogradMeta& meta = ensure_meta(leaf);
-  if (meta.grad.defined()) {
-    if (meta.grad.layout() != at::kStrided && grad.layout() == at::kStrided) {
-      meta.grad = at::add(grad, meta.grad);
+  // A reference of its own: code that runs inside of the addition may set another gradient.
+  if (Tensor before = meta.grad; before.defined()) {
+    if (before.layout() != at::kStrided && grad.layout() == at::kStrided) {
+      meta.grad = at::add(grad, before);
     } else if (create_graph) {
-      meta.grad = at::add(meta.grad, grad);
+      meta.grad = at::add(before, grad);
     } else {
-      at::_ops::add__Tensor::call(meta.grad, grad, 1);
+      at::_ops::add__Tensor::call(before, grad, 1);
     }
     return;
   }

@@ -1,6 +1,8 @@
 // See view_nodes.h.
 #include <torch/csrc/autograd/view_nodes.h>
 
+#include <utility>
+
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/clone.h>
@@ -72,6 +74,10 @@ class ViewReplayBackward final : public Node {
   ViewGeometry geometry_;
 };
 
+class CopySlices;
+// The one whose write runs on this thread.
+thread_local CopySlices* running_write = nullptr;
+
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, c10::intrusive_ptr<Node> write)
@@ -93,7 +99,11 @@ class CopySlices final : public Node {
     const Tensor slice = geometry_.part_of(whole);
     TensorVec entering;
     entering.push_back(at::clone(slice));
-    TensorVec through = write_->apply(std::move(entering));
+    TensorVec through;
+    {
+      const Running scope(this);
+      through = write_->apply(std::move(entering));
+    }
     for (size_t i = 0; i < through.size() && i < out.size(); ++i) {
       if (i > 0) {
         out[i] = std::move(through[i]);
@@ -107,11 +117,29 @@ class CopySlices final : public Node {
     return out;
   }
 
+  // The history of the view that was written, as the base has it now.
+  c10::intrusive_ptr<Node> history_of_view(const Node* write, const Tensor& view) {
+    if (write != write_.get()) return nullptr;
+    auto node = c10::make_intrusive<ViewReplayBackward>(geometry_);
+    node->add_next_edge({c10::intrusive_ptr<Node>::unsafe_retain(this), 0});
+    node->add_input_metadata(view);
+    return node;
+  }
+
  private:
+  struct Running {
+    explicit Running(CopySlices* now) : before(std::exchange(running_write, now)) {}
+    ~Running() { running_write = before; }
+    CopySlices* before;
+  };
   ViewGeometry geometry_;
   c10::intrusive_ptr<Node> write_;
 };
 } // namespace
+
+c10::intrusive_ptr<Node> history_of_written_view(const Node* write, const Tensor& view) {
+  return running_write ? running_write->history_of_view(write, view) : nullptr;
+}
 
 c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base) {
   auto node = c10::make_intrusive<ViewReplayBackward>(ViewGeometry(view, base));

@@ -12,4 +12,9 @@ c10::intrusive_ptr<Node> make_view_replay(const Tensor& view, const Tensor& base
 c10::intrusive_ptr<Node> make_copy_slices(const Tensor& base, const Tensor& view,
                                           c10::intrusive_ptr<Node> write);
 
+// While the backward of a write to a view runs: the history of that view, whose value after the
+// write `write` has saved. It leads to the base's history, which contains `write`; a gradient for
+// the saved value that went to `write` itself would run it a second time. Null for other nodes.
+c10::intrusive_ptr<Node> history_of_written_view(const Node* write, const Tensor& view);
+
 } // namespace torch::autograd

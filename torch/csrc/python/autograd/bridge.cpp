@@ -3,6 +3,7 @@
 #include <ATen/native/CTypeName.h>
 #include <torch/csrc/python/autograd/bridge.h>
 
+#include <torch/csrc/autograd/set_grad.h>
 #include <torch/csrc/python/autograd/node.h>
 
 namespace torch::python {
@@ -34,12 +35,8 @@ at::Tensor grad_of(const at::Tensor& tensor) {
 }
 
 void set_grad(const at::Tensor& tensor, const at::Tensor& grad) {
-  if (grad.defined()) {
-    check_grad(tensor, grad);
-    autograd::ensure_meta(tensor).grad = grad;
-  } else if (autograd::AutogradMeta* meta = autograd::meta_of(tensor)) {
-    meta->grad = at::Tensor();
-  }
+  if (grad.defined()) check_grad(tensor, grad);
+  autograd::set_grad(tensor, grad);
 }
 
 void set_requires_grad(const at::Tensor& tensor, bool value) {

@@ -302,6 +302,26 @@ Edge edge_of(PyObject* object) {
   return edge;
 }
 
+int traverse_history(const at::Tensor& tensor, visitproc visit, void* arg) {
+  const autograd::AutogradMeta* meta = autograd::meta_of(tensor);
+  if (!meta || !meta->grad_fn) return 0;
+  // A node that someone else owns too is alive whatever happens to this tensor. The limit keeps a
+  // collection from walking a long graph for each of its tensors; a context beyond it is simply
+  // not seen.
+  constexpr int kMaxNodes = 32;
+  const Node* pending[kMaxNodes];
+  int known = 0;
+  const auto add = [&](const NodePtr& node) {
+    if (node && node.use_count() == 1 && known < kMaxNodes) pending[known++] = node.get();
+  };
+  add(meta->grad_fn);
+  for (int i = 0; i < known; ++i) {
+    Py_VISIT(context_of_node(*pending[i]));
+    for (const Edge& edge : pending[i]->next_edges()) add(edge.function);
+  }
+  return 0;
+}
+
 bool init_autograd_node(PyObject* module) {
   NodeBaseType.tp_basicsize = sizeof(PyNode);
   NodeBaseType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;

@@ -27,6 +27,10 @@ PyObject* node_register_hook(autograd::Node& node, PyObject* hook);
 PyObject* node_register_prehook(autograd::Node& node, PyObject* hook);
 PyObject* node_input_metadata(autograd::Node& node);
 
+// For the garbage collector: visits the contexts of Functions in the history that this tensor alone
+// keeps alive, whose attributes may lead back to it (ctx.output = output).
+int traverse_history(const at::Tensor& tensor, visitproc visit, void* arg);
+
 bool init_autograd_node(PyObject* module);
 
 } // namespace torch::python

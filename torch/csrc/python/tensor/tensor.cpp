@@ -4,6 +4,7 @@
 
 #include <torch/csrc/python/autograd/engine.h>
 #include <torch/csrc/python/autograd/hooks.h>
+#include <torch/csrc/python/autograd/node.h>
 #include <torch/csrc/python/dispatch/subclass.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/construct.h>
@@ -84,7 +85,7 @@ bool hand_to_cpp(PyTensor* self) {
 // The tensor dies while it owns `pyobj`. References can exist only where weak references were
 // followed; those get a tensor of their own with the same contents.
 void release_owned_object(void* pyobj) {
-  if (!Py_IsInitialized()) return;
+  if (!python_exists()) return;
   WithGil gil;
   auto* self = static_cast<PyTensor*>(pyobj);
   c10::TensorImpl* dying = self->tensor.getIntrusivePtr().get();
@@ -147,7 +148,8 @@ int tensor_traverse(PyObject* py, visitproc visit, void* arg) {
   Py_VISIT(self->dict);
   Py_VISIT(self->backward_hooks);
   Py_VISIT(self->post_accumulate_grad_hooks);
-  return traverse_tensor_hooks(self->tensor, visit, arg);
+  if (const int status = traverse_tensor_hooks(self->tensor, visit, arg)) return status;
+  return traverse_history(self->tensor, visit, arg);
 }
 
 void tensor_dealloc(PyObject* py) {
