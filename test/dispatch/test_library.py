@@ -1,6 +1,7 @@
 """Operators defined in Python: torch.ops, torch.library and custom operators."""
 
 import copy
+import gc
 import pickle
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.library import Library, custom_op, infer_schema, opcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture
@@ -184,3 +186,79 @@ def test_opcheck_finds_undeclared_mutation():
 
     with pytest.raises(Exception, match="not defined as mutable"):
         opcheck(liar, (torch.ones(2),), test_utils="test_schema")
+
+
+def test_defining_and_destroying_again_costs_no_memory():
+    def once():
+        lib = Library("fleeting", "DEF")
+        lib.define("op(Tensor x) -> Tensor")
+        lib.impl("op", lambda x: x + 1, "CPU")
+        assert torch.ops.fleeting.op(torch.zeros(1)).item() == 1
+        lib._destroy()
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    for _ in range(200):
+        once()
+    gc.collect()
+    before = resident()
+    for _ in range(2000):
+        once()
+    gc.collect()
+    assert resident() - before < 1 << 20
+
+
+USES = {
+    "product": lambda: torch.rand(4, 4) @ torch.rand(4, 4),
+    "shape": lambda: torch.rand(4, 4).view(16).expand(2, 16),
+    "strides": lambda: torch.empty_strided((4, 4), (1, 4)),
+    "sort": lambda: torch.rand(4, 4).sort(),
+    "svd": lambda: torch.linalg.svd(torch.rand(4, 4)),
+    "convolution": lambda: torch.conv2d(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 3, 3)),
+    "linear": lambda: torch.nn.functional.linear(torch.rand(4, 4), torch.rand(4, 4)),
+    "lstm": lambda: torch.nn.LSTM(4, 3)(torch.rand(1, 4, 4)),
+    "copy": lambda: torch.rand(4, 4).t().reshape(-1),
+    "index": lambda: torch.rand(4, 4)[torch.tensor([0, 1])],
+}
+
+
+@pytest.mark.parametrize("kind", ["None", "shape", "dtype", "text", "without memory"])
+@pytest.mark.parametrize("op", ["empty.memory_format", "empty_strided", "mm", "view", "expand"])
+@pytest.mark.parametrize("key", ["CPU", "CompositeExplicitAutograd"])
+def test_kernel_with_a_wrong_result_makes_its_callers_raise_at_worst(op, kind, key):
+    answer = {
+        "None": None,
+        "shape": torch.ones(1),
+        "dtype": torch.ones(4, 4, dtype=torch.int8),
+        "text": "text",
+        "without memory": torch.ones(4, 4, device="meta"),
+    }[kind]
+    raised = set()
+    lib = Library("aten", "IMPL")
+    lib.impl(op, lambda *args, **kwargs: answer, key)
+    try:
+        for use in USES.values():
+            try:
+                use()
+            except (RuntimeError, TypeError) as error:
+                raised.add(type(error))
+    finally:
+        lib._destroy()
+    # mm and view have kernels of their own for each device, before which no composite one comes.
+    assert raised or key != "CPU"
+
+
+def test_handler_that_returns_nothing_raises():
+    class Silent(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return None
+
+    x = torch.rand(3, 3)
+    with Silent(), pytest.raises(TypeError, match="mm must return a Tensor"):
+        x @ x
+    with Silent(), pytest.raises(TypeError, match="returned None"):
+        torch.empty(3)
+    with Silent():
+        x.add_(1)  # the argument itself is the result

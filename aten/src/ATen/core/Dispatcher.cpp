@@ -263,7 +263,9 @@ struct Dispatcher::Registry {
   mutable std::mutex mutex;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<OperatorEntry>, std::less<>>
       runtime;
-  std::vector<std::unique_ptr<OperatorEntry>> retired; // undefined while someone may hold a pointer
+  // Undefined, by their schema. Anyone may hold a pointer to one, so that they are never freed; the
+  // same definition made again finds its entry here.
+  std::map<std::string, std::unique_ptr<OperatorEntry>, std::less<>> retired;
   c10::intrusive_ptr<BoxedKernel> fallbacks[c10::kNumRuntimeKeys];
   uint64_t next_id = 1;
 };
@@ -311,43 +313,6 @@ std::vector<const OperatorEntry*> Dispatcher::all() const {
   return out;
 }
 
-const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<std::string> tags) {
-  FunctionSchema parsed = FunctionSchema::parse(schema);
-  TORCH_CHECK(parsed.name.find("::") != std::string::npos,
-              "an operator's name needs a namespace: ", schema);
-  TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr, "Tried to register an operator (",
-              schema, ") with the same name and overload name multiple times.");
-  auto state = std::make_unique<OperatorState>();
-  state->owned_name = parsed.name;
-  state->owned_overload = parsed.overload;
-  state->owned_schema = schema;
-  state->tags = std::move(tags);
-  state->defined_at_runtime = true;
-  const uint32_t flags =
-      (parsed.is_mutable() ? uint32_t(kOpMutates) : 0) | (parsed.is_view() ? uint32_t(kOpView) : 0);
-  state->schema = std::make_unique<FunctionSchema>(std::move(parsed));
-  auto op =
-      std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
-                                      state->owned_schema.c_str(), nullptr, nullptr, flags, "");
-  std::lock_guard<std::mutex> lock(registry_->mutex);
-  auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
-  op->state.store(state.release());
-  slot = std::move(op);
-  return slot.get();
-}
-
-void Dispatcher::undefine(const OperatorEntry* op) {
-  std::vector<OperatorState::Registration> dropped; // outlives the lock, see Dropped
-  std::lock_guard<std::mutex> lock(registry_->mutex);
-  for (auto it = registry_->runtime.begin(); it != registry_->runtime.end(); ++it) {
-    if (it->second.get() != op) continue;
-    dropped.swap(op->state.load()->kernels);
-    registry_->retired.push_back(std::move(it->second));
-    registry_->runtime.erase(it);
-    return;
-  }
-}
-
 namespace {
 // Kernels taken out of use. They may hold Python objects, whose end can run anything: they are
 // dropped after the dispatcher's lock.
@@ -374,6 +339,57 @@ void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   op.always_keys.store(always);
 }
 } // namespace
+
+const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<std::string> tags) {
+  FunctionSchema parsed = FunctionSchema::parse(schema);
+  TORCH_CHECK(parsed.name.find("::") != std::string::npos,
+              "an operator's name needs a namespace: ", schema);
+  TORCH_CHECK(find(parsed.name, parsed.overload) == nullptr, "Tried to register an operator (",
+              schema, ") with the same name and overload name multiple times.");
+  {
+    std::lock_guard<std::mutex> lock(registry_->mutex);
+    const auto known = registry_->retired.find(schema);
+    if (known != registry_->retired.end()) {
+      auto& slot = registry_->runtime[{parsed.name, parsed.overload}];
+      slot = std::move(known->second);
+      registry_->retired.erase(known);
+      slot->state.load()->tags = std::move(tags);
+      return slot.get();
+    }
+  }
+  auto state = std::make_unique<OperatorState>();
+  state->owned_name = parsed.name;
+  state->owned_overload = parsed.overload;
+  state->owned_schema = schema;
+  state->tags = std::move(tags);
+  state->defined_at_runtime = true;
+  const uint32_t flags =
+      (parsed.is_mutable() ? uint32_t(kOpMutates) : 0) | (parsed.is_view() ? uint32_t(kOpView) : 0);
+  state->schema = std::make_unique<FunctionSchema>(std::move(parsed));
+  auto op =
+      std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
+                                      state->owned_schema.c_str(), nullptr, nullptr, flags, "");
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
+  op->state.store(state.release());
+  slot = std::move(op);
+  return slot.get();
+}
+
+void Dispatcher::undefine(const OperatorEntry* op) {
+  std::vector<OperatorState::Registration> kernels; // outlive the lock, see Dropped
+  Dropped dropped;
+  std::lock_guard<std::mutex> lock(registry_->mutex);
+  for (auto it = registry_->runtime.begin(); it != registry_->runtime.end(); ++it) {
+    if (it->second.get() != op) continue;
+    OperatorState& state = *op->state.load();
+    kernels.swap(state.kernels);
+    reset_resolution(*op, dropped);
+    registry_->retired[state.owned_schema] = std::move(it->second);
+    registry_->runtime.erase(it);
+    return;
+  }
+}
 
 uint64_t Dispatcher::register_kernel(const OperatorEntry* op, DispatchKey key,
                                      RuntimeKernel kernel) {

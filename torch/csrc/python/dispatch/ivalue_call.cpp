@@ -58,10 +58,22 @@ bool equals_default(const at::IValue& value, const at::SchemaArgument& argument)
   }
 }
 
-// One value of the schema's returns; None stands for an undefined tensor.
-at::IValue return_value(PyObject* o, const at::SchemaArgument& type, const char* function) {
-  if (o == Py_None && type.type.kind == at::SchemaType::Kind::Tensor) return at::IValue();
-  return to_ivalue(o, type.type, function, "result");
+// Whether None may stand for a tensor of the result: a gradient that nobody asked for, or the
+// argument that was written. Whoever calls another built-in operator uses what it returns.
+bool may_return_none(const at::FunctionSchema& schema) {
+  return schema.is_mutable() || schema.name.find("backward") != std::string::npos ||
+         schema.name.rfind("aten::", 0) != 0;
+}
+
+// One value of the schema's returns.
+at::IValue return_value(PyObject* o, size_t i, const at::FunctionSchema& schema) {
+  const at::SchemaType& type = schema.returns[i].type;
+  if (o == Py_None && type.kind == at::SchemaType::Kind::Tensor) {
+    if (may_return_none(schema)) return at::IValue();
+    raise_type_error(c10::str(name_of(schema), " must return a Tensor, but its implementation in ",
+                              "Python returned None"));
+  }
+  return to_ivalue(o, type, name_of(schema), "result");
 }
 
 } // namespace
@@ -142,7 +154,7 @@ void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* r
   at::Stack results;
   const size_t count = schema.returns.size();
   if (count == 1) {
-    results.push_back(return_value(result, schema.returns[0], name_of(schema)));
+    results.push_back(return_value(result, 0, schema));
   } else if (count > 1) {
     PyRef items = checked(PySequence_Fast(result, "the operator must return a tuple"));
     if (static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) != count) {
@@ -151,7 +163,7 @@ void push_result(const at::FunctionSchema& schema, at::Stack& stack, PyObject* r
     }
     for (size_t i = 0; i < count; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i));
-      results.push_back(return_value(item, schema.returns[i], name_of(schema)));
+      results.push_back(return_value(item, i, schema));
     }
   } else if (result != Py_None) {
     raise(PyExc_RuntimeError, c10::str(name_of(schema), " returns nothing, but its implementation ",

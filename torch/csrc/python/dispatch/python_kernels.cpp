@@ -5,6 +5,7 @@
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/dispatch/operators.h>
+#include <torch/csrc/python/dispatch/result_check.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
 #include <ATen/core/Dispatcher.h>
@@ -23,8 +24,7 @@ class PythonKernel final : public at::BoxedKernel {
       : function_(PyRef::borrow(function)), with_keyset_(with_keyset),
         with_operator_(with_operator) {}
   ~PythonKernel() override {
-    // At interpreter exit the callable is left alone.
-    if (!Py_IsInitialized()) {
+    if (!python_exists()) {
       function_.release();
       return;
     }
@@ -44,7 +44,11 @@ class PythonKernel final : public at::BoxedKernel {
       call.args = checked(PySequence_Concat(front.get(), call.args.get()));
     }
     PyRef result = checked(PyObject_Call(function_.get(), call.args.get(), call.kwargs.get()));
+    const auto given = stack.end() - static_cast<std::ptrdiff_t>(schema.arguments.size());
+    at::Stack arguments(given, stack.end());
     push_result(schema, stack, result.get());
+    const auto made = stack.end() - static_cast<std::ptrdiff_t>(schema.returns.size());
+    check_results(op, keys, std::move(arguments), at::Stack(made, stack.end()));
   }
 
  private:
