@@ -40,7 +40,7 @@ from torch._serialization.locations import (
 )
 from torch._serialization.plain_pickle import StorageCollector, make_pickler, make_unpickler
 from torch._serialization.safe_table import SafeTable, get_layout, global_name, user_globals
-from torch._serialization.safe_unpickler import SafeUnpickler, room_for
+from torch._serialization.safe_unpickler import SafeUnpickler, room_for, steps_for
 from torch._serialization.safetensors_file import load_safetensors, save_safetensors
 from torch._serialization.settings import MAP_PRIVATE, MAP_SHARED, settings
 from torch._serialization.sources import FileSource, ObjectSource, host_bytes
@@ -483,14 +483,23 @@ def _load_zip(source, map_location, pickle_module, mapped, arguments):
         to_meta=target == "meta",
         unread=settings["skip"],
     )
-    pickled = archive.read("data.pkl")
     if pickle_module is not None:
-        file = io.BytesIO(pickled)
+        file = io.BytesIO(archive.read("data.pkl"))
         return make_unpickler(pickle_module, file, storages.load, **arguments).load()
-    encoding = arguments.get("encoding", "utf-8")
+    length, steps = archive.record("data.pkl").size, steps_for(source.size)
     room = settings["room"]
-    room = room_for(len(pickled), source.size) if room is None else room
-    unpickler = SafeUnpickler(pickled, SafeTable(), storages.load, 0, encoding, room)
+    if room is None:
+        room = room_for(length, source.size)
+    else:
+        steps = max(steps, room // 16)
+    if length > room:
+        raise CheckpointError(
+            f"Weights only load failed. The pickle is {length} bytes long when inflated, too many "
+            "for a file of this size. If you trust it, "
+            "torch.serialization.set_load_memory_limit allows more"
+        )
+    pickled, encoding = archive.read("data.pkl"), arguments.get("encoding", "utf-8")
+    unpickler = SafeUnpickler(pickled, SafeTable(), storages.load, 0, encoding, room, steps)
     result = unpickler.load()
     if unpickler.end != len(pickled):
         raise CheckpointError(

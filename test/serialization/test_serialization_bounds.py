@@ -67,6 +67,11 @@ def _long_text(length):
     return b"X" + struct.pack("<I", length) + b"a" * length
 
 
+def _strided(size, stride):
+    """A tensor of int64 on the storage of this file, which has room for two elements."""
+    return tensor(size, stride, store=storage(2, kind=name("torch", "LongStorage")))
+
+
 SWELLING = {
     "empty sets": b"\x8f" * 1_000_000,
     "empty lists": b"]" * 2_000_000,
@@ -105,6 +110,31 @@ SWELLING = {
         tuple_of(REPEATED),
         b"\x89",
         EMPTY_HOOKS,
+    ),
+    "tuples of one": b"N" + b"\x85" * 3_000_000,
+    "tuples with a mark": b"](" + b"(Nt" * 1_000_000 + b"e",
+    "frozen sets": b"](" + b"(\x91" * 1_000_000 + b"e",
+    "marks": b"(" * 3_000_000,
+    "entries of the memo": b"N" + b"\x94" * 3_000_000,
+    "sizes without elements": call(
+        name("torch._utils", "_rebuild_strided_nested_tensor"),
+        _strided((0,), (1,)),
+        _strided((1 << 27, 0), (1, 1)),
+        b"\x89",
+    ),
+    "sizes that are all one": call(
+        name("torch._utils", "_rebuild_strided_nested_tensor"),
+        _strided((0,), (1,)),
+        _strided((1 << 24, 4), (0, 0)),
+        b"\x89",
+    ),
+    "offsets that are all one": call(
+        name("torch._utils", "_rebuild_jagged_tensor"),
+        _strided((0, 1), (1, 1)),
+        _strided((1 << 26,), (0,)),
+        b"N",
+        number(1),
+        b"\x89",
     ),
     "long integer in a message": call(
         name("torch", "Size"), b"(\x8b" + struct.pack("<I", 200_000) + b"\x7f" * 200_000 + b"t"
@@ -186,6 +216,16 @@ def test_compressed_file_loads_until_it_swells(tmp_path):
         load(_zipped(torch.zeros(20_000_000), zipfile.ZIP_DEFLATED))
     with pytest.raises(CheckpointError, match="unknown way"):
         load(_zipped(torch.zeros(4), zipfile.ZIP_BZIP2))
+
+
+def test_compressed_pickle_of_many_opcodes_is_refused():
+    body = pickled(b"N0" * 15_000_000 + b"N")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        for entry, data in (("data.pkl", body), ("version", b"3")):
+            file.writestr("archive/" + entry, data)
+    with pytest.raises(CheckpointError, match="opcodes"):
+        load(out.getvalue())
 
 
 def _deflated(data, **fields):

@@ -2,9 +2,11 @@
 that a pickle can build nothing but data. It imports nothing and looks up no attribute: a global is
 a key of a fixed table, calling one goes through a checked function of that table, and each opcode
 insists on the exact type of what it works on. It does not recurse on the input, all reads are
-bounded by the bytes that are there, and so is the memory of what it builds: a byte can stand for an
-object of hundreds of bytes or for a copy of all that came before, so both are counted."""
+bounded by the bytes that are there, and so are the memory of what it builds and the time that
+takes: a byte can stand for an object of hundreds of bytes or for a copy of all that came before,
+and a compressed pickle for a thousand times its length, so all of these are counted."""
 
+import itertools
 import struct
 from collections import Counter, OrderedDict
 
@@ -12,13 +14,17 @@ import torch
 from torch._serialization.errors import FAULTS, CheckpointError, refused
 from torch.nn.parameter import Parameter
 
-__all__ = ["KeyGuard", "SafeUnpickler", "check_depth", "room_for"]
+__all__ = ["KeyGuard", "SafeUnpickler", "check_depth", "room_for", "steps_for"]
 
 _MAX_DEPTH = 1000
 _MAX_KEY_ITEMS = 100
 _MAX_SAME_HASH = 1000
 _ROOM = 48 << 20
+_STEPS = 2_000_000
+# Bytes that an object takes besides its elements, about.
 _CALL_COST = 300
+_MARK_COST, _TEXT_COST, _TUPLE_COST, _FROZENSET_COST = 48, 40, 40, 232
+_MEMO_COST, _PAIR_COST, _MEMBER_COST = 80, 80, 40
 _KEY_LEAVES = frozenset((str, bytes, bool, float, complex, type(None)))
 _KEY_TORCH_TYPES = frozenset((torch.dtype, torch.device, torch.Size, torch.layout))
 _LEAVES = _KEY_LEAVES | {int, bytearray}
@@ -83,8 +89,14 @@ class KeyGuard:
 
 
 def room_for(pickled: int, file: int) -> int:
-    """Memory for the objects of a pickle of that many bytes in a file of that many."""
-    return _ROOM + 4 * pickled + file
+    """Memory for the objects of a pickle of that many bytes in a file of that many, which are fewer
+    where the pickle is compressed."""
+    return _ROOM + 12 * min(pickled, file) + file
+
+
+def steps_for(file: int) -> int:
+    """Opcodes that the pickle of a file of that many bytes may have."""
+    return _STEPS + 8 * file
 
 
 def _call_cost(args, depth=0):
@@ -144,14 +156,17 @@ def check_depth(root) -> None:
 class SafeUnpickler:
     """Executes one pickle in `data` from `start`; `end` is where it stopped.
 
-    `table` has `find(module, name)`, `call(function, args)`, `new(cls, args)` and
-    `build(object, state)`; `persistent_load(id)` gives the storage of a persistent id. `room` is
-    the memory in bytes for containers and for what calls build; without it, one that suffices for
-    data which torch.save wrote.
+    `table` has `find(module, name)`, `call(function, args)`, `cost(function, args)`,
+    `new(cls, args)` and `build(object, state)`; `persistent_load(id)` gives the storage of a
+    persistent id. `room` is the memory in bytes for containers and for what calls build, `steps`
+    the number of opcodes; without them, as much as data that torch.save wrote can need.
     """
 
-    def __init__(self, data, table, persistent_load, start=0, encoding="utf-8", room=None):
-        self._room = room_for(len(data), 0) if room is None else room
+    def __init__(
+        self, data, table, persistent_load, start=0, encoding="utf-8", room=None, steps=None
+    ):
+        self._room = room_for(len(data), len(data)) if room is None else room
+        self._steps = steps_for(len(data)) if steps is None else steps
         self._keys = KeyGuard()
         self._data = data
         self._at = self._first = start
@@ -178,7 +193,7 @@ class SafeUnpickler:
 
     def _run(self):
         data, size, handlers = self._data, len(self._data), _HANDLERS
-        while True:
+        for _ in itertools.repeat(None, self._steps):
             if self._at >= size:
                 raise refused("the pickle is cut short")
             opcode = data[self._at]
@@ -189,6 +204,11 @@ class SafeUnpickler:
             if handler is None:
                 raise refused(f"Unsupported operand {opcode} at byte {self._at - 1}")
             handler(self)
+        else:
+            raise refused(
+                f"the pickle has more than {self._steps} opcodes, too many for a file of this "
+                "size. If you trust it, torch.serialization.set_load_memory_limit allows more"
+            )
         if len(self._stack) != 1 or self._stack[0] is _MARK:
             raise refused(f"the pickle ends with {len(self._stack)} items instead of one")
         self.end = self._at
@@ -252,6 +272,7 @@ class SafeUnpickler:
             raise refused("a frame is cut short")
 
     def _mark(self):
+        self._spend(_MARK_COST)
         self._marks.append(len(self._stack))
         self._stack.append(_MARK)
 
@@ -265,19 +286,28 @@ class SafeUnpickler:
         self._stack.append(int.from_bytes(self._take(length), "little", signed=True))
 
     def _unicode(self, form, count):
+        self._spend(_TEXT_COST)
         text = bytes(self._take(self._number(form, count)))
         self._stack.append(text.decode("utf-8", "surrogatepass"))
 
     def _bytes(self, form, count, make=bytes):
+        self._spend(_TEXT_COST)
         self._stack.append(make(self._take(self._number(form, count))))
 
     def _string(self, form, count):
+        self._spend(_TEXT_COST)
         raw = bytes(self._take(self._number(form, count)))
         self._stack.append(raw if self._encoding == "bytes" else raw.decode(self._encoding))
 
     def _tuple(self, count):
+        self._spend(_TUPLE_COST + 8 * count)
         items = [self._pop() for _ in range(count)]
         self._stack.append(tuple(reversed(items)))
+
+    def _marked_tuple(self):
+        items = self._pop_to_mark()
+        self._spend(_TUPLE_COST + 8 * len(items))
+        self._stack.append(tuple(items))
 
     def _append(self):
         value = self._pop()
@@ -299,6 +329,7 @@ class SafeUnpickler:
         target = self._top()
         if type(target) not in _MAPPINGS:
             raise refused(f"can only set items of dicts, not of {type(target).__name__}")
+        self._spend(_PAIR_COST * (len(items) // 2))
         for i in range(0, len(items), 2):
             target[self._keys.check(items[i])] = items[i + 1]
 
@@ -315,13 +346,18 @@ class SafeUnpickler:
         target = self._top()
         if type(target) is not set:
             raise refused(f"can only add items to sets, not to {type(target).__name__}")
+        self._spend(_MEMBER_COST * len(items))
         for item in items:
             target.add(self._keys.check(item))
 
     def _frozenset(self):
-        self._stack.append(frozenset(map(self._keys.check, self._pop_to_mark())))
+        items = self._pop_to_mark()
+        self._spend(_FROZENSET_COST + _MEMBER_COST * len(items))
+        self._stack.append(frozenset(map(self._keys.check, items)))
 
     def _put(self, index):
+        if index not in self._memo:
+            self._spend(_MEMO_COST)
         self._memo[index] = self._top()
 
     def _get(self, index):
@@ -347,8 +383,9 @@ class SafeUnpickler:
 
     def _reduce(self):
         args = self._args()
-        self._spend(_CALL_COST + _call_cost(args))
-        self._stack.append(self._table.call(self._pop(), args))
+        function = self._pop()
+        self._spend(_CALL_COST + _call_cost(args) + self._table.cost(function, args))
+        self._stack.append(self._table.call(function, args))
 
     def _newobj(self):
         args = self._args()
@@ -414,7 +451,7 @@ def _handlers():
         b"}": _fresh(dict),
         b"\x8f": _fresh(set),
         b")": _constant(()),
-        b"t": lambda m: m._stack.append(tuple(m._pop_to_mark())),
+        b"t": vm._marked_tuple,
         b"\x85": lambda m: m._tuple(1),
         b"\x86": lambda m: m._tuple(2),
         b"\x87": lambda m: m._tuple(3),
