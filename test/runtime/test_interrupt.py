@@ -29,6 +29,15 @@ LONG = {
     "randperm": lambda: torch.randperm(1 << 27),
     "exponential": lambda: torch.empty(1 << 27, dtype=torch.float64).exponential_(),
     "cumsum": lambda: torch.zeros(1, 1).expand(1, 1 << 29).cumsum(1),
+    "combinations": lambda: torch.combinations(torch.arange(60), 6),
+    "svd": lambda: torch.linalg.svd(torch.rand(3000, 3000)),
+    "qr": lambda: torch.linalg.qr(torch.rand(6000, 6000)),
+    "pinv": lambda: torch.linalg.pinv(torch.rand(3000, 3000)),
+    "eigh": lambda: torch.linalg.eigh(torch.rand(4000, 4000)),
+    "eig": lambda: torch.linalg.eig(torch.rand(2000, 2000)),
+    "lstsq": lambda: torch.linalg.lstsq(
+        torch.rand(3000, 3000), torch.rand(3000, 1), driver="gelsd"
+    ),
 }
 
 
@@ -250,3 +259,18 @@ def test_number_of_threads_from_the_environment():
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout.strip() == "3"
+
+
+def test_process_that_leaves_an_interrupted_factorisation_ends_at_once():
+    code = """
+import os, signal, threading, torch
+timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+timer.start()
+try:
+    torch.linalg.svd(torch.rand(3000, 3000))
+except KeyboardInterrupt:
+    print("left", flush=True)
+raise SystemExit(5)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (5, "left\n", "")

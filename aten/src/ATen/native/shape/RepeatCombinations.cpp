@@ -10,6 +10,7 @@
 
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/repeat_interleave.h>
+#include <ATen/parallel/Stretches.h>
 
 namespace at::native {
 
@@ -50,7 +51,7 @@ void write_combinations(int64_t n, int64_t r, bool with_replacement, int64_t cou
   if (count == 0) return;
   std::vector<int64_t> at(static_cast<size_t>(r));
   for (int64_t i = 0; i < r; ++i) at[i] = with_replacement ? 0 : i;
-  while (true) {
+  for (Steps steps;; steps.add(2 * r)) {
     out = std::copy(at.begin(), at.end(), out);
     int64_t i = r - 1;
     while (i >= 0 && at[i] == (with_replacement ? n - 1 : n - r + i)) --i;
@@ -66,9 +67,9 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   TORCH_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
   TORCH_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return detail::empty({0}, self.scalar_type(), self.device());
-  const int64_t rows = combination_count(self.numel(), r, with_replacement);
+  const int64_t n = self.numel(), rows = combination_count(n, r, with_replacement);
   Tensor index = detail::empty({rows * r}, kLong);
-  write_combinations(self.numel(), r, with_replacement, rows, index.data_ptr<int64_t>());
+  write_combinations(n, r, with_replacement, rows, index.data_ptr<int64_t>());
   if (!self.is_cpu()) index = detail::empty({rows * r}, kLong, self.device()).copy_(index);
   return at::index_select(self, 0, index).view({rows, r});
 }

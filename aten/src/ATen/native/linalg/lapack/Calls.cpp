@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstddef>
 #include <type_traits>
+#include <vector>
 
 #include <ATen/native/linalg/lapack/Lapack.h>
 #include <ATen/native/linalg/lapack/Library.h>
+#include <ATen/native/linalg/lapack/LongCall.h>
 #include <c10/util/Exception.h>
 
 namespace at::native::lapack {
@@ -45,6 +47,11 @@ double real_part(float v) { return v; }
 double real_part(double v) { return v; }
 double real_part(c64 v) { return v.real_; }
 double real_part(c128 v) { return v.real_; }
+
+// Array `i` of a long call.
+template <class T> T* array_of(void* const* arrays, int i) { return static_cast<T*>(arrays[i]); }
+double product(double a, double b, double c) { return a * b * c; }
+int64_t elements(int ld, int columns) { return static_cast<int64_t>(ld) * columns; }
 
 // What a query answered, rounded up where float could not hold it.
 template <class T> int64_t answered(T value) {
@@ -89,6 +96,9 @@ template <class T> int getrf(int m, int n, T* a, int lda, int* ipiv) {
 }
 
 template <class T> int potrf(char uplo, int n, T* a, int lda) {
+  if (is_long(product(n, n, n) / 3))
+    return long_call({changed_array(a, elements(lda, n))},
+                     [=](void* const* p) { return potrf(uplo, n, array_of<T>(p, 0), lda); });
   static Routine routine("spotrf", "dpotrf", "cpotrf", "zpotrf");
   int info = 0;
   routine.call<T>(&uplo, &n, a, &lda, &info, kOne);
@@ -97,6 +107,12 @@ template <class T> int potrf(char uplo, int n, T* a, int lda) {
 
 template <class T>
 int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* ipiv, Work<T>& work) {
+  if (is_long(product(n, n, n) / 3))
+    return long_call(
+        {changed_array(a, elements(lda, n)), written_array(ipiv, n)}, [=](void* const* p) {
+          Work<T> own;
+          return sytrf(hermitian, uplo, n, array_of<T>(p, 0), lda, array_of<int>(p, 1), own);
+        });
   static Routine symmetric("ssytrf", "dsytrf", "csytrf", "zsytrf");
   static Routine adjoint("ssytrf", "dsytrf", "chetrf", "zhetrf");
   Routine& routine = hermitian ? adjoint : symmetric;
@@ -108,6 +124,13 @@ int sytrf(bool hermitian, char uplo, int n, T* a, int lda, int* ipiv, Work<T>& w
 }
 
 template <class T> int geqrf(int m, int n, T* a, int lda, T* tau, Work<T>& work) {
+  const int low = m < n ? m : n;
+  if (is_long(2 * product(m, n, low)))
+    return long_call({changed_array(a, elements(lda, n)), written_array(tau, low)},
+                     [=](void* const* p) {
+                       Work<T> own;
+                       return geqrf(m, n, array_of<T>(p, 0), lda, array_of<T>(p, 1), own);
+                     });
   static Routine routine("sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf");
   int info = 0;
   with_work(work, [&](T* memory, int length) {
@@ -126,6 +149,9 @@ int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* ipiv, T* 
 }
 
 template <class T> int potri(char uplo, int n, T* a, int lda) {
+  if (is_long(product(n, n, n)))
+    return long_call({changed_array(a, elements(lda, n))},
+                     [=](void* const* p) { return potri(uplo, n, array_of<T>(p, 0), lda); });
   static Routine routine("spotri", "dpotri", "cpotri", "zpotri");
   int info = 0;
   routine.call<T>(&uplo, &n, a, &lda, &info, kOne);
@@ -133,6 +159,11 @@ template <class T> int potri(char uplo, int n, T* a, int lda) {
 }
 
 template <class T> int potrs(char uplo, int n, int nrhs, const T* a, int lda, T* b, int ldb) {
+  if (is_long(2 * product(n, n, nrhs)))
+    return long_call({read_array(a, elements(lda, n)), changed_array(b, elements(ldb, nrhs))},
+                     [=](void* const* p) {
+                       return potrs(uplo, n, nrhs, array_of<T>(p, 0), lda, array_of<T>(p, 1), ldb);
+                     });
   static Routine routine("spotrs", "dpotrs", "cpotrs", "zpotrs");
   int info = 0;
   routine.call<T>(&uplo, &n, &nrhs, a, &lda, b, &ldb, &info, kOne);
@@ -149,6 +180,11 @@ template <class T> int sytrs(bool hermitian, char uplo, int n, int nrhs, const T
 }
 
 template <class T> int orgqr(int m, int n, int k, T* a, int lda, const T* tau, Work<T>& work) {
+  if (is_long(2 * product(m, n, k)))
+    return long_call({changed_array(a, elements(lda, n)), read_array(tau, k)}, [=](void* const* p) {
+      Work<T> own;
+      return orgqr(m, n, k, array_of<T>(p, 0), lda, array_of<T>(p, 1), own);
+    });
   static Routine routine("sorgqr", "dorgqr", "cungqr", "zungqr");
   int info = 0;
   with_work(work, [&](T* memory, int length) {
@@ -159,6 +195,14 @@ template <class T> int orgqr(int m, int n, int k, T* a, int lda, const T* tau, W
 
 template <class T> int ormqr(char side, char trans, int m, int n, int k, const T* a, int lda,
                              const T* tau, T* c, int ldc, Work<T>& work) {
+  if (is_long(2 * product(m, n, k)))
+    return long_call(
+        {read_array(a, elements(lda, k)), read_array(tau, k), changed_array(c, elements(ldc, n))},
+        [=](void* const* p) {
+          Work<T> own;
+          return ormqr(side, trans, m, n, k, array_of<T>(p, 0), lda, array_of<T>(p, 1),
+                       array_of<T>(p, 2), ldc, own);
+        });
   static Routine routine("sormqr", "dormqr", "cunmqr", "zunmqr");
   int info = 0;
   with_work(work, [&](T* memory, int length) {
@@ -179,6 +223,12 @@ template <class T> void trsm(char side, char uplo, char trans, char diag, int m,
 // ---- spectra -----------------------------------------------------------------------------------
 template <class T>
 int syevd(char jobz, char uplo, int n, T* a, int lda, real_t<T>* w, EigenWork<T>& k) {
+  if (is_long(3 * product(n, n, n)))
+    return long_call(
+        {changed_array(a, elements(lda, n)), written_array(w, n)}, [=](void* const* p) {
+          EigenWork<T> own;
+          return syevd(jobz, uplo, n, array_of<T>(p, 0), lda, array_of<real_t<T>>(p, 1), own);
+        });
   static Routine routine("ssyevd", "dsyevd", "cheevd", "zheevd");
   int info = 0;
   const auto run = [&](T* work, int lwork, real_t<T>* rwork, int lrwork, int* iwork, int liwork) {
@@ -204,6 +254,14 @@ int syevd(char jobz, char uplo, int n, T* a, int lda, real_t<T>* w, EigenWork<T>
 
 template <class T>
 int geev(char jobvr, int n, T* a, int lda, T* w, T* vr, int ldvr, EigenWork<T>& k) {
+  if (is_long(10 * product(n, n, n)))
+    return long_call({changed_array(a, elements(lda, n)), written_array(w, kComplex<T> ? n : 2 * n),
+                      written_array(vr, jobvr == 'V' ? elements(ldvr, n) : 0)},
+                     [=](void* const* p) {
+                       EigenWork<T> own;
+                       return geev(jobvr, n, array_of<T>(p, 0), lda, array_of<T>(p, 1),
+                                   array_of<T>(p, 2), ldvr, own);
+                     });
   static Routine routine("sgeev", "dgeev", "cgeev", "zgeev");
   int info = 0, one = 1;
   char none = 'N';
@@ -220,8 +278,24 @@ int geev(char jobvr, int n, T* a, int lda, T* w, T* vr, int ldvr, EigenWork<T>& 
   return info;
 }
 
+namespace {
+template <class T> std::vector<CallArray> svd_arrays(char job, int m, int n, T* a, int lda,
+                                                     real_t<T>* s, T* u, int ldu, T* vt, int ldvt) {
+  const int low = m < n ? m : n;
+  return {changed_array(a, elements(lda, n)), written_array(s, low),
+          written_array(u, job == 'N' ? 0 : elements(ldu, job == 'A' ? m : low)),
+          written_array(vt, job == 'N' ? 0 : elements(ldvt, n))};
+}
+} // namespace
+
 template <class T> int gesdd(char jobz, int m, int n, T* a, int lda, real_t<T>* s, T* u, int ldu,
                              T* vt, int ldvt, EigenWork<T>& k) {
+  if (is_long(4 * product(m, n, m < n ? m : n)))
+    return long_call(svd_arrays(jobz, m, n, a, lda, s, u, ldu, vt, ldvt), [=](void* const* p) {
+      EigenWork<T> own;
+      return gesdd(jobz, m, n, array_of<T>(p, 0), lda, array_of<real_t<T>>(p, 1), array_of<T>(p, 2),
+                   ldu, array_of<T>(p, 3), ldvt, own);
+    });
   static Routine routine("sgesdd", "dgesdd", "cgesdd", "zgesdd");
   int info = 0;
   const int64_t low = m < n ? m : n, high = m < n ? n : m;
@@ -243,6 +317,12 @@ template <class T> int gesdd(char jobz, int m, int n, T* a, int lda, real_t<T>* 
 
 template <class T> int gesvd(char job, int m, int n, T* a, int lda, real_t<T>* s, T* u, int ldu,
                              T* vt, int ldvt, EigenWork<T>& k) {
+  if (is_long(4 * product(m, n, m < n ? m : n)))
+    return long_call(svd_arrays(job, m, n, a, lda, s, u, ldu, vt, ldvt), [=](void* const* p) {
+      EigenWork<T> own;
+      return gesvd(job, m, n, array_of<T>(p, 0), lda, array_of<real_t<T>>(p, 1), array_of<T>(p, 2),
+                   ldu, array_of<T>(p, 3), ldvt, own);
+    });
   static Routine routine("sgesvd", "dgesvd", "cgesvd", "zgesvd");
   int info = 0;
   k.rwork.reserve(int64_t(5) * (m < n ? m : n));
@@ -259,6 +339,12 @@ template <class T> int gesvd(char job, int m, int n, T* a, int lda, real_t<T>* s
 
 // ---- least squares -----------------------------------------------------------------------------
 template <class T> int gels(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, EigenWork<T>& k) {
+  if (is_long(2 * product(m, n, m < n ? m : n)))
+    return long_call({changed_array(a, elements(lda, n)), changed_array(b, elements(ldb, nrhs))},
+                     [=](void* const* p) {
+                       EigenWork<T> own;
+                       return gels(m, n, nrhs, array_of<T>(p, 0), lda, array_of<T>(p, 1), ldb, own);
+                     });
   static Routine routine("sgels", "dgels", "cgels", "zgels");
   int info = 0;
   char trans = 'N';
@@ -270,6 +356,14 @@ template <class T> int gels(int m, int n, int nrhs, T* a, int lda, T* b, int ldb
 
 template <class T> int gelsy(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, int* jpvt,
                              real_t<T> rcond, int* rank, EigenWork<T>& k) {
+  if (is_long(3 * product(m, n, m < n ? m : n)))
+    return long_call({changed_array(a, elements(lda, n)), changed_array(b, elements(ldb, nrhs)),
+                      changed_array(jpvt, n), written_array(rank, 1)},
+                     [=](void* const* p) {
+                       EigenWork<T> own;
+                       return gelsy(m, n, nrhs, array_of<T>(p, 0), lda, array_of<T>(p, 1), ldb,
+                                    array_of<int>(p, 2), rcond, array_of<int>(p, 3), own);
+                     });
   static Routine routine("sgelsy", "dgelsy", "cgelsy", "zgelsy");
   int info = 0;
   k.rwork.reserve(int64_t(2) * n);
@@ -285,6 +379,14 @@ template <class T> int gelsy(int m, int n, int nrhs, T* a, int lda, T* b, int ld
 
 template <class T> int gelsd(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_t<T>* s,
                              real_t<T> rcond, int* rank, EigenWork<T>& k) {
+  if (is_long(4 * product(m, n, m < n ? m : n)))
+    return long_call({changed_array(a, elements(lda, n)), changed_array(b, elements(ldb, nrhs)),
+                      written_array(s, m < n ? m : n), written_array(rank, 1)},
+                     [=](void* const* p) {
+                       EigenWork<T> own;
+                       return gelsd(m, n, nrhs, array_of<T>(p, 0), lda, array_of<T>(p, 1), ldb,
+                                    array_of<real_t<T>>(p, 2), rcond, array_of<int>(p, 3), own);
+                     });
   static Routine routine("sgelsd", "dgelsd", "cgelsd", "zgelsd");
   int info = 0;
   const auto run = [&](T* work, int lwork, real_t<T>* rwork, int* iwork) {
@@ -309,6 +411,14 @@ template <class T> int gelsd(int m, int n, int nrhs, T* a, int lda, T* b, int ld
 
 template <class T> int gelss(int m, int n, int nrhs, T* a, int lda, T* b, int ldb, real_t<T>* s,
                              real_t<T> rcond, int* rank, EigenWork<T>& k) {
+  if (is_long(4 * product(m, n, m < n ? m : n)))
+    return long_call({changed_array(a, elements(lda, n)), changed_array(b, elements(ldb, nrhs)),
+                      written_array(s, m < n ? m : n), written_array(rank, 1)},
+                     [=](void* const* p) {
+                       EigenWork<T> own;
+                       return gelss(m, n, nrhs, array_of<T>(p, 0), lda, array_of<T>(p, 1), ldb,
+                                    array_of<real_t<T>>(p, 2), rcond, array_of<int>(p, 3), own);
+                     });
   static Routine routine("sgelss", "dgelss", "cgelss", "zgelss");
   int info = 0;
   k.rwork.reserve(int64_t(5) * (m < n ? m : n));
