@@ -2,6 +2,8 @@
 // then while nothing is exported.
 #include <c10/core/MemoryExport.h>
 
+#include <c10/core/Retired.h>
+
 #include <atomic>
 #include <mutex>
 #include <pthread.h>
@@ -59,11 +61,16 @@ MemoryExport::~MemoryExport() {
 }
 
 void retire_memory(const StorageImpl* storage, DataPtr old) {
-  if (exported.load(std::memory_order_relaxed) == 0) return;
-  Table& all = table();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  auto found = all.exports.find(storage);
-  if (found != all.exports.end()) found->second.retired.push_back(std::move(old));
+  if (exported.load(std::memory_order_relaxed) != 0) {
+    Table& all = table();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    auto found = all.exports.find(storage);
+    if (found != all.exports.end()) {
+      found->second.retired.push_back(std::move(old));
+      return;
+    }
+  }
+  retire(std::move(old));
 }
 
 void declare_immovable(DeleterFnPtr deleter) { immovable.store(deleter); }

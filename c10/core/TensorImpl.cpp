@@ -1,8 +1,10 @@
 // Construction, geometry and destruction of tensors. See the notes in TensorImpl.h.
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include <c10/core/Retired.h>
 #include <c10/core/SmallPool.h>
 
 namespace c10 {
@@ -76,12 +78,16 @@ void TensorImpl::release_resources() {
 
 void TensorImpl::reserve_dims(size_t ndim) {
   TORCH_CHECK(ndim <= 1024, "tensors of ", ndim, " dimensions are not supported (at most 1024)");
-  if (ndim > dims_capacity_) {
-    auto* fresh = static_cast<int64_t*>(std::malloc(2 * ndim * sizeof(int64_t)));
+  // A kernel on another thread may refer to the lists of a tensor that Python knows: then they are
+  // replaced. See Note [Tensors that change under a kernel].
+  const bool watched = C10_UNLIKELY(pyobj != nullptr) && has_unlocked_work();
+  if (ndim > dims_capacity_ || C10_UNLIKELY(watched)) {
+    const size_t room = std::max<size_t>(ndim, 1);
+    auto* fresh = static_cast<int64_t*>(std::malloc(2 * room * sizeof(int64_t)));
     if (!fresh) throw OutOfMemoryError("out of memory while making a tensor");
-    if (dims_ != inline_dims_) std::free(dims_);
+    if (dims_ != inline_dims_) retire([](void* old) { std::free(old); }, dims_);
     dims_ = fresh;
-    dims_capacity_ = static_cast<uint16_t>(ndim);
+    dims_capacity_ = static_cast<uint16_t>(room);
   }
   ndim_ = static_cast<uint16_t>(ndim);
 }
@@ -90,8 +96,9 @@ void TensorImpl::set_contiguous(IntArrayRef sizes) {
   numel_ = checked_numel(sizes);
   const size_t n = sizes.size();
   // `sizes` may be this tensor's own list: read it before the buffer can move.
-  DimVector copy(n > kInlineDims ? sizes : IntArrayRef());
-  if (n > kInlineDims) sizes = copy;
+  const bool own = n > kInlineDims || C10_UNLIKELY(pyobj != nullptr);
+  DimVector copy(own ? sizes : IntArrayRef());
+  if (own) sizes = copy;
   reserve_dims(n);
   if (n != 0) std::memmove(dims_, sizes.data(), n * sizeof(int64_t));
   contiguous_strides({dims_, n}, dims_ + n);
@@ -163,6 +170,7 @@ ExtraMeta& TensorImpl::ensure_extra() {
 void TensorImpl::throw_symbolic() { throw_symbolic_list(); }
 
 void TensorImpl::copy_metadata_from(const TensorImpl& from) {
+  if (C10_UNLIKELY(pyobj != nullptr)) retire(storage_);
   storage_ = from.storage_;
   dtype_ = from.dtype_;
   itemsize_ = from.itemsize_;

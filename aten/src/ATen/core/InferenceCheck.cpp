@@ -12,8 +12,7 @@ namespace {
 void refuse(const Tensor& t) {
   TORCH_CHECK(!t.defined() || !t.is_inference(),
               "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
-              "make a clone to get a normal tensor before doing inplace update.See "
-              "https://github.com/pytorch/rfcs/pull/17 for more details.");
+              "make a clone to get a normal tensor before doing inplace update.");
 }
 
 class RefuseWrites final : public BoxedKernel {

@@ -64,9 +64,7 @@ void throw_inplace(const OperatorEntry& op) {
       "that has more elements than `self`. This happened due to `other` being vmapped over but "
       "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead "
       "of ",
-      op.full_name(),
-      ". If said operator is being called inside the PyTorch framework, please file a bug report "
-      "instead."));
+      op.full_name(), "."));
 }
 void Call::check_inplace() const {
   for (size_t i = 0; i < args.size(); ++i) {
@@ -298,7 +296,7 @@ bool tagged(const OperatorEntry& op, const char* tag) {
   throw c10::Error(c10::str(
       "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
       "over ",
-      call.op.full_name(), ". Please file an issue if you need this feature."));
+      call.op.full_name(), "."));
 }
 void dynamic_rule(Call& call) { refuse_dynamic(call); }
 void unsupported_rule(Call& call) {

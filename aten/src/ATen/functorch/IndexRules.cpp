@@ -276,7 +276,7 @@ void masked_select_rule(Call& call) {
   const Tensor self = call.tensor(0), mask = call.tensor(1);
   TORCH_CHECK(!call.batched(mask),
               "vmap: We do not support batching operators that can output dynamic shape. Attempted "
-              "to vmap over aten::masked_select. Please file an issue if you need this feature.");
+              "to vmap over aten::masked_select with a batched mask.");
   const DimVector shape = broadcast_shapes(self.sizes(), mask.sizes());
   call.give_batched(at::index(self.expand(shape), {mask.expand(shape)}));
 }

@@ -94,8 +94,7 @@ namespace {
 void refuse_item(Call&) {
   throw c10::Error(
       "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
-      ".item() on a Tensor, please try to rewrite what you're doing with other operations. If "
-      "error is occurring somewhere inside PyTorch internals, please file a bug report.");
+      ".item() on a Tensor, please try to rewrite what you're doing with other operations.");
 }
 void refuse_control_flow(Call&) {
   throw c10::Error("vmap: It looks like you're attempting to use a Tensor in some data-dependent "

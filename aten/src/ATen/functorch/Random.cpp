@@ -85,8 +85,7 @@ void run_different(Call& call, bool any_batched) {
   if (mutates && !noise) {
     TORCH_CHECK(call.batched(call.tensor(0)),
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
-                "will appear like same randomness. If this is necessary for your usage, please "
-                "file an issue with functorch.");
+                "will appear like same randomness.");
   }
   if (name == "aten::randperm" || noise || (name == "aten::multinomial" && !any_batched)) {
     run_each(call);

@@ -9,6 +9,7 @@
 #include <ATen/core/InferenceCheck.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/Retired.h>
 #include <c10/core/TensorImpl.h>
 
 #include <cstring>
@@ -17,19 +18,28 @@ namespace torch::python {
 namespace {
 
 // ---- hooks --------------------------------------------------------------------------------------
+// Work without the GIL: other threads may change the tensors it reads.
+struct Unlocked {
+  Unlocked() : ticket(c10::begin_unlocked_work()), state(PyEval_SaveThread()) {}
+  ~Unlocked() {
+    restore_thread(state);
+    c10::end_unlocked_work(ticket);
+  }
+  uint64_t ticket;
+  PyThreadState* state;
+};
+
 void* enter_blocking() {
   // Work may start on threads that never held the GIL.
-  return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+  return Py_IsInitialized() && PyGILState_Check() ? new Unlocked : nullptr;
 }
-void leave_blocking(void* state) {
-  if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
-}
+void leave_blocking(void* unlocked) { delete static_cast<Unlocked*>(unlocked); }
 
 // Signal handlers run in the main thread only; others see "no signal".
 bool interrupted() {
   if (!Py_IsInitialized()) return false;
   // A long backward pass keeps the GIL between large operators: others get their turn here.
-  if (PyGILState_Check()) NoGil others;
+  if (PyGILState_Check()) Unlocked others;
   WithGil gil;
   return PyErr_CheckSignals() < 0;
 }

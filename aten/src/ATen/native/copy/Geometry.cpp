@@ -4,6 +4,7 @@
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/copy/Native.h>
+#include <c10/core/Retired.h>
 
 namespace at::native {
 namespace {
@@ -57,6 +58,7 @@ void rebind(const Tensor& self, const Storage& source, int64_t offset, IntArrayR
               "\".  This is no longer allowed; the devices must match.");
   detail::check_in_bounds(size, stride, offset, self.itemsize(), source->nbytes());
   TensorImpl& impl = *self.unsafeGetTensorImpl();
+  c10::retire(impl.storage());
   impl.set_storage(source);
   impl.set_geometry(size, stride, offset);
   impl.bump_version();

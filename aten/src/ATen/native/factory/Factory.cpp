@@ -139,7 +139,7 @@ Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout,
     const int64_t dim = physical_layout[i];
     TORCH_CHECK(dim >= 0 && dim < n, "Dimension out of range (expected to be between 0 and ", n - 1,
                 ", but got ", dim, " at index ", i,
-                "). NB: negative dims not currently supported; file an issue if you want it.");
+                "). NB: negative dims not currently supported.");
     TORCH_CHECK(!seen[dim], "Duplicate dim not allowed");
     seen[dim] = true;
     strides[dim] = step;

@@ -2,6 +2,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -67,7 +68,7 @@ namespace {
 std::vector<int64_t> frequencies(const int64_t* index, int64_t n, int64_t rows) {
   std::vector<int64_t> counts(static_cast<size_t>(rows), 0);
   for (int64_t i = 0; i < n; ++i)
-    if (index[i] >= 0 && index[i] < rows) ++counts[static_cast<size_t>(index[i])];
+    if (const int64_t r = index[i]; r >= 0 && r < rows) ++counts[static_cast<size_t>(r)];
   return counts;
 }
 
@@ -82,8 +83,9 @@ struct Lookups {
     from.resize(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
       // As in PyTorch, positions outside the table carry nothing.
-      if (index[i] == padding || index[i] < 0 || index[i] >= rows) continue;
-      to[static_cast<size_t>(count)] = index[i] * row_bytes;
+      const int64_t r = index[i];
+      if (r == padding || r < 0 || r >= rows) continue;
+      to[static_cast<size_t>(count)] = r * row_bytes;
       from[static_cast<size_t>(count)] = i * row_bytes;
       ++count;
     }
@@ -114,7 +116,7 @@ Tensor embedding_dense_backward_cpu(const Tensor& grad_output, const Tensor& ind
   TORCH_CHECK(num_weights >= 0, "embedding_dense_backward: num_weights must not be negative");
   TORCH_CHECK(grad_output.dim() > 0, "embedding_dense_backward: the gradient needs a dimension");
   const int64_t width = grad_output.size(-1);
-  const Tensor positions = long_contiguous(indices);
+  const Tensor positions = long_copy(indices);
   const int64_t n = positions.numel();
   TORCH_CHECK(grad_output.numel() == n * width, "embedding_dense_backward: gradient of shape ",
               grad_output.sizes(), " does not fit indices of shape ", indices.sizes());

@@ -4,6 +4,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/RawTable.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
@@ -63,7 +64,7 @@ void check_types(const Tensor& weight, const Tensor& indices, const Tensor& offs
 
 // Where each bag begins, and at the end the number of indices.
 RawTable<int64_t> bag_starts(const Tensor& offsets, int64_t indices, bool include_last_offset) {
-  const Tensor given = long_contiguous(offsets);
+  const Tensor given = long_copy(offsets);
   const int64_t n = given.numel();
   const int64_t* data = n > 0 ? given.data_ptr<int64_t>() : nullptr;
   TORCH_CHECK(!include_last_offset || n > 0,
@@ -177,7 +178,7 @@ Bags embedding_bag_cpu(const Tensor& weight, const Tensor& indices, const Tensor
   }
   const RawTable<int64_t> starts = bag_starts(offsets, n, include_last_offset);
   const int64_t bags = starts.size() - 1;
-  const Tensor positions = long_contiguous(indices);
+  const Tensor positions = long_copy(indices);
   const int64_t* index = n > 0 ? positions.data_ptr<int64_t>() : nullptr;
   // With include_last_offset indices behind the last offset belong to no bag.
   check_rows(index, n, rows);
@@ -318,9 +319,9 @@ Tensor embedding_bag_dense_backward_cpu(const Tensor& grad, const Tensor& indice
   TORCH_CHECK(grad.dim() == 2 && num_weights >= 0,
               "embedding_bag backward: expected a 2-D gradient");
   const int64_t bags = grad.size(0), width = grad.size(1), n = indices.numel();
-  const Tensor index = long_contiguous(indices), bag_of = long_contiguous(offset2bag);
-  const Tensor sizes = long_contiguous(bag_size), from = grad.contiguous();
-  const Tensor chosen = mode == kMax ? long_contiguous(maximum_indices) : Tensor();
+  const Tensor index = long_copy(indices), bag_of = long_copy(offset2bag);
+  const Tensor sizes = long_copy(bag_size), from = grad.contiguous();
+  const Tensor chosen = mode == kMax ? long_copy(maximum_indices) : Tensor();
   const Tensor samples = has(per_sample_weights) ? per_sample_weights->contiguous() : Tensor();
   TORCH_CHECK(bag_of.numel() == n && sizes.numel() >= bags &&
                   (mode != kMax || chosen.numel() == grad.numel()) &&
@@ -380,7 +381,7 @@ Tensor embedding_bag_per_sample_weights_backward_cpu(const Tensor& grad, const T
                   offset2bag.numel() == indices.numel(),
               "embedding_bag backward: the saved tensors do not belong to this gradient");
   const int64_t n = indices.numel(), width = weight.size(1);
-  const Tensor index = long_contiguous(indices), bag_of = long_contiguous(offset2bag);
+  const Tensor index = long_copy(indices), bag_of = long_copy(offset2bag);
   const Tensor from = grad.contiguous(), table = weight.contiguous();
   check_rows(data_or_null(index), n, weight.size(0));
   check_bags(data_or_null(bag_of), n, grad.size(0));

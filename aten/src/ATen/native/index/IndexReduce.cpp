@@ -144,7 +144,12 @@ void index_reduce_cpu(const Tensor& self, int64_t dim, const Tensor& index, cons
   int64_t* count = counts.data_ptr<int64_t>();
   const Tensor positions = long_contiguous(index);
   const int64_t* position = positions.data_ptr<int64_t>();
-  for (int64_t i = 0; i < positions.numel(); ++i) ++count[position[i]];
+  const int64_t n = positions.numel(), size = counts_shape[d];
+  for (int64_t i = 0; i < n; ++i) {
+    // Checked above, but another thread may have written to the index since.
+    const int64_t v = position[i];
+    if (v >= 0 && v < size) ++count[v];
+  }
   divide_by_counts(along.target, counts);
 }
 

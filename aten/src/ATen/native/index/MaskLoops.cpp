@@ -5,6 +5,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/parallel/Parallel.h>
 
 #include <cstring>
@@ -90,14 +91,15 @@ TrueCounts::TrueCounts(const uint8_t* mask, int64_t n) : chunk(n > 0 ? chunk_siz
 }
 
 Tensor true_bytes(const Tensor& t) {
+  // A copy in any case: who counts first and writes then must find the same elements again.
+  if (t.scalar_type() == kBool) return private_copy(t);
   const Tensor source = t.contiguous();
-  if (source.scalar_type() == kBool) return source;
   const Tensor result = detail::empty(source.sizes(), kBool);
   uint8_t* to = static_cast<uint8_t*>(result.data_ptr());
   dtype_switch<AllTypesAndFloat8>(t.scalar_type(), "nonzero_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(source.data_ptr());
-    parallel_for(0, source.numel(), TrueCounts::kGrain, [=](int64_t begin, int64_t end) {
+    parallel_for(0, result.numel(), TrueCounts::kGrain, [=](int64_t begin, int64_t end) {
       to_true(from + begin, to + begin, end - begin);
     });
   });

@@ -6,6 +6,7 @@
 #include <ATen/native/Checks.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/MaskLoops.h>
 #include <ATen/native/index/Native.h>
@@ -143,7 +144,7 @@ Tensor in_shape(const Tensor& t, IntArrayRef shape) {
 Tensor masked_select_cpu(const Tensor& self, const Tensor& mask) {
   check_select(self, mask);
   const DimVector shape = broadcast_shapes(mask.sizes(), self.sizes());
-  const Tensor where = in_shape(mask, shape), from = in_shape(self, shape);
+  const Tensor where = private_copy(in_shape(mask, shape)), from = in_shape(self, shape);
   const uint8_t* bytes = mask_bytes(where);
   const int64_t n = where.numel();
   const TrueCounts counts(bytes, n);
@@ -192,7 +193,7 @@ void check_scatter(const Tensor& self, const Tensor& mask, const Tensor& source)
 
 Tensor& masked_scatter_cpu_(Tensor& self, const Tensor& mask, const Tensor& source) {
   check_scatter(self, mask, source);
-  const Tensor where = fit_mask(self, mask).contiguous();
+  const Tensor where = private_copy(fit_mask(self, mask));
   Tensor from = source.contiguous();
   if (from.is_alias_of(self)) from = from.clone();
   const uint8_t* bytes = mask_bytes(where);

@@ -56,8 +56,8 @@ Tensor nonzero_cpu(const Tensor& self) {
   const int64_t n = truth.numel();
   const TrueCounts counts(mask, n);
   const int64_t total = counts.total();
-  Tensor result = detail::empty_strided({total, self.dim()}, {1, total}, kLong);
-  if (total == 0 || self.dim() == 0) return result;
+  Tensor result = detail::empty_strided({total, truth.dim()}, {1, total}, kLong);
+  if (total == 0 || truth.dim() == 0) return result;
   int64_t* columns = result.data_ptr<int64_t>();
   parallel_for(0, n, TrueCounts::kGrain, [&](int64_t begin, int64_t end) {
     write_coordinates(mask, truth.sizes(), begin, end,

@@ -11,6 +11,8 @@
 namespace at::native {
 namespace {
 constexpr int64_t kGrainElements = 16384;
+// Indices that are taken at a time: few enough to stay in the first-level cache.
+constexpr int64_t kRow = 2048;
 
 // Whether one of n indices lies outside [0, size). The sign bit of v | (size - 1 - v) says it for
 // one of them, and needs no comparison of 64-bit numbers, which older vector units lack.
@@ -32,6 +34,26 @@ __attribute__((optimize("O3"))) bool any_outside(const int64_t* index, int64_t n
   }
   return static_cast<int64_t>(signs) < 0;
 }
+// Copies n indices and says whether one of them lies outside.
+__attribute__((optimize("O3"))) bool copy_outside(const int64_t* index, int64_t n, int64_t step,
+                                                  int64_t size, int64_t* to) {
+  const uint64_t last = static_cast<uint64_t>(size) - 1;
+  uint64_t signs = size == 0 ? ~uint64_t(0) : 0;
+  if (step == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t v = static_cast<uint64_t>(index[i]);
+      to[i] = static_cast<int64_t>(v);
+      signs |= v | (last - v);
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const uint64_t v = static_cast<uint64_t>(index[i * step]);
+      to[i] = static_cast<int64_t>(v);
+      signs |= v | (last - v);
+    }
+  }
+  return static_cast<int64_t>(signs) < 0;
+}
 } // namespace
 
 void ScatterWalk::check_row(const int64_t* index, int64_t n, int64_t step) const {
@@ -40,6 +62,19 @@ void ScatterWalk::check_row(const int64_t* index, int64_t n, int64_t step) const
     const int64_t v = index[i * step];
     if (v < 0 || v >= dim_size_) throw_runtime_out_of_bounds(v, dim_, dim_size_);
   }
+}
+
+// Another thread or process may write to the index meanwhile: what the loop uses is a copy, and it
+// is the copy that is checked.
+void ScatterWalk::run_row(char* self, const int64_t* index, char* other, int64_t n,
+                          int64_t self_stride, int64_t index_stride, int64_t other_stride,
+                          ScatterLoop loop, const void* context) const {
+  int64_t held[kRow];
+  const int64_t step = n == 1 || index_stride != 0 ? 1 : 0;
+  const int64_t count = step == 0 ? 1 : n;
+  if (C10_UNLIKELY(copy_outside(index, count, index_stride, dim_size_, held)))
+    check_row(held, count, 1);
+  loop(self, held, other, n, self_stride, step, other_stride, dim_stride_, context);
 }
 
 ScatterWalk::ScatterWalk(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& other)
@@ -114,7 +149,7 @@ void ScatterWalk::check_indices() const {
 }
 
 void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
-                          const void* context, bool check) const {
+                          const void* context) const {
   DimVector sizes(sizes_);
   char* self = self_data_;
   char* other = other_data_;
@@ -127,21 +162,17 @@ void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop l
   }
   const int64_t last = static_cast<int64_t>(sizes.size()) - 1;
   if (last < 0) {
-    if (check) check_row(index, 1, 1);
-    loop(self, index, other, 1, 0, 1, 0, dim_stride_, context);
+    run_row(self, index, other, 1, 0, 1, 0, loop, context);
     return;
   }
   DimVector at(static_cast<size_t>(last), 0);
   // In stretches, because an expanded index can be larger than memory: Ctrl-C is seen between them.
   constexpr int64_t kStretch = 1 << 20;
-  // Short enough for the indices to be still in the first-level cache after the check.
-  const int64_t step = check ? 2048 : kStretch;
   for (int64_t walked = 0;;) {
-    for (int64_t i = 0; i < sizes[last]; i += step) {
-      const int64_t n = std::min(step, sizes[last] - i);
-      if (check) check_row(index + i * index_strides_[last], n, index_strides_[last]);
-      loop(self + i * self_[last], index + i * index_strides_[last], other + i * other_[last], n,
-           self_[last], index_strides_[last], other_[last], dim_stride_, context);
+    for (int64_t i = 0; i < sizes[last]; i += kRow) {
+      const int64_t n = std::min(kRow, sizes[last] - i);
+      run_row(self + i * self_[last], index + i * index_strides_[last], other + i * other_[last], n,
+              self_[last], index_strides_[last], other_[last], loop, context);
       walked += n;
       if (walked >= kStretch) {
         walked = 0;
@@ -177,13 +208,13 @@ void ScatterWalk::run_independent_checked(ScatterLoop loop, const void* context)
   if (numel_ == 0) return;
   const int64_t cut = numel_ <= kGrainElements ? -1 : widest(true);
   if (cut < 0) {
-    run_box(-1, 0, 0, loop, context, true);
+    run_box(-1, 0, 0, loop, context);
     return;
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (numel_ / sizes_[cut]));
   parallel_for(0, sizes_[cut], grain,
-               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context, true); });
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
 }
 
 void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
@@ -192,13 +223,13 @@ void ScatterWalk::run_ordered(ScatterLoop loop, const void* context) const {
   // Narrow pieces of the innermost dimension would share cache lines and be all loop overhead.
   const int64_t narrowest = cut == static_cast<int64_t>(sizes_.size()) - 1 ? 256 : 1;
   if (cut < 0 || sizes_[cut] < 2 * narrowest || get_num_threads() == 1) {
-    run_box(-1, 0, 0, loop, context, false);
+    run_box(-1, 0, 0, loop, context);
     return;
   }
   const BlockingRegion region;
   const int64_t grain = std::max<int64_t>(narrowest, kGrainElements / (numel_ / sizes_[cut]));
   parallel_for(0, sizes_[cut], grain,
-               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context, false); });
+               [&](int64_t begin, int64_t end) { run_box(cut, begin, end, loop, context); });
 }
 
 } // namespace at::native

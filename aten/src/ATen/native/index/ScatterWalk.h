@@ -25,15 +25,19 @@ struct ScatterWalk {
   // the loop sees it, so a bad index raises the same RuntimeError, with part of `other` written.
   void run_independent_checked(ScatterLoop loop, const void* context = nullptr) const;
   // The loop writes `self`: positions that meet the same element are visited in order along dim
-  // whatever the number of threads.
+  // whatever the number of threads. Call check_indices first, so that nothing is written when one
+  // is bad; one that turns bad meanwhile raises here.
   void run_ordered(ScatterLoop loop, const void* context = nullptr) const;
 
  private:
   void add(int64_t size, int64_t self_stride, int64_t index_stride, int64_t other_stride,
            bool is_dim);
   // Runs the box in which dimension `cut` is restricted to [begin, end).
-  void run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop, const void* context,
-               bool check) const;
+  void run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop loop,
+               const void* context) const;
+  void run_row(char* self, const int64_t* index, char* other, int64_t n, int64_t self_stride,
+               int64_t index_stride, int64_t other_stride, ScatterLoop loop,
+               const void* context) const;
   void check_row(const int64_t* index, int64_t n, int64_t step) const;
   int64_t widest(bool may_be_dim) const;
 

@@ -9,6 +9,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/_ctc_loss.h>
@@ -58,7 +59,7 @@ struct Batch {
                 "Expected targets of shape (sum of target_lengths) or (batch_size, S), got ",
                 targets.sizes());
     check_lengths(targets);
-    values = targets.to(kLong).contiguous();
+    values = long_copy(targets);
     const int64_t* label = static_cast<const int64_t*>(values.const_data_ptr());
     for (size_t i = 0; i < n; ++i)
       for (int64_t s = 0; s < target_lengths[i]; ++s) {

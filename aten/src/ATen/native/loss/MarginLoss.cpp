@@ -3,6 +3,7 @@
 // the classes of one sample; a vector is a batch of one.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
 #include <ATen/ops/multilabel_margin_loss_forward.h>
@@ -154,7 +155,7 @@ std::tuple<Tensor, Tensor>
 multilabel_margin_loss_forward_cpu(const Tensor& self, const Tensor& target, int64_t reduction) {
   check_multilabel(self, target);
   const Batch batch = batch_of(self);
-  const Tensor x = self.contiguous(), t = target.contiguous();
+  const Tensor x = self.contiguous(), t = long_copy(target);
   const Tensor is_target = at::detail::empty(target.sizes(), self.scalar_type(), self.device());
   is_target.zero_();
   DimVector sizes;
@@ -195,7 +196,7 @@ Tensor multilabel_margin_loss_backward_cpu(const Tensor& grad_output, const Tens
   TORCH_CHECK(is_target.sizes() == target.sizes(),
               "inconsistent is_target size: ", is_target.sizes());
   const Batch batch = batch_of(self);
-  const Tensor x = self.contiguous(), t = target.contiguous(),
+  const Tensor x = self.contiguous(), t = long_copy(target),
                marks = is_target.to(self.scalar_type()).contiguous();
   if (self.is_meta()) return at::detail::empty(self.sizes(), self.scalar_type(), self.device());
   const Tensor grad = at::detail::empty(self.sizes(), kDouble);

@@ -77,15 +77,18 @@ Walk walk_of(const Tensor& t) {
 }
 
 struct Target {
-  explicit Target(const Tensor& t) : values(t.to(kLong).contiguous()) {}
+  explicit Target(const Tensor& t)
+      : values(t.to(kLong).contiguous()),
+        data(static_cast<const int64_t*>(values.const_data_ptr())) {}
   // The class of position i, or -1 where it is ignored; IndexError outside the classes.
   int64_t operator()(int64_t i, int64_t ignore, int64_t classes) const {
-    const int64_t c = static_cast<const int64_t*>(values.const_data_ptr())[i];
+    const int64_t c = data[i];
     if (c == ignore) return -1;
     TORCH_CHECK_INDEX(c >= 0 && c < classes, "Target ", c, " is out of bounds.");
     return c;
   }
   Tensor values;
+  const int64_t* data;
 };
 
 struct Sums {

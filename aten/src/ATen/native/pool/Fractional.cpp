@@ -131,9 +131,10 @@ void fractional_backward(const Tensor& grad, const Tensor& self, size_t dims, co
               std::fill(sum.begin(), sum.end(), A(0));
               serial_for(p * small, (p + 1) * small, 8, [&](int64_t b, int64_t e) {
                 for (int64_t i = b; i < e; ++i) {
-                  TORCH_CHECK(at[i] >= 0 && at[i] < in, "Found an invalid max index: ", at[i],
+                  const int64_t place = at[i];
+                  TORCH_CHECK(place >= 0 && place < in, "Found an invalid max index: ", place,
                               " (input planes have ", in, " elements)");
-                  sum[at[i]] += static_cast<A>(from[i]);
+                  sum[place] += static_cast<A>(from[i]);
                 }
               });
               std::transform(sum.begin(), sum.end(), to + p * in,

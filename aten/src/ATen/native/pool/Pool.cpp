@@ -245,9 +245,10 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
                      [=](int64_t b, int64_t e) { std::fill(sum + b, sum + e, A(0)); });
         serial_for(i * out, (i + 1) * out, 4, [&](int64_t b, int64_t e) {
           for (int64_t p = b; p < e; ++p) {
-            TORCH_CHECK(at[p] >= 0 && at[p] < in, "Found an invalid max index: ", at[p],
+            const int64_t place = at[p];
+            TORCH_CHECK(place >= 0 && place < in, "Found an invalid max index: ", place,
                         " (input planes have ", in, " elements)");
-            sum[at[p]] = static_cast<A>(sum[at[p]] + static_cast<A>(from[p]));
+            sum[place] = static_cast<A>(sum[place] + static_cast<A>(from[p]));
           }
         });
         if constexpr (!std::is_same_v<A, T>) store_plane(sum, in, to + i * in);

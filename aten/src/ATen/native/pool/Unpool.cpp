@@ -46,10 +46,11 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
                                  (end - begin) * large * static_cast<int64_t>(sizeof(T)));
                    serial_for(begin * small, end * small, 16, [&](int64_t first, int64_t last) {
                      for (int64_t i = first; i < last; ++i) {
-                       TORCH_CHECK(at[i] >= 0 && at[i] < large,
-                                   "Found an invalid max index: ", at[i],
+                       const int64_t place = at[i];
+                       TORCH_CHECK(place >= 0 && place < large,
+                                   "Found an invalid max index: ", place,
                                    " (output volumes are of size ", crossed(output_size), ")");
-                       to[i / small * large + at[i]] = from[i];
+                       to[i / small * large + place] = from[i];
                      }
                    });
                  });

@@ -1,5 +1,6 @@
 // CPU kernels of the plain reductions: each picks the reduction of the table and says what happens
 // to its value.
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/reduce/Native.h>
 #include <ATen/native/reduce/ReduceDims.h>
 
@@ -66,10 +67,12 @@ void run_arg(ReduceOp op, const Tensor& self, std::optional<int64_t> dim, const 
              const Tensor& indices, const char* name) {
   const ReduceKernel* kernel = kernel_for(op, self.scalar_type(), name);
   const Tensor outs[2] = {values, indices};
+  // Bools are compared as bytes.
+  const Tensor in = self.scalar_type() == kBool ? private_copy(self) : self;
   if (dim)
-    run_reduce({kernel}, self, dim_mask(*dim, self.dim()), outs);
+    run_reduce({kernel}, in, dim_mask(*dim, in.dim()), outs);
   else
-    run_reduce({kernel}, self.contiguous(), all_dims(self.dim()), outs);
+    run_reduce({kernel}, in.contiguous(), all_dims(in.dim()), outs);
 }
 
 // ---- norms

@@ -2,6 +2,7 @@
 // tensor is seen as [outer, n, inner]; each (outer, inner) line is scanned in order in a wider
 // accumulator, and lines that lie side by side are carried together so that memory is read in its
 // own order.
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/reduce/Native.h>
 
 #include <algorithm>
@@ -109,7 +110,7 @@ template <class Better> void scan_extremum(const Tensor& self, const Tensor& val
                                            const Tensor& indices, int64_t dim, const char* name,
                                            const Better& better) {
   const Lines l = lines_of(self, dim);
-  const Tensor in = self.contiguous();
+  const Tensor in = self.scalar_type() == kBool ? private_copy(self) : self.contiguous();
   int64_t* where = static_cast<int64_t*>(indices.mutable_data_ptr());
   dtype_switch<RealTypesAndBool>(self.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -109,7 +109,8 @@ States run_packed(const Network& net, const Tensor& data, const Tensor& batch_si
               "batch_sizes should be a 1-D CPU int64 tensor, got ", batch_sizes);
   TORCH_CHECK(batch_sizes.numel() > 0, "rnn: batch_sizes is empty");
   const Tensor sizes = batch_sizes.contiguous();
-  const IntArrayRef steps(sizes.const_data_ptr<int64_t>(), static_cast<size_t>(sizes.numel()));
+  const int64_t* first = sizes.const_data_ptr<int64_t>();
+  const std::vector<int64_t> steps(first, first + sizes.numel());
   return run_network(net, data, hx, cx, params, steps);
 }
 

@@ -3,6 +3,7 @@
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 #include <ATen/parallel/Stretches.h>
@@ -53,7 +54,7 @@ namespace {
 
 template <class T>
 Tensor interleaved_positions(const Tensor& repeats, std::optional<int64_t> output_size) {
-  const Tensor counts = repeats.contiguous();
+  const Tensor counts = private_copy(repeats);
   const T* count = counts.const_data_ptr<T>();
   const int64_t n = counts.numel();
   int64_t total = 0;

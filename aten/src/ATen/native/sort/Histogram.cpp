@@ -4,6 +4,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/sort/Native.h>
 #include <ATen/ops/_histogramdd_bin_edges.h>
 #include <ATen/ops/_histogramdd_from_bin_cts.h>
@@ -50,8 +51,8 @@ Tensor bincount_cpu(const Tensor& self, const std::optional<Tensor>& weights, in
   const bool given = weights && weights->defined();
   TORCH_CHECK(!given || (weights->dim() == 1 && weights->size(0) == self.size(0)),
               "weights should be 1-d and have the same length as input");
-  const Tensor data = self.contiguous();
-  const int64_t n = self.numel();
+  const Tensor data = private_copy(self);
+  const int64_t n = data.numel();
   Tensor result;
   dtype_switch<IntegralTypes>(self.scalar_type(), "bincount_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -73,17 +73,19 @@ template <class T, class Select> void sort_rows(const Tensor& self, int64_t dim,
   int64_t* index_data = indices.data_ptr<int64_t>();
   const int64_t s = stride_along(self, dim), sv = stride_along(values, dim),
                 si = stride_along(indices, dim);
+  // As they are now: another thread may change them when the lock is gone.
+  const DimVector from(self.strides()), to(values.strides()), places(indices.strides());
   entry_switch<T>(n, [&](auto tag) {
     using Entry = typename decltype(tag)::type;
     for_rows(rows, [&](int64_t begin, int64_t end) {
       const std::unique_ptr<Entry[]> entries(
           new Entry[static_cast<size_t>(needs_scratch ? 2 * n : n)]);
       for (int64_t r = begin; r < end; ++r) {
-        const T* row = data + rows.offset(self.strides(), r);
+        const T* row = data + rows.offset(from, r);
         make_entries(row, s, n, descending, entries.get());
         const Entry* chosen = select(entries.get(), entries.get() + n, n);
-        write_entries(chosen, k, row, s, value_data + rows.offset(values.strides(), r), sv,
-                      index_data + rows.offset(indices.strides(), r), si);
+        write_entries(chosen, k, row, s, value_data + rows.offset(to, r), sv,
+                      index_data + rows.offset(places, r), si);
       }
     });
   });

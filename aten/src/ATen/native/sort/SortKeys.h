@@ -39,6 +39,14 @@ template <class T> uint64_t sort_key(T value) {
   }
 }
 
+// The key of an element in memory. A bool is read as a byte because foreign memory may hold any.
+template <class T> uint64_t sort_key_at(const T* p) {
+  if constexpr (std::is_same_v<T, bool>)
+    return *reinterpret_cast<const unsigned char*>(p) != 0;
+  else
+    return sort_key(*p);
+}
+
 // Bits a key can use.
 template <class T> constexpr int key_bits() {
   if (std::is_same_v<T, bool>) return 1;
@@ -83,7 +91,8 @@ void make_entries(const T* data, int64_t stride, int64_t n, bool reversed, Entry
   const uint64_t flip = reversed ? all : 0;
   parallel_for(0, n, kRowGrain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      out[i] = make_entry(sort_key(data[i * stride]) ^ flip, i, static_cast<const Entry*>(nullptr));
+      out[i] =
+          make_entry(sort_key_at(data + i * stride) ^ flip, i, static_cast<const Entry*>(nullptr));
   });
 }
 

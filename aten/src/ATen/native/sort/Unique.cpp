@@ -2,6 +2,7 @@
 // always sorted; NaNs are all different from each other.
 #define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/native/PrivateCopy.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/sort/Native.h>
 #include <ATen/native/sort/SortKeys.h>
@@ -78,7 +79,7 @@ Triple finish(const Tensor& values, const Groups& groups, bool inverse, IntArray
 }
 
 Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool return_counts) {
-  const Tensor flat = self.contiguous();
+  const Tensor flat = private_copy(self);
   const int64_t n = flat.numel();
   Triple result;
   dtype_switch<SortTypes>(self.scalar_type(), "unique", [&](auto tag) {
@@ -90,7 +91,7 @@ Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool retu
     const auto finished = [&](const auto& position) {
       const Groups groups(n, return_inverse, position, same);
       result = finish(pick(data, groups.first, self.scalar_type()), groups, return_inverse,
-                      self.sizes(), return_counts);
+                      flat.sizes(), return_counts);
     };
     if (!sort) return finished([](int64_t i) { return i; });
     entry_switch<T>(n, [&](auto entry_tag) {
@@ -125,7 +126,7 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
     const Tensor none = detail::empty({0}, kLong);
     return {self.clone(MemoryFormat::Contiguous), none, detail::empty({0}, kLong)};
   }
-  const Tensor rows = at::movedim(self, d, 0).contiguous();
+  const Tensor rows = private_copy(at::movedim(self, d, 0));
   const int64_t width = rows.numel() / n;
   std::optional<Groups> groups;
   dtype_switch<SortTypes>(self.scalar_type(), "unique_dim", [&](auto tag) {
