@@ -64,9 +64,9 @@ def compile(
 
 
 def _backends():
-    from torch._dynamo import list_backends
+    from torch._dynamo import _ACCEPTED, list_backends
 
-    return list_backends(exclude_tags=())
+    return _ACCEPTED.union(list_backends(exclude_tags=()))
 
 
 def wrap(model):

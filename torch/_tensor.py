@@ -123,7 +123,7 @@ class Tensor(_C.TensorBase):
                 "deepcopy protocol at the "
                 "moment.  If you were attempting to deepcopy a module, this may be because of a "
                 "torch.nn.utils."
-                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+                "weight_norm usage: torch.nn.utils.parametrizations.weight_norm can be copied"
             )
         from copy import deepcopy
 

@@ -112,14 +112,13 @@ def test_jit_runs_python():
 
     model = Model()
     assert torch.jit.script(model) is model and torch.jit.trace(model, torch.ones(1)) is model
-    assert torch.jit.freeze(model.eval()) is model
     assert model.other(1) == model.ignored(1) == model.unused(1) == 1
     assert not torch.jit.is_scripting() and not torch.jit.is_tracing()
     assert torch.jit.annotate(list[int], [1]) == [1]
     assert torch.jit.isinstance({"a": [1]}, dict[str, list[int]])
     assert not torch.jit.isinstance([1, "a"], list[int])
     assert torch.jit.wait(torch.jit.fork(lambda x: x + 1, 2)) == 3
-    for start in (torch.jit.load, torch.jit.save):
+    for start in (torch.jit.load, torch.jit.save, torch.jit.freeze):
         with pytest.raises(NotImplementedError, match=r"torch\.jit"):
             start(model, "file")
 
@@ -231,3 +230,18 @@ def test_private_names_that_projects_import():
     groups = _group_tensors_by_device_and_dtype([[a, b, a], [b, a, b]], with_indices=True)
     lists, places = groups[a.device, torch.float32]
     assert places == [0, 2] and lists[0][1] is a and lists[1][0] is b
+
+
+def test_list_of_backends_has_only_what_was_registered():
+    from torch import _dynamo
+
+    assert _dynamo.list_backends() == torch.compiler.list_backends() == []
+    try:
+        _dynamo.register_backend(lambda graph, inputs: graph, name="mine", tags=("debug",))
+        assert _dynamo.list_backends() == [] and _dynamo.list_backends(()) == ["mine"]
+        assert torch.compile(lambda x: x + 1, backend="mine")(1) == 2
+    finally:
+        _dynamo._backends.clear()
+    assert torch.compile(lambda x: x + 1, backend="eager")(1) == 2
+    with pytest.raises(_dynamo.exc.InvalidBackend):
+        torch.compile(lambda x: x, backend="none of that name")

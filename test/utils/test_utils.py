@@ -260,6 +260,28 @@ def test_event_files(tmp_path):
     assert b"hello" in messages[3] and b"\x89PNG" in messages[4]
 
 
+@pytest.mark.parametrize("tag", ["../../x", "/x", "..", "a/../../../x", ""])
+def test_tags_that_climb_stay_in_the_folder_of_the_run(tmp_path, tag):
+    from torch.utils.tensorboard import SummaryWriter
+
+    run = tmp_path / "a" / "b" / "run"
+    with SummaryWriter(str(run)) as writer:
+        writer.add_embedding(torch.rand(3, 2), tag=tag)
+        writer.add_scalars("main", {tag: 1.0})
+    outside = [f for f in tmp_path.rglob("*") if f.is_file() and run not in f.parents]
+    assert outside == [] and list(run.rglob("tensors.tsv"))
+
+
+def test_tag_with_quotation_marks_stays_one_text_in_the_settings(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        writer.add_embedding(torch.rand(3, 2), tag='a"\nb')
+    lines = (tmp_path / "projector_config.pbtxt").read_text().splitlines()
+    assert lines[0] == "embeddings {" and lines[-1] == "}" and len(lines) == 4
+    assert lines[1] == '  tensor_name: "a\\"\\nb:00000"'
+
+
 def test_weak_mapping():
     from torch.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakTensorKeyDictionary
 

@@ -52,22 +52,26 @@ __all__ = [
 ]
 
 _backends = {}
-_BUILT_IN = ("cudagraphs", "inductor", "openxla", "tvm")
-_DEBUG = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", "aot_ts", "ts")
+_backend_tags = {}
+# Backends of PyTorch that torch.compile takes for what they are here: nothing is compiled.
+_ACCEPTED = frozenset(
+    "cudagraphs inductor openxla tvm eager eager_noexcept aot_eager aot_eager_decomp_partition "
+    "aot_ts ts".split()
+)
 
 
 def register_backend(compiler_fn=None, name=None, tags=()):
     """Makes a backend known by name."""
     if compiler_fn is None:
         return lambda fn: register_backend(fn, name=name, tags=tags)
-    _backends[name or compiler_fn.__name__] = compiler_fn
+    name = name or compiler_fn.__name__
+    _backends[name], _backend_tags[name] = compiler_fn, frozenset(tags)
     return compiler_fn
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
-    """Names that torch.compile accepts as backend."""
-    hidden = () if exclude_tags else _DEBUG
-    return sorted({*_BUILT_IN, *hidden, *_backends})
+    """Names of the backends that are there: those of register_backend."""
+    return sorted(n for n in _backends if _backend_tags[n].isdisjoint(exclude_tags or ()))
 
 
 def lookup_backend(compiler_fn):
@@ -76,7 +80,7 @@ def lookup_backend(compiler_fn):
         return compiler_fn
     if compiler_fn in _backends:
         return _backends[compiler_fn]
-    if compiler_fn not in list_backends(exclude_tags=()):
+    if compiler_fn not in _ACCEPTED:
         raise exc.InvalidBackend(name=compiler_fn)
     raise NotImplementedError(f"lookup_backend: {compiler_fn!r} is not implemented in this version")
 

@@ -114,7 +114,7 @@ def substitute_in_graph(
 
 
 def list_backends(exclude_tags=("debug", "experimental")):
-    """Names that torch.compile accepts as backend."""
+    """Names of the backends that are there: those of torch._dynamo.register_backend."""
     from torch import _dynamo
 
     return _dynamo.list_backends(exclude_tags)

@@ -1,6 +1,7 @@
 """TorchScript's names. There is no TorchScript here: script and trace answer what they were given,
 which then runs as Python, and say so once. The marks (ignore, unused, export, Final, annotate) do
-what they do in eager code; saving and loading archives raises NotImplementedError."""
+what they do in eager code; freezing modules, saving and loading archives raises
+NotImplementedError."""
 
 import builtins
 import contextlib
@@ -158,26 +159,6 @@ def script_method(fn):
     return fn
 
 
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """Answers mod; it must be in evaluation mode, as freezing asks for."""
-    if mod.training:
-        raise RuntimeError(
-            "Freezing is currently only implemented for modules in eval mode. Please call .eval() "
-            "on your module before freezing."
-        )
-    return mod
-
-
-def optimize_for_inference(mod, other_methods=None):
-    """Answers mod."""
-    return mod
-
-
-def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
-    """Optimises a frozen module in place: nothing to do."""
-    return None
-
-
 # ---- marks
 
 
@@ -315,7 +296,8 @@ def __getattr__(name):
 globals().update(
     _later.names(
         __name__,
-        "CompilationUnit ScriptFunction _get_trace_graph export_opnames "
-        "jit_module_from_flatbuffer load save save_jit_module_to_flatbuffer",
+        "CompilationUnit ScriptFunction _get_trace_graph export_opnames freeze "
+        "jit_module_from_flatbuffer load optimize_for_inference run_frozen_optimizations save "
+        "save_jit_module_to_flatbuffer",
     )
 )

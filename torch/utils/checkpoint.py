@@ -311,7 +311,7 @@ class _Part:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
                 "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do "
-                "so only once. Otherwise please open an issue with details on your use case."
+                "so only once."
             )
         return placeholder.values.pop(task)
 

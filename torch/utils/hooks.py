@@ -133,8 +133,8 @@ class BackwardHook:
         nodes = [t.grad_fn for t in passed if t.grad_fn is not None]
         if not nodes:
             raise RuntimeError(
-                "Error while setting up backward hooks. Please open an issue with your use of "
-                "register_full_backward_hook."
+                "Error while setting up backward hooks: none of the tensors that the module was "
+                "given or returned has a history"
             )
         register(nodes[0])
         args = list(args)

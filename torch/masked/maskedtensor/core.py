@@ -106,7 +106,7 @@ def _common_mask(values):
     return max(holed or masks, key=lambda m: m.ndim)
 
 
-_MISMATCH = "Input masks must match. If you need support for this, please open an issue on Github."
+_MISMATCH = "Input masks must match."
 
 
 def _with_values(like, values):

@@ -104,6 +104,12 @@ def text(tag, value):
     return chunk(1, chunk(1, tag + "/text_summary") + chunk(8, tensor) + _metadata("text"))
 
 
+def inside(name):
+    """A tag as a path below the folder of a run, whatever it says."""
+    parts = [p.replace(".", "%2e") if p in (".", "..") else p for p in name.split("/") if p]
+    return "/".join(parts) or "%2e"
+
+
 class EventFile:
     """One event file; messages are appended and complete as soon as they are flushed."""
 

@@ -106,6 +106,11 @@ def _sprite(images):
     return png(as_pixels(canvas, "CHW"))
 
 
+def _quoted(text):
+    """Text between quotation marks in a file of settings."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 def _table(path, rows, header=None):
     with open(path, "w", encoding="utf-8") as file:
         if header:
@@ -240,7 +245,7 @@ class Plugins:
     ):  # fmt: skip
         """Points (one in each row of mat) for the projector, with labels and small images."""
         mat = torch.as_tensor(mat).detach().cpu()
-        folder = os.path.join(f"{global_step or 0:05d}", tag)
+        folder = os.path.join(f"{global_step or 0:05d}", _events.inside(tag))
         place = os.path.join(self.get_logdir(), folder)
         if os.path.isdir(place):
             print("warning: Embedding dir exists, did you set global_step for add_embedding()?")
@@ -251,17 +256,17 @@ class Plugins:
         if mat.dim() != 2:
             raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
         os.makedirs(place, exist_ok=True)
-        entry = [f'  tensor_name: "{tag}:{global_step or 0:05d}"']
+        entry = [f'  tensor_name: "{_quoted(tag)}:{global_step or 0:05d}"']
         if metadata is not None:
             _table(os.path.join(place, "metadata.tsv"), metadata, metadata_header)
-            entry.append(f'  metadata_path: "{folder}/metadata.tsv"')
+            entry.append(f'  metadata_path: "{_quoted(folder)}/metadata.tsv"')
         if label_img is not None:
             with open(os.path.join(place, "sprite.png"), "wb") as file:
                 file.write(_sprite(label_img))
             size = len(label_img[0][0][0])
-            entry += ["  sprite {", f'    image_path: "{folder}/sprite.png"']
+            entry += ["  sprite {", f'    image_path: "{_quoted(folder)}/sprite.png"']
             entry += [f"    single_image_dim: {size}"] * 2 + ["  }"]
         _table(os.path.join(place, "tensors.tsv"), mat.tolist())
-        entry.append(f'  tensor_path: "{folder}/tensors.tsv"')
+        entry.append(f'  tensor_path: "{_quoted(folder)}/tensors.tsv"')
         with open(os.path.join(self.get_logdir(), "projector_config.pbtxt"), "a") as file:
             file.write("\n".join(["embeddings {", *entry, "}"]) + "\n")

@@ -121,7 +121,8 @@ class SummaryWriter(Plugins):
         """Several numbers in one chart, each in a folder of its own."""
         self._get_file_writer()
         for tag, value in tag_scalar_dict.items():
-            folder = os.path.join(str(self.log_dir), main_tag.replace("/", "_") + "_" + tag)
+            chart = _events.inside(main_tag.replace("/", "_") + "_" + tag)
+            folder = os.path.join(str(self.log_dir), chart)
             if folder not in self.all_writers:
                 self.all_writers[folder] = self._new_writer(folder)
             encoded = _events.scalar(main_tag, _number(value))
