@@ -1,6 +1,8 @@
 """Trees of containers: flattening, rebuilding, mapping, paths and specs as text."""
 
+import copy
 import dataclasses
+import pickle
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -110,3 +112,61 @@ def test_predicates_look_at_leaves():
     assert pytree.tree_any(lambda x: x > 1, [1, (2,)])
     assert not pytree.tree_any_only(str, lambda s: True, [1])
     assert pytree.arg_tree_leaves(1, [2], a={"b": 3}) == [1, 2, 3]
+
+
+def test_flatten_of_a_tree_deeper_than_the_stack_raises():
+    tree = []
+    for _ in range(100_000):
+        tree = [tree]
+    with pytest.raises(RecursionError, match="flattening a tree"):
+        pytree.tree_flatten(tree)
+    while tree:
+        tree = tree[0]
+
+
+def test_list_emptied_by_is_leaf_is_walked_as_it_is_then():
+    tree = [1, 2, 3]
+
+    def is_leaf(value):
+        tree.clear()
+        return False
+
+    leaves, spec = pytree.tree_flatten(tree, is_leaf)
+    assert leaves == [] and spec.num_leaves == 0
+
+
+def test_flatten_function_that_returns_no_pair_is_refused():
+    class Odd:
+        pass
+
+    pytree.register_pytree_node(Odd, lambda odd: ([1], None, 3), lambda children, _: Odd())
+    try:
+        with pytest.raises(ValueError, match="must return"):
+            pytree.tree_flatten([Odd()])
+    finally:
+        pytree._deregister_pytree_node(Odd)
+
+
+def test_spec_survives_pickling_and_copying():
+    spec = pytree.tree_structure({"a": [1, (2, None)], "b": Point(1, 2)})
+    for other in (pickle.loads(pickle.dumps(spec)), copy.deepcopy(spec)):
+        assert other == spec and other.num_leaves == 5
+    leaf = pytree.tree_structure(1)
+    assert pickle.loads(pickle.dumps(leaf)).is_leaf()
+
+
+def test_spec_of_things_that_are_no_specs_is_refused():
+    with pytest.raises(TypeError, match="instance of TreeSpec"):
+        pytree.TreeSpec(list, None, [1])
+    with pytest.raises(TypeError, match="instance of TreeSpec"):
+        pytree.tree_unflatten([1], "spec")
+
+
+def test_spec_whose_children_are_changed_still_raises_only():
+    spec = pytree.tree_structure([1, 2])
+    spec.children_specs[0] = 7
+    with pytest.raises(TypeError):
+        pytree.tree_unflatten([1, 2], spec)
+    spec.children_specs[0] = pytree.tree_structure([1, 2, 3])
+    with pytest.raises(ValueError):
+        pytree.tree_unflatten([1, 2], spec)

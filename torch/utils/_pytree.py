@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from torch._C import _pytree as _impl
 from torch.utils._pytree_nodes import (
     BUILTIN_TYPES,
     CONSTANT_NODES,
@@ -60,18 +61,14 @@ FromDumpableContextFn = Callable[[DumpableContext], Context]
 # -------------
 
 
-class TreeSpec:
-    """The structure of a tree: a container's type, its context and the specs of its children."""
+class TreeSpec(_impl.SpecBase):
+    """The structure of a tree: a container's type, its context and the specs of its children
+    (`type`, `context`, `children_specs`, and their numbers, are fields of the C type)."""
 
-    __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
+    __slots__ = ()
 
-    def __init__(self, type, context, children_specs):
-        self.type = type
-        self.context = context
-        self.children_specs = children_specs
-        self.num_children = len(children_specs)
-        self.num_leaves = sum(spec.num_leaves for spec in children_specs) if type is not None else 1
-        self.num_nodes = 1 + sum(spec.num_nodes for spec in children_specs)
+    def __reduce__(self):
+        return TreeSpec, (self.type, self.context, self.children_specs)
 
     def is_leaf(self):
         """Whether this is the spec of a leaf."""
@@ -110,20 +107,7 @@ class TreeSpec:
 
     def unflatten(self, leaves):
         """The tree with these leaves."""
-        leaves = list(leaves)
-        if len(leaves) != self.num_leaves:
-            raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec "
-                "refers to a pytree "
-                f"that holds {self.num_leaves} items ({self})."
-            )
-        return self._build(iter(leaves))
-
-    def _build(self, leaves):
-        if self.type is None:
-            return next(leaves)
-        children = [spec._build(leaves) for spec in self.children_specs]
-        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
+        return _impl.unflatten(leaves, self)
 
     def flatten_up_to(self, tree):
         """The parts of `tree` where this spec has leaves; the structure above them has to be the
@@ -170,9 +154,13 @@ class LeafSpec(TreeSpec):
     def __init__(self):
         super().__init__(None, None, [])
 
+    def __reduce__(self):
+        return LeafSpec, ()
+
 
 PyTreeSpec = TreeSpec
 _LEAF = LeafSpec()
+_impl.setup(SUPPORTED_NODES, _node_type, TreeSpec, _LEAF)
 
 
 def treespec_leaf():
@@ -202,24 +190,9 @@ def tree_is_leaf(tree, is_leaf=None):
     return _node_type(tree) not in SUPPORTED_NODES
 
 
-def _flatten(tree, leaves, is_leaf):
-    if is_leaf is not None and is_leaf(tree):
-        leaves.append(tree)
-        return _LEAF
-    node_type = _node_type(tree)
-    node = SUPPORTED_NODES.get(node_type)
-    if node is None:
-        leaves.append(tree)
-        return _LEAF
-    children, context = node.flatten_fn(tree)
-    return TreeSpec(node_type, context, [_flatten(child, leaves, is_leaf) for child in children])
-
-
 def tree_flatten(tree, is_leaf=None):
     """The leaves of a tree and its spec."""
-    leaves = []
-    spec = _flatten(tree, leaves, is_leaf)
-    return leaves, spec
+    return _impl.flatten(tree, is_leaf)
 
 
 def tree_unflatten(leaves, treespec):
@@ -243,7 +216,7 @@ def tree_iter(tree, is_leaf=None):
 
 def tree_leaves(tree, is_leaf=None):
     """The leaves."""
-    return list(tree_iter(tree, is_leaf))
+    return _impl.leaves(tree, is_leaf)
 
 
 def tree_structure(tree, is_leaf=None):
@@ -253,6 +226,8 @@ def tree_structure(tree, is_leaf=None):
 
 def tree_map(func, tree, *rests, is_leaf=None):
     """The tree with func applied to each leaf, and to what stands in its place in `rests`."""
+    if not rests:
+        return _impl.map(func, tree, is_leaf)
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves] + [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten(list(map(func, *columns)))

@@ -20,6 +20,7 @@
 #include <torch/csrc/python/dispatch/functorch.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/nn/module_base.h>
+#include <torch/csrc/python/pytree/pytree.h>
 #include <torch/csrc/python/runtime/exceptions.h>
 #include <torch/csrc/python/runtime/profiler.h>
 #include <torch/csrc/python/runtime/runtime.h>
@@ -145,7 +146,8 @@ bool init_all(PyObject* m) {
          init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
          init_autograd_forward(m) && init_functorch(m) && init_autocast(m) && init_profiler(m) &&
-         init_module_base(m) && fx::init_fx(m) && init_devices(m) && add_operators(m);
+         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && init_devices(m) &&
+         add_operators(m);
 }
 
 } // namespace
