@@ -61,20 +61,16 @@ inplace_methods = {
 }
 inplace_methods["setitem"] = "{}[{}] = {}"
 
-_dtype_words = {
-    torch.bfloat16: "bf16",
-    torch.float64: "f64",
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.complex32: "c32",
-    torch.complex64: "c64",
-    torch.complex128: "c128",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.bool: "b8",
-    torch.uint8: "u8",
+_dtype_words = {torch.bool: "b8"} | {
+    getattr(torch, f"{kind}{bits}"): f"{letter}{bits}"
+    for kind, letter, widths in [
+        ("bfloat", "bf", [16]),
+        ("float", "f", [16, 32, 64]),
+        ("complex", "c", [32, 64, 128]),
+        ("int", "i", [8, 16, 32, 64]),
+        ("uint", "u", [8]),
+    ]
+    for bits in widths
 }
 _COLORS = {
     "yellow": 33,

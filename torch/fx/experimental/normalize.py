@@ -80,18 +80,11 @@ class NormalizeOperators(AnnotateTypesWithSchema):
     """Writes calls such as torch.add(x, y) as `x + y`, where they mean the same."""
 
     binary_magic_method_remap: dict[Callable, Callable] = {
-        torch.add: operator.add,
-        torch.mul: operator.mul,
-        torch.sub: operator.sub,
-        torch.div: operator.truediv,
-        torch.floor_divide: operator.floordiv,
-        torch.remainder: operator.mod,
-        torch.eq: operator.eq,
-        torch.ne: operator.ne,
-        torch.lt: operator.lt,
-        torch.le: operator.le,
-        torch.gt: operator.gt,
-        torch.ge: operator.ge,
+        getattr(torch, function): getattr(operator, sign)
+        for function, sign in [
+            *((name, name) for name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge")),
+            *(("div", "truediv"), ("floor_divide", "floordiv"), ("remainder", "mod")),
+        ]
     }
 
     def call_function(self, target: Target, args: tuple, kwargs: dict[str, Any]) -> Any:
