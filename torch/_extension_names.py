@@ -16,8 +16,8 @@ globals().update(
     _later.names(
         "torch._C",
         "AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
-        "Node NoneType NumberType OptionalType ScriptFunction StringType TensorType TupleType "
-        "Use Value",
+        "Node NoneType NumberType OptionalType ScriptFunction ScriptObject StringType TensorType "
+        "TupleType Use Value",
     )
 )
 

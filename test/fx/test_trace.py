@@ -93,6 +93,26 @@ def test_expression_is_written_as_python(function, line):
     assert fx.symbolic_trace(traced).code.split(":\n")[1] == traced.code.split(":\n")[1]
 
 
+@pytest.mark.parametrize(
+    "function, value",
+    [
+        (lambda x, n: torch.zeros(n) + x, 3),
+        (lambda x, n: torch.full((2, n), 1.0) + x, 3),
+        (lambda x, n: torch.ones(6).view(n, -1).sum() + x, 2),
+        (lambda x, n: torch.sum(torch.ones(2, 3), dim=n) + x.sum(), 1),
+        (lambda x, n: torch.nn.functional.softmax(x, dim=n), 0),
+        (lambda x, n: torch.arange(n) + x, 3),
+        (lambda x, n: torch.ones(2, 3).sum(0, n).sum() + x, True),
+    ],
+)
+def test_proxies_stand_for_sizes_and_flags(function, value):
+    traced = fx.symbolic_trace(function)
+    x = torch.randn(3)
+    assert torch.equal(traced(x, value), function(x, value))
+    with pytest.raises(TypeError):
+        fx.symbolic_trace(lambda x: torch.relu(x, x))
+
+
 def test_in_place_operators_write_the_value():
     graph = fx.Graph()
     x = graph.placeholder("x")

@@ -127,6 +127,8 @@ class _Names:
         """An annotation."""
         if kind == ():
             return "()"
+        if isinstance(kind, str):  # an annotation that was never evaluated stays one
+            return repr(kind)
         if kind is None or kind is type(None):
             return "NoneType" if kind is type(None) else "None"
         origin = typing.get_origin(kind)

@@ -26,6 +26,8 @@ from torch.fx.graph_module import GraphModule
 from torch.fx.node import Argument, Node, base_types, map_aggregate
 from torch.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 
+FunctionType = types.FunctionType  # tracers of other packages take names from here
+ScriptObject = torch._C.ScriptObject
 _orig_module_call = torch.nn.Module.__call__
 _orig_module_getattr = torch.nn.Module.__getattr__
 
@@ -100,6 +102,23 @@ def _transfer_attrs(fr: PHBase, to: Node) -> None:
 
 
 # ---- replacing functions while a trace runs
+_MISSING = object()
+
+
+def _restore_method(cls: type, name: str, old: Any) -> None:
+    if old is not _MISSING:
+        setattr(cls, name, old)
+        return
+    delattr(cls, name)
+    if issubclass(cls, torch.nn.Module):
+        # Python chose slower ways to attributes while the class had a method of its own.
+        todo = [cls]
+        while todo:
+            current = todo.pop()
+            torch._C._refresh_module_class(current)
+            todo += current.__subclasses__()
+
+
 class _Patcher:
     """An undo log of entries of namespaces and attributes of classes."""
 
@@ -115,24 +134,30 @@ class _Patcher:
             self._undo.pop()()
         self.visited.clear()
 
-    def patch(self, namespace: dict[str, Any], name: str, new_fn: Callable) -> None:
-        """Replaces an entry of a namespace; one that is missing (a builtin) is removed again."""
-        if name in namespace:
-            old = namespace[name]
-            self._undo.append(lambda: namespace.__setitem__(name, old))
+    def patch(
+        self, frame_dict: dict[str, Any], name: str, new_fn: Callable, deduplicate: bool = True
+    ) -> None:
+        """Replaces an entry of a namespace, once unless told otherwise; one that was missing (a
+        builtin) is removed again."""
+        old = frame_dict.get(name, _MISSING)
+        if deduplicate and getattr(old, "__fx_already_patched", False):
+            return
+        if old is _MISSING:
+            self._undo.append(lambda: frame_dict.pop(name, None))
         else:
-            self._undo.append(lambda: namespace.pop(name, None))
-        new_fn.__fx_already_patched = True
-        namespace[name] = new_fn
+            self._undo.append(lambda: frame_dict.__setitem__(name, old))
+        new_fn.__fx_already_patched = deduplicate
+        frame_dict[name] = new_fn
 
-    def patch_method(self, cls: type, name: str, new_fn: Callable) -> None:
-        """Replaces a method of a class."""
-        if name in vars(cls):
-            old = vars(cls)[name]
-            self._undo.append(lambda: setattr(cls, name, old))
-        else:
-            self._undo.append(lambda: delattr(cls, name))
-        new_fn.__fx_already_patched = True
+    def patch_method(
+        self, cls: type, name: str, new_fn: Callable, deduplicate: bool = True
+    ) -> None:
+        """Replaces a method of a class, once unless told otherwise."""
+        old = vars(cls).get(name, _MISSING)
+        if deduplicate and getattr(old, "__fx_already_patched", False):
+            return
+        self._undo.append(lambda: _restore_method(cls, name, old))
+        new_fn.__fx_already_patched = deduplicate
         setattr(cls, name, new_fn)
 
     def visit_once(self, namespace: Any) -> bool:
@@ -365,7 +390,9 @@ class Tracer(TracerBase):
             factory = None
             if self.param_shapes_constant and isinstance(attr_val, torch.nn.Parameter):
                 factory = functools.partial(_parameter_proxy, self, path, attr_val)
-            made = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=factory)
+            # Tracers of users may have create_proxy without the last parameter.
+            extra = {} if factory is None else {"proxy_factory_fn": factory}
+            made = self.create_proxy("get_attr", path, (), {}, **extra)
             parameter_proxy_cache[path] = made
         return made
 

@@ -103,6 +103,23 @@ def _format_import_block(globals: dict[str, Any], importer: Any = None) -> str:
     return "\n".join(sorted(line for line in lines if line))
 
 
+class _Method:
+    """A function of a class, compiled from its text when it is first asked for: passes recompile
+    modules many times before anybody runs one, and compiling costs more than writing."""
+
+    def __init__(
+        self, name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any]
+    ) -> None:
+        self._parts: tuple | None = (name, src, globals, co_fields)
+        self._function: Callable | None = None
+
+    def __get__(self, obj: object, cls: type | None = None) -> Callable:
+        if self._function is None:
+            self._function = _method_from_src(*self._parts)
+            self._parts = None
+        return self._function.__get__(obj, cls)
+
+
 # ---- attributes by dotted path
 def _get_attr(model: nn.Module, attr_name: str) -> Any:
     """The value at a dotted path."""
@@ -327,7 +344,7 @@ class GraphModule(nn.Module):
         self._prologue_start = code._prologue_start
         cls = type(self)
         name = self._graph._codegen._func_name
-        method = _method_from_src(name, code.src, code.globals, self._graph._co_fields)
+        method = _Method(name, code.src, code.globals, self._graph._co_fields)
         setattr(cls, name, method)
         if name != "forward" and "forward" not in vars(cls):
             cls.forward = method
@@ -598,4 +615,7 @@ def _deserialize_graph_module(
     for key, value in body.items():
         if not hasattr(made, key):
             setattr(made, key, value)
+    for store in ("_modules", "_parameters", "_buffers"):
+        for key, value in body[store].items():
+            getattr(made, store).setdefault(key, value)
     return made

@@ -387,11 +387,20 @@ def _instruction_at(frame: types.FrameType) -> list[dis.Instruction]:
 
 
 def _unpacked_count(frame: types.FrameType) -> int | None:
-    """Into how many names the calling frame unpacks the value, or None if it does something
-    else."""
-    steps = _instruction_at(frame)
-    step = steps[1] if steps[0].opname == "EXTENDED_ARG" else steps[0]
-    return step.argval if step.opname == "UNPACK_SEQUENCE" else None
+    """Into how many names the calling frame unpacks the value, or None if it does something else.
+    Read off the bytes, because a listing of the whole code would cost more than the trace."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if code[at] != _UNPACK_SEQUENCE:
+        return None
+    count, shift = code[at + 1], 8
+    while at >= 2 and code[at - 2] == dis.EXTENDED_ARG:
+        at -= 2
+        count |= code[at + 1] << shift
+        shift += 8
+    return count
+
+
+_UNPACK_SEQUENCE = dis.opmap["UNPACK_SEQUENCE"]
 
 
 def _is_assert(frame: types.FrameType) -> bool:

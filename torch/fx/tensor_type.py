@@ -16,6 +16,11 @@ class TensorType:
         self.__origin__ = TensorType
         self.__args__ = dim
 
+    @property
+    def dims(self) -> Any:
+        """The dimensions."""
+        return self.__args__
+
     def __repr__(self) -> str:
         return f"TensorType[{self.__args__}]"
 

@@ -1,7 +1,5 @@
 """Products of groups of rows with a matrix each, as mixtures of experts need them."""
 
-from __future__ import annotations
-
 import torch
 
 __all__ = ["grouped_mm"]

@@ -1,8 +1,6 @@
 """Resizing and sampling of torch.nn.functional: a file of their own as their rules are many. Each
 function decides which operator is meant and with which sizes or factors."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

@@ -3,8 +3,6 @@
 Each function checks what the operator cannot know, picks the in-place form when asked, and
 calls the operator."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch

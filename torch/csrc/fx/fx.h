@@ -122,6 +122,8 @@ void fill_node(NodeObject* node, PyObject* graph, PyObject* name, PyObject* op, 
                PyObject* args, PyObject* kwargs, PyObject* type);
 
 // ---- graph.cpp
+// Throws ValueError unless a call of a function has something to call and any other op a text.
+void check_target(PyObject* graph, PyObject* name, PyObject* op, PyObject* target);
 // Keep the index of the node's graph right around a change of op or target; no-ops without index.
 void index_add(NodeObject* node);
 void index_remove(NodeObject* node);

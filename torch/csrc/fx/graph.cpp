@@ -187,17 +187,6 @@ bool is_legal(PyObject* op) {
                      [text](const char* legal) { return text == legal; });
 }
 
-// A call of a function needs something to call, every other op a text.
-void check_target(PyObject* graph, PyObject* name, PyObject* op, PyObject* target) {
-  const bool callable = PyUnicode_Compare(op, words.call_function) == 0;
-  if (callable ? PyCallable_Check(target) : PyUnicode_Check(target)) return;
-  python::raise(PyExc_ValueError, "Node [graph = " + python::text_of(graph) + ", name = '" +
-                                      python::text_of(name) + "'] target " +
-                                      python::repr_of(target) + " has type " +
-                                      python::type_name(target) + " but a " +
-                                      (callable ? "Callable" : "str") + " is expected");
-}
-
 struct Request {
   PyObject* op;
   PyObject* target;
@@ -528,6 +517,16 @@ bool init_list_types(PyObject* module) {
   return python::add_type(module, &NodeListType) && python::add_type(module, &NodeIterType);
 }
 } // namespace
+
+void check_target(PyObject* graph, PyObject* name, PyObject* op, PyObject* target) {
+  const bool callable = PyUnicode_Compare(op, words.call_function) == 0;
+  if (callable ? PyCallable_Check(target) : PyUnicode_Check(target)) return;
+  python::raise(PyExc_ValueError, "Node [graph = " + python::text_of(graph) + ", name = '" +
+                                      python::text_of(name) + "'] target " +
+                                      python::repr_of(target) + " has type " +
+                                      python::type_name(target) + " but a " +
+                                      (callable ? "Callable" : "str") + " is expected");
+}
 
 void index_add(NodeObject* node) {
   GraphObject* graph = reinterpret_cast<GraphObject*>(node->graph);

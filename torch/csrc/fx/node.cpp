@@ -124,15 +124,28 @@ PyObject* place_before(NodeObject* position, NodeObject* x, const char* method, 
   });
 }
 
-PyObject* py_prepend(PyObject* self, PyObject* x) {
-  if (!require_node(x, "prepend")) return nullptr;
-  return place_before(as_node(self), as_node(x), "prepend", false);
+// The one argument `x`, by position or name; null with the error set.
+NodeObject* node_argument(PyObject* const* args, Py_ssize_t n, PyObject* names,
+                          const char* method) {
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  if (n + named != 1 ||
+      (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "x") != 0)) {
+    PyErr_Format(PyExc_TypeError, "Node.%s() takes one argument, x", method);
+    return nullptr;
+  }
+  return require_node(args[0], method) ? as_node(args[0]) : nullptr;
 }
-PyObject* py_append(PyObject* self, PyObject* x) {
-  if (!require_node(x, "append")) return nullptr;
-  NodeObject* position = as_node(self)->next;
-  if (!position || (position == as_node(x) && self != x)) Py_RETURN_NONE;
-  return place_before(self == x ? as_node(x) : position, as_node(x), "append", true);
+
+PyObject* py_prepend(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  NodeObject* x = node_argument(args, n, names, "prepend");
+  return x ? place_before(as_node(self), x, "prepend", false) : nullptr;
+}
+PyObject* py_append(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  NodeObject* x = node_argument(args, n, names, "append");
+  if (!x) return nullptr;
+  NodeObject* position = as_object(x) == self ? x : as_node(self)->next;
+  if (!position || (position == x && as_object(x) != self)) Py_RETURN_NONE;
+  return place_before(position, x, "append", true);
 }
 
 PyObject* py_remove_from_list(PyObject* self, PyObject*) {
@@ -286,6 +299,7 @@ int init(PyObject* self, PyObject* args, PyObject* kwargs) {
                                    &GraphType, &graph, &name, &op, &target, &a, &k, &type))
     return -1;
   return python::guarded([&]() -> int {
+    check_target(graph, name, op, target);
     fill_node(as_node(self), graph, name, op, target, a, k, type);
     return 0;
   });
@@ -312,10 +326,10 @@ void dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-PyMethodDef methods[] = {{"prepend", py_prepend, METH_O,
-                          "prepend($self, x, /)\n--\n\nMoves node x to directly before this one."},
-                         {"append", py_append, METH_O,
-                          "append($self, x, /)\n--\n\nMoves node x to directly after this one."},
+PyMethodDef methods[] = {{"prepend", python::as_method(py_prepend), METH_FASTCALL | METH_KEYWORDS,
+                          "prepend($self, x)\n--\n\nMoves node x to directly before this one."},
+                         {"append", python::as_method(py_append), METH_FASTCALL | METH_KEYWORDS,
+                          "append($self, x)\n--\n\nMoves node x to directly after this one."},
                          {"_remove_from_list", py_remove_from_list, METH_NOARGS, nullptr},
                          {"_update_args_kwargs", py_update, METH_VARARGS, nullptr},
                          {"_replace_input_with", py_replace_input, METH_VARARGS, nullptr},

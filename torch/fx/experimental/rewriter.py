@@ -32,10 +32,11 @@ class AST_Rewriter(ast.NodeTransformer):
             tree.body = [_closure_maker(definition, free)]
         ast.fix_missing_locations(tree)
         space = dict(fn.__globals__)
-        space["torch"] = torch
         exec(compile(tree, inspect.getsourcefile(fn) or "<rewritten>", "exec"), space)
         made = space["_make"](*[None] * len(free)) if free else space[definition.name]
-        rewritten = FunctionType(made.__code__, space, fn.__name__, fn.__defaults__, fn.__closure__)
+        rewritten = FunctionType(
+            made.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        )
         functools.update_wrapper(rewritten, fn, updated=())
         del rewritten.__wrapped__
         rewritten.__kwdefaults__ = fn.__kwdefaults__
@@ -44,7 +45,7 @@ class AST_Rewriter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """`assert test, message` as `torch._assert(test, message)`."""
         message = node.msg if node.msg is not None else ast.Constant("")
-        called = ast.parse("torch._assert", mode="eval").body
+        called = ast.parse("__import__('torch')._assert", mode="eval").body
         call = ast.Expr(ast.Call(func=called, args=[self.visit(node.test), message], keywords=[]))
         return ast.copy_location(call, node)
 
@@ -52,7 +53,7 @@ class AST_Rewriter(ast.NodeTransformer):
         """`x: T = value` as `x = annotate(value, T)`, so that the type reaches the graph."""
         if node.value is None:
             return node
-        called = ast.parse("torch.fx.annotate.annotate", mode="eval").body
+        called = ast.parse("__import__('torch.fx.annotate').fx.annotate.annotate", mode="eval").body
         value = ast.Call(func=called, args=[self.visit(node.value), node.annotation], keywords=[])
         return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
 
@@ -78,12 +79,13 @@ class RewritingTracer(Tracer):
 def _rewrite(fn: torch.nn.Module | Callable) -> torch.nn.Module | Callable:
     if not isinstance(fn, torch.nn.Module):
         return AST_Rewriter().rewrite(fn)
+    children = {name: child and _rewrite(child) for name, child in fn._modules.items()}
+    own = not type(fn).__module__.startswith("torch.") and not _is_generated(type(fn).forward)
+    if not own and all(children[name] is child for name, child in fn._modules.items()):
+        return fn  # layers of torch.nn stay what they are, and so does what holds nothing else
     made = copy.copy(fn)
-    made.__dict__ = {**fn.__dict__, "_modules": dict(fn._modules)}
-    for name, child in fn._modules.items():
-        if child is not None:
-            made._modules[name] = _rewrite(child)
-    if not _is_generated(type(fn).forward):
+    made.__dict__ = {**fn.__dict__, "_modules": children}
+    if own:
         rewritten = AST_Rewriter().rewrite(type(fn).forward)
         body = {"forward": rewritten, "__module__": type(fn).__module__}
         made.__class__ = type(type(fn).__name__, (type(fn),), body)

@@ -35,6 +35,12 @@ class GraphTransformObserver:
         self.erased_nodes: set[str] = set()
         self.created_nodes: set[str] = set()
         self.name_to_node: dict[str, Node] = {}
+        self._hooks = (
+            self.get_node_creation_hook(),
+            self.get_node_erase_hook(),
+            self.get_node_replace_hook(),
+            self.get_deepcopy_hook(),
+        )
         self._before = None
         if log_url is not None:
             self._before = self._drawing()
@@ -60,9 +66,10 @@ class GraphTransformObserver:
         return FxGraphDrawer(self.gm, self.passname, ignore_getattr=True)
 
     def __enter__(self) -> "GraphTransformObserver":
-        self.gm._register_create_node_hook(self.on_node_creation)
-        self.gm._register_erase_node_hook(self.on_node_erase)
-        self.gm._register_replace_node_hook(self.on_node_replace)
+        self.gm._register_create_node_hook(self._hooks[0])
+        self.gm._register_erase_node_hook(self._hooks[1])
+        self.gm._register_replace_node_hook(self._hooks[2])
+        self.gm._register_deepcopy_hook(self._hooks[3])
         self.erased_nodes.clear()
         self.created_nodes.clear()
         self.name_to_node = {node.name: node for node in self.gm.graph.nodes}
@@ -74,9 +81,10 @@ class GraphTransformObserver:
         value: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        self.gm._unregister_create_node_hook(self.on_node_creation)
-        self.gm._unregister_erase_node_hook(self.on_node_erase)
-        self.gm._unregister_replace_node_hook(self.on_node_replace)
+        self.gm._unregister_create_node_hook(self._hooks[0])
+        self.gm._unregister_erase_node_hook(self._hooks[1])
+        self.gm._unregister_replace_node_hook(self._hooks[2])
+        self.gm._unregister_deepcopy_hook(self._hooks[3])
         changed = bool(self.created_nodes or self.erased_nodes)
         if changed and type is None and self.log_url is not None:
             stem = f"pass_{GraphTransformObserver.__pass_count}_{self.passname}"
@@ -89,23 +97,46 @@ class GraphTransformObserver:
         """The node of that name, erased ones included."""
         return self.name_to_node.get(name)
 
-    def on_node_creation(self, node: Node) -> None:
-        """Notes a new node, and that it comes from this pass."""
-        self.created_nodes.add(node.name)
-        self.name_to_node[node.name] = node
-        node.meta["from_node"] = [NodeSource(None, self.passname, NodeSourceAction.CREATE)]
+    def get_node_creation_hook(self) -> Callable[[Node], None]:
+        """What notes a new node, and that it comes from this pass."""
 
-    def on_node_erase(self, node: Node) -> None:
-        """Notes a node that went."""
-        self.erased_nodes.add(node.name)
-        self.name_to_node.pop(node.name, None)
+        def on_create(node: Node) -> None:
+            self.created_nodes.add(node.name)
+            self.name_to_node[node.name] = node
+            node.meta["from_node"] = [NodeSource(None, self.passname, NodeSourceAction.CREATE)]
 
-    def on_node_replace(self, old: Node, new: str, user: Node) -> None:
-        """Notes on the node that replaces another where it comes from."""
-        made = self.get_node_by_name(new)
-        if made is None or old.name == new:
-            return
-        actions = [NodeSourceAction.REPLACE]
-        if new in self.created_nodes:
-            actions.append(NodeSourceAction.CREATE)
-        made.meta["from_node"] = [NodeSource(old, self.passname, actions)]
+        return on_create
+
+    def get_node_erase_hook(self) -> Callable[[Node], None]:
+        """What notes a node that went."""
+
+        def on_erase(node: Node) -> None:
+            self.erased_nodes.add(node.name)
+            self.name_to_node.pop(node.name, None)
+
+        return on_erase
+
+    def get_node_replace_hook(self) -> Callable[[Node, str, Node], None]:
+        """What notes on the node that replaces another where it comes from."""
+
+        def on_replace(old: Node, new: str, user: Node) -> None:
+            made = self.get_node_by_name(new)
+            if made is None or old.name == new:
+                return
+            actions = [NodeSourceAction.REPLACE]
+            if new in self.created_nodes:
+                actions.append(NodeSourceAction.CREATE)
+            made.meta["from_node"] = [NodeSource(old, self.passname, actions)]
+
+        return on_replace
+
+    def get_deepcopy_hook(self) -> Callable[[GraphModule], None]:
+        """What carries the hooks over to a copy of the module."""
+
+        def on_deepcopy(gm: GraphModule) -> None:
+            self.gm = gm
+            gm._register_create_node_hook(self._hooks[0])
+            gm._register_erase_node_hook(self._hooks[1])
+            gm._register_replace_node_hook(self._hooks[2])
+
+        return on_deepcopy

@@ -2,6 +2,7 @@
 // does the matching, arg_errors.cpp explains a failure).
 #pragma once
 #include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/dispatch/torch_function.h>
 
 namespace torch::python {
 
@@ -38,11 +39,19 @@ class Matcher {
   void warn_deprecated() const;
   // Runs __torch_function__ when some argument or mode asks for it.
   bool run_override(PyObject** result) noexcept;
+  // Note [Stand-ins]
+  // An object with a __torch_function__ that is no tensor, a proxy of a trace for instance, may
+  // stand for an argument of any type: a size, a flag, a dtype. Calls that fit without it never
+  // look. When nothing fits, signatures are tried again with stand-ins accepted everywhere, and
+  // the stand-ins' __torch_function__ gets the call.
+  bool run_stand_ins(PyObject** result) noexcept;
 
  private:
   bool accepts(const Param& param, PyObject* o);
   bool accepts_tensor(PyObject* o);
   bool accepts_tensors(PyObject* o, bool none_too);
+  bool accepts_stand_in(PyObject* o) const;
+  void ask(const Overloads& overloads, PyObject** result) noexcept;
   bool spreads(const Signature& signature) const;
   Mismatch fit_keywords(const Signature& signature);
   int find_param(const Signature& signature, PyObject* keyword) const;
@@ -65,6 +74,7 @@ class Matcher {
   PyObject* kwnames_;
   ArgValues& values_;
   bool numbers_ = false;
+  bool stand_ins_ = false; // accepted in place of anything
 };
 
 // add, sub, mul, div, ...: the functions that take Python numbers where they name tensors.

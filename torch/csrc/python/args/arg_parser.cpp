@@ -5,6 +5,7 @@
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/storage.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace torch::python {
@@ -166,6 +167,20 @@ bool Matcher::accepts(const Param& param, PyObject* o) {
   return false;
 }
 
+static bool is_stand_in(PyObject* o) {
+  const uint8_t traits = type_traits(Py_TYPE(o));
+  return (traits & kOverrides) && !(traits & kIsTensorType);
+}
+
+bool Matcher::accepts_stand_in(PyObject* o) const {
+  if (C10_LIKELY(!stand_ins_)) return false;
+  if (is_stand_in(o)) return true;
+  if (!is_list(o)) return false;
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+    if (accepts_stand_in(PySequence_Fast_GET_ITEM(o, i))) return true;
+  return false;
+}
+
 // zeros(2, 3), t.view(2, 3): the only positional parameter is a list and its items were given.
 bool Matcher::spreads(const Signature& s) const {
   const int at = first();
@@ -173,6 +188,7 @@ bool Matcher::spreads(const Signature& s) const {
   const Param& param = s.params[at];
   if (C10_LIKELY(param.type != P::IntList && param.type != P::SymIntList)) return false;
   if (!(s.flags & kVarargs) && s.positional - at != 1) return false;
+  if (C10_UNLIKELY(stand_ins_) && nargs_ > 1 && accepts_stand_in(args_[0])) return true;
   return is_integer_like(args_[0]) && (nargs_ > 1 || param.size == 0);
 }
 
@@ -205,7 +221,8 @@ Mismatch Matcher::fit_keywords(const Signature& s) {
     if (i < 0) return {Mismatch::Unexpected, -1, keyword, -1};
     if (values_.given(i)) return {Mismatch::Duplicate, i, nullptr, -1};
     PyObject* value = args_[nargs_ + k];
-    if (!accepts(s.params[i], value)) return {Mismatch::Type, i, value, -1};
+    if (!accepts(s.params[i], value) && !accepts_stand_in(value))
+      return {Mismatch::Type, i, value, -1};
     values_.values_[i] = none_is_absent(s.params[i], value) ? nullptr : value;
   }
   return {};
@@ -226,7 +243,8 @@ Mismatch Matcher::fit(const Signature& s, bool numbers) {
   } else {
     if (nargs_ > s.positional - next) return {Mismatch::TooMany, -1, nullptr, -1};
     for (Py_ssize_t k = 0; k < nargs_; ++k, ++next) {
-      if (!accepts(s.params[next], args_[k])) return {Mismatch::Type, next, args_[k], k};
+      if (!accepts(s.params[next], args_[k]) && !accepts_stand_in(args_[k]))
+        return {Mismatch::Type, next, args_[k], k};
       values_.values_[next] = none_is_absent(s.params[next], args_[k]) ? nullptr : args_[k];
     }
   }
@@ -271,6 +289,41 @@ bool Matcher::run_override(PyObject** result) noexcept {
     }
   }
   if (overloads.empty() && !function_mode_active()) return false;
+  ask(overloads, result);
+  return true;
+}
+
+static void add_stand_ins(PyObject* o, Overloads& overloads) {
+  if (is_stand_in(o)) {
+    overloads.add(o);
+  } else if (is_list(o)) {
+    for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(o); i < n; ++i)
+      add_stand_ins(PySequence_Fast_GET_ITEM(o, i), overloads);
+  }
+}
+
+bool Matcher::run_stand_ins(PyObject** result) noexcept {
+  if (!overrides_enabled()) return false;
+  const Py_ssize_t count = nargs_ + keyword_count();
+  stand_ins_ = true;
+  if (std::none_of(args_, args_ + count, [&](PyObject* o) { return accepts_stand_in(o); })) {
+    stand_ins_ = false;
+    return false;
+  }
+  Overloads overloads;
+  if (self_) overloads.add(self_);
+  for (Py_ssize_t i = 0; i < count; ++i) add_stand_ins(args_[i], overloads);
+  for (int i = 0; i < function_.count; ++i) {
+    const Signature& s = function_.signatures[i];
+    if ((s.flags & kNoOverride) || fit(s, true).kind != Mismatch::None) continue;
+    ask(overloads, result);
+    return true;
+  }
+  stand_ins_ = false;
+  return false;
+}
+
+void Matcher::ask(const Overloads& overloads, PyObject** result) noexcept {
   *result = guarded([&] {
     PyRef func = checked(public_callable(function_.module, function_.name));
     PyRef args = checked(PyTuple_New(nargs_ + first()));
@@ -286,7 +339,6 @@ bool Matcher::run_override(PyObject** result) noexcept {
     const std::string name = std::string(function_.module) + "." + function_.name;
     return run_torch_function(func.get(), overloads, args.get(), kwargs.get(), name.c_str());
   });
-  return true;
 }
 
 PyObject* call(const Function& function, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
@@ -296,6 +348,8 @@ PyObject* call(const Function& function, PyObject* self, PyObject* const* args, 
   Matcher matcher(function, self, args, PyVectorcall_NARGS(nargs), kwnames, values);
   const Signature* signature = matcher.find();
   if (C10_UNLIKELY(!signature)) {
+    PyObject* result = nullptr;
+    if (matcher.run_stand_ins(&result)) return result;
     matcher.fail();
     return nullptr;
   }
@@ -312,6 +366,18 @@ PyObject* call(const Function& function, PyObject* self, PyObject* const* args, 
     set_error_from_exception();
   } catch (...) {
     set_error_from_exception(safe_context(values));
+  }
+  // Items of a list are looked at when they are converted: one may be a stand-in.
+  if (PyErr_ExceptionMatches(PyExc_TypeError) && !(signature->flags & kNoOverride)) {
+    PyObject *type, *value, *trace, *result = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    if (matcher.run_stand_ins(&result)) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(trace);
+      return result;
+    }
+    PyErr_Restore(type, value, trace);
   }
   return nullptr;
 }

@@ -71,8 +71,7 @@ PyObject* module_getattro(PyObject* self, PyObject* name) {
 // Because __getattr__ is there for subclasses to call, Python gives every subclass a slot that goes
 // through it by name. Where no class on the way has its own, the direct lookup is put back.
 // Assigning __getattr__ to a class later makes Python choose the slot anew.
-PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
-  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+void choose_lookup(PyTypeObject* type) {
   const auto is_own = [type](const char* word) {
     PyRef name(PyUnicode_InternFromString(word));
     return name && _PyType_Lookup(type, name.get()) == _PyType_Lookup(&ModuleBaseType, name.get());
@@ -81,6 +80,10 @@ PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) 
     type->tp_getattro = module_getattro;
     PyType_Modified(type);
   }
+}
+
+PyObject* module_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  choose_lookup(reinterpret_cast<PyTypeObject*>(cls));
   if (PyErr_Occurred()) return nullptr;
   PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type),
                                           reinterpret_cast<PyObject*>(&ModuleBaseType), cls,
@@ -158,6 +161,19 @@ PyObject* set_module_tracer(PyObject*, PyObject* args) {
   return old.release();
 }
 
+// _refresh_module_class(cls): chooses the lookup of attributes anew, after a method that stood in
+// front of it was taken from a base class.
+PyObject* refresh_module_class(PyObject*, PyObject* cls) {
+  if (!PyType_Check(cls) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &ModuleBaseType)) {
+    PyErr_SetString(PyExc_TypeError, "_refresh_module_class(): expected a class of modules");
+    return nullptr;
+  }
+  choose_lookup(reinterpret_cast<PyTypeObject*>(cls));
+  if (PyErr_Occurred()) return nullptr;
+  Py_RETURN_NONE;
+}
+
 // _set_module_hooks(call_with_hooks, dictionary x 4): tells the C call where hooks live.
 PyObject* set_module_hooks(PyObject*, PyObject* args) {
   PyObject* call = nullptr;
@@ -182,6 +198,7 @@ PyMethodDef methods[] = {{"__getattr__", module_getattr, METH_O, nullptr},
 PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                            {"_set_module_tracer", set_module_tracer, METH_VARARGS, nullptr},
                            {"_call_module", py_call_module, METH_VARARGS, nullptr},
+                           {"_refresh_module_class", refresh_module_class, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 bool intern(PyObject** slot, const char* text) {

@@ -151,6 +151,28 @@ class SubgraphMatcher:
                 return False
         return True
 
+    def _inputs_come_first(self, nodes_map: dict[Node, Any]) -> bool:
+        """Whether no input of the match is computed from its inside: as one call it would wait for
+        itself."""
+        inside, inputs = set(), set()
+        for pn, gn in nodes_map.items():
+            if isinstance(gn, Node):
+                (inputs if pn.op == "placeholder" else inside).add(gn)
+        inputs -= inside
+        if not inputs or not inside:
+            return True
+        last = max(inputs)
+        seen: set[Node] = set()
+        todo = [user for node in inside for user in node.users if user not in inside]
+        while todo:
+            node = todo.pop()
+            if node in inputs:
+                return False
+            if node not in seen and node < last:
+                seen.add(node)
+                todo += node.users
+        return True
+
     def _anchored(
         self, graph: Graph, match: InternalMatch, depth: int, node_name_match: str
     ) -> Iterator[InternalMatch]:
@@ -174,6 +196,8 @@ class SubgraphMatcher:
         taken: set[Node] = set()
         for match in self._anchored(graph, InternalMatch([]), 0, node_name_match):
             if not self._is_contained(match.nodes_map):
+                continue
+            if not self._inputs_come_first(match.nodes_map):
                 continue
             mine = [
                 gn

@@ -1,0 +1,141 @@
+"""Deferred assertions on symbolic sizes as nodes. A shape environment keeps, per symbol that
+only the run knows, the relations it was promised; they are checked in the graph as soon as all
+symbols in them have a value."""
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.fx._compatibility import compatibility
+from torch.fx.graph_module import GraphModule
+from torch.fx.node import Node
+
+__all__ = ["insert_deferred_runtime_asserts"]
+
+# Functions of expressions by the name of their class.
+_FUNCTIONS = {
+    "Equality": operator.eq,
+    "Unequality": operator.ne,
+    "StrictLessThan": operator.lt,
+    "LessThan": operator.le,
+    "StrictGreaterThan": operator.gt,
+    "GreaterThan": operator.ge,
+    "FloorDiv": operator.floordiv,
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+    "Pow": operator.pow,
+    "Not": torch.sym_not,
+}
+_FOLDED = {
+    "Add": operator.add,
+    "Mul": operator.mul,
+    "And": operator.and_,
+    "Or": operator.or_,
+    "Max": torch.sym_max,
+    "Min": torch.sym_min,
+}
+
+
+class _Writer:
+    """Makes nodes for expressions; equal expressions share them."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self.graph = graph
+        self.known: dict[Any, Any] = {}  # expression -> node or number
+
+    def can(self, expr: Any) -> bool:
+        return all(symbol in self.known for symbol in expr.free_symbols)
+
+    def value(self, expr: Any) -> Any:
+        if expr in self.known:
+            return self.known[expr]
+        if getattr(expr, "is_Integer", False):
+            return int(expr)
+        if getattr(expr, "is_Boolean", False) and expr in (True, False):
+            return bool(expr)
+        if getattr(expr, "is_number", False):
+            return float(expr)
+        kind = type(expr).__name__
+        parts = [self.value(part) for part in expr.args]
+        if kind in _FOLDED:
+            made = parts[0]
+            for part in parts[1:]:
+                made = self.graph.call_function(_FOLDED[kind], (made, part))
+        elif kind in _FUNCTIONS:
+            made = self.graph.call_function(_FUNCTIONS[kind], tuple(parts))
+        else:
+            raise NotImplementedError(
+                f"insert_deferred_runtime_asserts: no node for {kind} in {expr}"
+            )
+        self.known[expr] = made
+        return made
+
+
+def _symbol_of(value: Any) -> Any:
+    """The expression of a symbolic number that is one symbol, else None."""
+    expr = getattr(getattr(value, "node", None), "expr", None)
+    return expr if expr is not None and getattr(expr, "is_Symbol", False) else None
+
+
+def _bindings(node: Node) -> Iterator[tuple[Any, Any, tuple]]:
+    """(symbol, function, arguments) for each symbol whose value a node gives."""
+    value = node.meta.get("val", node.meta.get("example_value"))
+    symbol = _symbol_of(value)
+    if symbol is not None:
+        yield symbol, None, (node,)
+    elif isinstance(value, torch.Tensor):
+        for function, sizes in (
+            (torch.ops.aten.sym_size.int, value.shape),
+            (torch.ops.aten.sym_stride.int, value.stride()),
+        ):
+            for dim, size in enumerate(sizes):
+                symbol = _symbol_of(size)
+                if symbol is not None:
+                    yield symbol, function, (node, dim)
+
+
+@compatibility(is_backward_compatible=True)
+def insert_deferred_runtime_asserts(
+    gm: GraphModule, shape_env: Any, name: str, export: bool = False
+) -> None:
+    """Adds to the graph the assertions that the shape environment deferred. `name` is that of the
+    graph in messages."""
+    pending = [ra for group in shape_env.deferred_runtime_asserts.values() for ra in group]
+    if not pending:
+        return
+    graph = gm.graph
+    writer = _Writer(graph)
+    for node in list(graph.nodes):
+        if node.op == "output":
+            break
+        place = node if node.op != "placeholder" else _last_placeholder(graph)
+        with graph.inserting_before(place.next):
+            for symbol, function, args in _bindings(node):
+                if symbol in writer.known:
+                    continue
+                made = args[0] if function is None else graph.call_function(function, args)
+                writer.known[symbol] = made
+            pending = [ra for ra in pending if not _assert(graph, writer, ra, name)]
+    gm.recompile()
+
+
+def _last_placeholder(graph: torch.fx.Graph) -> Node:
+    return graph.find_nodes(op="placeholder")[-1]
+
+
+def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str) -> bool:
+    """Adds one assertion if its symbols are known; says whether it did."""
+    expr = getattr(deferred, "expr", deferred)
+    if not writer.can(expr):
+        return False
+    condition = writer.value(expr)
+    if isinstance(condition, bool):
+        if not condition:
+            raise AssertionError(f"{name}: {expr} can never hold")
+        return True
+    text = getattr(deferred, "msg", "") or f"Runtime assertion failed for expression {expr}"
+    graph.call_function(
+        torch.ops.aten._assert_scalar.default, (condition, f"{text} on node '{condition}'")
+    )
+    return True
