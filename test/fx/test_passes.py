@@ -350,3 +350,79 @@ def test_support_rules_combine():
     assert table.is_node_supported({}, relu) and not table.is_node_supported({}, total)
     assert not operator_support.chain(table, only).is_node_supported({}, relu)
     assert operator_support.any_chain(table, only).is_node_supported({}, total)
+
+
+# ---- splitting for a backend, and finding what it gets wrong
+class OnlyAdd(operator_support.OperatorSupportBase):
+    def is_node_supported(self, submodules, node):
+        return node.target in (operator.add, operator.mul)
+
+
+def test_splitter_alternates_between_the_sides():
+    from torch.fx.passes.splitter_base import _SplitterBase, _SplitterSettingBase
+
+    module = fx.symbolic_trace(lambda a, b: torch.relu((a + b) * b) + torch.relu(a))
+    x = (torch.randn(3), torch.randn(3))
+    expected = module(*x)
+    splitter = _SplitterBase(module, x, OnlyAdd(), _SplitterSettingBase())
+    result = splitter.generate_split_results()
+    names = [name for name, _ in result.split_module.named_children()]
+    assert torch.equal(result.split_module(*x), expected)
+    assert [n.rstrip("0123456789") for n in names].count("_run_on_acc_") == 2
+    assert set(result.submodule_inputs) == set(names)
+    small = _SplitterBase(
+        fx.symbolic_trace(lambda a, b: torch.relu(a + b) + b),
+        x,
+        OnlyAdd(),
+        _SplitterSettingBase(min_acc_module_size=2),
+    )
+    assert [name for name, _ in small().named_children()] == ["_run_on_cpu_0"]
+
+
+@pytest.mark.parametrize("method", ["sequential", "binary", "accumulate"])
+def test_minimizer_finds_the_node_that_differs(method):
+    from torch.fx.passes.net_min_base import _MinimizerBase, _MinimizerSettingBase
+
+    class Wrong(fx.Interpreter):
+        def call_function(self, target, args, kwargs):
+            value = super().call_function(target, args, kwargs)
+            return value + 1 if target is torch.tanh else value
+
+    class Minimizer(_MinimizerBase):
+        def run_a(self, mod, inputs, report_idx=-1):
+            return mod(*inputs)
+
+        def run_b(self, mod, inputs, report_idx=-1):
+            return Wrong(mod).run(*inputs)
+
+    def close(a, b, names):
+        both = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]
+        return 0.0, all(torch.allclose(p, q) for p, q in both)
+
+    module = fx.symbolic_trace(lambda x: torch.sin(torch.tanh(torch.relu(x)) * 2) + x)
+    settings = _MinimizerSettingBase(traverse_method=method)
+    found = Minimizer(module, (torch.randn(3),), close, settings).minimize()
+    assert [node.name for node in found] == ["tanh"]
+
+
+def test_deferred_assertions_become_nodes():
+    import sympy
+
+    from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
+
+    symbol = sympy.Symbol("u0", integer=True)
+
+    class Env:
+        deferred_runtime_asserts = {symbol: [sympy.Le(symbol, 4), sympy.Ne(symbol * 2, 6)]}
+
+    class Size:
+        class node:
+            expr = symbol
+
+    module = fx.symbolic_trace(lambda n, x: x * n)
+    module.graph.find_nodes(op="placeholder")[0].meta["val"] = Size()
+    insert_deferred_runtime_asserts(module, Env(), "graph")
+    assert module(2, 5) == 10
+    for bad in (5, 3):
+        with pytest.raises((RuntimeError, AssertionError), match="Runtime assertion failed"):
+            module(bad, 1)

@@ -135,7 +135,7 @@ def _assert(graph: torch.fx.Graph, writer: _Writer, deferred: Any, name: str) ->
             raise AssertionError(f"{name}: {expr} can never hold")
         return True
     text = getattr(deferred, "msg", "") or f"Runtime assertion failed for expression {expr}"
-    graph.call_function(
-        torch.ops.aten._assert_scalar.default, (condition, f"{text} on node '{condition}'")
-    )
+    check = getattr(torch.ops.aten, "_assert_scalar", None)
+    function = torch._assert if check is None else check.default
+    graph.call_function(function, (condition, f"{text} on node '{condition}'"))
     return True
