@@ -7,7 +7,7 @@
 //   kVectorize = false          always the scalar loop
 //   kVectorizeIntegers = false  the scalar loop for integers and bool
 //   kVectorizeComplex = true    complex types too: V is complex<Vec<T>>, two registers
-//   kStoredType = true          scalar loop that sees Half and BFloat16 themselves, not float
+//   kStoredType = true          Half and BFloat16 in the scalar loop, as themselves, not as float
 //
 // Type lists (u = unsigned, i = signed, f = floating, bf = bfloat, c = complex of two parts):
 //   all               u8 i8 i16 i32 i64 u16 u32 u64 bool f16 bf16 f32 f64 c32 c64 c128
@@ -82,6 +82,8 @@ inline constexpr bool wants_stored_type_v<F, std::void_t<decltype(F::kStoredType
 
 template <class F, class T> constexpr bool vectorized() {
   if constexpr (std::is_same_v<T, c10::complex<c10::Half>>) {
+    return false;
+  } else if constexpr (wants_stored_type_v<F> && !std::is_same_v<vec::opmath_t<T>, T>) {
     return false;
   } else if constexpr (c10::is_complex_v<T>) {
     return wants_complex_vectors_v<F>;

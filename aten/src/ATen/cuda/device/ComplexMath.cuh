@@ -142,10 +142,9 @@ CRESSET_VM Z asinh(Z z) { return over_i(asin(times_i(z))); }
 CRESSET_VM Z atan(Z z) { return over_i(atanh(times_i(z))); }
 
 CRESSET_OUT_OF_LINE Z pow(Z x, Z y) {
-  if (x.real_ == 0 && x.imag_ == 0) {
-    if (y.real_ == 0 && y.imag_ == 0) return Z(1.0, 0.0);
-    if (y.real_ > 0) return Z(0.0, 0.0);
-  }
+  if (y.imag_ == 0 && y.real_ == 0) return Z(1.0, 0.0);
+  if (y.imag_ == 0 && y.real_ == 1) return x;
+  if (x.real_ == 0 && x.imag_ == 0 && y.real_ > 0) return Z(0.0, 0.0);
   return exp(y * log(x));
 }
 CRESSET_OUT_OF_LINE Z expm1(Z z) {
@@ -200,6 +199,7 @@ CRESSET_VM_COMPLEX(expm1)
 CRESSET_VM_COMPLEX(log1p)
 #undef CRESSET_VM_COMPLEX
 
+template <class T> CRESSET_VM complex<T> reciprocal(complex<T> x) { return complex<T>(T(1)) / x; }
 template <class T> CRESSET_VM complex<T> pow(complex<T> x, complex<T> y) {
   return complex<T>(zmath::pow(zmath::Z(x), zmath::Z(y)));
 }

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/fft/Native.h>
-#include <ATen/native/pointwise/BesselMath.h>
+#include <ATen/native/pointwise/BesselI.h>
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/parallel/Stretches.h>
@@ -106,11 +106,11 @@ Tensor hann_window(int64_t length, WINDOW_OPTIONS) {
 }
 
 Tensor kaiser_window_beta(int64_t length, bool periodic, double beta, WINDOW_OPTIONS) {
-  const double most = special::bessel_i(0, beta);
+  const double most = special::bessel_i<0>(beta);
   return window("kaiser_window", length, periodic, {dtype, layout, device, pin_memory},
                 [=](double t) {
                   const double x = 2 * t - 1;
-                  return special::bessel_i(0, beta * std::sqrt(std::max(0.0, 1 - x * x))) / most;
+                  return special::bessel_i<0>(beta * std::sqrt(std::max(0.0, 1 - x * x))) / most;
                 });
 }
 Tensor kaiser_window_periodic(int64_t length, bool periodic, WINDOW_OPTIONS) {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <ATen/native/pointwise/ZeroDivision.h>
-#include <ATen/vec/ValueMath.h>
+#include <ATen/vec/RegisterMath.h>
 
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
@@ -42,7 +42,8 @@ struct Mul {
 };
 // True division; floating and complex types only.
 struct Div {
-  template <class V> CRESSET_FN V apply(V a, V b) { return a / b; }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN V apply(V a, V b) { return vm::reg::divide(a, b); }
 };
 
 namespace detail {
@@ -141,6 +142,7 @@ struct Remainder {
 // Integers to a negative power are 0 but for the bases 1 and -1.
 struct Pow {
   static constexpr bool kVectorizeIntegers = false;
+  static constexpr bool kVectorizeComplex = true;
   template <class V> CRESSET_FN V apply(V base, V exponent) {
     if constexpr (detail::is_integer_v<V>) {
       if constexpr (std::is_signed_v<V>) {
@@ -155,7 +157,39 @@ struct Pow {
       }
       return result;
     } else {
-      return vm::pow(base, exponent);
+      return vm::reg::pow(base, exponent);
+    }
+  }
+};
+// A complex number to the power of an integer, by repeated squaring: exact where the products are,
+// and x to the power of 1 is x whatever it holds.
+struct PowWhole {
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN V apply(V x, V exponent) {
+    const int n = whole(exponent.real_);
+    V result = x;
+    bool begun = false;
+    for (int left = n < 0 ? -n : n; left != 0; left >>= 1) {
+      if ((left & 1) != 0) {
+        result = begun ? result * x : x;
+        begun = true;
+      }
+      if (left > 1) {
+        x = x * x;
+      }
+    }
+    if (!begun) {
+      return V(vm::element_of_complex_t<V>(vm::element_t<vm::element_of_complex_t<V>>(1)));
+    }
+    return n < 0 ? vm::reg::reciprocal(result) : result;
+  }
+
+ private:
+  template <class R> CRESSET_FN int whole(R exponent) {
+    if constexpr (vm::is_vec_v<R>) {
+      return static_cast<int>(exponent.v[0]);
+    } else {
+      return static_cast<int>(exponent);
     }
   }
 };
@@ -179,7 +213,10 @@ struct Addcmul {
 };
 // a + value * b / c
 struct Addcdiv {
-  template <class V> CRESSET_FN V apply(V a, V b, V c, V value) { return a + value * b / c; }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN V apply(V a, V b, V c, V value) {
+    return a + vm::reg::divide(value * b, c);
+  }
 };
 
 // a + weight * (b - a), from the nearer end so that weight 1 gives b exactly.
@@ -206,11 +243,10 @@ struct Copysign {
 
 // Works on the stored format itself: the neighbour of a half is not that of the float it widens to.
 struct Nextafter {
-  static constexpr bool kVectorize = false;
   static constexpr bool kStoredType = true;
   template <class T> CRESSET_FN T apply(T a, T b) {
-    if constexpr (vm::is_floating_v<T>) {
-      return vm::nextafter(a, b);
+    if constexpr (vm::is_floating_v<vm::element_t<T>>) {
+      return vm::reg::nextafter(a, b);
     } else {
       const float from = a, to = b;
       if (vm::isnan(from) || vm::isnan(to)) {

@@ -28,26 +28,43 @@ struct BitwiseNot {
   }
 };
 
-// Scalar loops: the machine has no vector shift for 8-bit lanes and the counts need checking
-// anyway.
+namespace detail {
+// Whether a register's counts are below the width of its elements, and not negative.
+template <class V> CRESSET_FN auto is_shift(V count) {
+  using T = vm::element_t<V>;
+  return (count >= V(T(0))) & (count < V(static_cast<T>(sizeof(T) * 8)));
+}
+} // namespace detail
+
 struct LeftShift {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T a, T count) {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<U>(count) >= sizeof(T) * 8
-               ? T(0)
-               : static_cast<T>(static_cast<unsigned long>(a) << static_cast<U>(count));
+  template <class V> CRESSET_FN V apply(V a, V count) {
+    using T = vm::element_t<V>;
+    if constexpr (vm::is_vec_v<V>) {
+      const auto fits = detail::is_shift(count);
+      return vm::select(fits, a << vm::select(fits, count, V(T(0))), V(T(0)));
+    } else {
+      using U = std::make_unsigned_t<T>;
+      return static_cast<U>(count) >= sizeof(T) * 8
+                 ? T(0)
+                 : static_cast<T>(static_cast<unsigned long>(a) << static_cast<U>(count));
+    }
   }
 };
 struct RightShift {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T a, T count) {
-    using U = std::make_unsigned_t<T>;
+  template <class V> CRESSET_FN V apply(V a, V count) {
+    using T = vm::element_t<V>;
     const unsigned width = sizeof(T) * 8;
-    if (static_cast<U>(count) >= width) {
-      return a < T(0) ? static_cast<T>(-1) : T(0);
+    if constexpr (vm::is_vec_v<V>) {
+      const auto fits = detail::is_shift(count);
+      const V shifted = a >> vm::select(fits, count, V(static_cast<T>(width - 1)));
+      return std::is_signed_v<T> ? shifted : vm::select(fits, shifted, V(T(0)));
+    } else {
+      using U = std::make_unsigned_t<T>;
+      if (static_cast<U>(count) >= width) {
+        return a < T(0) ? static_cast<T>(-1) : T(0);
+      }
+      return static_cast<T>(a >> static_cast<U>(count));
     }
-    return static_cast<T>(a >> static_cast<U>(count));
   }
 };
 

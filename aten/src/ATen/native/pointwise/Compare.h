@@ -8,10 +8,24 @@ namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
 struct Eq {
-  template <class V> CRESSET_FN auto apply(V a, V b) { return a == b; }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN auto apply(V a, V b) {
+    if constexpr (vm::is_complex_v<V>) {
+      return (a.real_ == b.real_) & (a.imag_ == b.imag_);
+    } else {
+      return a == b;
+    }
+  }
 };
 struct Ne {
-  template <class V> CRESSET_FN auto apply(V a, V b) { return a != b; }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN auto apply(V a, V b) {
+    if constexpr (vm::is_complex_v<V>) {
+      return (a.real_ != b.real_) | (a.imag_ != b.imag_);
+    } else {
+      return a != b;
+    }
+  }
 };
 struct Lt {
   template <class V> CRESSET_FN auto apply(V a, V b) { return a < b; }

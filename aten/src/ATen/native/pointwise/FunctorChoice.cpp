@@ -58,6 +58,7 @@ CRESSET_CHOICE_SPEC(kClampMinNumber, "clamp_min", ClampMinNumber, ClampMin, 2, 0
 CRESSET_CHOICE_SPEC(kClampMaxNumber, "clamp_max", ClampMaxNumber, ClampMax, 2, 0, Default, Checked)
 CRESSET_CHOICE_SPEC(kPow, "pow", Pow, Pow, 2, 0, Default, Checked)
 CRESSET_CHOICE_SPEC(kPowOfNumber, "pow", Pow, Pow, 2, 0, Default, Wrap)
+CRESSET_CHOICE_SPEC(kPowWhole, "pow", PowWhole, PowWhole, 1, 1, Default, Wrap)
 CRESSET_CHOICE_SPEC(kSquare, "pow", Square, Square, 1, 0, Default, Wrap)
 CRESSET_CHOICE_SPEC(kCube, "pow", Cube, Cube, 1, 0, Default, Wrap)
 CRESSET_CHOICE_SPEC(kSqrt, "pow", Sqrt, Sqrt, 1, 0, Default, Wrap)
@@ -139,6 +140,9 @@ template <class Bound> Tensor clamp_between(const Target& to, const Tensor& self
 }
 
 // ---- pow --------------------------------------------------------------------------------------
+// Up to here repeated squaring is at least as accurate as the exponential of a logarithm.
+constexpr double kLargestWholePower = 100;
+
 Tensor power(const Target& to, const Tensor& base, const Scalar& exponent) {
   const ScalarType type = result_type_of(base, exponent);
   TORCH_CHECK(
@@ -148,13 +152,20 @@ Tensor power(const Target& to, const Tensor& base, const Scalar& exponent) {
   if (type == kBool && !to.inplace && !to.out)
     return to.run(kPow, {base.to(kByte), Scalar(int64_t(exponent.toBool()))}).to(kBool);
   // The shortcuts keep the dtype of the base; where the exponent raises it, the general loop runs.
-  if (type == base.scalar_type() && !exponent.isComplex()) {
-    const double e = exponent.toDouble();
+  const bool real = !exponent.isComplex() || exponent.toComplexDouble().imag_ == 0;
+  if (type == base.scalar_type() && real) {
+    const double e = exponent.isComplex() ? exponent.toComplexDouble().real_ : exponent.toDouble();
     if (e == 2) return to.run(kSquare, {base});
     if (e == 3) return to.run(kCube, {base});
     const bool floating = c10::isFloatingType(type) || c10::isComplexType(type);
     if (e == 0.5 && floating) return to.run(kSqrt, {base});
     if (e == -1 && floating) return to.run(kReciprocal, {base});
+    const bool whole = e == std::trunc(e) && std::abs(e) <= kLargestWholePower;
+    const bool has_loop = type == kComplexFloat || type == kComplexDouble;
+    if (whole && has_loop) {
+      const Scalar n = e;
+      return to.run(kPowWhole, {base}, {&n});
+    }
   }
   return to.run(kPow, {base, exponent});
 }

@@ -22,6 +22,8 @@ const LoopTable choice_ClampMinNumber =
 const LoopTable choice_ClampMaxNumber =
     make_loop_table<fn::ClampMaxNumber, 2, 0, OutKind::Same>(types::real{});
 const LoopTable choice_Pow = make_loop_table<fn::Pow, 2, 0, OutKind::Same>(types::pow{});
+const LoopTable choice_PowWhole =
+    make_loop_table<fn::PowWhole, 1, 1, OutKind::Same>(types::complex{});
 const LoopTable choice_Square =
     make_loop_table<fn::Square, 1, 0, OutKind::Same>(types::all_nobool{});
 const LoopTable choice_Cube = make_loop_table<fn::Cube, 1, 0, OutKind::Same>(types::all_nobool{});

@@ -5,7 +5,7 @@
 // clang-format off
 #define CRESSET_FORALL_CHOICE_TABLES(X)                                                            \
   X(DivTrunc) X(DivFloor) X(Clamp) X(ClampMin) X(ClampMax) X(Pow) X(Square) X(Cube) X(Sqrt)        \
-  X(ClampNumbers) X(ClampMinNumber) X(ClampMaxNumber)                                              \
+  X(ClampNumbers) X(ClampMinNumber) X(ClampMaxNumber) X(PowWhole)                                  \
   X(Reciprocal) X(Round) X(RoundUp) X(RoundDown) X(Logit) X(NanToNum) X(Frexp)
 // clang-format on
 

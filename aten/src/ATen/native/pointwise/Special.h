@@ -1,19 +1,30 @@
-// Functors of the special functions; the routines are in SpecialMath.h and BesselMath.h.
+// Functors of the special functions; the routines are in SpecialMath.h, InverseErf.h, GammaMath.h,
+// BesselI.h, BesselK.h and BesselMath.h.
 #pragma once
 
+#include <ATen/native/pointwise/BesselI.h>
+#include <ATen/native/pointwise/BesselK.h>
 #include <ATen/native/pointwise/BesselMath.h>
+#include <ATen/native/pointwise/GammaMath.h>
+#include <ATen/native/pointwise/InverseErf.h>
 #include <ATen/native/pointwise/SpecialMath.h>
 
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
 struct Lgamma {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return vm::lgamma(x); }
+  template <class V> CRESSET_FN V apply(V x) {
+    if constexpr (vm::is_vec_v<V>) {
+      return vm::reg::in_double(x, [](auto wide) { return special::lgamma(wide); });
+    } else {
+      return vm::lgamma(x);
+    }
+  }
 };
 struct Digamma {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::digamma(x)); }
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::in_double(x, [](auto wide) { return special::digamma(wide); });
+  }
 };
 struct Polygamma {
   static constexpr bool kVectorize = false;
@@ -44,24 +55,33 @@ struct Igammac {
 };
 
 struct Erfinv {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::erfinv(x)); }
+  template <class V> CRESSET_FN V apply(V x) { return special::erfinv(x); }
 };
 struct Erfcx {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::erfcx(x)); }
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::in_double(x, [](auto wide) { return special::erfcx(wide); });
+  }
 };
 struct Ndtr {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::ndtr(x)); }
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::in_double(x, [](auto wide) {
+      using D = decltype(wide);
+      return D(0.5) * vm::reg::erfc(wide * D(-c10::frac_sqrt_2<double>));
+    });
+  }
 };
 struct Ndtri {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::ndtri(x)); }
+  template <class V> CRESSET_FN V apply(V x) { return special::ndtri(x); }
 };
 struct LogNdtr {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::log_ndtr(x)); }
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::in_double(x, [](auto wide) {
+      using D = decltype(wide);
+      const D t = wide * D(c10::frac_sqrt_2<double>), half(0.5);
+      const D low = vm::log(special::erfcx(-t) * half) - t * t;
+      return vm::select(wide < D(-1.0), low, vm::log1p(-vm::reg::erfc(t) * half));
+    });
+  }
 };
 
 // -x log x, 0 at 0, -infinity below.
@@ -86,48 +106,28 @@ struct Xlog1py {
 };
 
 struct I0 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::bessel_i(0, x)); }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_i<0>(x); }
 };
 struct I0e {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_i_scaled(0, x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_ie<0>(x); }
 };
 struct I1 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::bessel_i(1, x)); }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_i<1>(x); }
 };
 struct I1e {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_i_scaled(1, x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_ie<1>(x); }
 };
 struct K0 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_k(0, x, false));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_k<0, false>(x); }
 };
 struct K1 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_k(1, x, false));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_k<1, false>(x); }
 };
 struct K0e {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_k(0, x, true));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_k<0, true>(x); }
 };
 struct K1e {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::bessel_k(1, x, true));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_k<1, true>(x); }
 };
 struct J0 {
   static constexpr bool kVectorize = false;
@@ -159,9 +159,13 @@ struct AiryAi {
   template <class T> CRESSET_FN T apply(T x) { return static_cast<T>(special::airy_ai(x)); }
 };
 struct SphericalJ0 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(special::spherical_bessel_j0(x));
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::in_double(x, [](auto wide) {
+      using D = decltype(wide);
+      const D near = vm::fma(wide * wide, D(-1.0 / 6), D(1.0));
+      const D r = vm::select(vm::abs(wide) < D(1e-4), near, vm::sin(wide) / wide);
+      return vm::select(vm::isinf(wide), D(0.0), r);
+    });
   }
 };
 

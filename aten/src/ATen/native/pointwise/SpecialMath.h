@@ -3,7 +3,7 @@
 // series, recurrence or defining equation, with the choice of method in a comment.
 #pragma once
 
-#include <ATen/vec/ValueMath.h>
+#include <ATen/vec/RegisterMath.h>
 
 // Tables that are read through a pointer; the device needs its own copy.
 #if defined(CRESSET_DEVICE)
@@ -42,6 +42,16 @@ CRESSET_HD inline double horner(double x, const double* c, int count) {
     r = r * x + c[i];
   }
   return r;
+}
+
+// c[0] + c[1] x + c[2] x^2 + ..., of a scalar or a register.
+template <int kFirst = 0, class V, class T, int kCount>
+CRESSET_FN V polynomial(V x, const T (&c)[kCount]) {
+  if constexpr (kFirst == kCount - 1) {
+    return V(c[kFirst]);
+  } else {
+    return vm::fma(polynomial<kFirst + 1>(x, c), x, V(c[kFirst]));
+  }
 }
 
 // Recurrence up to 10, then log x - 1/(2x) - sum B(2k) / (2k x^2k); reflection below 0.
@@ -156,63 +166,9 @@ CRESSET_HD inline double erfcx(double x) {
   return sum / (x * kSqrtPi);
 }
 
-// x with erfc(x) = q for 0 < q <= 1. An elementary start within some percent, then Newton's method
-// on the logarithm, which is nearly a parabola in the tail.
-CRESSET_HD inline double erfc_inverse(double q) {
-  const double a = 0.147;
-  const double l = vm::log(q * (2 - q));
-  const double t = 2 / (kPi * a) + l / 2;
-  double x = vm::sqrt(vm::sqrt(t * t - l / a) - t);
-  for (int i = 0; i < 3; ++i) {
-    if (q > 0.5) {
-      // Halley's step on erf itself, which is nearly a line here.
-      const double f = (vm::erf(x) - (1 - q)) * kSqrtPi / 2 * vm::exp(x * x);
-      x -= f / (1 + x * f);
-    } else {
-      const double scaled = erfcx(x);
-      const double log_value = vm::log(scaled) - x * x;
-      x += (log_value - vm::log(q)) * scaled * kSqrtPi / 2;
-    }
-  }
-  return x;
-}
-CRESSET_HD inline double erfinv(double y) {
-  const double a = vm::abs(y);
-  if (!(a < 1)) {
-    return a == 1 ? vm::copysign(kInf, y) : kNan;
-  }
-  if (a < 1e-8) {
-    return y * (kSqrtPi / 2);
-  }
-  if (a < 0.5) {
-    // 1 - a would lose the digits of a small a: the same start and steps, in terms of a.
-    const double l = vm::log1p(-a * a), c = 0.147;
-    const double t = 2 / (kPi * c) + l / 2;
-    double x = vm::sqrt(vm::sqrt(t * t - l / c) - t);
-    for (int i = 0; i < 2; ++i) {
-      const double f = (vm::erf(x) - a) * kSqrtPi / 2 * vm::exp(x * x);
-      x -= f / (1 + x * f);
-    }
-    return vm::copysign(x, y);
-  }
-  return vm::copysign(erfc_inverse(1 - a), y);
-}
-// The quantile of the normal distribution.
-CRESSET_HD inline double ndtri(double p) {
-  if (!(p > 0 && p < 1)) {
-    return p == 0 ? -kInf : p == 1 ? kInf : kNan;
-  }
-  if (p > 0.25 && p < 0.75) {
-    return c10::sqrt_2<double> * erfinv(2 * p - 1);
-  }
-  return p < 0.5 ? -c10::sqrt_2<double> * erfc_inverse(2 * p)
-                 : c10::sqrt_2<double> * erfc_inverse(2 * (1 - p));
-}
-CRESSET_HD inline double ndtr(double x) { return 0.5 * vm::erfc(-x * c10::frac_sqrt_2<double>); }
-CRESSET_HD inline double log_ndtr(double x) {
-  const double t = x * c10::frac_sqrt_2<double>;
-  return x < -1 ? vm::log(erfcx(-t) / 2) - t * t : vm::log1p(-vm::erfc(t) / 2);
-}
+#if !defined(CRESSET_DEVICE)
+C10_ALWAYS_INLINE vec::Vec<double> erfcx(vec::Vec<double> x) { return vm::reg::erfcx(x); }
+#endif
 
 // x^a e^-x / Gamma(a + 1). For large a through Stirling's series and the deviation of x from a,
 // since the three factors overflow and their logarithms cancel.

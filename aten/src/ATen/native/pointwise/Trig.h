@@ -1,7 +1,7 @@
 // Trigonometric and hyperbolic functions, real and complex.
 #pragma once
 
-#include <ATen/vec/ValueMath.h>
+#include <ATen/vec/RegisterMath.h>
 
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
@@ -13,7 +13,7 @@ struct Cos {
   template <class V> CRESSET_FN V apply(V x) { return vm::cos(x); }
 };
 struct Tan {
-  template <class V> CRESSET_FN V apply(V x) { return vm::tan(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::tan(x); }
 };
 struct Asin {
   template <class V> CRESSET_FN V apply(V x) { return vm::asin(x); }
@@ -25,10 +25,10 @@ struct Atan {
   template <class V> CRESSET_FN V apply(V x) { return vm::atan(x); }
 };
 struct Sinh {
-  template <class V> CRESSET_FN V apply(V x) { return vm::sinh(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::sinh(x); }
 };
 struct Cosh {
-  template <class V> CRESSET_FN V apply(V x) { return vm::cosh(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::cosh(x); }
 };
 struct Tanh {
   template <class V> CRESSET_FN V apply(V x) { return vm::tanh(x); }
@@ -40,10 +40,10 @@ struct Acosh {
   template <class V> CRESSET_FN V apply(V x) { return vm::acosh(x); }
 };
 struct Atanh {
-  template <class V> CRESSET_FN V apply(V x) { return vm::atanh(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::atanh(x); }
 };
 struct Atan2 {
-  template <class V> CRESSET_FN V apply(V y, V x) { return vm::atan2(y, x); }
+  template <class V> CRESSET_FN V apply(V y, V x) { return vm::reg::atan2(y, x); }
 };
 
 struct Deg2rad {

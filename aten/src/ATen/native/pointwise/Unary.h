@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include <ATen/vec/ValueMath.h>
+#include <ATen/vec/RegisterMath.h>
 
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
@@ -39,9 +39,10 @@ struct ConjPhysical {
 };
 // 0 or pi for real numbers.
 struct Angle {
+  static constexpr bool kVectorizeComplex = true;
   template <class V> CRESSET_FN auto apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
-      return vm::atan2(x.imag_, x.real_);
+      return vm::reg::atan2(x.imag_, x.real_);
     } else {
       const V zero(0.0);
       const V angle = vm::select(x < zero, V(c10::pi<double>), zero);
@@ -68,10 +69,13 @@ struct Sign {
 };
 // The sign, and for complex numbers the direction.
 struct Sgn {
+  static constexpr bool kVectorizeComplex = true;
   template <class V> CRESSET_FN V apply(V x) {
     if constexpr (vm::is_complex_v<V>) {
-      const auto size = vm::magnitude(x);
-      return size == 0 ? V(0.0f) : V(x.real_ / size, x.imag_ / size);
+      using R = vm::element_of_complex_t<V>;
+      const R size = vm::reg::magnitude(x), zero(0.0f);
+      return V(vm::select(size == zero, zero, x.real_ / size),
+               vm::select(size == zero, zero, x.imag_ / size));
     } else {
       return Sign::apply(x);
     }
@@ -79,7 +83,14 @@ struct Sgn {
 };
 
 struct Reciprocal {
-  template <class V> CRESSET_FN V apply(V x) { return V(1.0f) / x; }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN V apply(V x) {
+    if constexpr (vm::is_complex_v<V>) {
+      return vm::reg::reciprocal(x);
+    } else {
+      return V(1.0f) / x;
+    }
+  }
 };
 struct Sqrt {
   template <class V> CRESSET_FN V apply(V x) { return vm::sqrt(x); }
@@ -101,7 +112,7 @@ struct Log {
   template <class V> CRESSET_FN V apply(V x) { return vm::log(x); }
 };
 struct Log2 {
-  template <class V> CRESSET_FN V apply(V x) { return vm::log2(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::log2(x); }
 };
 struct Log10 {
   template <class V> CRESSET_FN V apply(V x) { return vm::log10(x); }
@@ -114,7 +125,7 @@ struct Erf {
   template <class V> CRESSET_FN V apply(V x) { return vm::erf(x); }
 };
 struct Erfc {
-  template <class V> CRESSET_FN V apply(V x) { return vm::erfc(x); }
+  template <class V> CRESSET_FN V apply(V x) { return vm::reg::erfc(x); }
 };
 
 // log(x / (1 - x)); where eps is not negative x is first clamped to [eps, 1 - eps].
