@@ -2,6 +2,9 @@
 // huge pages 0.8 ms, of memory already there 0.25 ms. So blocks are mapped with huge pages and
 // freed ones are kept, oldest out first. What may be kept follows what the program has used at
 // once: a training step that frees everything at its end finds all of it again in the next.
+// On a virtual machine the first touch of memory that the host has not given yet costs the host's
+// time too, and huge pages are the ones that lie untouched longest: 2.4 s of system time for 1 GiB
+// in the first process that takes it, 0.09 s in the next, where 4 KiB pages take 0.38 s each time.
 
 #include <c10/core/LargeBlocks.h>
 

@@ -83,6 +83,13 @@ void run_block(const VecLoopShape& shape, Operands& ops, char* const* data, cons
   copy_strided(out, strides[0], result, shape.out_size, count, shape.out_size);
 }
 
+// Whether the output is one of the inputs, so that an element must not be computed twice.
+bool writes_input(const VecLoopShape& shape, char* const* data) {
+  bool found = false;
+  for (int k = 0; k < shape.inputs; ++k) found = found || data[k + 1] == data[0];
+  return found;
+}
+
 } // namespace
 
 void run_vec_loop(const VecLoopShape& shape, char* const* data, const int64_t* strides, int64_t n,
@@ -110,6 +117,15 @@ void run_vec_loop(const VecLoopShape& shape, char* const* data, const int64_t* s
     const int64_t registers = n / shape.lanes;
     shape.kernel(data[0], ops.in, ops.step, registers, params);
     done = registers * shape.lanes;
+    if (done < n && !writes_input(shape, data)) {
+      // The last elements as a register that begins before them: some are computed twice.
+      const int64_t last = n - shape.lanes;
+      for (int k = 0; k < shape.inputs; ++k) {
+        if (strides[k + 1] != 0) ops.in[k] = data[k + 1] + last * shape.in_size;
+      }
+      shape.kernel(data[0] + last * shape.out_size, ops.in, ops.step, 1, params);
+      return;
+    }
   }
   const int64_t block = static_cast<int64_t>(shape.lanes) * kBlockRegisters;
   while (done < n) {

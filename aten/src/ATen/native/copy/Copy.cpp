@@ -42,7 +42,8 @@ bool same_dense_order(const Tensor& a, const Tensor& b) {
 void copy_strided(const Tensor& self, const Tensor& src) {
   const ScalarType type = self.scalar_type();
   if (src.scalar_type() == type && self.sizes() == src.sizes() &&
-      (try_splat_copy(self, src) || try_row_copy(self, src) || try_transposed_copy(self, src)))
+      (try_splat_copy(self, src) || try_row_copy(self, src) || try_transposed_copy(self, src) ||
+       try_short_row_copy(self, src)))
     return;
   const native::Loop1d loop = cast_loop(type, src.scalar_type());
   if (loop != nullptr) {

@@ -6,6 +6,7 @@
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/PrivateCopy.h>
 #include <ATen/native/RawTable.h>
+#include <ATen/native/index/BagRows.h>
 #include <ATen/native/index/IndexUtil.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/native/index/RowLoops.h>
@@ -111,6 +112,19 @@ struct Call {
 template <class T>
 void sum_bags(const Call& c, const T* weight, const T* sample_weights, T* out, int64_t* used) {
   using C = typename Computed<T>::type;
+  if (const bag_rows::SumFn sum = bag_rows::table().sum[static_cast<int>(c10::scalar_type_of<T>)]) {
+    parallel_for(0, c.bags, 64, [&](int64_t begin, int64_t end) {
+      Steps steps;
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = c.starts[b], count = c.starts[b + 1] - first;
+        steps.add(count * (8 + c.width));
+        used[b] = sum(weight, c.width, c.index + first, count,
+                      sample_weights != nullptr ? sample_weights + first : nullptr, c.padding,
+                      c.mode == kMean, out + b * c.width);
+      }
+    });
+    return;
+  }
   parallel_for(0, c.bags, 64, [&](int64_t begin, int64_t end) {
     std::vector<C> sum(static_cast<size_t>(c.width));
     Steps steps;

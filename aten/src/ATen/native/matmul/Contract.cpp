@@ -17,10 +17,6 @@
 
 namespace at::native {
 
-void vdot_cpu(const Tensor& self, const Tensor& other, const Tensor& out) {
-  dot_cpu(self.is_complex() ? at::resolve_conj(at::conj(self)) : self, other, out);
-}
-
 Tensor outer(const Tensor& self, const Tensor& vec2) {
   TORCH_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
   TORCH_CHECK(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");

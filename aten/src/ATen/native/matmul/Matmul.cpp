@@ -1,17 +1,23 @@
 // Matrix products of tensors over the raw products of gemm/. Strides are handed down as they are,
 // so transposed operands are not copied.
+#include <algorithm>
+#include <cstring>
+
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
+#include <ATen/native/matmul/Dot.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/conj.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mv.h>
+#include <ATen/ops/resolve_conj.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
@@ -107,8 +113,44 @@ void addmv_cpu(const Tensor& self, const Tensor& mat, const Tensor& vec, const S
   prepare(self, out, beta);
   product(mat, column(vec), column(out), beta, alpha, "addmv_impl_cpu");
 }
+namespace {
+// Long contiguous vectors: sums of blocks, added in their order. False where that does not apply.
+bool dot_by_blocks(const Tensor& a, const Tensor& b, bool conjugate, const Tensor& out) {
+  const dot::DotFn sum = dot::table().dot[static_cast<int>(a.scalar_type())];
+  const int64_t n = a.numel(), size = a.itemsize();
+  if (!sum || n < 16 || !a.is_contiguous() || !b.is_contiguous()) return false;
+  const int64_t blocks = (n + dot::kBlock - 1) / dot::kBlock;
+  c10::SmallVector<char, 256> partial(static_cast<size_t>(blocks * size));
+  const auto* x = static_cast<const char*>(a.const_data_ptr());
+  const auto* y = static_cast<const char*>(b.const_data_ptr());
+  parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * dot::kBlock, count = std::min(dot::kBlock, n - first);
+      sum(x + first * size, y + first * size, count, conjugate, partial.data() + i * size);
+    }
+  });
+  dtype_switch<GemmTypes>(a.scalar_type(), "dot", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T total;
+    std::memcpy(&total, partial.data(), sizeof(T));
+    for (int64_t i = 1; i < blocks; ++i) {
+      T next;
+      std::memcpy(&next, partial.data() + i * size, sizeof(T));
+      total = static_cast<T>(total + next);
+    }
+    *static_cast<T*>(out.data_ptr()) = total;
+  });
+  return true;
+}
+} // namespace
+
 void dot_cpu(const Tensor& self, const Tensor& tensor, const Tensor& out) {
+  if (dot_by_blocks(self, tensor, false, out)) return;
   product(self.unsqueeze(0), column(tensor), out.view({1, 1}), 0, 1, "dot");
+}
+void vdot_cpu(const Tensor& self, const Tensor& other, const Tensor& out) {
+  if (dot_by_blocks(self, other, true, out)) return;
+  dot_cpu(self.is_complex() ? at::resolve_conj(at::conj(self)) : self, other, out);
 }
 
 void linear_cpu(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,

@@ -139,6 +139,7 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
 // ---- comparisons
 namespace {
 constexpr int64_t kCompareBlock = 16384;
+constexpr int64_t kFirstLook = 64;
 
 template <class T>
 __attribute__((optimize("O3"))) bool same_block(const T* a, const T* b, int64_t n) {
@@ -154,6 +155,11 @@ bool same_elements(const Tensor& a, const Tensor& b) {
     using T = typename decltype(tag)::type;
     const T* x = static_cast<const T*>(a.const_data_ptr());
     const T* y = static_cast<const T*>(b.const_data_ptr());
+    // Most tensors that differ do so at once: no thread is woken for them.
+    if (!same_block(x, y, std::min(n, kFirstLook))) {
+      same.store(false);
+      return;
+    }
     at::parallel_for(0, n, kCompareBlock, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end && same.load(std::memory_order_relaxed); i += kCompareBlock) {
         const int64_t count = end - i < kCompareBlock ? end - i : kCompareBlock;

@@ -67,12 +67,14 @@ void scan(const Tensor& in, const Tensor& out, int64_t dim, carry_t<T> start, co
   T* to = static_cast<T*>(out.mutable_data_ptr());
   for_bundles(l, [&](int64_t base, int64_t width) {
     if (width == 1) {
-      A acc = start;
+      A carried = start;
       serial_for(0, l.n, 8, [&](int64_t begin, int64_t end) {
+        A acc = carried; // in a register: what is captured lives in memory, like the output
         for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
           acc = step(acc, static_cast<A>(from[at]));
           to[at] = static_cast<T>(acc);
         }
+        carried = acc;
       });
       return;
     }
@@ -118,6 +120,25 @@ template <class Better> void scan_extremum(const Tensor& self, const Tensor& val
     T* to = static_cast<T*>(values.mutable_data_ptr());
     for_bundles(l, [&](int64_t base, int64_t width) {
       for (int64_t k = base; k < base + width && l.n > 0; ++k) to[k] = from[k], where[k] = 0;
+      if (width == 1) {
+        T carried = from[base];
+        int64_t place = 0;
+        serial_for(1, l.n, 4, [&](int64_t begin, int64_t end) {
+          T best = carried;
+          int64_t at_best = place;
+          for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
+            const T x = from[at];
+            const bool take = x != x || (best == best && better(x, best));
+            best = take ? x : best;
+            at_best = take ? i : at_best;
+            to[at] = best;
+            where[at] = at_best;
+          }
+          carried = best;
+          place = at_best;
+        });
+        return;
+      }
       serial_for(1, l.n, 4 * width, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
           for (int64_t k = at; k < at + width; ++k) {

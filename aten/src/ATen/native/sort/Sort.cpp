@@ -118,13 +118,55 @@ template <class Entry> Entry* sort_freely(Entry* entries, Entry* scratch, int64_
 // promised, and follows from the algorithms of the standard library, as in PyTorch.
 template <class Entry, class Before>
 void choose_first(Entry* entries, int64_t k, int64_t n, bool sorted, const Before& before) {
-  // A heap of k pays while k is a small part of the row.
-  if (k <= n / 64) {
-    std::partial_sort(entries, entries + k, entries + n, before);
-    return;
-  }
   std::nth_element(entries, entries + k - 1, entries + n, before);
   if (sorted) std::sort(entries, entries + k - 1, before);
+}
+
+// The k entries with the lowest keys of a row, in order, for k that is a small part of it: a heap
+// of k, and of every further element only its key, which is rarely below the heap's largest. Step
+// by step what the standard library's partial_sort does, so that equal elements come out as there.
+template <class T, class Entry>
+void choose_few(const T* row, int64_t stride, int64_t n, bool descending, int64_t k, Entry* heap) {
+  constexpr int bits = key_bits<T>();
+  constexpr uint64_t all = bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+  const uint64_t flip = descending ? all : 0;
+  const auto before = [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); };
+  make_entries(row, stride, k, descending, heap);
+  std::make_heap(heap, heap + k, before);
+  uint64_t largest = key_of(heap[0]);
+  serial_for(k, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const uint64_t key = sort_key(row[i * stride]) ^ flip;
+      if (C10_LIKELY(key >= largest)) continue;
+      heap[k] = make_entry(key, i, static_cast<const Entry*>(nullptr));
+      std::pop_heap(heap, heap + k + 1, before);
+      largest = key_of(heap[0]);
+    }
+  });
+  std::sort_heap(heap, heap + k, before);
+}
+
+template <class T> void topk_few(const Tensor& self, int64_t dim, bool largest, int64_t k,
+                                 const Tensor& values, const Tensor& indices) {
+  const Rows rows(self, dim);
+  const int64_t n = rows.length();
+  const T* data = static_cast<const T*>(self.data_ptr());
+  T* value_data = static_cast<T*>(values.data_ptr());
+  int64_t* index_data = indices.data_ptr<int64_t>();
+  const int64_t s = stride_along(self, dim), sv = stride_along(values, dim),
+                si = stride_along(indices, dim);
+  entry_switch<T>(n, [&](auto tag) {
+    using Entry = typename decltype(tag)::type;
+    for_rows(rows, [&](int64_t begin, int64_t end) {
+      const std::unique_ptr<Entry[]> heap(new Entry[static_cast<size_t>(k + 1)]);
+      for (int64_t r = begin; r < end; ++r) {
+        const T* row = data + rows.offset(self.strides(), r);
+        choose_few(row, s, n, largest, k, heap.get());
+        write_entries(heap.get(), k, row, s, value_data + rows.offset(values.strides(), r), sv,
+                      index_data + rows.offset(indices.strides(), r), si);
+      }
+    });
+  });
 }
 
 } // namespace
@@ -199,6 +241,10 @@ void topk_cpu(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sor
   const int64_t count = self.dim() == 0 ? 1 : k;
   dtype_switch<RealTypes>(self.scalar_type(), "topk_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (self.dim() > 0 && count <= self.size(d) / 64) {
+      topk_few<T>(self, d, largest, count, values, indices);
+      return;
+    }
     sort_rows<T>(self, d, largest, count, false, values, indices,
                  [count, sorted](auto* entries, auto*, int64_t n) {
                    using Entry = std::remove_pointer_t<decltype(entries)>;
