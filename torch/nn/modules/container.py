@@ -25,7 +25,7 @@ class Container(Module):
             self.add_module(key, value)
 
 
-def _position(index, length):
+def _position(index: int, length: int) -> int:
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -146,20 +146,21 @@ class ModuleList(Module):
         if modules is not None:
             self.extend(modules)
 
-    def _key(self, index):
+    def _get_abs_string_index(self, index: int) -> str:
+        """The name under which the module at a position, negative ones included, is kept."""
         return str(_position(index, len(self)))
 
     def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
-        return self._modules[self._key(idx)]
+        return self._modules[self._get_abs_string_index(idx)]
 
     def __setitem__(self, idx, module) -> Any:
-        setattr(self, self._key(idx), module)
+        setattr(self, self._get_abs_string_index(idx), module)
 
     def __delitem__(self, idx) -> None:
-        positions = range(len(self))[idx] if isinstance(idx, slice) else [self._key(idx)]
-        for position in positions:
+        one = not isinstance(idx, slice)
+        for position in [self._get_abs_string_index(idx)] if one else range(len(self))[idx]:
             delattr(self, str(position))
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
 

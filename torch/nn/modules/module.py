@@ -121,9 +121,12 @@ def _changed_parameter(param, fn):
     return param
 
 
-class Module(torch._C._ModuleBase, HooksMixin, StateMixin):
+class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
     """A part of a network. Subclasses assign parameters, buffers and other modules as attributes in
     `__init__` and define `forward`."""
+
+    # The base in C stands last: Python lets `__class__` be assigned between classes whose layouts
+    # grow from the same base, which then is `object`, as for a class with a mixin in front.
 
     dump_patches = False
     _version = 1

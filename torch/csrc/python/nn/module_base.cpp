@@ -69,8 +69,9 @@ PyObject* module_getattro(PyObject* self, PyObject* name) {
 }
 
 // Because __getattr__ is there for subclasses to call, Python gives every subclass a slot that goes
-// through it by name. Where no class on the way has its own, the direct lookup is put back.
-// Assigning __getattr__ to a class later makes Python choose the slot anew.
+// through it by name. Where no class on the way has its own, the direct lookup is put there
+// instead; elsewhere the ordinary lookup fails for what the module owns and the subclass is asked
+// first. Assigning __getattr__ to a class later makes Python choose the slot anew.
 void choose_lookup(PyTypeObject* type) {
   const auto is_own = [type](const char* word) {
     PyRef name(PyUnicode_InternFromString(word));
@@ -219,7 +220,8 @@ bool init_module_base(PyObject* module) {
     return false;
   ModuleBaseType.tp_basicsize = sizeof(PyObject);
   ModuleBaseType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-  ModuleBaseType.tp_getattro = module_getattro;
+  // Found by the slot of a subclass with a __getattr__ of its own, so not module_getattro.
+  ModuleBaseType.tp_getattro = PyObject_GenericGetAttr;
   ModuleBaseType.tp_call = module_call;
   ModuleBaseType.tp_methods = methods;
   // Instances are made as those of any Python class: without a __new__ of its own, so that one of a
