@@ -1,6 +1,7 @@
 """The default device: a mode that gives factory functions the device they were not told."""
 
 import functools
+from collections.abc import Callable
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -13,15 +14,15 @@ _global = None
 def _factories():
     """The functions whose `device` argument decides where the result lives."""
     names = (
-        "arange asarray as_tensor bartlett_window blackman_window complex empty empty_permuted "
+        "arange asarray as_tensor bartlett_window blackman_window empty empty_permuted "
         "empty_strided eye "
         "fft.fftfreq fft.rfftfreq frombuffer from_file full hamming_window hann_window "
         "kaiser_window linspace "
-        "logspace normal ones rand randint randn randperm range scalar_tensor sparse_bsc_tensor "
+        "logspace ones rand randint randn randperm range scalar_tensor sparse_bsc_tensor "
         "sparse_bsr_tensor "
         "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor "
         "tril_indices "
-        "triu_indices vander zeros"
+        "triu_indices zeros"
     ).split()
     found = set()
     for name in names:
@@ -35,6 +36,17 @@ def _factories():
     return found
 
 
+def _makes_tensor(
+    func: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> bool:
+    """Whether the call makes a tensor from nothing. torch.normal does so from two numbers; with a
+    tensor of means or deviations it draws on that tensor's device."""
+    if func is torch.normal:
+        given = (*args[:2], kwargs.get("mean"), kwargs.get("std"))
+        return not any(isinstance(value, torch.Tensor) for value in given)
+    return func in _factories()
+
+
 class DeviceContext(TorchFunctionMode):
     """What `with torch.device(...)` and torch.set_default_device enter."""
 
@@ -43,7 +55,8 @@ class DeviceContext(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func in _factories() and kwargs.get("device") is None and "out" not in kwargs:
+        told = kwargs.get("device") is not None or "out" in kwargs
+        if not told and _makes_tensor(func, args, kwargs):
             kwargs = {**kwargs, "device": self.device}
         return func(*args, **kwargs)
 
