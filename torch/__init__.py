@@ -42,7 +42,6 @@ _segment_reduce = _VariableFunctions.segment_reduce
 StorageBase = _C.StorageBase
 has_lapack = has_openmp = has_spectral = has_mkl = True
 has_mkldnn = has_mps = has_cudnn = False
-has_cuda = _C._has_cuda
 legacy_contiguous_format = _C.contiguous_format
 
 from torch._checks import (
@@ -329,6 +328,13 @@ def compiled_with_cxx11_abi():
 
 # Public name -> module that defines it, where that is not a submodule of the same name.
 _LAZY = {
+    "has_cuda": "torch.version",
+    "_nested_view_from_buffer": "torch.nested",
+    "_scaled_mm": "torch._float8_product",
+    **{
+        "_cast_" + kind: "torch._casts"
+        for kind in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
+    },
     "save": "torch.serialization",
     "load": "torch.serialization",
     "compile": "torch._compile",

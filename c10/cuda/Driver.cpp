@@ -1,6 +1,8 @@
 // Loads the driver and turns its failures into the sentences PyTorch's users know.
 #include <c10/cuda/Driver.h>
 
+#include <c10/cuda/NoDriver.h>
+
 #include <dlfcn.h>
 #include <mutex>
 #include <pthread.h>
@@ -8,6 +10,7 @@
 namespace c10::cuda {
 
 AcceleratorError::~AcceleratorError() = default;
+NoDriverError::~NoDriverError() = default;
 
 namespace detail {
 
@@ -19,11 +22,14 @@ DriverApi api;
 std::mutex mutex;
 bool attempted = false;
 bool forked = false;
+bool found = true;   // the library itself; false once it was looked for in vain
 std::string failure; // why there is no driver; empty where there is one
 
 const char* const kNoDriver =
-    "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed "
-    "a driver from http://www.nvidia.com/Download/index.aspx";
+    "Torch not compiled with CUDA enabled for a machine without a driver. Found no NVIDIA driver "
+    "on "
+    "your system (libcuda.so.1). Please check that you have an NVIDIA GPU and installed a driver "
+    "from http://www.nvidia.com/Download/index.aspx";
 
 // A forked child shares the driver's memory but not its connection to the card, and the driver
 // cannot be initialised a second time: all later calls raise instead of hanging.
@@ -60,7 +66,10 @@ std::string describe(CUresult result) {
 
 std::string initialise() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) return kNoDriver;
+  if (library == nullptr) {
+    found = false;
+    return kNoDriver;
+  }
   std::string missing = fill_table(library);
   if (!missing.empty()) return missing;
   const CUresult result = api.cuInit(0);
@@ -87,6 +96,7 @@ const DriverApi* load_once() {
 
 const DriverApi& load_driver() {
   const DriverApi* loaded = load_once();
+  if (loaded == nullptr && !found) throw NoDriverError(failure);
   TORCH_CHECK(loaded != nullptr, failure);
   return *loaded;
 }
@@ -109,6 +119,11 @@ const DriverApi* try_driver() noexcept {
   } catch (...) {
     return nullptr;
   }
+}
+
+bool driver_found() noexcept {
+  try_driver();
+  return detail::found;
 }
 
 bool in_bad_fork() noexcept { return detail::forked; }

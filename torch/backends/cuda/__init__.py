@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 
-def is_built() -> Any:
-    """Whether the library was built with its CUDA part."""
-    return _C._has_cuda
+def is_built() -> bool:
+    """Whether this is a build with CUDA on this machine: see torch/version.py."""
+    return torch.has_cuda
 
 
 class cuBLASModule:

@@ -9,6 +9,7 @@
 
 #include <ATen/cuda/CUDAGenerator.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/NoDriver.h>
 
 namespace torch::python {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 namespace cuda = c10::cuda;
 
 PyObject* device_count(PyObject*, PyObject*) { return PyLong_FromLong(cuda::device_count()); }
+PyObject* driver_found(PyObject*, PyObject*) { return PyBool_FromLong(cuda::driver_found()); }
 
 // Loads the driver and raises why CUDA cannot be used.
 PyObject* init_driver(PyObject*, PyObject*) {
@@ -179,6 +181,7 @@ PyMethodDef functions[] = {{"_cuda_init", init_driver, METH_NOARGS, nullptr},
                            {"_cuda_isInBadFork", is_in_bad_fork, METH_NOARGS, nullptr},
                            {"_cuda_getDriverVersion", driver_version, METH_NOARGS, nullptr},
                            {"_cuda_getDeviceCount", device_count, METH_NOARGS, nullptr},
+                           {"_cuda_driverFound", driver_found, METH_NOARGS, nullptr},
                            {"_cuda_getDevice", current_device, METH_NOARGS, nullptr},
                            {"_cuda_setDevice", set_device, METH_O, nullptr},
                            {"_cuda_exchangeDevice", exchange_device, METH_O, nullptr},

@@ -10,6 +10,7 @@
 #include <c10/util/Exception.h>
 #ifndef CRESSET_NO_CUDA
 #include <c10/cuda/Driver.h>
+#include <c10/cuda/NoDriver.h>
 #endif
 
 namespace torch::python {
@@ -20,6 +21,7 @@ PyObject* LinAlgErrorType = nullptr;
 namespace {
 
 PyObject* AcceleratorErrorType = nullptr;
+PyObject* NoDriverErrorType = nullptr;
 
 void set_error(PyObject* type, std::string_view message, std::string_view context) {
   std::string text(message);
@@ -40,6 +42,9 @@ PyObject* python_type_of(const c10::Error& error) {
   if (dynamic_cast<const c10::OverflowError*>(&error)) return PyExc_OverflowError;
   if (dynamic_cast<const c10::BufferError*>(&error)) return PyExc_BufferError;
   if (dynamic_cast<const c10::SyntaxError*>(&error)) return PyExc_SyntaxError;
+#ifndef CRESSET_NO_CUDA
+  if (dynamic_cast<const c10::cuda::NoDriverError*>(&error)) return NoDriverErrorType;
+#endif
   return PyExc_RuntimeError;
 }
 
@@ -77,8 +82,8 @@ void warn_in_python(const char* category, const std::string& message) {
 }
 
 PyObject* new_exception(PyObject* module, const char* full_name, const char* attribute,
-                        const char* doc) {
-  PyObject* type = PyErr_NewExceptionWithDoc(full_name, doc, PyExc_RuntimeError, nullptr);
+                        const char* doc, PyObject* bases = PyExc_RuntimeError) {
+  PyObject* type = PyErr_NewExceptionWithDoc(full_name, doc, bases, nullptr);
   if (!type) return nullptr;
   Py_INCREF(type);
   return add_object(module, attribute, type) ? type : nullptr;
@@ -125,7 +130,13 @@ bool init_exceptions(PyObject* module) {
                                   "Raised by torch.linalg when a computation cannot succeed.");
   AcceleratorErrorType = new_exception(module, "torch.AcceleratorError", "AcceleratorError",
                                        "Raised when work on a device fails.");
-  if (!OutOfMemoryErrorType || !LinAlgErrorType || !AcceleratorErrorType) return false;
+  PyRef both(PyTuple_Pack(2, PyExc_AssertionError, PyExc_RuntimeError));
+  if (!both) return false;
+  NoDriverErrorType =
+      new_exception(module, "torch._C._NoDriverError", "_NoDriverError",
+                    "Raised by what needs CUDA on a machine without its driver.", both.get());
+  if (!OutOfMemoryErrorType || !LinAlgErrorType || !AcceleratorErrorType || !NoDriverErrorType)
+    return false;
   c10::set_warning_handler(warn_in_python);
   return true;
 }
