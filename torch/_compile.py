@@ -10,12 +10,18 @@ _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "m
 _said = set()
 
 
-def say_once(what):
+class NotCompiledWarning(UserWarning):
+    """Says that something runs as it is where a compiled form was asked for. A category of its own,
+    so that a program can silence it, or turn other warnings into errors, without touching these."""
+
+
+def say_once(what: str) -> None:
     """Warns, the first time, that `what` does not compile."""
     if what not in _said:
         _said.add(what)
         warnings.warn(
             f"{what} does not compile in this version: functions and modules run as they are.",
+            NotCompiledWarning,
             stacklevel=3,
         )
 

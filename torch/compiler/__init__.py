@@ -5,8 +5,10 @@ import functools
 
 import torch
 from torch import _later
+from torch._compile import NotCompiledWarning
 
 __all__ = [
+    "NotCompiledWarning",
     "allow_in_graph",
     "assume_constant_result",
     "compile",

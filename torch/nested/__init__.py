@@ -5,6 +5,8 @@ layout=torch.jagged)`. Its sizes hold a symbol, j1, for the ragged dimension; it
 plain tensor. The strided layout, in which components may differ in several dimensions, has fewer
 functions and computes component by component."""
 
+import math
+
 import torch
 from torch.nested import _layers, _pointwise, _reduction, _shape, _strided  # noqa: F401
 from torch.nested._jagged import NestedTensor, from_components
@@ -67,6 +69,33 @@ def nested_tensor(
     if pin_memory:
         found = found.pin_memory()
     return found.requires_grad_(True) if requires_grad else found
+
+
+def _nested_view_from_buffer(
+    self: torch.Tensor,
+    nested_size: torch.Tensor,
+    nested_strides: torch.Tensor,
+    offsets: torch.Tensor,
+) -> torch.Tensor:
+    """A nested tensor of the strided layout on the memory of `self`, one component for each row of
+    `nested_size`. The components must lie one after the other, as those of every nested tensor."""
+    sizes = tuple(map(tuple, nested_size.tolist()))
+    strides, starts = nested_strides.tolist(), offsets.tolist()
+    expected_start = 0
+    for size, stride, start in zip(sizes, strides, starts, strict=True):
+        dense = [math.prod(size[k + 1 :]) for k in range(len(size))]
+        if stride != dense or start != expected_start:
+            raise NotImplementedError(
+                "torch._nested_view_from_buffer: only contiguous components, one after the other, "
+                f"are implemented; got size {size}, stride {stride}, offset {start}"
+            )
+        expected_start += math.prod(size)
+    if self.dim() != 1 or not self.is_contiguous() or self.numel() < expected_start:
+        raise RuntimeError(
+            f"torch._nested_view_from_buffer: expected a contiguous buffer of {expected_start} "
+            f"elements in one dimension, got {list(self.shape)}"
+        )
+    return _strided.StridedNestedTensor(self[:expected_start], sizes)
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None):

@@ -132,13 +132,34 @@ class SobolEngine:
         mixed = (matrix.unsqueeze(1) & bits.unsqueeze(-2)).sum(-1) & 1
         self.sobolstate = (mixed << down).sum(-1)
 
-    def _points(self, first, count):
-        """Points number `first` and following, as integers of 30 bits."""
-        index = torch.arange(first, first + count, device="cpu")
+    def _point(self, index: int) -> torch.Tensor:
+        """One point, as integers of 30 bits: the direction numbers of the bits of its Gray code."""
         gray = index ^ (index >> 1)
-        points = self.shift.expand(count, -1).clone()
-        for bit in range(min(_BITS, int(first + count).bit_length())):
-            points ^= (gray >> bit & 1).unsqueeze(1) * self.sobolstate[:, bit]
+        point = self.shift.clone()
+        for bit in range(_BITS):
+            if gray >> bit & 1:
+                point ^= self.sobolstate[:, bit]
+        return point
+
+    def _points(self, first: int, count: int) -> torch.Tensor:
+        """Points number `first` and following, as integers of 30 bits.
+
+        The Gray codes of 2**k numbers, backwards and with bit k set, are those of the next 2**k:
+        a table of as many points as fit doubles with each bit. Where a block of that length begins
+        elsewhere in the sequence, one exclusive or moves the whole table there."""
+        bits = max(0, int(count).bit_length() - 1)
+        with torch.device("cpu"):
+            table = self.shift.new_zeros(1, self.dimension)
+            for bit in range(min(bits, _BITS)):
+                table = torch.cat([table, table.flip(0) ^ self.sobolstate[:, bit]])
+            points = torch.empty(count, self.dimension, dtype=torch.int64)
+            done, length = 0, len(table)
+            while done < count:
+                start = (first + done) % length
+                taken = min(length - start, count - done)
+                origin = self._point(first + done - start)
+                points[done : done + taken] = table[start : start + taken] ^ origin
+                done += taken
         return points
 
     def draw(self, n=1, out=None, dtype=None) -> _Any:
@@ -152,7 +173,9 @@ class SobolEngine:
         if n:
             self.quasi = points[-1].clone()
         self.num_generated += n
-        values = (points.double() * 2.0**-_BITS).to(dtype)
+        # Halving is exact, so that a number is rounded once; half types cannot hold it before.
+        wide = dtype if dtype.itemsize >= 4 else torch.float64
+        values = points.to(wide).mul_(2.0**-_BITS).to(dtype)
         if out is None:
             return values.to(torch.get_default_device())
         out.resize_(values.shape).copy_(values)
@@ -183,7 +206,7 @@ class SobolEngine:
             raise ValueError(f"SobolEngine.fast_forward: n must not be negative, got {n}")
         self.num_generated += n
         if self.num_generated:
-            self.quasi = self._points(self.num_generated - 1, 1)[0]
+            self.quasi = self._point(self.num_generated - 1)
         return self
 
     def __repr__(self) -> _Any:
