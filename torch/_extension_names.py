@@ -106,10 +106,13 @@ def _mps_is_available():
     return False
 
 
+# Modules of their own that are part of the extension elsewhere.
+_MODULES = {"_functions": "torch._C_functions", "_profiler": "torch._captured_stack"}
+
+
 def __getattr__(name):
-    # A module of its own, because it has to make a graph to find a class.
-    if name == "_functions":
+    if name in _MODULES:
         import importlib
 
-        return importlib.import_module("torch._C_functions")
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

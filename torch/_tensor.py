@@ -398,6 +398,28 @@ class Tensor(_C.TensorBase):
             return torch.overrides.redirect(Tensor.record_stream, locals())
         return torch._C._cuda_recordStream(self, s)
 
+    # ---- operators of Python 2
+
+    @_asking
+    def __div__(self, other) -> Any:
+        """self / other."""
+        return self / other
+
+    @_asking
+    def __rdiv__(self, other) -> Any:
+        """other / self."""
+        return other / self
+
+    @_asking
+    def __idiv__(self, other) -> Any:
+        """self /= other."""
+        return self.div_(other)
+
+    @_asking
+    def __long__(self) -> Any:
+        """int(self)."""
+        return int(self)
+
     # ---- compositions of operators
 
     def split(self, split_size, dim=0) -> Any:

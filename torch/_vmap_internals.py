@@ -1,7 +1,7 @@
 """The first vmap, kept for programs that import it: torch.func.vmap with stricter arguments.
 
 Results are a tensor or a tuple of tensors, `out_dims` an int or a tuple of ints, and there are no
-keyword arguments. Random operators draw anew for each sample."""
+keyword arguments. Random operators are refused."""
 
 from __future__ import annotations
 
@@ -54,6 +54,18 @@ def _checked_out_dims(out_dims: object, name: str, count: int) -> Sequence[int]:
     return out_dims
 
 
+def _refusing_random(func: Callable[..., Outputs], args: tuple) -> Outputs:
+    try:
+        return func(*args)
+    except RuntimeError as error:
+        if "called random operation" not in str(error):
+            raise
+        raise RuntimeError(
+            "vmap: We do not yet support calling random operations inside of vmap. Please perform "
+            "random operations outside of vmap as a workaround"
+        ) from error
+
+
 def _vmap(
     func: Callable[..., Outputs],
     in_dims: int | tuple = 0,
@@ -67,8 +79,8 @@ def _vmap(
     def wrapped(*args):
         name = _get_name(func)
         size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
-        with vmap_increment_nesting(size, "different") as level:
-            outputs = func(*_create_batched_inputs(dims, flat, level, spec))
+        with vmap_increment_nesting(size, "error") as level:
+            outputs = _refusing_random(func, _create_batched_inputs(dims, flat, level, spec))
             several = isinstance(outputs, tuple)
             given = list(outputs) if several else [outputs]
             passed = [o is None and allow_none_pass_through for o in given]

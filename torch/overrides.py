@@ -312,14 +312,15 @@ _PRIVATE_FUNCTIONS = """
 
 
 def _operator_signature(function, inspect):
-    """The parameters of the first form of the operator with a function's name."""
+    """The parameters of the shortest form of the operator with a function's name."""
     kind = inspect.Parameter
     is_method = type(function).__name__ in ("method_descriptor", "method-wrapper")
     first = kind("self" if is_method else "input", kind.POSITIONAL_OR_KEYWORD)
     packet = getattr(torch.ops.aten, function.__name__, None)
     if not isinstance(packet, torch._ops.OpOverloadPacket) or function.__name__ == "__get__":
         return inspect.Signature([first])
-    schema = getattr(packet, packet.overloads()[0])._schema
+    schemas = [getattr(packet, name)._schema for name in packet.overloads()]
+    schema = min(schemas, key=lambda s: sum(not a.has_default_value() for a in s.arguments))
     parameters = [
         kind(
             first.name if a.name == "self" else a.name.replace("from", "from_"),

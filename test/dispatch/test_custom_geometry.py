@@ -107,3 +107,12 @@ def test_lazy_bits_can_be_set():
     x = torch.ones(2)
     torch._C._set_neg(x, True)
     assert x.tolist() == [-1.0, -1.0]
+
+
+def test_wrapper_has_a_storage_to_compare_but_no_memory():
+    x = subclass({})
+    storage = x.untyped_storage()
+    assert storage.nbytes() == 4 * 2 * 4 and x.data_ptr() == 0
+    for access in (storage.data_ptr, storage.tolist, lambda: bytes(storage), storage.clone):
+        with pytest.raises((RuntimeError, TypeError)):
+            access()

@@ -183,3 +183,54 @@ def test_missing_forward_says_so():
 
     with pytest.raises(NotImplementedError, match='missing the required "forward" function'):
         Empty()(1)
+
+
+# ---- arguments of Module.to, buffers as attributes
+
+
+@pytest.mark.parametrize(
+    "args", [("cpu", True), (None, True), ([],), ({},), ("cpu", torch.float32, 1), (True,)]
+)
+def test_module_to_with_wrong_arguments_raises(args):
+    with pytest.raises(TypeError):
+        nn.Linear(2, 2).to(*args)
+
+
+def test_module_to_takes_each_form_of_arguments():
+    for args in (("cpu", torch.float64), (torch.float64, True), (torch.ones(1).double(), True)):
+        assert nn.Linear(2, 2).to(*args).weight.dtype is torch.float64
+
+
+def test_module_to_complex_warns():
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        nn.Linear(2, 2).to(torch.complex64)
+
+
+def test_module_to_from_meta_names_to_empty():
+    with pytest.raises(NotImplementedError, match=r"Please use torch.nn.Module.to_empty\(\)"):
+        nn.Linear(2, 2, device="meta").to("cpu")
+
+
+def test_buffer_assigned_over_a_plain_attribute_raises():
+    module = nn.Module()
+    module.name = 5
+    with pytest.raises(KeyError, match="attribute 'name' already exists"):
+        module.name = nn.Buffer(torch.ones(1))
+
+
+def test_buffer_assigned_again_takes_its_persistence():
+    module = nn.Module()
+    module.state = nn.Buffer(torch.ones(1), persistent=False)
+    assert list(module.state_dict()) == []
+    module.state = nn.Buffer(torch.ones(1))
+    assert list(module.state_dict()) == ["state"] and len(list(module.buffers())) == 1
+
+
+def test_buffer_of_a_class_whose_register_buffer_takes_two_arguments():
+    class Old(nn.Module):
+        def register_buffer(self, name, tensor):
+            super().register_buffer(name, tensor)
+
+    module = Old()
+    module.state = nn.Buffer(torch.ones(1))
+    assert module.state.item() == 1.0

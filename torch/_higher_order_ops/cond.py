@@ -1,8 +1,9 @@
 """A branch as an operator, computed eagerly: the condition is looked at and one branch runs."""
 
 import torch
+from torch._ops import HigherOrderOperator
 
-__all__ = ["cond"]
+__all__ = ["cond", "cond_op"]
 
 
 def cond(pred, true_fn, false_fn, operands=()):
@@ -14,3 +15,12 @@ def cond(pred, true_fn, false_fn, operands=()):
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
     return true_fn(*operands) if pred else false_fn(*operands)
+
+
+class _CondOp(HigherOrderOperator):
+    def __call__(self, pred, true_fn, false_fn, operands=()):
+        return super().__call__(pred, true_fn, false_fn, operands)
+
+
+cond_op = _CondOp("cond")
+cond_op.py_impl(torch._C.DispatchKey.CompositeExplicitAutograd)(cond)

@@ -4,6 +4,7 @@ module_state.py, hooks in module_hooks.py."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -58,19 +59,31 @@ def _addindent(text, spaces):
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None):
-    """The arguments of Module.to as (device, dtype, non_blocking, memory_format)."""
-    positional = []
-    for arg in args:
-        if isinstance(arg, torch.Tensor):
-            device, dtype = arg.device, arg.dtype
-        elif isinstance(arg, torch.dtype):
-            dtype = arg
-        elif isinstance(arg, bool):
-            positional.append(arg)
-        elif arg is not None:
-            device = torch.device(arg)
-    if positional:
-        non_blocking = positional[0]
+    """The arguments of Module.to as (device, dtype, non_blocking, memory_format): a tensor, a
+    dtype, or a device and a dtype, each followed by non_blocking."""
+    rest = list(args)
+    if rest and isinstance(rest[0], torch.Tensor):
+        device, dtype = rest[0].device, rest.pop(0).dtype
+    elif rest and isinstance(rest[0], torch.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device = rest.pop(0)
+        if isinstance(device, bool) or not isinstance(device, (torch.device, str, int, type(None))):
+            raise TypeError(f"to(): a device must be a torch.device or a str, not {device!r}")
+        if rest:
+            dtype = rest.pop(0)
+    if rest:
+        non_blocking = rest.pop(0)
+    if (
+        rest
+        or not isinstance(non_blocking, bool)
+        or not isinstance(dtype, (torch.dtype, type(None)))
+    ):
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got ({kinds}), but expected "
+            "(device, dtype, non_blocking), (dtype, non_blocking) or (tensor, non_blocking)"
+        )
     return None if device is None else torch.device(device), dtype, non_blocking, memory_format
 
 
@@ -353,9 +366,14 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         if buffers is None:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         if isinstance(value, Buffer) and name not in buffers:
-            self._forget(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            for store in (self._parameters, self._modules):
+                store.pop(name, None)
+            # A subclass's register_buffer may take no third argument.
+            self.register_buffer(name, value, *(() if value.persistent else (False,)))
             return
+        if isinstance(value, Buffer):
+            hidden = self._non_persistent_buffers_set
+            (hidden.discard if value.persistent else hidden.add)(name)
         for hook in module_hooks.global_buffer_hooks.values():
             replaced = hook(self, name, value)
             if replaced is not None:
@@ -525,11 +543,27 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
                 f"dtype={dtype}"
             )
 
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development: some modules may not "
+                "work as expected with complex parameters and buffers.",
+                stacklevel=2,
+            )
+
         def convert(t):
             cast = dtype if t.is_floating_point() or t.is_complex() else None
-            if format is not None and t.dim() in (4, 5):
-                return t.to(device, cast, non_blocking, memory_format=format)
-            return t.to(device, cast, non_blocking)
+            try:
+                if format is not None and t.dim() in (4, 5):
+                    return t.to(device, cast, non_blocking, memory_format=format)
+                return t.to(device, cast, non_blocking)
+            except NotImplementedError as error:
+                words = "Cannot copy out of meta tensor; no data!"
+                if not str(error).startswith(words):
+                    raise
+                raise NotImplementedError(
+                    f"{words} Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _check_amount(amount):
+def _validate_pruning_amount_init(amount):
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
@@ -45,15 +45,22 @@ def _check_amount(amount):
         )
 
 
-def _count(amount, size):
-    """How many of `size` things to prune."""
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    if amount > size:
+def _validate_pruning_amount(amount, tensor_size):
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
         raise ValueError(
-            f"amount={amount} should be smaller than the number of parameters to prune={size}"
+            f"amount={amount} should be smaller than the number of parameters to "
+            f"prune={tensor_size}"
         )
-    return amount
+
+
+def _compute_nparams_toprune(amount, tensor_size):
+    """How many of so many things to prune: a number of them, or a share."""
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _count(amount, size):
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 class BasePruningMethod(ABC):
@@ -190,7 +197,7 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t, default_mask) -> _Any:
@@ -249,7 +256,7 @@ class RandomStructured(_Structured):
     """Prunes whole channels at random."""
 
     def __init__(self, amount, dim=-1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.dim = dim
 
@@ -266,7 +273,7 @@ class LnStructured(_Structured):
     """Prunes the channels of smallest n-norm."""
 
     def __init__(self, amount, n, dim=-1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.n = n
         self.dim = dim

@@ -8,6 +8,7 @@
 #include <torch/csrc/python/dispatch/torch_function.h>
 
 #include <ATen/ops/alias.h>
+#include <c10/util/SafeArithmetic.h>
 
 namespace torch::python {
 namespace {
@@ -107,6 +108,18 @@ void set_wrapper_geometry(ArgValues& a, c10::TensorImpl* impl) {
   }
 }
 
+// A wrapper has a storage that other tensors can share and compare, but no memory behind it:
+// whoever wants to read it gets an error.
+void give_nominal_storage(ArgValues& a, c10::TensorImpl* impl) {
+  const int64_t bytes = a.present(14)
+                            ? a.integer(14)
+                            : c10::checked_storage_bytes(impl->sizes(), impl->strides(),
+                                                         impl->itemsize(), impl->storage_offset());
+  TORCH_CHECK(bytes >= 0, "the storage of a tensor cannot have ", bytes, " bytes");
+  impl->set_storage(c10::make_intrusive<c10::StorageImpl>(
+      static_cast<size_t>(bytes), c10::DataPtr(nullptr, impl->device()), nullptr, false));
+}
+
 PyObject* invoke_make_wrapper(ArgValues& a) {
   PyTypeObject* type = tensor_class_of(a.object(0));
   if (!(type_traits(type) & kDispatches)) {
@@ -121,6 +134,7 @@ PyObject* invoke_make_wrapper(ArgValues& a) {
       a.opt_scalar_type(5).value_or(c10::get_default_dtype()), device);
   set_wrapper_geometry(a, made.unsafeGetTensorImpl());
   if (a.present(6)) made.unsafeGetTensorImpl()->set_layout(a.layout(6));
+  if (made.layout() == at::kStrided) give_nominal_storage(a, made.unsafeGetTensorImpl());
   if (a.given(9) && a.boolean(9)) require_grad(made);
   return with_custom(new_tensor_object(type, std::move(made)), custom);
 }

@@ -178,6 +178,7 @@ PyObject* py_storage_write(PyObject*, PyObject* args) {
     TORCH_CHECK(start >= 0 && bytes >= 0 && start <= size && bytes <= size - start && position >= 0,
                 "_storage_write(): ", int64_t(bytes), " bytes at ", int64_t(start),
                 " of a storage of ", int64_t(size));
+    check_memory(storage);
     const char* from = static_cast<const char*>(storage->data()) + start;
     int error = 0;
     {
@@ -292,6 +293,7 @@ SharedBytes share_storage(const c10::Storage& storage) {
     return {mapping->file,
             static_cast<char*>(storage->data()) - static_cast<char*>(mapping->address)};
   }
+  check_memory(storage);
   // Views made before the storage shrank reach further than it does now.
   const size_t length = storage->nbytes();
   const size_t bytes = std::max(length, c10::cpu_block_bytes(storage->data_ptr()));

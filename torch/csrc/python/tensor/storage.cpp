@@ -108,7 +108,12 @@ Py_ssize_t storage_length(PyObject* self) {
 }
 PyObject* element_size_method(PyObject*, PyObject*) { return PyLong_FromLong(1); }
 PyObject* data_ptr_method(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(storage_ref(self)->data());
+  return guarded([&] {
+    const c10::Storage& storage = storage_ref(self);
+    TORCH_CHECK(storage->data() || storage->nbytes() == 0 || !storage->device().is_cpu(),
+                "Attempted to access the data pointer on an invalid python storage.");
+    return PyLong_FromVoidPtr(storage->data());
+  });
 }
 PyObject* resizable_method(PyObject* self, PyObject*) {
   return new_bool(storage_ref(self)->resizable());
@@ -254,6 +259,7 @@ PyObject* py_storage_bytes(PyObject*, PyObject* o) {
       as_bytes(host).copy_(as_bytes(storage));
       storage = host;
     }
+    check_memory(storage);
     return PyBytes_FromStringAndSize(static_cast<const char*>(storage->data()),
                                      byte_count(storage));
   });
