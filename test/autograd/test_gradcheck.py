@@ -341,3 +341,35 @@ def test_selective_checkpoint_keeps_products():
     )
     (got,) = torch.autograd.grad(y.sum(), w)
     assert torch.allclose(expected, got) and True in products and False in products
+
+
+SPARSE = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc]
+
+
+def sparse_matrix(layout: torch.layout) -> torch.Tensor:
+    dense = torch.tensor([[1.0, 0, 2, 0], [0, 3, 0, 0]], dtype=torch.float64)
+    blocks = (1, 2) if layout in (torch.sparse_bsr, torch.sparse_bsc) else None
+    return dense.to_sparse(layout=layout, blocksize=blocks).requires_grad_()
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("masked", [True, False])
+def test_gradcheck_of_a_sparse_input_looks_at_its_elements(layout, masked):
+    given = sparse_matrix(layout)
+    assert gradcheck(lambda s: s.to_dense(masked_grad=masked), (given,), masked=masked)
+    weights = torch.ones(4, 2, dtype=torch.float64)
+    assert gradcheck(lambda s: torch.mm(s, weights), (given,), masked=True)
+
+
+def test_gradcheck_of_a_sparse_input_notices_a_wrong_gradient():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.to_dense()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return (2 * grad).to_sparse()
+
+    with pytest.raises(GradcheckError):
+        gradcheck(Wrong.apply, (sparse_matrix(torch.sparse_coo),), masked=True)

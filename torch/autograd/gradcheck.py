@@ -11,6 +11,7 @@ import collections.abc
 import warnings
 
 import torch
+from torch.autograd._gradcheck_sparse import over_strided
 
 __all__ = [
     "GradcheckError",
@@ -469,6 +470,7 @@ def gradcheck(
         "forward": check_forward_ad,
         "backward": check_backward_ad,
     }
+    func, inputs = over_strided(func, inputs, masked=masked is not False)
     try:
         _gradcheck(func, inputs, options, fast_mode)
     except GradcheckError:
