@@ -576,8 +576,7 @@ class Tensor(_C.TensorBase):
         """The dimensions from the outermost to the innermost in memory."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.dim_order, locals())
-        formats = torch.utils._memory_order.formats_to_check(ambiguity_check)
-        return torch.utils._memory_order.dim_order(self, formats)
+        return torch.utils._memory_order.dim_order(self, ambiguity_check)
 
     def module_load(self, other, assign=False) -> Any:
         """What nn.Module.load_state_dict puts in place of this tensor."""

@@ -4,14 +4,17 @@ agree in everything but their values."""
 from __future__ import annotations
 
 import torch
+from torch._prims_common.promotion import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 __all__ = [
+    "ELEMENTWISE_TYPE_PROMOTION_KIND",
     "check_all_strides",
     "check_significant_strides",
     "compare_tensor_meta",
     "corresponding_complex_dtype",
     "corresponding_real_dtype",
     "dtype_to_type",
+    "elementwise_dtypes",
     "is_boolean_dtype",
     "is_complex_dtype",
     "is_float_dtype",

@@ -1,13 +1,17 @@
 """The order of a tensor's dimensions in memory."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import torch
 
 
-def formats_to_check(ambiguity_check):
-    """The memory formats among which the order has to be unique."""
-    if ambiguity_check is True:
-        return [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
-    if ambiguity_check is False:
+def checked_formats(
+    ambiguity_check: bool | Sequence[torch.memory_format],
+) -> list[torch.memory_format]:
+    """The memory formats of which the tensor has to be in exactly one; none for a bool."""
+    if isinstance(ambiguity_check, bool):
         return []
     formats = list(ambiguity_check)
     if not all(isinstance(item, torch.memory_format) for item in formats):
@@ -15,19 +19,35 @@ def formats_to_check(ambiguity_check):
     return formats
 
 
-def dim_order(tensor, formats=()):
-    """Dimensions from the largest stride to the smallest; equal strides keep their order."""
-    strides, sizes = tensor.stride(), tensor.size()
-    matching = sum(
-        tensor.is_contiguous(memory_format=item)
-        for item in formats
-        if item is torch.contiguous_format
-        or tensor.dim() == (4 if item is torch.channels_last else 5)
+def _refuse(tensor: torch.Tensor) -> None:
+    raise RuntimeError(
+        "The tensor does not have unique dim order, or cannot map to exact one of the given "
+        f"memory formats: size {tuple(tensor.size())}, strides {tuple(tensor.stride())}."
     )
-    if matching > 1 or (formats and not matching):
-        raise RuntimeError(
-            "The tensor does not have unique dim order, or cannot map to exact one of the "
-            "given memory formats: "
-            f"size {tuple(sizes)}, strides {tuple(strides)}."
-        )
-    return tuple(sorted(range(tensor.dim()), key=lambda d: -strides[d]))
+
+
+def _is_in(tensor: torch.Tensor, item: torch.memory_format) -> bool:
+    ranks = {torch.channels_last: 4, torch.channels_last_3d: 5}
+    fits = item not in ranks or tensor.dim() == ranks[item]
+    return fits and tensor.is_contiguous(memory_format=item)
+
+
+def dim_order(
+    tensor: torch.Tensor, ambiguity_check: bool | Sequence[torch.memory_format] = False
+) -> tuple[int, ...]:
+    """Dimensions from the largest stride to the smallest; equal strides keep their order. With
+    ambiguity_check=True another order must not describe the same memory, which it does where a
+    dimension has a length of 1; with formats the tensor has to be in exactly one of them."""
+    rank, strides = tensor.dim(), tensor.stride()
+    formats = checked_formats(ambiguity_check)
+    if formats:
+        matching = [item for item in formats if _is_in(tensor, item)]
+        if len(matching) != 1:
+            _refuse(tensor)
+        return tuple(range(rank)) if matching[0] is torch.contiguous_format else (
+            0, *range(2, rank), 1
+        )  # fmt: skip
+    if ambiguity_check is True and rank > 1:
+        if min(tensor.size()) <= 1 or len(set(strides)) < rank:
+            _refuse(tensor)
+    return tuple(sorted(range(rank), key=lambda d: -strides[d]))
