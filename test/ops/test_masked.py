@@ -248,3 +248,8 @@ def test_where_takes_each_element_with_its_mask():
     assert joined.get_mask().all()
     joined.sum().backward()
     assert (first.grad.get_data()[MASK] == 1).all()
+
+
+def test_identity_of_a_reduction_is_found_by_its_full_name():
+    assert masked._reduction_identity("masked.amax", X).item() == float("-inf")
+    assert masked._reduction_identity("mean", X) is None

@@ -464,3 +464,15 @@ def test_status_of_another_dtype_is_refused():
     for dtype in (torch.uint8, torch.int64, torch.float32):
         with pytest.raises(RuntimeError, match="expected info to have dtype Int"):
             torch.ops.aten._linalg_check_errors(torch.zeros(3, dtype=dtype), "call", is_matrix=True)
+
+
+def test_inverse_of_a_singular_tensor_is_an_error_of_linear_algebra():
+    with pytest.raises(torch.linalg.LinAlgError, match="The diagonal element 1 is zero"):
+        torch.linalg.tensorinv(torch.zeros(4, 2, 2), 1)
+    with pytest.raises(RuntimeError, match=r"Expected self to satisfy the requirement .* 6 != 8"):
+        torch.linalg.tensorsolve(torch.ones(2, 3, 6), torch.ones(2, 4))
+
+
+def test_order_of_a_matrix_norm_is_not_complex():
+    with pytest.raises(RuntimeError, match="Expected a non-complex scalar as the order of norm"):
+        torch.linalg.matrix_norm(torch.eye(2), 1j)

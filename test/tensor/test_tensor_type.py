@@ -510,3 +510,23 @@ def test_storage_object_takes_attributes_and_its_base_is_abstract():
     assert storage.note == "mine"
     with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
         torch._C.StorageBase()
+
+
+def test_address_of_no_element_is_zero():
+    assert torch.empty(2, 2)[0:0].view(0, 1).data_ptr() == 0
+
+
+def test_order_of_dimensions_is_ambiguous_where_one_has_a_single_element():
+    formats = [torch.contiguous_format, torch.channels_last]
+    turned = torch.empty(2, 2, 1, 2).to(memory_format=torch.channels_last)
+    assert turned.dim_order(ambiguity_check=formats) == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        turned.dim_order(ambiguity_check=True)
+    with pytest.raises(RuntimeError, match="cannot map to exact one of the given memory formats"):
+        torch.empty(2, 1, 2, 2).dim_order(ambiguity_check=formats)
+    assert torch.empty(2, 3, 5).dim_order(ambiguity_check=True) == (0, 1, 2)
+
+
+def test_complex_number_of_several_elements_is_a_value_error():
+    with pytest.raises(ValueError, match="only one element tensors can be converted"):
+        complex(torch.ones(2))

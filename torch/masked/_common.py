@@ -172,7 +172,7 @@ def _output_mask(
 
 def _reduction_identity(op_name: str, input: torch.Tensor, *args: object) -> torch.Tensor | None:
     """The value that takes no part in a reduction; None where there is none."""
-    dtype = input.dtype
+    dtype, op_name = input.dtype, op_name.rpartition(".")[2]
     if op_name in ("sum", "cumsum", "nansum"):
         value: float = 0
     elif op_name in ("prod", "cumprod"):

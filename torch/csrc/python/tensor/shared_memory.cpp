@@ -276,7 +276,9 @@ c10::Storage map_file(const std::string& filename, bool shared, int64_t bytes) {
                 ">: ", std::strerror(errno));
   }
   const auto size = static_cast<size_t>(bytes);
-  return mapped_storage(size, map_memory(file.file, size, shared, filename, -1));
+  // A private copy is no longer that of the file.
+  const std::string kept = shared ? filename : std::string();
+  return mapped_storage(size, map_memory(file.file, size, shared, kept, -1));
 }
 
 c10::Storage storage_part(const c10::Storage& whole, int64_t start, int64_t bytes) {

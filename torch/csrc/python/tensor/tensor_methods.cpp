@@ -52,7 +52,8 @@ PyObject* run_data_ptr(PyObject* self) {
   if (PyRef count = custom_answer(self, kCustomSizes, "elements")) {
     if (!PyObject_IsTrue(count.get())) return PyLong_FromLong(0);
   }
-  // Null is 0, also for tensors without elements.
+  // Null is 0, and so is the address of no element.
+  if (tensor_of(self).numel() == 0) return PyLong_FromLong(0);
   return PyLong_FromUnsignedLongLong(
       reinterpret_cast<unsigned long long>(tensor_of(self).unsafeGetTensorImpl()->data()));
 }
@@ -86,6 +87,9 @@ PyObject* run_untyped_storage(PyObject* self) {
 }
 PyObject* run_bool(PyObject* self) { return new_bool(truth_of(tensor_of(self))); }
 PyObject* run_complex(PyObject* self) {
+  if (tensor_of(self).numel() != 1) {
+    raise(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+  }
   const c10::complex<double> z = item_of(tensor_of(self)).toComplexDouble();
   return PyComplex_FromDoubles(z.real(), z.imag());
 }

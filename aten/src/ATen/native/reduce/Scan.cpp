@@ -256,6 +256,10 @@ void meta_cumprod(OutputBuilder& out, const Tensor& self, int64_t dim,
   set_scan(out, self, dim, dtype);
 }
 void meta_logcumsumexp(OutputBuilder& out, const Tensor& self, int64_t dim) {
+  TORCH_CHECK(!out.given(0).defined() || out.given(0).scalar_type() == self.scalar_type() ||
+                  c10::isIntegralType(self.scalar_type(), true),
+              "expected scalar_type ", self.scalar_type(), " but found ",
+              out.given(0).defined() ? out.given(0).scalar_type() : self.scalar_type());
   native::wrap_dim(dim, self.dim());
   out.set(0, self.sizes(), self.scalar_type());
 }

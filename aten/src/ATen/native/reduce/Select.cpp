@@ -220,11 +220,14 @@ void set_picked(OutputBuilder& out, const Tensor& self, int64_t dim, bool keepdi
   const DimMask mask = dim_mask(dim, self.dim());
   check_not_empty(self, IntArrayRef(&dim, 1), fn);
   if (out.is_out_variant()) {
+    // mode has texts of its own.
+    const bool mode = std::string_view(fn).find("mode") != std::string_view::npos;
+    TORCH_CHECK(!mode || out.given(1).scalar_type() == kLong,
+                "expected scalar type 'Long' but got '", out.given(1).scalar_type(),
+                "' for indices output");
     TORCH_CHECK(out.given(1).scalar_type() == kLong,
                 "Expected tensor for argument #1 'indices' to have scalar type Long; but got ",
                 out.given(1).scalar_type(), " instead (while checking arguments for ", fn, ")");
-    // mode has a text of its own.
-    const bool mode = std::string_view(fn).find("mode") != std::string_view::npos;
     TORCH_CHECK(mode || out.given(0).scalar_type() == self.scalar_type(),
                 "output values must be of same type as input");
     TORCH_CHECK(out.given(0).scalar_type() == self.scalar_type(), "expected scalar type '",

@@ -86,6 +86,10 @@ DimVector inferred_compressed_size(const Tensor& compressed, const Tensor& plain
               compressed.dim());
   TORCH_CHECK(compressed.size(-1) >= 1, starts,
               " must have at least one element, but got: ", compressed.sizes());
+  TORCH_CHECK(compressed.dim() == plain.dim(), starts, " and ",
+              sparse::by_rows(layout) ? "col_indices" : "row_indices",
+              " dimensionalities must be equal but got ", compressed.dim(), " and ", plain.dim(),
+              ", respectively");
   const int64_t batch = compressed.dim() - 1, block = sparse::is_block(layout) ? 2 : 0;
   TORCH_CHECK(values.dim() > batch + block,
               "values must have dimensionality > sum of batch and "

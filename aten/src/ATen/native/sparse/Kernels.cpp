@@ -348,6 +348,7 @@ Tensor without_elements(const Tensor& self, ScalarType type, Layout layout) {
 void zeros_like_handler(const OperatorEntry&, Stack& s) {
   const Tensor self = s[0].toTensor();
   const ScalarType type = s[1].isNone() ? self.scalar_type() : s[1].toScalarType();
+  TORCH_CHECK(s[5].isNone(), "memory format option is only supported by strided tensors");
   TORCH_CHECK_NOT_IMPLEMENTED(s[3].isNone() || s[3].toDevice().is_cpu(),
                               "zeros_like of a sparse tensor is only implemented on cpu");
   answer(s, without_elements(self, type, s[2].isNone() ? self.layout() : s[2].toLayout()));

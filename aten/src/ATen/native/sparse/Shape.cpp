@@ -132,9 +132,10 @@ Tensor broadcast_coo(const Tensor& self, IntArrayRef size) {
   std::vector<int64_t> places;
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t extent = size[static_cast<size_t>(d)], held = d < lead ? 1 : self.size(d - lead);
-    TORCH_CHECK(extent >= 0 && (held == extent || held == 1), "The expanded size of the tensor (",
-                extent, ") must match the existing size (", held, ") at non-singleton dimension ",
-                d, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+    TORCH_CHECK(extent >= 0 && (held == extent || held == 1), self.sizes(),
+                " does not broadcast to ", size, ": the expanded size of the tensor (", extent,
+                ") must match the existing size (", held, ") at non-singleton dimension ", d,
+                ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
     if (d >= lead + s.sparse_dim) {
       inner.push_back(extent);
     } else if (d < lead || held != extent) {
