@@ -563,3 +563,25 @@ def test_operators_by_name_take_nested_tensors():
         lambda v: torch.nested.nested_tensor_from_jagged(v, nt.offsets()).sum(1).square().sum()
     )(torch.ones(2, 11, 3, dtype=torch.float64))
     assert by_row.tolist() == [117.0, 117.0]
+
+
+def test_internal_names_make_the_same_tensors():
+    from torch.nested._internal import nested_tensor as internal
+
+    parts = [torch.randn(2, 3), torch.randn(4, 3)]
+    nt, offsets = internal.jagged_from_list(parts, None)
+    assert offsets.tolist() == [0, 2, 6]
+    other, _ = internal.jagged_from_list(parts, offsets)
+    assert other.size(1) == nt.size(1) == internal.get_tensor_symint(offsets)
+    with pytest.raises(RuntimeError, match="do not match the given tensor list"):
+        internal.jagged_from_list(parts[:1], offsets)
+    view = internal.nested_view_from_values_offsets(torch.cat(parts), offsets)
+    padded = torch.nested.to_padded_tensor(view, 0.0)
+    again = internal.nested_from_padded(padded, offsets)
+    for made in (view, again, internal.NestedTensor(torch.cat(parts), offsets=offsets)):
+        assert type(made) is internal.NestedTensor
+        assert all(map(torch.equal, made.unbind(), parts))
+    lengths = torch.tensor([1, 2])
+    holes = internal.NestedTensor(torch.cat(parts), offsets=offsets, lengths=lengths)
+    assert [tuple(part.shape) for part in holes.unbind()] == [(1, 3), (2, 3)]
+    assert nt._metadata_cache == {"min_seqlen": 2, "max_seqlen": 4}

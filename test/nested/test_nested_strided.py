@@ -34,7 +34,7 @@ def test_sizes_exist_where_components_agree():
     with pytest.raises(RuntimeError, match="dimension 1 is irregular"):
         nt.size(1)
     for ask in (lambda: nt.shape, nt.size, nt.stride):
-        with pytest.raises(RuntimeError, match="has no"):
+        with pytest.raises(RuntimeError, match="NestedTensorImpl doesn't support"):
             ask()
     with pytest.raises(RuntimeError, match=r"same dimension\. Found dimension 1"):
         make([torch.ones(2, 2), torch.ones(2)])
@@ -115,3 +115,90 @@ def test_gradients_and_copies():
     buffer.seek(0)
     for made in (copy.deepcopy(nt), pickle.loads(pickle.dumps(nt)), torch.load(buffer)):
         assert made.requires_grad and torch.equal(made.detach(), nt.detach())
+
+
+# ---- the strided layout: pieces, masks, errors ---------------------------------------------------
+
+
+def _strided(*sizes):
+    return torch.nested.nested_tensor([torch.randn(*size) for size in sizes])
+
+
+def test_split_with_sizes_cuts_every_component():
+    nt = _strided((3, 6), (2, 6))
+    pieces = torch.split_with_sizes(nt, [1, 2, 3], dim=-1)
+    assert [p._nested_tensor_size().tolist() for p in pieces] == [
+        [[3, n], [2, n]] for n in (1, 2, 3)
+    ]
+    for got, part in zip(pieces[1].unbind(), nt.unbind(), strict=True):
+        assert torch.equal(got, part[:, 1:3])
+    with pytest.raises(RuntimeError, match="expects split_sizes to sum exactly to 6"):
+        torch.split_with_sizes(nt, [1, 2], dim=-1)
+
+
+def test_cat_joins_components_along_an_inner_dimension():
+    first, second = _strided((2, 3), (4, 3)), _strided((2, 5), (4, 5))
+    joined = torch.cat([first, second], dim=-1)
+    for got, a, b in zip(joined.unbind(), first.unbind(), second.unbind(), strict=True):
+        assert torch.equal(got, torch.cat([a, b], 1))
+    with pytest.raises(RuntimeError, match="matching ragged structures outside"):
+        torch.cat([first, _strided((2, 3), (3, 3))], dim=-1)
+    with pytest.raises(RuntimeError, match="expected each tensor in given list to be nested"):
+        torch.cat([first, torch.ones(2, 2, 3)], dim=-1)
+
+
+def test_select_takes_a_row_of_every_component_and_ellipsis_all():
+    nt = _strided((2, 5), (3, 4))
+    for got, part in zip(nt.select(1, 1).unbind(), nt.unbind(), strict=True):
+        assert torch.equal(got, part[1])
+    assert nt[...] is nt
+
+
+def test_a_mask_says_how_much_of_each_row_is_a_component():
+    data = torch.randn(2, 3, 4)
+    mask = torch.tensor([[True, True, False], [True, False, False]])
+    nt = torch._nested_tensor_from_mask(data, mask)
+    assert torch.equal(nt[0], data[0, :2]) and torch.equal(nt[1], data[1, :1])
+    with pytest.raises(RuntimeError, match="left-aligned"):
+        torch._nested_tensor_from_mask(data, mask.flip(1))
+    assert not torch._nested_tensor_from_mask_left_aligned(data, mask.flip(1))
+    padded = torch.nested.to_padded_tensor(nt, 0.0)
+    sizes = nt._nested_tensor_size()
+    heads = padded.unflatten(2, (2, 2)).permute(0, 2, 1, 3)
+    fused = torch._nested_from_padded(heads, sizes, fuse_transform_0213=True)
+    for made in (torch._nested_from_padded(padded, sizes), fused):
+        assert all(map(torch.equal, made.unbind(), nt.unbind()))
+    with pytest.raises(RuntimeError, match="does not hold components"):
+        torch._nested_from_padded(padded, sizes[:1])
+    again = torch._nested_from_padded_and_nested_example(padded, nt)
+    assert all(map(torch.equal, again.unbind(), nt.unbind()))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda nt: nt.size(), "NestedTensorImpl doesn't support sizes"),
+        (lambda nt: nt.stride(), "NestedTensorImpl doesn't support strides"),
+        (lambda nt: nt.softmax(0), "Cannot apply softmax across nested dimension 0"),
+        (lambda nt: nt.sum(0), "can only be reduced across the last"),
+        (lambda nt: nt.transpose(0, 1), "dimension 0 cannot be transposed"),
+        (lambda nt: nt.squeeze(0), "squeezing dimension 0"),
+        (lambda nt: nt.view(()), r"shape '\[\]' is invalid for a nested tensor"),
+        (lambda nt: nt.fill_(torch.ones(2)), "fill_ only supports 0-dimension value tensor"),
+        (lambda nt: nt.copy_(_strided((1, 3), (4, 3))), "copy_ only supports tensors that are the"),
+    ],
+)
+def test_calls_that_mean_nothing_are_refused_in_pytorchs_words(call, error):
+    with pytest.raises(RuntimeError, match=error):
+        call(_strided((2, 3), (4, 3)))
+
+
+def test_components_must_agree_in_rank_and_come_in_a_list():
+    with pytest.raises(
+        RuntimeError, match="dimension 1 for Tensor at index 2 and dimension 0 for T"
+    ):
+        torch.nested.nested_tensor([torch.tensor(1.0), torch.tensor(2.0), torch.tensor([])])
+    with pytest.raises(TypeError, match="to be a list or tuple"):
+        torch.nested.nested_tensor(torch.tensor([3.0]))
+    with pytest.raises(RuntimeError, match="at least one constituent tensor"):
+        torch.nested.nested_tensor([torch.ones(1, 0), torch.ones(0, 0)]).to_padded_tensor(0.0)

@@ -52,6 +52,11 @@ def nested_tensor(
 
     With `layout=torch.jagged` they must have equal sizes in all dimensions but one."""
     layout = _layout(layout)
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError(
+            "nested_tensor(): Expected first argument to be a list or tuple, got "
+            f"{type(tensor_list).__name__}"
+        )
     given = list(tensor_list)
     made = [
         (t.detach() if isinstance(t, torch.Tensor) else torch.tensor(t, dtype=dtype)).to(

@@ -22,7 +22,10 @@ class NestedTensor(NestedBase):
     """A batch of tensors that differ in the size of one dimension, as one tensor."""
 
     @staticmethod
-    def __new__(cls, values, structure, ragged_idx=1):
+    def __new__(cls, values, offsets, ragged_idx=1, *, lengths=None, _ragged_idx=None):
+        """`offsets` is a Structure or, with `lengths`, the tensors that it is made of."""
+        structure = offsets if isinstance(offsets, Structure) else Structure.of(offsets, lengths)
+        ragged_idx = ragged_idx if _ragged_idx is None else _ragged_idx
         batch = structure.batch
         sizes = list(values.shape)
         # The ragged dimension has no size: code that looks past the class finds nothing there.
@@ -57,6 +60,15 @@ class NestedTensor(NestedBase):
     _lengths = property(lambda self: self._structure.lengths)
     _max_seqlen = property(lambda self: self._structure.longest)
     _min_seqlen = property(lambda self: self._structure.shortest)
+
+    _max_seqlen_tensor = property(lambda self: torch.empty(self._structure.longest, 0))
+    _min_seqlen_tensor = property(lambda self: torch.empty(self._structure.shortest, 0))
+    _metadata_cache = property(
+        lambda self: {
+            "min_seqlen": self._structure.shortest,
+            "max_seqlen": self._structure.longest,
+        }
+    )
 
     def _get_max_seqlen(self):
         return self._structure.longest

@@ -79,8 +79,8 @@ class StridedNestedTensor(NestedBase):
     def shape(self):
         """Not defined: the components have no common shape."""
         raise RuntimeError(
-            "a nested tensor of the strided layout has no shape; ask size(dim) for dimensions in "
-            "which all components agree"
+            "NestedTensorImpl doesn't support sizes: a nested tensor of the strided layout has no "
+            "shape; ask size(dim) for dimensions in which all components agree"
         )
 
     def size(self, dim=None):
@@ -97,7 +97,10 @@ class StridedNestedTensor(NestedBase):
 
     def stride(self, dim=None):
         """Not defined."""
-        raise RuntimeError("a nested tensor of the strided layout has no strides")
+        raise RuntimeError(
+            "NestedTensorImpl doesn't support strides: a nested tensor of the strided layout has "
+            "those of its components"
+        )
 
     def storage_offset(self):
         """That of the buffer."""
@@ -131,8 +134,10 @@ class StridedNestedTensor(NestedBase):
 
     def to_padded_tensor(self, padding, output_size=None):
         """A plain tensor with every component filled up to the largest size in each dimension."""
-        if not self._sizes:
-            raise RuntimeError("to_padded_tensor(): a nested tensor without components")
+        if not self._sizes or self._values.numel() == 0:
+            raise RuntimeError(
+                "to_padded_tensor(): at least one constituent tensor should have non-zero numel"
+            )
         largest = [max(sizes) for sizes in zip(*self._sizes, strict=True)]
         if output_size is not None:
             wanted = list(output_size)
@@ -196,13 +201,13 @@ def from_list(components, dtype=None, device=None):
     """The components as a nested tensor; gradients flow back to them."""
     if not components:
         return StridedNestedTensor(torch.empty(0, dtype=dtype, device=device), ())
-    ndim = components[0].dim()
-    for index, component in enumerate(components):
-        if component.dim() != ndim:
+    for index in range(1, len(components)):
+        before, dims = components[index - 1].dim(), components[index].dim()
+        if before != dims:
             raise RuntimeError(
                 "All Tensors given to nested_tensor must have the same dimension. Found dimension "
-                f"{component.dim()} for Tensor at index {index} and dimension {ndim} for Tensor at "
-                "index 0."
+                f"{dims} for Tensor at index {index} and dimension {before} for Tensor at index "
+                f"{index - 1}."
             )
     buffer = torch.cat([c.reshape(-1).to(components[0].dtype) for c in components])
     return StridedNestedTensor(buffer, tuple(tuple(c.shape) for c in components))
@@ -271,6 +276,19 @@ def embedding(func, input, weight, *args, **kwargs):
     return from_list([func(c, weight, *args, **kwargs) for c in input.unbind()])
 
 
+def _batch_error(name):
+    """Why a call along the batch is refused."""
+    if name in ("softmax", "log_softmax"):
+        return f"{name}(): Cannot apply softmax across nested dimension 0"
+    if name in ("sum", "mean", "prod"):
+        return f"{name}(): NestedTensor can only be reduced across the last dimensions, not dim=0"
+    if name in ("transpose", "swapaxes", "swapdims"):
+        return f"{name}(): Nested tensor dimension 0 cannot be transposed"
+    if name == "squeeze":
+        return "For nested tensors, squeezing dimension 0 is not supported at the moment"
+    return f"{name}(): not supported for NestedTensor on dim=0"
+
+
 @implements_strided(
     *"sum mean prod amax amin any all softmax log_softmax cumsum cumprod unsqueeze squeeze flip "
     "argmax argmin logsumexp var std transpose swapaxes swapdims narrow unflatten".split()
@@ -290,7 +308,7 @@ def along(func, input, *args, **kwargs):
             return [inner(d) for d in dim]
         found = wrap_dim(dim, input.ndim + extra)
         if found == 0:
-            raise RuntimeError(f"{name_of(func)}(): not supported for NestedTensor on dim=0")
+            raise RuntimeError(_batch_error(name_of(func)))
         return found - 1
 
     if keyword is not None:
@@ -312,8 +330,12 @@ def extremum(func, input, *args, **kwargs):
 def view(func, input, *shape):
     """Other sizes; -1 stands for the old size of the component in that dimension."""
     shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    if not shape or shape[0] not in (-1, len(input)):
-        raise RuntimeError(f"{name_of(func)}(): cannot change the batch of a nested tensor")
+    if not shape:
+        raise RuntimeError("shape '[]' is invalid for a nested tensor")
+    if shape[0] not in (-1, len(input)):
+        raise RuntimeError(
+            f"{name_of(func)}(): For now nested view cannot change the implicit batch dimension"
+        )
     parts = []
     for part in input.unbind():
         wanted = list(shape[1:])
@@ -328,6 +350,11 @@ def view(func, input, *shape):
 def select(func, input, *args):
     """A component by its number."""
     dim, key = (0, args[0]) if name_of(func) == "__getitem__" else args
+    if key is Ellipsis:
+        return input
+    if name_of(func) == "select" and wrap_dim(dim, input.ndim) != 0:
+        inner = wrap_dim(dim, input.ndim) - 1
+        return from_list([c.select(inner, key) for c in input.unbind()])
     first = key[0] if isinstance(key, tuple) else key
     if dim != 0 or not isinstance(first, int):
         raise not_implemented("indexing other than by the number of a component", input)
@@ -347,12 +374,51 @@ def chunk(func, input, chunks, dim=0):
     return tuple(from_list(list(p)) for p in pieces)
 
 
+@implements_strided("split_with_sizes", "split")
+def split(func, input, sizes, dim=0):
+    """Pieces of given sizes along a dimension of the components."""
+    inner = wrap_dim(dim, input.ndim) - 1
+    if inner < 0:
+        raise RuntimeError(f"{name_of(func)}(): not supported for NestedTensor on dim=0")
+    total = {size[inner] for size in input._sizes}
+    if not isinstance(sizes, int) and total != {sum(sizes)}:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {max(total, default=0)} (input"
+            f" tensor's size at dimension {dim}), but got split_sizes={list(sizes)}"
+        )
+    pieces = zip(*(c.split(sizes, inner) for c in input.unbind()), strict=True)
+    return tuple(from_list(list(p)) for p in pieces)
+
+
 @implements_strided("cat", "concat")
 def cat(func, tensors, dim=0):
-    """The components of all, one after the other."""
-    if dim != 0 or not all(t.is_nested for t in tensors):
-        raise not_implemented("torch.cat other than along the batch", tensors[0])
-    return from_list([c for t in tensors for c in t.unbind()])
+    """Along the batch the components of all, one after the other; else each component with those
+    of the same number."""
+    if not all(t.is_nested for t in tensors):
+        raise RuntimeError("cat(): expected each tensor in given list to be nested")
+    inner = wrap_dim(dim, tensors[0].ndim) - 1
+    if inner < 0:
+        return from_list([c for t in tensors for c in t.unbind()])
+    rest = {(len(t), *((*size[:inner], *size[inner + 1 :]) for size in t._sizes)) for t in tensors}
+    if len(rest) != 1:
+        raise RuntimeError(
+            "cat(): expected all nested tensors to have matching ragged structures outside of the "
+            "concatenated dim"
+        )
+    rows = zip(*(t.unbind() for t in tensors), strict=True)
+    return from_list([torch.cat(row, inner) for row in rows])
+
+
+@implements_strided("fill_")
+def fill_(func, input, value):
+    """One value for all elements."""
+    if isinstance(value, torch.Tensor) and value.dim() != 0:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} "
+            "dimensions."
+        )
+    input._values.fill_(value)
+    return input
 
 
 @implements_strided("scaled_dot_product_attention")
@@ -378,7 +444,9 @@ def on_values(func, input, *args, **kwargs):
 def copy_(func, input, src, non_blocking=False):
     """Overwrites the components with those of another nested tensor of equal sizes."""
     if not input.is_same_size(src):
-        raise RuntimeError("copy_(): the components must have equal sizes")
+        raise RuntimeError(
+            "copy_ only supports tensors that are the same size for Nested implementations"
+        )
     input._values.copy_(src._values, non_blocking)
     return input
 
@@ -393,3 +461,54 @@ def equal(func, input, other):
 def detach(func, input):
     """The same values without history."""
     return input.detach()
+
+
+# ---- from padded tensors -------------------------------------------------------------------------
+
+
+def _nested_tensor_from_mask_left_aligned(t, mask):
+    """Whether each row of the mask is True up to a place and False from there on."""
+    return bool((mask[:, 1:] <= mask[:, :-1]).all())
+
+
+def _nested_tensor_from_mask(t, mask, mask_check=True):
+    """The components t[i, : number of True in mask[i]]."""
+    if mask.dtype != torch.bool:
+        raise RuntimeError(f"Expected mask to be of ScalarType Bool, but got {mask.dtype} instead.")
+    if t.dim() != 3 or mask.dim() != 2 or t.shape[:2] != mask.shape:
+        raise RuntimeError(
+            "Expected a tensor of 3 dimensions and a mask of its first two, but got "
+            f"{tuple(t.shape)} and {tuple(mask.shape)}"
+        )
+    if mask_check and not _nested_tensor_from_mask_left_aligned(t, mask):
+        raise RuntimeError("Expected mask to be left-aligned: True before False in each row")
+    lengths = mask.sum(1).tolist()
+    return from_list([row[:length] for row, length in zip(t, lengths, strict=True)])
+
+
+def _nested_from_padded(padded, cpu_nested_shape_example, fuse_transform_0213=False):
+    """The components of a padded tensor, of the sizes in the rows of an integer tensor. With
+    `fuse_transform_0213` the padded tensor has heads as its second dimension, which become a part
+    of the components' last."""
+    sizes = cpu_nested_shape_example.tolist()
+    if fuse_transform_0213:
+        if padded.dim() != 4:
+            raise RuntimeError(f"Expected a padded tensor of 4 dimensions, got {padded.dim()}")
+        padded = padded.permute(0, 2, 1, 3).flatten(2)
+    if len(sizes) != len(padded) or any(len(size) != padded.dim() - 1 for size in sizes):
+        raise RuntimeError(
+            f"a padded tensor of sizes {tuple(padded.shape)} does not hold components of {sizes}"
+        )
+    rows = zip(padded, sizes, strict=True)
+    return from_list([row[tuple(slice(n) for n in size)] for row, size in rows])
+
+
+def _nested_from_padded_and_nested_example(padded, nt_example):
+    """The components of a padded tensor, of the sizes that those of the example have."""
+    if padded.dim() != nt_example.ndim or len(padded) != len(nt_example):
+        raise RuntimeError(
+            f"a padded tensor of sizes {tuple(padded.shape)} does not hold {len(nt_example)} "
+            f"components of {nt_example.ndim - 1} dimensions"
+        )
+    rows = zip(padded, nt_example._sizes, strict=True)
+    return from_list([row[tuple(slice(n) for n in size)] for row, size in rows])
