@@ -4,6 +4,7 @@ nothing), and a few questions. torch._C answers them from here at their first us
 
 import torch
 from torch import _later
+from torch._file_check import FileCheck  # noqa: F401
 from torch._schema_info import (  # noqa: F401
     _is_alias_of,
     _overlaps,
