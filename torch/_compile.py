@@ -90,3 +90,8 @@ def wrap(model):
 
     compiled._torchdynamo_orig_callable = model
     return compiled
+
+
+def _disable_dynamo(fn=None, recursive=True):
+    """A decorator: the compiler leaves the function alone, which without one is the function."""
+    return fn if fn is not None else lambda function: function

@@ -395,3 +395,13 @@ def opcheck(
         op = op.default
     names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     return run(op, tuple(args), kwargs or {}, names, raise_exception)
+
+
+@contextlib.contextmanager
+def _scoped_library(ns, kind, dispatch_key=""):
+    """A Library for the length of a with block; what it registered is taken back at the end."""
+    made = Library(ns, kind, dispatch_key)
+    try:
+        yield made
+    finally:
+        made._destroy()

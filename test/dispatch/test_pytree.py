@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 Point = namedtuple("Point", "x y")
+pytree._register_namedtuple(Point, serialized_type_name="test_pytree.Point")
 
 TREES = [
     (1, [1]),

@@ -30,6 +30,18 @@ _LISTS = (list, collections.abc.Sequence)
 _NUMBERS = {frozenset((int, float, bool)), frozenset((int, float))}
 
 
+# What a function may be annotated to return, with the word that schemas have for it.
+SUPPORTED_RETURN_TYPES = {
+    torch.Tensor: "Tensor",
+    list[torch.Tensor]: "Tensor[]",
+    typing.List[torch.Tensor]: "Tensor[]",  # noqa: UP006
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    torch.types.Number: "Scalar",
+}
+
+
 def _unwrap_optional(annotation):
     """The type inside Optional[...] and whether there was one."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
@@ -87,32 +99,17 @@ def _return_schema(annotation, error):
         error("No return type annotation was provided. Please add one.")
     if annotation is None or annotation is type(None):
         return "()"
-    words = {
-        torch.Tensor: "Tensor",
-        int: "SymInt",
-        float: "float",
-        bool: "bool",
-        torch.types.Number: "Scalar",
-    }
+    words = SUPPORTED_RETURN_TYPES
     if annotation in words:
         return words[annotation]
-    origin = typing.get_origin(annotation)
-    if origin is list and typing.get_args(annotation) == (torch.Tensor,):
-        return "Tensor[]"
-    if origin is tuple:
-        parts = [words.get(item) or _return_list(item) for item in typing.get_args(annotation)]
+    if typing.get_origin(annotation) is tuple:
+        parts = [words.get(item) for item in typing.get_args(annotation)]
         if all(parts):
             return "(" + ", ".join(parts) + ")"
     return error(
         f"Return has unsupported type {annotation}. The valid types are: {list(words)} and "
         "tuples of them."
     )
-
-
-def _return_list(annotation):
-    if typing.get_origin(annotation) is list and typing.get_args(annotation) == (torch.Tensor,):
-        return "Tensor[]"
-    return None
 
 
 def _check_mutates(mutates_args, signature, error):

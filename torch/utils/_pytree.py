@@ -5,6 +5,8 @@ everything else is a leaf, None included. A TreeSpec is the tree without its lea
 """
 
 # ruff: noqa: F401
+import enum
+import importlib
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
@@ -27,6 +29,7 @@ from torch.utils._pytree_nodes import (
     _get_node_type,
     _list_flatten_with_keys,
     _node_type,
+    _register_namedtuple,
     _register_pytree_node,
     _tuple_flatten,
     _tuple_flatten_with_keys,
@@ -372,12 +375,33 @@ def key_get(obj, kp):
 # --------------------------------------------------------------------------------------------
 
 
+def _enum_to_json(value):
+    """How JSON holds a member of an enumeration, which may be the key of a dict."""
+    if not isinstance(value, enum.Enum):
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    kind = type(value)
+    return {"__enum__": True, "class": f"{kind.__module__}:{kind.__qualname__}", "name": value.name}
+
+
+def _enum_from_json(data):
+    if data.get("__enum__") is not True:
+        return data
+    module, _, path = data["class"].partition(":")
+    found = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    if not (isinstance(found, type) and issubclass(found, enum.Enum)):
+        raise NotImplementedError(f"Deserializing {data['class']!r}, which is no enumeration.")
+    return found[data["name"]]
+
+
 def _spec_to_json(spec):
     if spec.type is None:
         return {"type": None, "context": None, "children_spec": []}
     known = SUPPORTED_SERIALIZED_TYPES[spec.type]
     dump = known.to_dumpable_context
-    context = json.dumps(spec.context if dump is None else dump(spec.context))
+    given = spec.context if dump is None else dump(spec.context)
+    context = json.dumps(given, default=_enum_to_json)
     children = [_spec_to_json(child) for child in spec.children_specs]
     return {"type": known.serialized_type_name, "context": context, "children_spec": children}
 
@@ -403,7 +427,7 @@ def _spec_from_json(data):
             f"Deserializing {data['type']!r}, which is not registered as pytree node."
         )
     load = SUPPORTED_SERIALIZED_TYPES[cls].from_dumpable_context
-    context = json.loads(data["context"])
+    context = json.loads(data["context"], object_hook=_enum_from_json)
     children = [_spec_from_json(child) for child in data["children_spec"]]
     return TreeSpec(cls, context if load is None else load(context), children)
 

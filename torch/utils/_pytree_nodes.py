@@ -2,6 +2,7 @@
 into it."""
 
 import dataclasses
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import torch
@@ -127,6 +128,17 @@ def _register_pytree_node(
     flatten_with_keys_fn=None,
 ):
     """The old name of register_pytree_node; the two functions for text have no effect."""
+    warnings.warn(
+        "torch.utils._pytree._register_pytree_node is deprecated. Please use "
+        "torch.utils._pytree.register_pytree_node instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+            stacklevel=2,
+        )
     _register(
         cls,
         flatten_fn,
@@ -136,6 +148,40 @@ def _register_pytree_node(
         to_dumpable_context,
         from_dumpable_context,
     )
+
+
+# The classes made by namedtuple that specs as text may name, and their names.
+_NAMEDTUPLES = {}
+_NAMEDTUPLE_NAMES = {}
+
+
+def _register_namedtuple(cls, *, serialized_type_name):
+    """Gives a class made by namedtuple the name that specs as text know it by."""
+    if not is_namedtuple_class(cls):
+        raise TypeError(f"{cls} is not a class made by namedtuple")
+    known = _NAMEDTUPLES.get(serialized_type_name, cls)
+    if known is not cls:
+        raise ValueError(f"{serialized_type_name} is the name of {known} already")
+    _NAMEDTUPLES[serialized_type_name] = cls
+    _NAMEDTUPLE_NAMES[cls] = serialized_type_name
+
+
+def _name_of_namedtuple(cls):
+    if cls not in _NAMEDTUPLE_NAMES:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {cls}: it has no name for that. Please "
+            "register using `_register_namedtuple`."
+        )
+    return _NAMEDTUPLE_NAMES[cls]
+
+
+def _namedtuple_of_name(name):
+    if name not in _NAMEDTUPLES:
+        raise NotImplementedError(
+            f"Can't deserialize TreeSpec of namedtuple class {name!r}, which is not registered. "
+            "Please register using `_register_namedtuple`."
+        )
+    return _NAMEDTUPLES[name]
 
 
 def _deregister_pytree_node(cls):
@@ -333,8 +379,8 @@ _register(
     lambda v, c: c(*v),
     _flatten_namedtuple_with_keys,
     "collections.namedtuple",
-    lambda c: f"{c.__module__}.{c.__qualname__}",
-    lambda name: _class_by_name(name),
+    lambda c: _name_of_namedtuple(c),
+    lambda name: _namedtuple_of_name(name),
 )
 _register(
     OrderedDict,
