@@ -117,3 +117,8 @@ def __getattr__(name):
 
         return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
+
+
+# What the operators can do: torch.backends says more.
+has_lapack = has_spectral = has_mkl = has_openmp = True
+_has_mkldnn = False

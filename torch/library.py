@@ -9,6 +9,7 @@ import weakref
 
 import torch
 from torch import _C
+from torch._library import utils as _utils  # noqa: F401  (torch._library.utils for others)
 from torch._library.custom_ops import CustomOpDef, custom_op
 from torch._library.custom_ops import find_definition as _find_definition
 from torch._library.infer_schema import infer_schema

@@ -202,3 +202,13 @@ def test_components_must_agree_in_rank_and_come_in_a_list():
         torch.nested.nested_tensor(torch.tensor([3.0]))
     with pytest.raises(RuntimeError, match="at least one constituent tensor"):
         torch.nested.nested_tensor([torch.ones(1, 0), torch.ones(0, 0)]).to_padded_tensor(0.0)
+
+
+def test_narrow_along_the_batch_is_a_view_of_the_components():
+    nt = _strided((2, 3), (4, 3), (1, 3))
+    part = nt.narrow(0, 1, 2)
+    assert all(map(torch.equal, part.unbind(), nt.unbind()[1:]))
+    part.fill_(7)
+    assert bool((nt[2] == 7).all()) and not bool((nt[0] == 7).any())
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        nt.narrow(dim=0, start=2, length=2)

@@ -200,3 +200,23 @@ def test_results_are_the_same_under_the_profiler():
     with profile():
         out = torch.vmap(torch.func.grad(lambda v: v.sin().sum()))(x)
     torch.testing.assert_close(out, x.cos())
+
+
+def test_counted_operations_are_shown_in_a_unit_that_fits():
+    layer, x = torch.nn.Linear(64, 32), torch.randn(100, 64)
+    with torch.profiler.profile(with_flops=True) as prof:
+        layer(x)
+    averages = prof.key_averages()
+    linear = next(event for event in averages if event.key == "aten::linear")
+    assert linear.flops == 2 * 100 * 64 * 32
+    table = averages.table()
+    assert "Total KFLOPs" in table
+    assert "409.600" in table
+
+
+def test_what_pytorch_needs_mkl_and_lapack_for_is_said_to_work():
+    assert torch.backends.mkl.is_available()
+    assert torch._C.has_lapack and torch._C.has_spectral and torch._C.has_mkl
+    with torch.backends.mkl.verbose(torch.backends.mkl.VERBOSE_OFF):
+        matrix = torch.eye(2).to_sparse_csr()
+        assert (matrix @ torch.ones(2)).tolist() == [1.0, 1.0]

@@ -42,6 +42,8 @@ def _flops(name, shapes):
     try:
         if name in ("aten::mm", "aten::matmul") and len(shapes[0]) == len(shapes[1]) == 2:
             return 2 * _product(shapes[0]) * shapes[1][-1]
+        if name == "aten::linear":
+            return 2 * _product(shapes[0]) * shapes[1][0]
         if name == "aten::addmm":
             return 2 * _product(shapes[1]) * shapes[2][-1]
         if name == "aten::bmm":

@@ -331,6 +331,16 @@ def _clip(text, width):
     return text
 
 
+def _flops_unit(least):
+    """The prefix, and what it stands for, in which the smallest count is at least 1."""
+    prefix, scale = "", 1
+    for letter in "KMGTP":
+        if least < 1000 * scale:
+            break
+        prefix, scale = letter, 1000 * scale
+    return prefix, scale
+
+
 def _columns(events, limits, total):
     """[(title, width or None for left-aligned text, text of an event)]."""
     source_width, name_width, shapes_width = limits
@@ -361,8 +371,12 @@ def _columns(events, limits, total):
     if shapes:
         width = min(max(map(len, shapes)), shapes_width or max(map(len, shapes))) + 4
         columns.append(("Input Shapes", width, lambda e: _clip(str(e.input_shapes), shapes_width)))
-    if any(e.flops for e in events):
-        columns.append(("Total FLOPs", 12, lambda e: str(e.flops) if e.flops else "--"))
+    counted = [e.flops for e in events if e.flops]
+    if counted:
+        prefix, scale = _flops_unit(min(counted))
+        columns.append(
+            (f"Total {prefix}FLOPs", 14, lambda e: f"{e.flops / scale:.3f}" if e.flops else "--")
+        )
     stacks = [frame for e in events for frame in (e.stack or [])]
     if stacks:
         width = min(max(map(len, stacks)), source_width or max(map(len, stacks))) + 4

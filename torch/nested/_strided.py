@@ -276,6 +276,18 @@ def embedding(func, input, weight, *args, **kwargs):
     return from_list([func(c, weight, *args, **kwargs) for c in input.unbind()])
 
 
+def _narrow_batch(input, start, length):
+    """Components start .. start + length, as a view of the buffer."""
+    start = start + len(input) if start < 0 else start
+    if not 0 <= start <= start + length <= len(input):
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({len(input)})."
+        )
+    before = sum(map(math.prod, input._sizes[:start]))
+    sizes = input._sizes[start : start + length]
+    return StridedNestedTensor(input._values.narrow(0, before, sum(map(math.prod, sizes))), sizes)
+
+
 def _batch_error(name):
     """Why a call along the batch is refused."""
     if name in ("softmax", "log_softmax"):
@@ -301,6 +313,8 @@ def along(func, input, *args, **kwargs):
         if name_of(func) == "squeeze":
             return from_list([c.squeeze() for c in input.unbind()])
         return func(input._values, **kwargs)
+    if name_of(func) == "narrow" and wrap_dim(kwargs.get("dim", *args[:1]), input.ndim) == 0:
+        return _narrow_batch(input, *args[1:], **{k: v for k, v in kwargs.items() if k != "dim"})
     extra = 1 if name_of(func) == "unsqueeze" else 0
 
     def inner(dim):
