@@ -223,3 +223,37 @@ def test_partitions_fit_their_devices(mode):
     assert all(size <= 125 for size in used.values()) and len(used) > 1
     with pytest.raises(RuntimeError):
         Partitioner().partition_graph(module, model, PartitionerConfig([Device("d", 4, 0)]))
+
+
+def test_functions_are_chosen_by_pattern():
+    from torch.fx.experimental.unification.match import VarDispatcher, match
+
+    n = var("n")
+    space: dict = {}
+
+    @match(0, namespace=space)
+    def fib(_):
+        return 0
+
+    @match(1, namespace=space)
+    def fib(_):  # noqa: F811
+        return 1
+
+    @match(n, namespace=space)
+    def fib(n):  # noqa: F811
+        return fib(n - 1) + fib(n - 2)
+
+    assert [fib(i) for i in range(7)] == [0, 1, 1, 2, 3, 5, 8]
+    named = VarDispatcher("named")
+    named.add(("inc", n), lambda n: n + 1)
+    assert named("inc", 4) == 5
+    with pytest.raises(NotImplementedError, match="No match found"):
+        named("dec", 4)
+
+
+def test_settings_are_kept_and_patched():
+    from torch.fx.experimental import _config
+
+    with _config.patch(use_duck_shape=False):
+        assert not _config.use_duck_shape
+    assert _config.use_duck_shape

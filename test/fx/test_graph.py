@@ -201,6 +201,32 @@ def test_wrong_nodes_are_refused(make, error, text):
     assert len(graph.nodes) == 0
 
 
+def test_nodes_that_stand_in_no_graph_are_harmless():
+    graph, (x, y) = chain(1)
+    bare = fx.Node.__new__(fx.Node)
+    assert bare.args == () and bare.kwargs == {} and repr(bare) == "" and bare.next is bare
+    loose = fx.Node(graph, "loose", "call_function", torch.relu, (x,), {})
+    assert list(x.users) == [y, loose] and len(graph.nodes) == 2 and loose not in graph.nodes
+    for insert in (lambda: loose.prepend(y), lambda: bare.append(x), lambda: bare.prepend(bare)):
+        with warnings.catch_warnings(), pytest.raises((RuntimeError, AssertionError, UserWarning)):
+            warnings.simplefilter("error")
+            insert()
+    with graph.inserting_before(loose), pytest.raises(RuntimeError, match="stands in no graph"):
+        graph.call_function(torch.neg, (x,))
+    graph.erase_node(y)
+    with pytest.raises(RuntimeError, match="stands in no graph"):
+        y.prepend(x)
+    for wrong in (lambda: setattr(x, "op", 3), lambda: setattr(x, "users", 3), lambda: x.prepend()):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(AttributeError):
+        del x.name
+    with pytest.raises(ValueError, match="a Callable is expected"):
+        fx.Node(graph, "loose", "call_function", "text", (), {})
+    assert [n.name for n in graph.nodes] == ["x"]
+    graph.lint()
+
+
 def test_args_nested_beyond_the_recursion_limit_raise():
     deep: list = []
     for _ in range(100_000):

@@ -110,6 +110,8 @@ PyObject* name_of_target(PyObject* target);
 // ---- node.cpp
 // Takes the node from the list it stands in, if it stands in one.
 void unlink(NodeObject* node);
+// Throws RuntimeError unless the node stands in a list.
+void require_listed(NodeObject* node);
 // Puts a node that stands in no list before `position`. `reverse` says that the next node inserted
 // at this place will come before this one.
 void link_before(NodeObject* position, NodeObject* node, bool reverse = false);

@@ -219,6 +219,7 @@ PyObject* make_node(GraphObject* graph, const Request& r) {
   PyRef node = checked(python_types.node->tp_alloc(python_types.node, 0));
   NodeObject* n = as_node(node.get());
   fill_node(n, self, name.get(), r.op, r.target, args, kwargs.get(), r.type);
+  require_listed(graph->anchor);
   link_before(graph->after_anchor ? graph->anchor->next : graph->anchor, n, graph->after_anchor);
   run_hooks(graph->create_hooks, n);
   return node.release();

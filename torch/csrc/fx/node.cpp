@@ -110,6 +110,7 @@ PyObject* place_before(NodeObject* position, NodeObject* x, const char* method, 
   return python::guarded([&]() -> PyObject* {
     if (position->graph != x->graph)
       python::raise(PyExc_AssertionError, "Attempting to move a Node into a different Graph");
+    require_listed(position);
     if (position == x) {
       check_status(PyErr_WarnFormat(PyExc_UserWarning, 1,
                                     "Trying to %s a node to itself. This behavior has no effect "
@@ -144,7 +145,8 @@ PyObject* py_append(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObjec
   NodeObject* x = node_argument(args, n, names, "append");
   if (!x) return nullptr;
   NodeObject* position = as_object(x) == self ? x : as_node(self)->next;
-  if (!position || (position == x && as_object(x) != self)) Py_RETURN_NONE;
+  if (position == x && as_object(x) != self) Py_RETURN_NONE;
+  if (!position) position = as_node(self); // refused there: it stands in no list
   return place_before(position, x, "append", true);
 }
 
@@ -221,6 +223,8 @@ template <PyObject* NodeObject::*Field> int set_field(PyObject* self, PyObject* 
 template <PyObject* NodeObject::*Field>
 int set_key(PyObject* self, PyObject* value, void* closure) {
   return python::guarded([&]() -> int {
+    if (Field == &NodeObject::op && value && !PyUnicode_Check(value))
+      python::raise_type_error("Node.op must be a str");
     index_remove(as_node(self));
     const int status = set_field<Field>(self, value, closure);
     index_add(as_node(self));
@@ -292,6 +296,20 @@ PyObject* get_all_inputs(PyObject* self, void*) {
 }
 
 // ---- life
+// A node is whole before __init__ ran: without inputs, in no graph.
+PyObject* node_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyRef self(type->tp_alloc(type, 0));
+  PyRef kwargs(PyDict_New());
+  if (!self || !kwargs) return nullptr;
+  NodeObject* node = as_node(self.get());
+  node->name = Py_NewRef(words.empty_string);
+  node->op = Py_NewRef(words.empty_string);
+  node->target = Py_NewRef(words.empty_string);
+  node->args = Py_NewRef(words.empty_tuple);
+  node->kwargs = kwargs.release();
+  return self.release();
+}
+
 int init(PyObject* self, PyObject* args, PyObject* kwargs) {
   const char* names[] = {"graph", "name", "op", "target", "args", "kwargs", "return_type", nullptr};
   PyObject *graph, *name, *op, *target, *a, *k, *type = Py_None;
@@ -407,6 +425,13 @@ void unlink(NodeObject* node) {
   Py_DECREF(node);
 }
 
+void require_listed(NodeObject* node) {
+  if (node->prev && node->prev->next == node) return;
+  python::raise(PyExc_RuntimeError, "cannot insert next to Node " +
+                                        python::repr_of(as_object(node)) +
+                                        ": it stands in no graph");
+}
+
 void link_before(NodeObject* position, NodeObject* node, bool reverse) {
   NodeObject* prev = position->prev;
   PyRef old_prev(as_object(node->prev)), old_next(as_object(node->next));
@@ -430,7 +455,7 @@ void link_before(NodeObject* position, NodeObject* node, bool reverse) {
 bool init_node(PyObject* module) {
   NodeType.tp_basicsize = sizeof(NodeObject);
   NodeType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
-  NodeType.tp_new = PyType_GenericNew;
+  NodeType.tp_new = node_new;
   NodeType.tp_init = init;
   NodeType.tp_dealloc = dealloc;
   NodeType.tp_traverse = traverse;
