@@ -292,8 +292,11 @@ def _members(self):
 
 
 def _str_intern(self, *, tensor_contents=None):
-    subclass = type(self) is not torch.Tensor and not isinstance(self, torch.nn.Parameter)
+    subclass = type(self) not in (torch.Tensor, torch.nn.Parameter)
     prefix = f"{type(self).__name__}(" if subclass else "tensor("
+    # A tensor of a class of its own stays one when it becomes a parameter.
+    marked = subclass and isinstance(self, torch.nn.Parameter)
+    prefix = f"Parameter({prefix}" if marked else prefix
     indent = len(prefix)
     suffixes = _device_suffix(self)
     default_dtype = _is_default_dtype(self.dtype)
@@ -327,7 +330,8 @@ def _str_intern(self, *, tensor_contents=None):
         if self.layout is not torch.strided:
             suffixes.append("layout=" + str(self.layout))
     suffixes.extend(_grad_suffix(self))
-    return _add_suffixes(prefix + contents, suffixes, indent, force_newline)
+    text = _add_suffixes(prefix + contents, suffixes, indent, force_newline)
+    return text + ")" if marked else text
 
 
 def _grad_suffix(self):

@@ -317,3 +317,9 @@ def test_sdp_choice_is_flash_without_dropout_and_math_with_it():
     backends = torch.nn.attention.SDPBackend
     assert torch._fused_sdp_choice(q, q, q) == backends.FLASH_ATTENTION.value
     assert torch._fused_sdp_choice(q, q, q, dropout_p=0.5) == backends.MATH.value
+
+
+@pytest.mark.parametrize("shape", [(0, 20, 8), (20, 0, 8)])
+def test_attention_over_nothing_is_empty(shape):
+    layer = nn.TransformerDecoderLayer(8, 2)
+    assert layer(torch.rand(shape), torch.rand(shape)).shape == shape

@@ -234,3 +234,13 @@ def test_buffer_of_a_class_whose_register_buffer_takes_two_arguments():
     module = Old()
     module.state = nn.Buffer(torch.ones(1))
     assert module.state.item() == 1.0
+
+
+def test_parameter_of_a_tensor_subclass_shows_both_names():
+    class Mine(torch.Tensor):
+        pass
+
+    x = torch.ones(1).as_subclass(Mine)
+    assert repr(x) == "Mine([1.])"
+    assert repr(nn.Parameter(x)) == "Parameter(Mine([1.], requires_grad=True))"
+    assert repr(nn.Parameter(torch.ones(1))).startswith("Parameter containing:\ntensor(")

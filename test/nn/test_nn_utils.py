@@ -176,3 +176,27 @@ def test_pruning_masks_the_smallest_entries_and_can_be_made_permanent():
     assert layer.weight[1].tolist() == [0, 0, 0, 0]
     with pytest.raises(ValueError, match="has to be pruned before"):
         prune.remove(layer, "weight")
+
+
+@pytest.mark.parametrize(
+    ("inverse", "message"),
+    [
+        (lambda x: (x, x), "right_inverse must return a tensor"),
+        (lambda x: x.bool(), "must have the same dtype"),
+        (lambda x: x[:-1], "must have the same shape"),
+    ],
+)
+def test_second_parametrization_with_a_wrong_inverse_raises(inverse, message):
+    class Same(nn.Module):
+        def forward(self, x):
+            return x
+
+    class Wrong(Same):
+        def right_inverse(self, x):
+            return inverse(x)
+
+    module = nn.Linear(3, 4)
+    nn.utils.parametrize.register_parametrization(module, "weight", Same())
+    with pytest.raises(ValueError, match=message):
+        nn.utils.parametrize.register_parametrization(module, "weight", Wrong())
+    assert len(module.parametrizations.weight) == 1

@@ -249,6 +249,22 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe: bo
     return module
 
 
+def _check_inverse(inverse, before, tensor_name):
+    """What right_inverse gives has to be such a tensor as the parametrization is given."""
+    if not isinstance(inverse, Tensor):
+        raise ValueError(
+            f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
+        )
+    for name in ("dtype", "shape"):
+        old, new = getattr(before, name), getattr(inverse, name)
+        if old != new:
+            raise ValueError(
+                f"The tensor returned by parametrization.right_inverse must have the same {name} "
+                f"as module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
+                f"module.{tensor_name}.{name}: {old}\nreturned {name}: {new}"
+            )
+
+
 def _append(module, tensor_name, parametrization, unsafe):
     functions = module.parametrizations[tensor_name]
     if not unsafe:
@@ -265,6 +281,9 @@ def _append(module, tensor_name, parametrization, unsafe):
                 f"parametrization(module.{tensor_name}).{name}: {new}"
             ),
         )
+        if hasattr(parametrization, "right_inverse"):
+            with torch.no_grad():
+                _check_inverse(parametrization.right_inverse(after), before, tensor_name)
     functions.append(parametrization)
     functions.unsafe |= unsafe
 
