@@ -278,6 +278,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> Any:
     what they do)."""
     if _overridden((input,)):
         return torch.overrides.redirect(norm, locals())
+    if dtype is not None and p == "fro" and input.layout is not torch.strided:
+        raise ValueError("dtype argument is not supported in frobenius norm")
     dims = [dim] if isinstance(dim, int) else dim
     kwargs = {"dtype": dtype}
     if out is not None:

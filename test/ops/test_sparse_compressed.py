@@ -264,6 +264,16 @@ def test_product_of_coordinates_and_a_larger_dense_tensor_broadcasts():
     assert torch.equal(torch.ones(3, 3).mul_(sparse), torch.eye(3))
 
 
+def test_product_of_two_sparse_numbers_does_not_depend_on_their_order():
+    many = torch.sparse_coo_tensor(
+        torch.zeros(0, 3, dtype=torch.int64), torch.tensor([1, 2, 3], dtype=torch.int16), ()
+    )
+    one = torch.tensor(2).to_sparse()
+    for product in (many * one, one * many):
+        assert product.dtype is torch.int16 and product._nnz() == 3
+        assert product.to_dense().item() == 12
+
+
 def test_resize_of_coordinates_grows_and_says_what_cannot_shrink():
     hybrid = torch.ones(3, 3).to_sparse(1)
     grown = hybrid.clone().sparse_resize_((4, 5), 1, 1).to_dense()
@@ -290,8 +300,12 @@ def test_floor_division_and_narrowing_of_coordinates():
     assert given.narrow_copy(1, 1, 2).to_dense().tolist() == [[0.0, -3.0]]
     with pytest.raises(RuntimeError, match="Invalid range to narrow"):
         given.narrow_copy(1, 2, 2)
+    twice = torch.sparse_coo_tensor([[0, 0]], [3.0, 4.0], (2,))
+    assert twice.floor_divide_(2).to_dense().tolist() == [3.0, 0.0]
     with pytest.raises(RuntimeError, match="norm_sparse currently does not support keepdim=True"):
         given.norm(keepdim=True)
+    with pytest.raises(ValueError, match="dtype argument is not supported in frobenius norm"):
+        given.norm(dtype=torch.float64)
 
 
 def test_coordinates_may_be_the_out_of_zeros():

@@ -54,8 +54,9 @@ void on_values(const OperatorEntry& op, Stack& stack, bool linear) {
   if (op.schema().arguments.back().is_out) out = stack.back().toTensor();
   const bool is_coo = self.layout() == Layout::Sparse;
   if (is_coo && !linear && !coo(self, op.name).coalesced) {
-    TORCH_CHECK(!inplace, name, " requires coalesced input");
-    self = coalesced(self);
+    TORCH_CHECK(!inplace || name == "floor_divide_", name, " requires coalesced input");
+    if (inplace) become(self, coalesced(self));
+    self = inplace ? self : coalesced(self);
   }
   stack[0] = any_sparse(self, op.name).values;
   if (out.defined()) stack.back() = detail::empty({0}, out.scalar_type());

@@ -234,9 +234,10 @@ Tensor mul_dense(const Tensor& given, const Tensor& dense) {
 Tensor times(const Tensor& a, const Tensor& b) {
   if (a.layout() == kStrided) return mul_dense(to_coo(b), a);
   if (b.layout() == kStrided) return mul_dense(a, b);
-  // A sparse number is a number.
-  if (b.dim() == 0) return mul_dense(a, to_dense(b));
-  if (a.dim() == 0) return mul_dense(to_coo(b), to_dense(a));
+  // A sparse number is a number; of two, the one with fewer elements is.
+  const bool lesser_a = a.dim() == 0 && (b.dim() > 0 || coo(a, "mul").nnz() < coo(b, "mul").nnz());
+  if (b.dim() == 0 && !lesser_a) return mul_dense(a, to_dense(b));
+  if (lesser_a) return mul_dense(to_coo(b), to_dense(a));
   return mul_sparse(a, to_coo(b));
 }
 void mul_handler(const OperatorEntry&, Stack& s) {
