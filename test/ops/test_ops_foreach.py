@@ -240,3 +240,15 @@ def test_error_of_a_list_is_the_text_of_the_operator_on_one_tensor():
     with pytest.raises(RuntimeError) as one:
         torch.ones(2, dtype=torch.int64).sqrt_()
     assert str(one.value).startswith(str(many.value))
+
+
+def test_packed_numbers_are_one_contiguous_row_of_the_right_length():
+    lists = [[torch.ones(1)] * 3 for _ in range(3)]
+    wrong = {
+        "Expected scalars to be contiguous": torch.arange(6.0)[::2],
+        "to be of dimension 1. Got 0 instead": torch.tensor(1.0),
+        "to match input of length 3 but got 2 instead": torch.ones(2),
+    }
+    for text, scalars in wrong.items():
+        with pytest.raises(RuntimeError, match=text):
+            torch._foreach_addcmul(*lists, scalars=scalars)

@@ -16,6 +16,7 @@ namespace {
 std::vector<Scalar> unpacked(const Tensor& scalars, size_t count) {
   TORCH_CHECK(scalars.is_cpu(), "Expected scalars to be on CPU, got ", scalars.device(),
               " instead.");
+  TORCH_CHECK(scalars.is_contiguous(), "Expected scalars to be contiguous.");
   TORCH_CHECK(scalars.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ",
               scalars.dim(), " instead.");
   TORCH_CHECK(scalars.size(0) == static_cast<int64_t>(count),
