@@ -21,15 +21,14 @@ import struct
 import subprocess
 import sys
 
+from record_causes import CAUSES
+
 import torch
 from torch.testing._internal.opinfo import records
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput, resolve
 
 LEAST = 0.8
 WORKER = pathlib.Path(__file__).resolve().parent / "records_worker.py"
-
-# Operators that may be slower than the peer by more than LEAST allows, and why.
-CAUSES: dict[str, str] = {}
 
 
 class NotPortable(Exception):
