@@ -338,6 +338,12 @@ def test_writing_operations_are_refused_where_asked_for():
     Strict().trace(lambda x: torch.relu(x))
 
 
+def test_sizes_are_arguments_as_tuples():
+    traced = fx.symbolic_trace(lambda x: x.view(torch.Size([2, 3])))
+    assert traced(torch.arange(6)).shape == (2, 3)
+    assert type(list(traced.graph.nodes)[1].args[1]) is tuple
+
+
 def test_named_tuples_are_made_in_the_graph():
     traced = fx.symbolic_trace(lambda x: Point(x, x + 1))
     assert traced(1) == Point(1, 2)

@@ -71,17 +71,15 @@ MatchDispatcher = Dispatcher
 _namespace: dict[str, Dispatcher] = {}
 
 
-def match(*signature: Any, **kwargs: Any) -> Callable:
+def match(
+    *signature: Any, namespace: dict | None = None, Dispatcher: type = Dispatcher
+) -> Callable[[Callable], Any]:
     """A decorator: the function is one of those of its name, for this signature."""
-    namespace = kwargs.get("namespace", _namespace)
-    dispatcher = kwargs.get("Dispatcher", Dispatcher)
+    known = _namespace if namespace is None else namespace
 
-    def enter(func: Callable) -> Dispatcher:
-        name = func.__name__
-        if name not in namespace:
-            namespace[name] = dispatcher(name)
-        namespace[name].add(signature, func)
-        return namespace[name]
+    def enter(func: Callable) -> Any:
+        table = known.setdefault(func.__name__, Dispatcher(func.__name__))
+        return table.register(*signature)(func)
 
     return enter
 
