@@ -137,6 +137,7 @@ COMPUTATIONS = {
     "cat": "torch.cat([x, x])",
     "index": "x[torch.arange(500)]",
     "cumsum": "x.cumsum(0)",
+    "roll": "x.roll((3, 5), (0, 1))",
     "unique": "x[:300].unique()",
     "nonzero": "x.nonzero()",
     "layer_norm": "F.layer_norm(x, x.shape[-1:])",
