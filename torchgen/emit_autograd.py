@@ -351,7 +351,7 @@ def _shard(ops: list[Op], derivatives: Derivatives, bases: set[str]) -> str:
     includes = "".join(f"#include <ATen/ops/{base}.h>\n" for base in sorted(called))
     includes += f"#include <torch/csrc/autograd/{header}.h>\n"
     return (
-        f"{BANNER}#define CRESSET_KERNEL_TU\n{includes}\n"
+        f"{BANNER}{includes}\n"
         f'#pragma GCC diagnostic ignored "-Winvalid-offsetof"\n\n'
         f"namespace {_NAMESPACE} {{\nnamespace {{\n{text}}}  // namespace\n\n{''.join(kernels)}"
         f"}}  // namespace {_NAMESPACE}\n"

@@ -315,7 +315,7 @@ def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
         includes += ["ATen/iter/Foreach.h", "ATen/iter/Pointwise.h"]
     called = {o.base for op in ops for o in (op, op.functional, op.alias_of, op.target) if o}
     includes += [f"ATen/ops/{base}.h" for base in sorted(called)]
-    parts = [BANNER, "#define CRESSET_KERNEL_TU\n", *(f"#include <{i}>\n" for i in includes), "\n"]
+    parts = [BANNER, *(f"#include <{i}>\n" for i in includes), "\n"]
     parts += [
         _declarations(ops),
         emit_pointwise.table_declarations([*ops, *(op.target for op in ops if op.target)]),

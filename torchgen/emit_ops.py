@@ -221,7 +221,6 @@ def op_table(model: Model) -> str:
     ops = sorted(model.ops, key=lambda op: (op.schema.name, op.schema.overload))
     parts = [
         BANNER,
-        "#define CRESSET_KERNEL_TU\n",
         "#include <ATen/Functions.h>\n#include <ATen/core/Dispatcher.h>\n\n",
     ]
     parts.append("namespace at::detail {\nnamespace {\n")

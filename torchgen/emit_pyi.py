@@ -8,6 +8,7 @@ documentation read at run time, so that neither holds a list typed by hand.
 from __future__ import annotations
 
 import json
+import re
 
 from .model import Model
 from .python_sigs import PyFunction, PyParam, PySignature
@@ -179,6 +180,24 @@ def _ops_table(functions: dict[str, list[PyFunction]]) -> str:
     return json.dumps(rows, indent=0, sort_keys=True) + "\n"
 
 
+# Packages whose functions are operators under names without a prefix, and what else they hold.
+_NAMESPACES = {
+    "fft": "",
+    "linalg": "from torch._C import _LinAlgError as LinAlgError\n",
+    "special": "",
+}
+
+
+def _namespace_stub(module: str, functions: list[PyFunction], others: str) -> str:
+    """The stub of torch.linalg and its like: each operator under its public name."""
+    pairs = [(f.name, f.name.removeprefix(f"{module}_")) for f in functions]
+    public = sorted(pair for pair in pairs if not pair[1].startswith("_"))
+    names = re.findall(r" as (\w+)\n", others) + [name for _, name in public]
+    imports = "".join(f"from torch._C._{module} import {a} as {b}\n" for a, b in public)
+    listed = "".join(f'    "{name}",\n' for name in names)
+    return f"{_HEADER}{others}{imports}\n__all__ = [\n{listed}]\n"
+
+
 def emit(model: Model, functions: dict[str, list[PyFunction]]) -> dict[str, str]:
     files = {
         "torch/_C/_VariableFunctions.pyi": _functions_stub(functions["torch"]),
@@ -189,4 +208,8 @@ def emit(model: Model, functions: dict[str, list[PyFunction]]) -> dict[str, str]
     for module, items in functions.items():
         if module not in ("torch", "method"):
             files[f"torch/_C/_{module}.pyi"] = _functions_stub(items)
+    for module, others in _NAMESPACES.items():
+        if module in functions:
+            stub = _namespace_stub(module, functions[module], others)
+            files[f"torch/{module}/__init__.pyi"] = stub
     return files

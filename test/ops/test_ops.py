@@ -235,7 +235,10 @@ def _check_inplace(record, inplace, method, sample):
         _equal_bits(method(other.input, *other.args, **other.kwargs), expected)
     target = clone(sample)
     torch.manual_seed(0)
-    fits = torch.can_cast(expected.dtype, target.input.dtype)
+    # The real result of complex numbers (abs) is not written into them.
+    fits = torch.can_cast(expected.dtype, target.input.dtype) and not (
+        record.out_dtype == "real" and target.input.is_complex()
+    )
     if not fits or expected.shape != target.input.shape:
         with pytest.raises(RuntimeError):
             inplace(target.input, *target.args, **target.kwargs)

@@ -12,6 +12,7 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/rsub.h>
 #include <ATen/ops/sub.h>
+#include <c10/util/MathConstants.h>
 #include <torch/csrc/autograd/generated_node.h>
 
 namespace torch::autograd::generated {
@@ -47,7 +48,7 @@ inline Tensor scaled(const Tensor& grad, const Scalar& s) {
   return s.equal(int64_t(1)) ? grad : grad * cj(s);
 }
 
-constexpr double kPi = 3.14159265358979323846;
+constexpr double kPi = c10::pi<double>;
 constexpr double kLn2 = 0.69314718055994530942;
 constexpr double kLn10 = 2.30258509299404568402;
 constexpr double kTwoOverSqrtPi = 1.12837916709551257390;

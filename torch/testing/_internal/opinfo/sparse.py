@@ -247,7 +247,7 @@ _CONVERSIONS = [
     ),
     _op(
         "_sparse_broadcast_to",
-        lambda x, n: torch._sparse_broadcast_to(coo(x), (n, *x.shape)),
+        lambda x, n=1: torch._sparse_broadcast_to(coo(x), (n, *x.shape)),
         lambda t: [call(t(4, 6), 2), call(t(3), 1), call(t(0, 2), 3)],
         lambda x, n: np.broadcast_to(thin(x), (n, *x.shape)),
         "fibc",

@@ -1,6 +1,5 @@
 // The user's convolutions, made of `convolution`: an unbatched input gets a batch of one, and
 // padding may be a word.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/conv/ConvGeometry.h>
 #include <ATen/native/conv/Native.h>
 #include <ATen/ops/_convolution_mode.h>

@@ -2,7 +2,6 @@
 // loops (Direct.h) and those of depthwise convolutions. The cut into tasks depends on the shape
 // only, and each output element is summed by one task in a fixed order, so the bits do not depend
 // on the threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/conv/ConvKernels.h>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,6 +1,5 @@
 // `convolution` and its gradient: brings operands to the layout of the kernels, and a transposed
 // convolution to the plain one it is the gradient of.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/conv/ConvKernels.h>

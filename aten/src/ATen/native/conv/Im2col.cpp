@@ -1,6 +1,5 @@
 // im2col and col2im (F.unfold and F.fold): sliding windows as columns, and the sum of columns back
 // into images. Both use the window loops of the convolution.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/conv/Columns.h>

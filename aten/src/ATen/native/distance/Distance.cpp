@@ -1,7 +1,6 @@
 // Distances between rows: cdist of two batches of matrices and pdist within one matrix, with their
 // gradients. Each output element, and each row of a gradient, is computed by one thread from start
 // to end, so that no bits depend on the threads.
-#define CRESSET_KERNEL_TU
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -3,7 +3,6 @@
 // would leave most lanes idle, is taken as a matrix: transforms of its columns, factors, transforms
 // of its rows, each again side by side. Blocks have fixed boundaries, so that the bits do not
 // depend on the number of threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/fft/FftDriver.h>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,7 +1,6 @@
 // The three operators every Fourier transform is made of: complex to complex, real to half of a
 // symmetric spectrum, and back. Results keep the order in which the input's dimensions lie in
 // memory, with the transformed ones innermost.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/fft/FftDriver.h>

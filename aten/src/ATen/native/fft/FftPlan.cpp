@@ -4,6 +4,7 @@
 
 #include <ATen/parallel/Stretches.h>
 
+#include <c10/util/MathConstants.h>
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
@@ -22,8 +23,7 @@ Complex root(int64_t k, int64_t n) {
   const int octant = static_cast<int>(scaled / n);
   __int128 rest = scaled - static_cast<__int128>(octant) * n;
   if (octant % 2 == 1) rest = n - rest;
-  constexpr double kPi = 3.14159265358979323846;
-  const double angle = static_cast<double>(rest) / static_cast<double>(n) * (kPi / 4);
+  const double angle = static_cast<double>(rest) / static_cast<double>(n) * (c10::pi<double> / 4);
   const double c = std::cos(angle), s = std::sin(angle);
   switch (octant) {
   case 0:

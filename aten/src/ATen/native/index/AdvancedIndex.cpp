@@ -1,5 +1,4 @@
 // See AdvancedIndex.h.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/AdvancedIndex.h>
 
 #include <ATen/core/EmptyTensor.h>

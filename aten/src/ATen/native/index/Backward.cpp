@@ -1,5 +1,4 @@
 // Gradients of indexing operators as operators of their own, composed of differentiable ones.
-#define CRESSET_KERNEL_TU
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/ops/_gather_sparse_backward.h>

@@ -1,5 +1,4 @@
 // Lookup of rows: embedding, its dense gradient, renormalisation of the rows in use, and one_hot.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/PrivateCopy.h>

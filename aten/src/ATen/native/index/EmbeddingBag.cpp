@@ -1,7 +1,6 @@
 // embedding_bag: sums, means or maxima of the rows of a table over bags of indices, and its
 // gradients. Every bag, and in the gradient every row of the table, belongs to one thread and is
 // summed in the order of the indices, so results have the same bits for any number of threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/PrivateCopy.h>

@@ -1,6 +1,5 @@
 // index and index_put: advanced indexing. The meaning of the indices is AdvancedIndex's, the moving
 // of slices RowWalk's; here they meet. Every index is checked before the first element is written.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/AdvancedIndex.h>

@@ -1,6 +1,5 @@
 // Operators with one index vector along one dimension that move slices: index_select, index_copy,
 // index_fill. The sums and reductions of that kind stand in IndexReduce.cpp.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Checks.h>

@@ -1,6 +1,5 @@
 // index_add and index_reduce: slices of the source are combined, in the order of the indices, into
 // the slices of self that the indices name.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/Checks.h>

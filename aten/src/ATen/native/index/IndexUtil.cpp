@@ -1,5 +1,4 @@
 // See IndexUtil.h.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/IndexUtil.h>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,5 +1,4 @@
 // isin: sorted test elements and a binary search per element, or a plain scan where there are few.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/IndexUtil.h>

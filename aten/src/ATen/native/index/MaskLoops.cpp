@@ -1,5 +1,4 @@
 // See MaskLoops.h.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/MaskLoops.h>
 
 #include <ATen/core/EmptyTensor.h>

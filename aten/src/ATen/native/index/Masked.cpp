@@ -1,5 +1,4 @@
 // masked_fill, masked_select and masked_scatter.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/CTypeName.h>

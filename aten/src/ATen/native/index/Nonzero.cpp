@@ -1,7 +1,6 @@
 // nonzero and its relatives. Two passes: count the true elements of each chunk, then let every
 // chunk write its coordinates. A result's columns are contiguous (strides (1, n)), as PyTorch's
 // are, so that the coordinate vectors of indexing by mask are ready-made.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/index/IndexUtil.h>

@@ -1,5 +1,4 @@
 // See Reduction.h.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/Reduction.h>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,7 +1,6 @@
 // See RowWalk.h. Threads: independent positions are cut by position. Ordered writes are cut by the
 // outer dimensions where there are enough of them, else by destination: each part picks, in order,
 // the positions whose offset lies in its range, so no two threads ever write the same slice.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/RowWalk.h>
 
 #include <ATen/parallel/Stretches.h>

@@ -1,7 +1,6 @@
 // gather and the scatter operators: shapes and messages here, the walk in ScatterWalk.cpp. Indices
 // are checked before they are used, and by the scatter operators before the first element is
 // written.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/IndexUtil.h>

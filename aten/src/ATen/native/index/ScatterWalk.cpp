@@ -1,6 +1,5 @@
 // See ScatterWalk.h. Threads share one dimension of the index: any for reading, one that is not the
 // indexed dimension for writing, so that all positions that may meet are on one thread.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/index/ScatterWalk.h>
 
 #include <ATen/native/index/IndexUtil.h>

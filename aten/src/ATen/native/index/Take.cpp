@@ -1,6 +1,5 @@
 // Indexing by the position in row-major order: take, put, and take_along_dim, which is a gather
 // with broadcasting.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>

@@ -1,6 +1,5 @@
 // select_scatter and its relatives: a copy of self in which the part that the view operator of that
 // name would show is replaced by src.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/index/Native.h>
 #include <ATen/ops/diagonal.h>

@@ -1,6 +1,5 @@
 // where: a choice between two operands, by element size after promotion. Numbers are converted
 // once, so that where(mask, x, 0.0) runs without casts.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>

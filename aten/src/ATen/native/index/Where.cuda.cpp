@@ -1,5 +1,4 @@
 // where and masked_fill on CUDA: one pair of kernels by element size.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/iter/TensorIterator.h>

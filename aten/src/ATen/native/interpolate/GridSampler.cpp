@@ -1,7 +1,6 @@
 // The operators of grid sampling: out[n, c, p] is input[n, c] at the place grid[n, p]. Points are
 // worked on in blocks whose taps are found once for all channels; the gradient for the input gives
 // each task some channels of one image, so that no two write to the same place.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>

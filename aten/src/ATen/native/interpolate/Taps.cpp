@@ -4,6 +4,7 @@
 #include <ATen/parallel/Stretches.h>
 
 #include <algorithm>
+#include <c10/util/MathConstants.h>
 #include <cmath>
 
 namespace at::native::interpolate {
@@ -97,7 +98,7 @@ template <class A> A filter(Mode mode, A x) {
   if (mode == Mode::CubicAa) return cubic_kernel(x, A(-0.5));
   if (std::abs(x) >= 3) return 0;
   if (x == 0) return 1;
-  const A p = A(3.14159265358979323846) * x;
+  const A p = c10::pi<A> * x;
   return 3 * std::sin(p) * std::sin(p / 3) / (p * p);
 }
 

@@ -2,7 +2,6 @@
 // which runs over contiguous memory, then its elements are picked along the row; the gradient does
 // the same in the opposite order, plane by plane, so that it needs no atomics. In channels-last
 // data an element is the vector of all channels, and the same loops move `unit` values at a time.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/interpolate/Upsample.h>
 
 #include <ATen/core/EmptyTensor.h>

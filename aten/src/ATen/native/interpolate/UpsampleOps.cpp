@@ -1,6 +1,5 @@
 // The operators of resizing: their shape functions, kernels and the forms that take either sizes or
 // factors. All of a number of dimensions share one shape function.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/interpolate/Native.h>
 #include <ATen/native/interpolate/Upsample.h>

@@ -21,10 +21,10 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
+#include <c10/util/MathConstants.h>
 
 namespace at::native {
 namespace {
-constexpr double kPi = 3.14159265358979323846;
 
 // The p-norm of a - b + eps along the last dimension.
 Tensor distance(const Tensor& a, const Tensor& b, double p, double eps) {
@@ -54,7 +54,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
   if (full) {
     // Stirling's formula for log(target!), for targets above 1.
     const Tensor stirling = at::add(at::sub(at::mul(target, at::log(target)), target),
-                                    at::mul(at::log(at::mul(target, 2 * kPi)), 0.5));
+                                    at::mul(at::log(at::mul(target, 2 * c10::pi<double>)), 0.5));
     loss = at::add(loss, at::where(at::le(target, 1), 0.0, stirling));
   }
   return apply_reduction(loss, reduction);

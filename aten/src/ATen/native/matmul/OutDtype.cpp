@@ -1,7 +1,6 @@
 // Matrix products that keep a wider result than their inputs (out_dtype): the inputs are widened
 // and the ordinary product runs on them. A half or bfloat16 number is exact in float32, so nothing
 // is lost against accumulating in float32 and never rounding back, and the gradient comes for free.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/Checks.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/ops/addmm.h>

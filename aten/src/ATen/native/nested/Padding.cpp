@@ -1,7 +1,6 @@
 // Between the jagged form of a batch (rows of all components one after the other, with offsets) and
 // the padded form (one block of equal length per component). Both ways copy whole rows of bytes, so
 // one loop serves every dtype; each is the other's gradient.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/nested/Native.h>
 
 #include <ATen/core/EmptyTensor.h>

@@ -1,7 +1,6 @@
 // What pointwise operators check beyond shapes and dtypes of the loop tables: the `check:`
 // functions of native_functions.yaml. Each runs before the iterator and raises PyTorch's text; the
 // common call leaves after one test.
-#define CRESSET_KERNEL_TU
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/pointwise/Native.h>
 

@@ -1,7 +1,6 @@
 // Fractional max pooling: windows of one size at places drawn per plane. From one random number u
 // in [0, 1) and the mean step a, window i begins at floor((i + u) * a) - floor(u * a), the last at
 // the end.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>

@@ -1,6 +1,5 @@
 // Maximum and mean over windows, with their gradients. Outputs are independent of each other, and
 // cut into groups wherever it falls; of the gradients only whole planes are.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>

@@ -1,6 +1,5 @@
 // Poolings made of others: over one dimension as over two with a height of one, and those without
 // indices.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/pool/Native.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
 #include <ATen/ops/_adaptive_avg_pool3d.h>

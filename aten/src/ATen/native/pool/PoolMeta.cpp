@@ -1,6 +1,5 @@
 // Shape functions of pooling: sizes, dtypes and checks; also what makes the gradients safe to
 // compute.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/OutputBuilder.h>
 #include <ATen/native/pool/Native.h>
 #include <ATen/native/pool/PoolWindows.h>

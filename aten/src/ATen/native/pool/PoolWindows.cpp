@@ -1,5 +1,4 @@
 // Checks, sizes and windows of poolings.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/pool/PoolWindows.h>
 
 #include <c10/util/SafeArithmetic.h>

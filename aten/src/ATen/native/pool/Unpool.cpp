@@ -1,5 +1,4 @@
 // Unpooling: values put back to the places their maxima came from, the rest zero.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/Context.h>
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>

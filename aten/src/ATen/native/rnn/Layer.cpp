@@ -6,7 +6,6 @@
 // rows, and the state has a row for every sequence, of which the first sizes[t] take part.
 // Sequences that have ended (or not begun, when running backwards in time) keep their row of the
 // state.
-#define CRESSET_KERNEL_TU
 #include <algorithm>
 #include <cstring>
 

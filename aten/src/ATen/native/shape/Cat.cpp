@@ -3,7 +3,6 @@
 // the dtype and rank; the blocks are copied by memcpy and large results are shared between threads
 // by output bytes. Other inputs (strided, or of another dtype) are copied piece by piece through
 // copy_.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/shape/Geometry.h>

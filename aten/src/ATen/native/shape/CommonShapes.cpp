@@ -1,6 +1,5 @@
 // Operators that bring several tensors to fitting shapes: at least n dimensions, a common shape,
 // grids and products. Composites over differentiable operators.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/iter/TensorIterator.h>

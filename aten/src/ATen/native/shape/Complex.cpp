@@ -1,7 +1,6 @@
 // Complex numbers seen as pairs of real ones, and the two lazy bits: a conjugate or negative view
 // only sets a dispatch key on an alias, and the fallbacks in LazyBits.cpp materialise it for
 // operators that read the elements.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Native.h>
 

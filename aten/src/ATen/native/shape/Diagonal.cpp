@@ -1,5 +1,4 @@
 // Triangles and diagonals of matrices as new tensors.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>

@@ -1,7 +1,6 @@
 // Views that reorder, add or drop dimensions, and their in-place forms, which change the geometry
 // of the tensor itself. Geometry first, as plain lists: the view and the in-place form then differ
 // in their last line only.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/core/WarnOnce.h>
 #include <ATen/native/shape/Geometry.h>

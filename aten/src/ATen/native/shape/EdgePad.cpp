@@ -3,7 +3,6 @@
 // the kernels walk the output in its order of memory and copy the stretch that is not padding in
 // one piece. Channels last needs no second kernel: there the unit that moves is one
 // pixel's channels instead of one element.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>

@@ -1,5 +1,4 @@
 // See Geometry.h.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/shape/Geometry.h>
 

@@ -2,7 +2,6 @@
 // arguments are materialised, the operator runs, and what it wrote goes back into the view's
 // memory. Operators that only make views, and composites, pass: the bit travels with the view or
 // meets their parts.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>

@@ -1,6 +1,5 @@
 // Padding with a value, circular padding, the entry `pad` that chooses among all modes, and the
 // operators that move channels into pixels and back.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

@@ -1,6 +1,5 @@
 // Copies with the elements in another order: flip, roll, rot90 and what is made of them. Only
 // element sizes matter, so each kernel exists once per size.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #ifndef CRESSET_NO_CUDA
 #include <ATen/cuda/Pointwise.h>

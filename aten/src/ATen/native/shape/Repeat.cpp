@@ -1,6 +1,5 @@
 // Copies with elements repeated: whole tensors side by side (repeat, tile) or each element in place
 // (repeat_interleave).
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/PrivateCopy.h>

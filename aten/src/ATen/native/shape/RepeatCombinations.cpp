@@ -1,7 +1,6 @@
 // Composites that pick elements by computed positions: repeat_interleave by a tensor of counts, and
 // combinations. Both make the list of positions and leave the rest, gradients included, to
 // index_select.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

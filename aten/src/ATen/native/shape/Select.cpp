@@ -1,5 +1,4 @@
 // Views of a part of a tensor: one index, a slice, a diagonal, windows.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

@@ -1,6 +1,5 @@
 // Composites that pack tensors of different sizes together (padded batches, flat buffers) and fill
 // diagonals; all of them over differentiable operators.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Native.h>
 

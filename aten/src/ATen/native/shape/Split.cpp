@@ -1,7 +1,6 @@
 // Views that cut a tensor into pieces along one dimension. The pieces are made directly, one tensor
 // object each; composites (chunk, tensor_split, ...) only work out the sizes and go through the
 // dispatcher so that gradients flow.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

@@ -1,6 +1,5 @@
 // The relatives of cat: stacking along a new dimension, NumPy's names, and the padded form that
 // sharded training uses. All of them end in cat.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

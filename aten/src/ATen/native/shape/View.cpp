@@ -1,7 +1,6 @@
 // Views that reinterpret the shape of a tensor as a whole: view, reshape, expand, as_strided,
 // flatten and their kin. They work out sizes and strides on the stack and make one tensor object;
 // nothing else is allocated, because these are the most frequent calls of eager programs.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>

@@ -1,6 +1,5 @@
 // Derivatives of partial views: zeros of the input's size with the gradient written into the same
 // view. They are operators of their own so that a gradient can be differentiated again and traced.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Native.h>
 

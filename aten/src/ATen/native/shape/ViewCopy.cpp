@@ -1,6 +1,5 @@
 // The copying form of each view operator: the same view, then a contiguous copy. They exist so that
 // functionalised programs have no aliasing; all are one line over `copied`.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/shape/Native.h>
 
 namespace at::native {

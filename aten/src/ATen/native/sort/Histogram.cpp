@@ -1,6 +1,5 @@
 // Counting into bins: bincount, histc, histogram, histogramdd. Sums run in the order of the
 // elements, so weighted results have the same bits on every machine.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/GeneratedSupport.h>

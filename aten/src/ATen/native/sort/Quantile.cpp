@@ -1,6 +1,5 @@
 // quantile and nanquantile, composed of differentiable operators: sort along the dimension, gather
 // the neighbours of each rank, interpolate. NaNs sort last, which is how they are found.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/GeneratedSupport.h>
 #include <ATen/native/shape/Geometry.h>

@@ -1,5 +1,4 @@
 // searchsorted and bucketize: binary search of each value in a sorted row.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>

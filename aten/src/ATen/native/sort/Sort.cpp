@@ -1,6 +1,5 @@
 // sort, argsort, msort and topk. Every row is turned into entries (SortKeys.h); rows are
 // shared between threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/sort/Native.h>

@@ -2,7 +2,6 @@
 // digits that are the same in all keys; short ones by comparison. A very long row is shared between
 // threads, and can be interrupted: each chunk counts its own digits, which tells it where its
 // entries go, in the order they would have in a plain loop.
-#define CRESSET_KERNEL_TU
 #include <ATen/native/sort/SortKeys.h>
 
 #include <ATen/iter/TensorIterator.h>

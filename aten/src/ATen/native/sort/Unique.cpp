@@ -1,6 +1,5 @@
 // unique and unique_consecutive, over all elements or over the slices of a dimension. Results are
 // always sorted; NaNs are all different from each other.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/PrivateCopy.h>
 #include <ATen/native/shape/Geometry.h>

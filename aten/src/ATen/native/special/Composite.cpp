@@ -13,6 +13,7 @@
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/unsqueeze.h>
+#include <c10/util/MathConstants.h>
 
 namespace at::native {
 
@@ -35,7 +36,7 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   const int64_t last = -1;
   const Tensor terms = at::lgamma(at::sub(at::unsqueeze(self.to(type), -1), steps));
   const double constant =
-      0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(3.14159265358979323846);
+      0.25 * static_cast<double>(p) * static_cast<double>(p - 1) * std::log(c10::pi<double>);
   return at::add(at::sum(terms, IntArrayRef(last), false, std::nullopt), Scalar(constant));
 }
 

@@ -3,7 +3,6 @@
 // computed once per image and shared by the channels of an offset group; then columns and matrix
 // products as in any convolution. In backward a plane of the input gathers its gradient in a fixed
 // order and an offset sums over channels in theirs, so that the bits do not depend on the threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/vision/Vision.h>

@@ -1,7 +1,6 @@
 // Non-maximum suppression: boxes in the order of their scores, each kept unless it overlaps one
 // kept before by more than the threshold. The outer loop is sequential by nature; the comparisons
 // of one kept box with all that follow are independent of each other and run in parallel.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/vision/Vision.h>

@@ -3,7 +3,6 @@
 // two short lists of taps, one per direction, shared by all channels. Forward runs over (region,
 // channel) pairs; backward over the planes of the input, each of which adds up its regions in their
 // order, so that the bits do not depend on the threads.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/vision/Vision.h>

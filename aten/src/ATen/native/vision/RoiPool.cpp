@@ -1,7 +1,6 @@
 // Regions of interest by windows of whole pixels: the maximum of each window (roi_pool) or its mean
 // from a channel of the bin's own (ps_roi_pool); and the argument checks all operators on regions
 // share. Backward runs over the planes of the input, each adding up its regions in their order.
-#define CRESSET_KERNEL_TU
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/vision/Vision.h>

@@ -9,6 +9,7 @@
 
 #include <ATen/vec/VecBasic.h>
 
+#include <c10/util/MathConstants.h>
 #include <cstddef>
 
 namespace at::native::random::CRESSET_ISA {
@@ -145,7 +146,7 @@ C10_ALWAYS_INLINE void sincos(F x, F& sine, F& cosine) {
 
 /// 16 pairs: two blocks at once, so that registers of up to 16 lanes are full.
 C10_ALWAYS_INLINE void normal_pairs(float* first, float* second, float mean, float std) {
-  constexpr float kTwoPi = 2.0f * 3.14159265358979323846f;
+  constexpr float kTwoPi = 2.0f * c10::pi<float>;
   for (int i = 0; i < 16; i += kLanes) {
     const F u1 = F(1.0f) - F::load(first + i);
     const F theta = F(kTwoPi) * F::load(second + i);

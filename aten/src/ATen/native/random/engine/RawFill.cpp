@@ -9,6 +9,7 @@
 #include <ATen/parallel/Parallel.h>
 
 #include <algorithm>
+#include <c10/util/MathConstants.h>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -21,7 +22,6 @@ constexpr int64_t kSlab = 2048;                 // draws on the stack at a time
 constexpr int64_t kWideSlab = int64_t{1} << 16; // elements whose draws are on the heap at a time
 constexpr int64_t kGrain = 2048;                // elements with a logarithm or a tangent in each
 constexpr int64_t kNormalGrain = 32768;
-constexpr double kPi = 3.14159265358979323846;
 
 template <class T> constexpr bool is_reduced =
     std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
@@ -98,7 +98,7 @@ void normal_f64(double* data, int64_t n, double mean, double std) {
   for (int64_t block = 0; block < n; block += 16) {
     for (double *first = data + block, *end = first + 8; first < end; ++first) {
       const double radius = std::sqrt(-2.0 * std::log(1.0 - first[0]));
-      const double theta = 2.0 * kPi * first[8];
+      const double theta = 2.0 * c10::pi<double> * first[8];
       first[0] = std::fma(radius * std::cos(theta), std, mean);
       first[8] = std::fma(radius * std::sin(theta), std, mean);
     }
@@ -233,7 +233,7 @@ void fill_cauchy(Mt19937& engine, ScalarType dtype, void* out, int64_t n, double
     using T = typename decltype(tag)::type;
     fill_from_pairs(engine, static_cast<T*>(out), n, kGrain, [=](uint64_t draw) {
       const double u = Mt19937::to_uniform53(draw);
-      return narrow<T>(std::fma(sigma, std::tan(kPi * (u - 0.5)), median));
+      return narrow<T>(std::fma(sigma, std::tan(c10::pi<double> * (u - 0.5)), median));
     });
   });
 }
