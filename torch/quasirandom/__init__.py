@@ -144,23 +144,31 @@ class SobolEngine:
     def _points(self, first: int, count: int) -> torch.Tensor:
         """Points number `first` and following, as integers of 30 bits.
 
-        The Gray codes of 2**k numbers, backwards and with bit k set, are those of the next 2**k:
-        a table of as many points as fit doubles with each bit. Where a block of that length begins
-        elsewhere in the sequence, one exclusive or moves the whole table there."""
+        Bit j of a number appears in bits j and j - 1 of its Gray code, so the point of one with
+        one more bit is that of the number without it and one exclusive or: a table of as many
+        points as fit doubles with each bit. Where a block of that length begins elsewhere in the
+        sequence, one exclusive or moves the whole table there."""
         bits = max(0, int(count).bit_length() - 1)
         with torch.device("cpu"):
-            table = self.shift.new_zeros(1, self.dimension)
+            steps = self.sobolstate.clone()
+            steps[:, 1:] ^= self.sobolstate[:, :-1]
+            # One row for each dimension: rows are long, points have few numbers.
+            length = 1 << min(bits, _BITS)
+            table = self.shift.new_zeros(self.dimension, length)
             for bit in range(min(bits, _BITS)):
-                table = torch.cat([table, table.flip(0) ^ self.sobolstate[:, bit]])
-            points = torch.empty(count, self.dimension, dtype=torch.int64)
-            done, length = 0, len(table)
+                half = 1 << bit
+                step = steps[:, bit : bit + 1]
+                torch.bitwise_xor(table[:, :half], step, out=table[:, half : 2 * half])
+            points = torch.empty(self.dimension, count, dtype=torch.int64)
+            done = 0
             while done < count:
                 start = (first + done) % length
                 taken = min(length - start, count - done)
-                origin = self._point(first + done - start)
-                points[done : done + taken] = table[start : start + taken] ^ origin
+                origin = self._point(first + done - start).unsqueeze(1)
+                part = points[:, done : done + taken]
+                torch.bitwise_xor(table[:, start : start + taken], origin, out=part)
                 done += taken
-        return points
+        return points.t()
 
     def draw(self, n=1, out=None, dtype=None) -> _Any:
         """The next n points, (n, dimension), in [0, 1)."""
@@ -175,7 +183,7 @@ class SobolEngine:
         self.num_generated += n
         # Halving is exact, so that a number is rounded once; half types cannot hold it before.
         wide = dtype if dtype.itemsize >= 4 else torch.float64
-        values = points.to(wide).mul_(2.0**-_BITS).to(dtype)
+        values = points.to(wide).mul_(2.0**-_BITS).to(dtype).contiguous()
         if out is None:
             return values.to(torch.get_default_device())
         out.resize_(values.shape).copy_(values)
