@@ -411,6 +411,18 @@ def _extension_name(name):
 _C.__getattr__ = _extension_name
 
 
+def _name_stacks():
+    # Programs import names from this module of the extension, and import finds modules only.
+    import sys
+
+    from torch import _captured_stack
+
+    sys.modules["torch._C._profiler"] = _C._profiler = _captured_stack
+
+
+_name_stacks()
+
+
 class _NotInThisBuild(NotImplementedError, AttributeError):
     """A public name that is not implemented; hasattr() says that it is not there."""
 

@@ -108,7 +108,7 @@ def _mps_is_available():
 
 
 # Modules of their own that are part of the extension elsewhere.
-_MODULES = {"_functions": "torch._C_functions", "_profiler": "torch._captured_stack"}
+_MODULES = {"_functions": "torch._C_functions"}
 
 
 def __getattr__(name):
