@@ -3,7 +3,7 @@
 
 Usage: opmap.py NAME [--build FOLDER]. NAME is an operator's base name (add, sum, masked_fill);
 the schema's namespace, the overload and a trailing underscore may be left off. Places are found
-by the conventions of the tree, not by an index, so the answer is as fresh as the files: the yaml
+by the conventions of the tree, not by an index, so the result is as fresh as the files: the yaml
 entry names the functor, shape function and kernels, and those names lead on. Generated code is
 shown when the build folder has it. Exits 1 when there is no such operator.
 """

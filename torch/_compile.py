@@ -37,7 +37,7 @@ def compile(
     disable=False,
     name=None,
 ):
-    """Answers a function or module that does what `model` does. All arguments are checked and
+    """Returns a function or module that does what `model` does. All arguments are checked and
     accepted; none changes what is computed."""
     if mode is not None and options is not None:
         raise RuntimeError(

@@ -38,12 +38,12 @@ def impl_abstract(qualname, *, func=None):
 
 
 def impl_save_for_backward(qualname, *, func=None):
-    """A decorator: func(inputs, output) answers what impl_backward's function gets as `saved`."""
+    """A decorator: func(inputs, output) returns what impl_backward's function gets as `saved`."""
     return _half(_save, qualname, func)
 
 
 def impl_backward(qualname, output_differentiability=None, *, func=None):
-    """A decorator: func(ctx, saved, *grads) answers a dict from arguments to their gradients."""
+    """A decorator: func(ctx, saved, *grads) returns a dict from arguments to their gradients."""
     if output_differentiability is not None and not all(output_differentiability):
         raise NotImplementedError(
             f"impl_backward({qualname!r}): output_differentiability with an output that is not "

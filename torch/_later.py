@@ -80,7 +80,7 @@ class _Finder:
 
 
 def install(package, text):
-    """Makes submodules importable: one line "sub.module: Name name ..." each. Answers the names of
+    """Makes submodules importable: one line "sub.module: Name name ..." each. Returns the names of
     the first level, for the package's __getattr__."""
     first = set()
     for line in text.strip().splitlines():

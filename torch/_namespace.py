@@ -5,7 +5,7 @@ from torch import _C
 
 def install(target, owner, prefix):
     """Puts each operator of torch._C.<owner> into the dictionary `target` without its prefix;
-    answers the names."""
+    returns the names."""
     names = []
     source = getattr(_C, owner)
     for name in dir(source):

@@ -34,7 +34,7 @@ def is_foreign(path):
 
 
 def stand_in(path):
-    """Defines the operators of a foreign library and answers True; False for one to be loaded."""
+    """Defines the operators of a foreign library and returns True; False for one to be loaded."""
     if not is_foreign(path):
         return False
     folder, name = os.path.split(path)

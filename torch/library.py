@@ -114,7 +114,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
-        """Defines an operator from "name.overload(arguments) -> returns"; answers its name."""
+        """Defines an operator from "name.overload(arguments) -> returns"; returns its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
@@ -386,7 +386,7 @@ def opcheck(
     atol=None,
     rtol=None,
 ):
-    """Checks an operator against its schema: mutation, aliasing and the fake form. Answers a result
+    """Checks an operator against its schema: mutation, aliasing and the fake form. Returns a result
     per test."""
     from torch._library.opcheck import run
 

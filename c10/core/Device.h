@@ -40,7 +40,7 @@ constexpr DeviceType kPrivateUse1 = DeviceType::PrivateUse1;
 
 using DeviceIndex = int8_t;
 
-// "cpu", "cuda", ...; PrivateUse1 answers with the name registered for it.
+// "cpu", "cuda", ...; PrivateUse1 returns with the name registered for it.
 C10_API const char* device_type_name(DeviceType type);
 C10_API void set_privateuse1_name(std::string name);
 

@@ -18,7 +18,7 @@ class C10_API DeviceHooks {
   // cannot be used.
   virtual Device resolve(Device device) = 0;
   virtual DeviceIndex current_device() noexcept = 0;
-  // Answers the device that was current before.
+  // Returns the device that was current before.
   virtual DeviceIndex exchange_device(DeviceIndex device) = 0;
 
   // ---- memory

@@ -19,7 +19,7 @@ class C10_API GeneratorImpl : public intrusive_ptr_target {
 
   virtual void set_current_seed(uint64_t seed) = 0;
   virtual uint64_t current_seed() const = 0;
-  // Seeds from the system's entropy and answers the seed.
+  // Seeds from the system's entropy and returns the seed.
   virtual uint64_t seed() = 0;
   // The state in the byte layout of PyTorch's state tensors.
   virtual std::vector<uint8_t> state() const = 0;

@@ -21,7 +21,7 @@ struct MemoryChange {
 
 /// Starts a record, for all threads. False when one is being kept already.
 C10_API bool start_memory_record();
-/// Ends it and answers the changes in order. Releases of blocks older than the record are not in
+/// Ends it and returns the changes in order. Releases of blocks older than the record are not in
 /// it.
 C10_API std::vector<MemoryChange> stop_memory_record();
 /// Bytes of a block that was allocated while a record was kept; 0 for any other.

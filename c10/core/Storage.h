@@ -22,7 +22,7 @@ class C10_API StorageImpl final : public intrusive_ptr_target {
   Allocator* allocator() const { return allocator_; }
   bool resizable() const { return resizable_; }
 
-  // Replaces the memory and its length in one step; the old memory is answered.
+  // Replaces the memory and its length in one step; the old memory is returned.
   DataPtr set_data(DataPtr data, size_t nbytes) {
     std::swap(data_, data);
     nbytes_ = nbytes;

@@ -92,7 +92,7 @@ static_assert(sizeof(SymInt) == 8 && std::is_trivially_copyable_v<SymInt>);
 using SymIntArrayRef = ArrayRef<SymInt>;
 using OptionalSymIntArrayRef = OptionalArrayRef<SymInt>;
 
-// Registers a node and answers its handle; `release_symbolic_nodes` ends an environment.
+// Registers a node and returns its handle; `release_symbolic_nodes` ends an environment.
 C10_API int64_t make_symbolic(uint32_t environment, SymNodeImpl* node);
 C10_API uint32_t new_symbolic_environment();
 C10_API void release_symbolic_nodes(uint32_t environment);

@@ -4,7 +4,7 @@
 //
 // Note [Growable segments]
 // Where the driver manages virtual memory a pool has one segment: a range of addresses as long as
-// the card's memory, to whose end physical chunks are mapped as needed. Free neighbours merge
+// the GPU's memory, to whose end physical chunks are mapped as needed. Free neighbours merge
 // across chunks, so that memory freed by small tensors serves large ones, which is what classic
 // segments of fixed length cannot do. A chunk that is wholly free can be unmapped and leaves a hole
 // in the range, which later growth fills first. Without virtual memory a pool has many segments of

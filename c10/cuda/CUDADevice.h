@@ -1,6 +1,6 @@
 // CUDA devices: how many there are, which one a thread works on, and what they can do. A device's
 // primary context is made when something is first done on the device, never before: asking for
-// counts and properties costs no memory on any card.
+// counts and properties costs no memory on any GPU.
 //
 // Note [Current device and bound context]
 // A thread has a current device (0 at first) and a context bound in the driver (none at first).

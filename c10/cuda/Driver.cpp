@@ -31,7 +31,7 @@ const char* const kNoDriver =
     "your system (libcuda.so.1). Please check that you have an NVIDIA GPU and installed a driver "
     "from http://www.nvidia.com/Download/index.aspx";
 
-// A forked child shares the driver's memory but not its connection to the card, and the driver
+// A forked child shares the driver's memory but not its connection to the GPU, and the driver
 // cannot be initialised a second time: all later calls raise instead of hanging.
 void after_fork_in_child() {
   if (loaded_driver.load() == nullptr) return;

@@ -1,6 +1,6 @@
 // The CUDA driver, reached through a table of function pointers that is filled by dlopen of
 // libcuda.so.1 on first use. Nothing is linked and no CUDA header is included: the same library
-// serves machines with and without a card, and a process that never asks for CUDA never loads the
+// serves machines with and without a GPU, and a process that never asks for CUDA never loads the
 // driver. driver() is one load and one predictable branch once the table is full.
 #pragma once
 #include <atomic>

@@ -1,4 +1,4 @@
-// Page-locked host memory, which the card can read and write by itself, so that copies need not
+// Page-locked host memory, which the GPU can read and write by itself, so that copies need not
 // wait. Locking pages costs the driver milliseconds: freed blocks are kept and handed out again
 // once the streams that used them have got past it.
 #pragma once

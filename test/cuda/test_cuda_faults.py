@@ -1,6 +1,6 @@
 """What kernels report and the next call that waits raises: bad indices under the operator's own
 name, divisions of integers by zero, inputs of binary_cross_entropy that are no probabilities. The
-context lives on. And the two switches of how kernels get to the card: programs compiled at run time
+context lives on. And the two switches of how kernels get to the GPU: programs compiled at run time
 although precompiled ones are there, and launches that overlap."""
 
 import os

@@ -1,5 +1,5 @@
 """Op records moved to CUDA: a slice of what tools/gpu/records.py runs whole on a machine with a
-card (values against the record's reference, gradients against the CPU's), and that program's
+GPU (values against the record's reference, gradients against the CPU's), and that program's
 counting. The slice changes with the records, the rule does not: every n-th by name."""
 
 import importlib.util
@@ -20,7 +20,7 @@ def _loaded():
 
 
 gpu = _loaded()
-# The emulator compiles each program with g++, about a second of it, where a card has them ready.
+# The emulator compiles each program with g++, about a second of it, where a GPU has them ready.
 STEP = 53 if EMULATED else 4
 
 

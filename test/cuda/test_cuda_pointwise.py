@@ -1,5 +1,5 @@
 """Pointwise operators, conversions, copies and fills on CUDA against NumPy in float64. Without a
-card they run in the emulator, where each new operator and dtype costs a compilation, so a few
+GPU they run in the emulator, where each new operator and dtype costs a compilation, so a few
 operators stand for all: what is common to them (layouts, numbers, dtypes, sizes) is what can go
 wrong."""
 

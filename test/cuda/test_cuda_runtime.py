@@ -1,4 +1,4 @@
-"""The CUDA runtime: devices, streams, events, memory, copies and generators. Runs on a card, or on
+"""The CUDA runtime: devices, streams, events, memory, copies and generators. Runs on a GPU, or on
 the emulator of test/cuda_emulator."""
 
 import copy
@@ -18,7 +18,7 @@ needs_emulator = pytest.mark.skipif(not EMULATED, reason="sets the memory of an 
 
 
 def emulated(code, **settings):
-    """Runs code that prints one JSON value on an emulated card with these settings."""
+    """Runs code that prints one JSON value on an emulated GPU with these settings."""
     done = run_python("import json, torch\n" + code, emulator_environment(**settings))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

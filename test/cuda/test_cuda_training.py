@@ -1,5 +1,5 @@
 """Backward passes and whole trainings on CUDA: gradients across devices and streams, and the losses
-of the CPU. Runs on a card, or on the emulator of test/cuda_emulator."""
+of the CPU. Runs on a GPU, or on the emulator of test/cuda_emulator."""
 
 import importlib
 import pathlib

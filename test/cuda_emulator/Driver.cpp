@@ -1,6 +1,6 @@
 // The emulated driver's devices, contexts, streams and events. Streams run at once, events are
 // clock readings; what a real driver rejects (no context, a foreign or destroyed handle) is
-// rejected here too, so that such mistakes show on machines without a card.
+// rejected here too, so that such mistakes show on machines without a GPU.
 #include "Emulator.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // The state shared by the parts of the emulated driver (libcuda.so.1). Everything stands behind one
 // lock: streams are synchronous, so there is nothing to overlap, and tests gain a driver whose
-// behaviour repeats exactly. See README.md for what is checked that a card would let pass.
+// behaviour repeats exactly. See README.md for what is checked that a GPU would let pass.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,7 @@ struct Function {
 struct Context {
   int device = 0;
   int retained = 0;
-  CUresult sticky = kSuccess; // once a kernel failed every later call reports it, as on a card
+  CUresult sticky = kSuccess; // once a kernel failed every later call reports it, as on a GPU
   std::set<int> peers;        // devices whose memory kernels of this one may touch
 };
 

@@ -224,7 +224,7 @@ def test_long_lists_of_indices_and_full_sockets():
     iterator = iter(
         DataLoader(["y" * 12000] * 200, batch_size=1, num_workers=2, prefetch_factor=100)
     )
-    time.sleep(0.1)  # the workers' answers do not fit into their sockets
+    time.sleep(0.1)  # the workers' results do not fit into their sockets
     assert sum(len(batch[0]) for batch in iterator) == 200 * 12000
 
 

@@ -6,7 +6,7 @@ import torch
 
 
 def subclass(answers, wrapper=True, **policy):
-    """An object of a class with these answers, by operator; others are not implemented."""
+    """An object of a class with these results, by operator; others are not implemented."""
 
     class Answering(torch.Tensor):
         asked = []

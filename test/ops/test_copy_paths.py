@@ -1,6 +1,6 @@
 """The copy, gather and depthwise paths that are chosen by layout, against NumPy.
 
-Each of them has a general path beside it that gives the same answer more slowly, so a wrong choice
+Each of them has a general path beside it that gives the same result more slowly, so a wrong choice
 shows only in shapes and strides like these.
 """
 

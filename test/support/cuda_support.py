@@ -1,10 +1,10 @@
-"""CUDA for tests, with or without a card.
+"""CUDA for tests, with or without a GPU.
 
     from cuda_support import cuda        # skips the whole module where there is neither
     x = torch.ones(3, device=cuda)       # cuda is torch.device("cuda")
 
 `cuda_support` must be imported at the top of a test module, before anything asks for CUDA. On a
-machine with a card it does nothing. Without one it loads the emulator of test/cuda_emulator (built
+machine with a GPU it does nothing. Without one it loads the emulator of test/cuda_emulator (built
 into <build>/lib/emulator) into this process: the library's own dlopen then finds it under the names
 libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13. From then on CUDA is available in this process
 with two devices; a test of behaviour without CUDA therefore starts a new interpreter (`run_python`,

@@ -126,7 +126,7 @@ def resident():
 
 
 def consume(loader, deed, when):
-    """Reads until the error; answers it and the pids of the workers."""
+    """Reads until the error; returns it and the pids of the workers."""
     iterator = iter(loader)
     pids = [member.pid for member in iterator._group.members]
     taken = 0
@@ -143,7 +143,7 @@ def consume(loader, deed, when):
 
 
 def one_round(chance, deed):
-    """Answers what was wrong, as a list of sentences, and the seconds to the error."""
+    """Returns what was wrong, as a list of sentences, and the seconds to the error."""
     workers = chance.choice([1, 2, 3])
     when = torch.zeros((), dtype=torch.float64).share_memory_()
     data = Fatal(deed, chance.randrange(8), when)

@@ -278,7 +278,7 @@ class Run:
         self.log = Log(self.path)
 
     def go(self):
-        """Runs all numbers; answers the faults as (number, text)."""
+        """Runs all numbers; returns the faults as (number, text)."""
         begin, end = self.options.begin, self.options.begin + self.options.n
         while begin < end:
             kind, index = self._child(begin, end)

@@ -96,7 +96,7 @@ def save_for_ever(path, form, first, progress, chance):
 
 
 def one_kill(folder, chance, first):
-    """Answers what was wrong, or None, and the number to go on with."""
+    """Returns what was wrong, or None, and the number to go on with."""
     form = chance.choice(FORMS)
     path = os.path.join(folder, f"file.{form}")
     if not os.path.exists(path):
@@ -129,7 +129,7 @@ def one_kill(folder, chance, first):
 
 
 def kills(rounds, seed):
-    """Kills savers; answers the faults and a line about litter."""
+    """Kills savers; returns the faults and a line about litter."""
     chance, faults, number = random.Random(seed), [], 0
     with tempfile.TemporaryDirectory(prefix="save-fuzz-") as folder:
         for round_number in range(rounds):
@@ -227,7 +227,7 @@ def on_small_disk(options):
 
 
 def full_disk(options):
-    """Saves on a full disk; answers the faults."""
+    """Saves on a full disk; returns the faults."""
     command = ["unshare", "--mount", "--map-root-user", "--user"]
     command = command[:2] if os.getuid() == 0 else command
     command += [sys.executable, os.path.abspath(__file__), "--on-small-disk"]
@@ -298,7 +298,7 @@ def broken_step(chance):
 
 
 def errors(rounds, seed):
-    """Saves with a step that fails; answers the faults."""
+    """Saves with a step that fails; returns the faults."""
     with tempfile.TemporaryDirectory(prefix="save-fuzz-") as folder:
         faults, failed = failing_rounds(rounds, seed, folder, broken_step)
     print(f"{rounds} saves with a failing step, {failed} failed and raised, {len(faults)} faults")

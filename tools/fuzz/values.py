@@ -103,7 +103,7 @@ def namespace():
 
 
 class Odd:
-    """An object whose every protocol answers with an error or with nonsense."""
+    """An object whose every protocol raises or returns nonsense."""
 
     def __index__(self):
         raise ValueError("no index")

@@ -1,4 +1,4 @@
-"""Checks and times attention on a card.
+"""Checks and times attention on a GPU.
 
     python tools/gpu/bench_attention.py            check, then a table of times
     python tools/gpu/bench_attention.py --check    only the checks

@@ -1,6 +1,6 @@
 """Times the CUDA runtime of whichever torch this interpreter imports: allocation, reading a value
 back, copies over the bus, events, a backward pass of small operators; and checks order between
-streams, which needs a card that really runs them side by side. The table is that of bench.py, whose
+streams, which needs a GPU that really runs them side by side. The table is that of bench.py, whose
 --join puts two of them beside each other.
 
     python tools/gpu/bench_runtime.py

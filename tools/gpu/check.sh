@@ -1,6 +1,6 @@
 #!/bin/bash
-# Everything that needs a card, from the bare tree: builds with all cores, runs the CUDA tests, the
-# op records and recorded calls on the card, the memory and race checkers, and times kernels and
+# Everything that needs a GPU, from the bare tree: builds with all cores, runs the CUDA tests, the
+# op records and recorded calls on the GPU, the memory and race checkers, and times kernels and
 # whole models, beside those of PyTorch where an interpreter that has it is named.
 #
 #   tools/gpu/check.sh [build] [test] [records] [conformance] [sanitize] [bench] [models] [launch]
@@ -18,7 +18,7 @@
 #   PEER         interpreter that has PyTorch, for the comparison
 #   BUILD        build folder (default build-gpu)
 #   OUT          folder for logs and figures (default the build folder)
-#   JOBS         processes that share the card (default the cores, at most 16)
+#   JOBS         processes that share the GPU (default the cores, at most 16)
 #   CONFORMANCE  folder of recorded calls
 #   FAMILIES     families of these, by commas (default those that have CUDA kernels)
 #

@@ -34,7 +34,7 @@ PASSED, FAILED, REFUSED, CRASHED = "passed", "failed", "refused", "crashed"
 OUTSIDE = {"sparse": "their tensors are made inside the call, and no layout but strided is on CUDA"}
 # Positional arguments, the input being the first, that stay on the CPU by definition.
 HOST_ARGUMENTS = {"_pack_padded_sequence": (1,)}
-LOST_DEVICE = 75  # exit status of a worker whose device no longer answers
+LOST_DEVICE = 75  # exit status of a worker whose device no longer responds
 
 
 def on_device(record, sample):
@@ -205,7 +205,7 @@ def supervise(names, options):
 
 
 def table(outcomes, stream):
-    """Prints counts by family and what did not match; answers the share that did."""
+    """Prints counts by family and what did not match; returns the share that did."""
     absent = [o for o in outcomes if o.get(REFUSED) and not (o.get(PASSED) or o.get(FAILED))]
     there = [o for o in outcomes if o not in absent]
     for o in there:

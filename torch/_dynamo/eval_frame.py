@@ -11,7 +11,7 @@ def is_dynamo_supported():
 
 
 class OptimizedModule(torch.nn.Module):
-    """What torch.compile(module) answers: a module whose one child `_orig_mod` does the work, so
+    """What torch.compile(module) returns: a module whose one child `_orig_mod` does the work, so
     that the keys of its state_dict are those of PyTorch."""
 
     def __init__(self, mod, dynamo_ctx=None):

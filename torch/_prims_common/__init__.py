@@ -119,7 +119,7 @@ def check_significant_strides(
     a: torch.Tensor, b: torch.Tensor, *, only_cuda: bool = True, allow_rhs_unbacked: bool = False
 ) -> tuple[bool, int | None]:
     """Whether the strides of dimensions longer than 1 agree, and the first that does not. By
-    default only where a CUDA tensor takes part: elsewhere every answer is yes."""
+    default only where a CUDA tensor takes part: elsewhere every result is yes."""
     return _first_difference(a, b, only_cuda, significant=True)
 
 

@@ -98,7 +98,7 @@ class autocast:
 
 
 def _enter_autocast(*args):
-    """Enters a region without a with statement; answers what _exit_autocast takes."""
+    """Enters a region without a with statement; returns what _exit_autocast takes."""
     mode = autocast(*args)
     mode.__enter__()
     return mode

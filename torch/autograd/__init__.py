@@ -88,7 +88,7 @@ def _profiler_enabled():
 
 
 def _disable_profiler():
-    """Ends a recording that nobody else will end, and answers what was recorded."""
+    """Ends a recording that nobody else will end, and returns what was recorded."""
     return _C._profiler_stop()
 
 

@@ -446,7 +446,7 @@ def gradcheck(
     """Whether the gradients of func at the inputs that require grad agree with central differences
     of step eps.
 
-    Raises GradcheckError where they do not, or answers False with raise_exception=False. Inputs
+    Raises GradcheckError where they do not, or returns False with raise_exception=False. Inputs
     should be double precision. `fast_mode` compares one random projection of each Jacobian only.
     """
     if not check_forward_ad and not check_backward_ad:

@@ -155,7 +155,7 @@ class set_stance:
 
 
 def set_enable_guard_collectives(enabled):
-    """Answers what it was before: off."""
+    """Returns what it was before: off."""
     return False
 
 

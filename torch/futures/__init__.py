@@ -72,7 +72,7 @@ class Future:
         callback(self)
 
     def then(self, callback):
-        """A future of what callback(self) answers."""
+        """A future of what callback(self) returns."""
         result = Future(devices=self._devices)
 
         def run(future):

@@ -91,7 +91,7 @@ def is_tracing():
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Answers obj: a function, module or class, to run as Python."""
+    """Returns obj: a function, module or class, to run as Python."""
     if not callable(obj) and not builtins.isinstance(obj, (dict, list, tuple)):
         raise RuntimeError(f"torch.jit.script cannot compile an object of type {type(obj)}")
     _say_once("torch.jit.script")
@@ -112,7 +112,7 @@ def trace(
     example_kwarg_inputs=None,
     _store_inputs=True,
 ):
-    """Answers func after one call with the example inputs, as tracing makes."""
+    """Returns func after one call with the example inputs, as tracing makes."""
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("example_kwarg_inputs should be a dict")
     _say_once("torch.jit.trace")
@@ -137,7 +137,7 @@ def trace_module(
     example_inputs_is_kwarg=False,
     _store_inputs=True,
 ):
-    """Answers mod after one call of each method named in inputs."""
+    """Returns mod after one call of each method named in inputs."""
     _say_once("torch.jit.trace")
     with torch.no_grad():
         for method, args in inputs.items():
@@ -245,7 +245,7 @@ class strict_fusion:
 
 
 def set_fusion_strategy(strategy):
-    """Answers the strategy before."""
+    """Returns the strategy before."""
     return []
 
 
@@ -263,7 +263,7 @@ def onednn_fusion_enabled():
 
 
 def fork(func, *args, **kwargs):
-    """Calls func and answers a future that is done, as eager PyTorch does."""
+    """Calls func and returns a future that is done, as eager PyTorch does."""
     future = torch.futures.Future()
     future.set_result(func(*args, **kwargs))
     return future

@@ -181,7 +181,7 @@ class SpawnContext(ProcessContext):
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Runs fn(i, *args) for i < nprocs, each in a process. With join=False answers the
+    """Runs fn(i, *args) for i < nprocs, each in a process. With join=False returns the
     ProcessContext at once."""
     context = multiprocessing.get_context(start_method)
 

@@ -9,7 +9,7 @@ from torch.nested._structure import Structure
 
 
 def multihead_attention(module, query, key, value, **options):
-    """What nn.MultiheadAttention answers for nested tensors of shape (B, j, D)."""
+    """What nn.MultiheadAttention returns for nested tensors of shape (B, j, D)."""
     tensors = query, key, value
     if not all(t.is_nested and t.dim() == 3 for t in tensors):
         raise RuntimeError(

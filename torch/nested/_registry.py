@@ -42,7 +42,7 @@ _NOT_POINTWISE = frozenset("copy copy_ to _to_copy clone".split())
 
 
 def implements(*names):
-    """A decorator: the function that answers calls of these names for the jagged layout."""
+    """A decorator: the function that returns calls of these names for the jagged layout."""
 
     def enter(function):
         for name in names:
@@ -152,7 +152,7 @@ def _table_of(tensor):
 
 
 def call(func, args, kwargs):
-    """Answers a call in which a nested tensor takes part."""
+    """Returns a call in which a nested tensor takes part."""
     name = name_of(func)
     if ":" in name:
         return _property(func, name, args)

@@ -91,7 +91,7 @@ def _normal_share(low, high):
 
 def _uniform_until_kept(tensor, mean, std, a, b, generator):
     """Uniform numbers between a and b, each kept with the density of the normal distribution there
-    over the highest one. Answers the places that are still open, which only bounds far apart and
+    over the highest one. Returns the places that are still open, which only bounds far apart and
     far out leave."""
     top = (min(max(mean, a), b) - mean) ** 2
     open_places = torch.ones_like(tensor, dtype=torch.bool)

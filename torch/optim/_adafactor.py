@@ -84,7 +84,7 @@ class Adafactor(Stepwise):
 
 
 def _estimate(grad, row_var, col_var, variance, weight, least):
-    """Moves the running mean square towards this gradient's; answers it, as a new tensor."""
+    """Moves the running mean square towards this gradient's; returns it, as a new tensor."""
     if grad.dim() <= 1:
         variance.lerp_(grad.square(), weight)
         return variance.clone()

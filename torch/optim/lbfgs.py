@@ -222,7 +222,7 @@ class LBFGS(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], typing.Any]) -> typing.Any:
-        """Up to max_iter iterations; answers the loss before the first."""
+        """Up to max_iter iterations; returns the loss before the first."""
         group = self.param_groups[0]
         search_fn = group["line_search_fn"]
         if search_fn is not None and search_fn != "strong_wolfe":

@@ -165,7 +165,7 @@ def sgd(
 
 def _plain_step(param, grad, buffer, kind):
     """The step of one parameter in tensor operations, for a sparse gradient, which leaves the rows
-    it does not name as they are, and for autograd to follow. Answers the momentum buffer."""
+    it does not name as they are, and for autograd to follow. Returns the momentum buffer."""
     if kind["maximize"]:
         grad = -grad
     if kind["weight_decay"] != 0:

@@ -7,7 +7,7 @@ __all__ = ["context_decorator"]
 
 class _DecoratorContextManager(_Decorator):
     """A context manager that decorates functions, generator functions and classes. A subclass with
-    parameters gives `clone`, which answers a fresh context manager for each call."""
+    parameters gives `clone`, which returns a fresh context manager for each call."""
 
     def __enter__(self):
         raise NotImplementedError

@@ -78,7 +78,7 @@ def digest(value):
 
 
 def train(function, leaf, parameters=()):
-    """Runs function and a backward pass; answers the digest of results and gradients."""
+    """Runs function and a backward pass; returns the digest of results and gradients."""
     results = [t for t in tensors(function()) if t.layout is torch.strided]
     kept = [t.detach().clone() for t in results]
     loss = sum(

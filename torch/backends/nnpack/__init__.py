@@ -16,7 +16,7 @@ def is_available() -> _Any:
 
 
 def set_flags(_enabled) -> _Any:
-    """Sets whether NNPACK may be used, and answers (the value before,)."""
+    """Sets whether NNPACK may be used, and returns (the value before,)."""
     before = globals()["_enabled"]
     globals()["_enabled"] = bool(_enabled)
     return (before,)

@@ -46,7 +46,7 @@ class TORCH_API AutogradContext {
   bool released_ = false;
 };
 
-// Makes a result of a custom function an output of its node, and answers it. A dirty input was
+// Makes a result of a custom function an output of its node, and returns it. A dirty input was
 // written in place; any other input that is returned becomes a view, since it keeps its own
 // history.
 TORCH_API Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty,

@@ -194,7 +194,7 @@ TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
   return out;
 }
 
-// Captures what arrives at a wanted input. Answers whether the node must run besides: a leaf's
+// Captures what arrives at a wanted input. Returns whether the node must run besides: a leaf's
 // accumulator when gradients are accumulated, another node when it leads to other inputs.
 bool capture(Pass& pass, Node* node, const TensorVec& grads) {
   for (size_t i = 0; i < pass.inputs.size(); ++i) {

@@ -17,7 +17,7 @@ struct BackwardOptions {
 };
 
 // Runs the pass from `roots` with `grads` (one each). `inputs`: where gradients are wanted; empty
-// means every leaf. Answers the gradients at `inputs`, undefined where nothing arrived, when
+// means every leaf. Returns the gradients at `inputs`, undefined where nothing arrived, when
 // options.accumulate is false; with it, gradients arriving at `inputs` that are leaves are
 // accumulated.
 TORCH_API TensorVec run_backward(c10::ArrayRef<Edge> roots, TensorVec grads,
@@ -38,7 +38,7 @@ TORCH_API bool is_wanted(const Node* node, size_t i);
 TORCH_API bool is_last_run(const Node* node);
 
 // What surrounds work on a thread that the engine starts; set by the Python layer, whose lock the
-// work needs. `leave` gets what `enter` gave and answers an error to carry over, or null; `resume`
+// work needs. `leave` gets what `enter` gave and returns an error to carry over, or null; `resume`
 // raises it again on the thread that waited, `drop` forgets it. `release` gives the lock away where
 // the thread has it, and `acquire` takes it back with what `release` gave. `plain` tells whether
 // the calling thread has no state of the Python layer that another one would miss.

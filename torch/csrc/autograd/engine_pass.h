@@ -124,7 +124,7 @@ struct LaterFirst {
   }
 };
 
-// Runs the slot's node on its gradients, with all hooks, and answers what it gives; nothing where
+// Runs the slot's node on its gradients, with all hooks, and returns what it gives; nothing where
 // the node is not needed.
 TensorVec run_slot(Pass& pass, Slot& slot, TensorVec grads);
 // `grad`, which output `i` of `node` gave (null: came from outside), in the form that the edge's

@@ -13,7 +13,7 @@ namespace torch::autograd::generated {
 using Forward = std::function<Tensor(const Tensors&)>;
 
 // The operator gave the gradients of f at its first `grads.size()` inputs for `grad_output`;
-// `grads` arrive for these. Answers the gradients of grad_output and of the inputs where `needed`
+// `grads` arrive for these. Returns the gradients of grad_output and of the inputs where `needed`
 // (0 stands for grad_output, i for inputs[i - 1]).
 Tensors second_order_list(const std::vector<bool>& needed, const Forward& f, const TensorVec& grads,
                           const Tensor& grad_output, const Tensors& inputs);
@@ -31,7 +31,7 @@ template <size_t N> std::array<Tensor, N> second_order(const std::array<bool, N>
 
 inline Tensor or_undefined(const OptionalTensor& t) { return t ? *t : Tensor(); }
 
-// A bias that the operator was not given, for the gradient `i` that it answered for it.
+// A bias that the operator was not given, for the gradient `i` that it returned for it.
 Tensor stand_in(const TensorVec& grads, size_t i);
 
 // ---- forward functions

@@ -82,7 +82,7 @@ def get_model_state_dict(model, *, submodules=None, options=None):
 
 
 def set_model_state_dict(model, model_state_dict, *, options=None):
-    """Loads what get_model_state_dict gave; answers the keys that are missing or too many."""
+    """Loads what get_model_state_dict gave; returns the keys that are missing or too many."""
     options = _checked(options)
     names = {_plain(name): name for name in model.state_dict()}
     state = {names.get(name, name): value for name, value in model_state_dict.items()}

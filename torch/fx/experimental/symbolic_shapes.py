@@ -1,5 +1,5 @@
 """Questions about sizes that may be symbolic. Sizes are plain numbers here, so the questions are
-answered at once; what makes symbols raises NotImplementedError."""
+returned at once; what makes symbols raises NotImplementedError."""
 
 import enum
 

@@ -103,7 +103,7 @@ _active = None
 
 def register_flash_attention_impl(impl, *, register_fn) -> _Any:
     """Makes a flash attention known under a name; register_fn() puts its kernels in place and
-    answers an object whose remove() takes them out again."""
+    returns an object whose remove() takes them out again."""
     _implementations[impl] = register_fn
 
 

@@ -101,7 +101,7 @@ _C._nn._parse_to = _parse_to
 
 
 class _CallSignature:
-    """What inspect.signature answers for a module: calling is C, which says nothing of itself. The
+    """What inspect.signature returns for a module: calling is C, which says nothing of itself. The
     signature of a class is that of its __init__ and one with a __call__ in Python has that, so
     there the attribute is not to be found."""
 

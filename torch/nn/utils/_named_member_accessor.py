@@ -25,7 +25,7 @@ def _owner_of(module, name):
 
 
 def swap_tensor(module, name, tensor, allow_missing: bool = False):
-    """Puts `tensor` where the module's parameter, buffer or attribute `name` is, and answers what
+    """Puts `tensor` where the module's parameter, buffer or attribute `name` is, and returns what
     was there. With allow_missing there may be none, and _MISSING stands for that both ways."""
     _checked_name(module, name)
     if tensor is not _MISSING and tensor is not None and not isinstance(tensor, torch.Tensor):

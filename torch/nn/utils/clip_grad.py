@@ -87,7 +87,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ):
-    """Scales gradients so that their norm together is at most max_norm; answers what it was."""
+    """Scales gradients so that their norm together is at most max_norm; returns what it was."""
     grads = _gradients(parameters)
     if not error_if_nonfinite and _fuses(grads, float(norm_type)):
         return torch._fused_clip_grad_norm(grads, float(max_norm), float(norm_type))

@@ -133,7 +133,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sampler_iter = itertools.chain(first, self._sampler_iter)
 
     def _reset(self, loader):
-        """The next pass of persistent workers. Answers to requests of the last one may still come;
+        """The next pass of persistent workers. Returns to requests of the last one may still come;
         they carry its number and are dropped."""
         before = self._progress.workers
         self._begin_pass(loader)
@@ -229,7 +229,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 elif self._active[worker] or self._persistent_workers:
                     dead = worker
         except Exception as error:
-            # A batch that cannot be read leaves a request without an answer.
+            # A batch that cannot be read leaves a request without a result.
             self._failure = f"DataLoader: {error}"
             self._shutdown(patience=0.2)
             raise
@@ -251,7 +251,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._finalizer()
 
     def _next_answer(self):
-        """The key of the answer to hand out now, None when it has not come, or StopIteration."""
+        """The key of the result to hand out now, None when it has not come, or StopIteration."""
         if not self._in_order:
             if self._answers:
                 return next(iter(self._answers))

@@ -140,7 +140,7 @@ template <class Ret, class... Args> struct Adapter {
   template <class... Ts> struct is_reference_tuple<std::tuple<Ts&...>>
       : std::bool_constant<(sizeof...(Ts) > 0)> {};
 
-  // The reference an in-place or out operator answers is the argument it wrote.
+  // The reference an in-place or out operator returns is the argument it wrote.
   static Tensor& pick_mutable(Args... args) {
     Tensor* found = nullptr;
     (void)std::initializer_list<int>{(found = pointer_if_mutable(args, found), 0)...};

@@ -113,7 +113,7 @@ struct TORCH_API OperatorEntry {
     void* fn = table[keys.highest_index()].load(std::memory_order_acquire);
     return C10_LIKELY(fn != nullptr) ? fn : resolve(keys);
   }
-  // Finds, stores and answers the kernel for the highest key; NotImplementedError when there is
+  // Finds, stores and returns the kernel for the highest key; NotImplementedError when there is
   // none.
   void* resolve(DispatchKeySet keys) const;
   bool has_kernel(DispatchKey key) const;     // registered for exactly this (possibly alias) key
@@ -202,7 +202,7 @@ class TORCH_API Dispatcher {
   // Defines an operator from its schema "ns::name.overload(args) -> returns".
   const OperatorEntry* define(const std::string& schema, std::vector<std::string> tags = {});
   void undefine(const OperatorEntry* op);
-  // Registers a kernel and answers an id for deregister. Alias keys allowed.
+  // Registers a kernel and returns an id for deregister. Alias keys allowed.
   uint64_t register_kernel(const OperatorEntry* op, DispatchKey key, RuntimeKernel kernel);
   void deregister_kernel(const OperatorEntry* op, uint64_t id);
   // A kernel for every operator that has none of its own for `key`.

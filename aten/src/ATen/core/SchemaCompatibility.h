@@ -8,7 +8,7 @@ namespace at {
 
 // Calls written for `old_schema` mean the same with `new_schema`: arguments keep their names and
 // order and may only become more lenient, new ones come last with defaults, results may only become
-// stricter. Where the answer is no and `why` is given, it says the reason.
+// stricter. Where the result is no and `why` is given, it says the reason.
 TORCH_API bool is_backward_compatible(const FunctionSchema& new_schema,
                                       const FunctionSchema& old_schema, std::string* why = nullptr);
 

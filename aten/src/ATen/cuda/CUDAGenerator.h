@@ -1,5 +1,5 @@
 // The random numbers of a CUDA device: Philox, a function of (seed, offset, element), so that
-// results depend neither on the card's size nor on the launch. The generator on the host is just
+// results depend neither on the GPU's size nor on the launch. The generator on the host is just
 // the seed and the offset; kernels compute the rest.
 #pragma once
 #include <optional>
@@ -32,7 +32,7 @@ class TORCH_API CUDAGeneratorImpl final : public c10::GeneratorImpl {
   uint64_t offset() const { return offset_; }
   void set_offset(uint64_t offset); // a multiple of 4
   // Sets `increment` numbers per element aside, rounded up to the four that Philox makes at a time,
-  // and answers where they begin. The caller holds `mutex`.
+  // and returns where they begin. The caller holds `mutex`.
   PhiloxState take(uint64_t increment);
 
  private:

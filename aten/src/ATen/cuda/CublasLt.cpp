@@ -315,7 +315,7 @@ void choose_by_time(Plan& plan, const Choices& choices, const ProductData& data,
     if (choices[i].state != kSuccess || time_of(plan, data, other, 1, stream) < 0) continue;
     if (!at::equal(expected, tried)) continue;
     const float time = time_of(plan, data, other, repeats, stream);
-    // Timed again beside its rival, because a card's clock sinks while it works; a gain within the
+    // Timed again beside its rival, because a GPU's clock sinks while it works; a gain within the
     // noise is none.
     choose(plan, fastest);
     if (time < 0.98f * time_of(plan, data, other, repeats, stream)) fastest = choices[i];

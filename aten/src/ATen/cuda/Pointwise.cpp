@@ -184,7 +184,7 @@ Kernel transpose_kernels[] = {{kTransposeProgram, "transpose_u8"},
                               {kTransposeProgram, "transpose_c128"}};
 
 // Copies by tiles when the plan's innermost dimension is contiguous in the destination only and
-// another one in the source; answers false when it is not so.
+// another one in the source; returns false when it is not so.
 bool copy_tiles(const PointwiseLaunch& call, const StridedPlan& plan, CUstream stream) {
   const int64_t itemsize = call.itemsize[0];
   if (plan.ndim < 2 || plan.ndim > kTileDims || plan.stride[0][0] != itemsize ||

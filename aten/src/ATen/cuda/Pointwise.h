@@ -7,7 +7,7 @@
 namespace at::cuda {
 
 // The short way of a call: all tensors contiguous, on one CUDA device and of one dtype and shape;
-// numbers beside them when they do not change the dtype. Answers false when the call does not
+// numbers beside them when they do not change the dtype. Returns false when the call does not
 // qualify, having done nothing. Results go to a new tensor in `out`, or to `inplace`.
 bool pointwise_fast(const iter::PointwiseSpec& spec, Tensor* out, const Tensor* inplace,
                     iter::Operands operands, iter::Params params);

@@ -39,7 +39,7 @@ const embedded::Image* find_image(const char* program) {
 
 constexpr std::string_view kTraits = "ATen/cuda/device/TypeTraits.cuh";
 
-// The file that answers an include: device code has its own form of a few headers.
+// The file that serves an include: device code has its own form of a few headers.
 std::string answer_of(std::string_view spelling, std::string_view includer) {
   const bool standard = spelling == "type_traits" || spelling == "cstdint" || spelling == "utility";
   if (standard) return std::string(includer == kTraits ? std::string_view() : kTraits);

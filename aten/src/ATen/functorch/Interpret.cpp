@@ -50,7 +50,7 @@ Tensor settle(const OperatorEntry& op, Tensor t) {
   return t;
 }
 
-// Settles the arguments and answers the newest level among them, or null.
+// Settles the arguments and returns the newest level among them, or null.
 // `settled` tells whether one was changed.
 LevelPtr newest_level(const OperatorEntry& op, Stack& stack, size_t from, bool* settled) {
   LevelPtr newest;

@@ -43,7 +43,7 @@ struct FunctionalState;
 TORCH_API const std::vector<LevelPtr>& level_stack();
 TORCH_API LevelPtr push_level(LevelKind kind, int64_t batch_size = 0,
                               Randomness randomness = Randomness::Error);
-// Pops the newest level, which must be of this kind. Answers its depth.
+// Pops the newest level, which must be of this kind. Returns its depth.
 TORCH_API int64_t pop_level(LevelKind kind);
 // The level at a depth; Error when there is none.
 TORCH_API const LevelPtr& level_at(int64_t depth);

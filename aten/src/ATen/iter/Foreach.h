@@ -15,7 +15,7 @@ struct PointwiseJob;
 TORCH_API void check_foreach_lists(std::initializer_list<size_t> tensors);
 TORCH_API void check_foreach_scalars(size_t tensors, size_t scalars);
 TORCH_API void check_foreach_number(const Tensor& scalar);
-// After the call on tensor number `done`: there may be millions, so Ctrl-C is answered in between.
+// After the call on tensor number `done`: there may be millions, so Ctrl-C is heeded in between.
 TORCH_API void foreach_step(size_t done);
 
 class TORCH_API PointwiseBatch {
@@ -25,7 +25,7 @@ class TORCH_API PointwiseBatch {
   ~PointwiseBatch();
   // The call on the next tensor. What does not qualify for the short path runs at once.
   void add(Operands operands, Params params = {});
-  // Runs what is pending and answers the new tensors.
+  // Runs what is pending and returns the new tensors.
   std::vector<Tensor> finish();
 
  private:

@@ -29,7 +29,7 @@ struct PointwiseJob {
 
 // All operands CPU tensors of one dtype and shape and contiguous; numbers, and tensors of no
 // dimensions of that dtype, may stand beside them. Fills `job` and allocates `out` (functional) or
-// aims at `inplace`. Answers false when the call does not qualify, having done nothing.
+// aims at `inplace`. Returns false when the call does not qualify, having done nothing.
 bool plan_pointwise(const PointwiseSpec& spec, Tensor* out, const Tensor* inplace,
                     Operands operands, Params params, PointwiseJob& job);
 

@@ -217,7 +217,7 @@ void TensorIterator::for_each(RowFn row, int64_t grain) {
     return;
   }
   BlockingRegion unlocked;
-  // An expanded tensor may have any number of elements: also a chunk of them answers Ctrl-C.
+  // An expanded tensor may have any number of elements: also a chunk of them responds to Ctrl-C.
   parallel_for(0, numel_, grain, [&](int64_t begin, int64_t end) {
     serial_for(begin, end, 1, [&](int64_t b, int64_t e) { for_range(row, b, e); });
   });

@@ -1,5 +1,5 @@
 // An array whose elements are not set when it is made. A std::vector of gigabytes would write them
-// all at once; here that is left to loops that are shared between threads and answer Ctrl-C.
+// all at once; here that is left to loops that are shared between threads and respond to Ctrl-C.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Long loops that answer Ctrl-C. A loop that cannot be cut into independent chunks goes through its
-// range in stretches and asks in between; clearing and copying memory can be cut, and is. Kept
+// Long loops that respond to Ctrl-C. A loop that cannot be cut into independent chunks goes through
+// its range in stretches and asks in between; clearing and copying memory can be cut, and is. Kept
 // apart from Parallel.h, which every kernel includes.
 
 #include <ATen/parallel/Parallel.h>

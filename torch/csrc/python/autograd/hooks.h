@@ -13,7 +13,7 @@ std::shared_ptr<autograd::TensorHook> make_gradient_hook(PyObject* hooks);
 // Hooks called with the leaf after its gradient was accumulated.
 std::shared_ptr<autograd::TensorHook> make_post_accumulate_hook(PyObject* hooks);
 
-// Adds a hook to a node's dictionary of pre- or post-hooks; answers a RemovableHandle. Throws.
+// Adds a hook to a node's dictionary of pre- or post-hooks; returns a RemovableHandle. Throws.
 PyObject* add_node_hook(autograd::Node& node, PyObject* hook, bool before);
 
 // Puts what `_backward_hooks` (or `_post_accumulate_grad_hooks`) is set to in force; null clears.

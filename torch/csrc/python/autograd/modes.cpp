@@ -42,7 +42,7 @@ PyObject* allocate(PyTypeObject* type, bool mode) {
   return self;
 }
 
-// `@no_grad` without parentheses: the constructor gets the function and answers the decorated one.
+// `@no_grad` without parentheses: the constructor gets the function and returns the decorated one.
 PyObject* decorated(PyRef self, PyObject* function) {
   return checked(PyObject_CallOneArg(self.get(), function)).release();
 }

@@ -49,7 +49,7 @@ PyObject* set_device(PyObject*, PyObject* device) {
     return new_none();
   });
 }
-// Negative: nothing changes, and -1 is answered.
+// Negative: nothing changes, and -1 is returned.
 PyObject* exchange_device(PyObject*, PyObject* device) {
   return guarded([&] {
     const long index = PyLong_AsLong(device);

@@ -119,7 +119,7 @@ void* composite_kernel(const at::OperatorEntry& op) {
   return nullptr;
 }
 
-// decompose(*args, **kwargs): runs that definition, or answers NotImplemented.
+// decompose(*args, **kwargs): runs that definition, or returns NotImplemented.
 PyObject* operator_decompose(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                              PyObject* kwnames) {
   return guarded([&]() -> PyObject* {

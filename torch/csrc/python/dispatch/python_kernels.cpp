@@ -63,7 +63,7 @@ const at::OperatorEntry* existing(const char* name, const char* overload) {
   return op;
 }
 
-// _library_define(schema, tags=()): "ns::name.overload(args) -> returns"; answers (name, overload).
+// _library_define(schema, tags=()): "ns::name.overload(args) -> returns"; returns (name, overload).
 PyObject* py_define(PyObject*, PyObject* args) {
   const char* schema = nullptr;
   PyObject* tags = nullptr;

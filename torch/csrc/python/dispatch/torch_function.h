@@ -52,7 +52,7 @@ class Overloads {
 PyObject* run_torch_function(PyObject* func, const Overloads& overloads, PyObject* args,
                              PyObject* kwargs, const char* public_name);
 
-// For properties: answers true, with the outcome in *result, when `self` or a mode takes the read
+// For properties: returns true, with the outcome in *result, when `self` or a mode takes the read
 // of property `name` over.
 bool property_override(PyObject* self, const char* name, PyObject** result);
 // The same for a write; *status is what the setter returns.

@@ -262,7 +262,7 @@ PyObject* stop(PyObject*, PyObject*) {
 }
 PyObject* enabled(PyObject*, PyObject*) { return new_bool(t_recording != nullptr); }
 
-// _profiler_begin(name): opens a named range and answers a handle for _profiler_end; -1 when
+// _profiler_begin(name): opens a named range and returns a handle for _profiler_end; -1 when
 // nothing records.
 PyObject* begin_range(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {

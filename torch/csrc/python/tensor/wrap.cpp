@@ -15,7 +15,7 @@ namespace torch::python {
 PyObject* wrap(std::vector<at::Tensor>&& tensors) {
   PyRef out(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
   if (!out) return nullptr;
-  // Millions of pieces answer Ctrl-C; its handler must not find the tuple before it is filled.
+  // Millions of pieces respond to Ctrl-C; its handler must not find the tuple before it is filled.
   constexpr size_t kMany = size_t(1) << 14;
   const bool many = tensors.size() > kMany;
   if (many) PyObject_GC_UnTrack(out.get());

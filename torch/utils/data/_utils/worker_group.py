@@ -1,6 +1,6 @@
 """The worker processes of one DataLoader iterator: starting them, noticing that one has died, and
 ending them so that none stays behind. Deaths are seen through process descriptors in the same poll
-as the data, so that no signal handler is needed and the answer comes at once."""
+as the data, so that no signal handler is needed and the result comes at once."""
 
 import contextlib
 import os

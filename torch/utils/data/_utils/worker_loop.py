@@ -1,4 +1,4 @@
-"""What runs in a worker process: it reads batches on request, with seeds of its own, and answers
+"""What runs in a worker process: it reads batches on request, with seeds of its own, and returns
 each with what a later process would need to continue after it."""
 
 import contextlib
@@ -107,7 +107,7 @@ def _prepare(setup):
 
 
 def _answer(channel, epoch, task, data, state, where):
-    """Sends a batch; what cannot be pickled is answered by the reason."""
+    """Sends a batch; what cannot be pickled is returned by the reason."""
     try:
         channel.send((epoch, task, data, state))
     except Closed:

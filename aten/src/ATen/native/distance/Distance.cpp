@@ -74,7 +74,7 @@ void row_slope(const distance::Loops& loops, char* sum, const char* a, const cha
 }
 
 // The distances of a row from `count` rows that lie one behind the other. A few at a time, so that
-// Ctrl-C is answered.
+// Ctrl-C is heeded.
 void row_distances(const distance::Loops& loops, const char* row, const char* others, int64_t count,
                    int64_t columns, double p, char* to, int64_t item) {
   if (columns > kLongColumns) {

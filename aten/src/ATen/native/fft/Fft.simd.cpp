@@ -211,7 +211,7 @@ template <class T> void run_step(const FftStep<T>& step, const T* in, T* out) {
   }
 }
 
-// Transforms the lines in `a` with `b` as room; answers which of the two holds the result.
+// Transforms the lines in `a` with `b` as room; returns which of the two holds the result.
 template <class T> T* transform(const FftPlan<T>& plan, T* a, T* b) {
   using L = Lanes<T>;
   using V = typename L::V;

@@ -53,7 +53,7 @@ struct FftShape {
 };
 FftShape fft_shape(int64_t n);
 
-// Requires n >= 1; every n works, up to memory. The answers are never null.
+// Requires n >= 1; every n works, up to memory. The results are never null.
 template <class T> std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n);
 // Null when n has no divisor near its square root (or a large prime factor).
 template <class T> std::shared_ptr<const FftSplit<T>> fft_split(int64_t n);

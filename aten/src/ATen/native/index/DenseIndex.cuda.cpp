@@ -43,7 +43,7 @@ const SumKernels kSums[] = {
 
 constexpr int64_t kThreads = 256, kAhead = 8;
 constexpr int64_t kRowBytes = 64 << 10; // of shared memory for a row, so that several blocks fit
-// Fewer owners than this leave most of the card idle, and sorting is faster.
+// Fewer owners than this leave most of the GPU idle, and sorting is faster.
 constexpr int64_t kFewestColumns = 128, kFewestRows = 64;
 
 struct DenseIndex { // the mirror of at::device::DenseIndex

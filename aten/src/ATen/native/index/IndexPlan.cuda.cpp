@@ -147,7 +147,7 @@ IndexPlan plan_elements(const char* op, const Tensor& indexed, const Tensor& lin
 
 namespace {
 // The same plan in units of several elements, up to 16 bytes, where both sides hold slices that
-// consist of them. Answers the unit's size.
+// consist of them. Returns the unit's size.
 int64_t widen(IndexPlan& plan, int64_t itemsize, const void* a, const void* b) {
   DualWalk& s = plan.slices;
   if (s.ndim == 0 || s.a[s.ndim - 1] != 1 || s.b[s.ndim - 1] != 1) return itemsize;

@@ -17,7 +17,7 @@ template <class T> void clear_triangle(bool lower, int64_t n, T* a) {
   }
 }
 
-// L L^H of a small matrix in place (lower triangle). Answers LAPACK's info.
+// L L^H of a small matrix in place (lower triangle). Returns LAPACK's info.
 template <class T> int small_cholesky(int n, T* a) {
   using R = c10::real_type_t<T>;
   const auto real = [](T v) {

@@ -21,7 +21,7 @@ template <class T> inline c10::complex<T> conjugate(c10::complex<T> v) {
   return {v.real_, -v.imag_};
 }
 
-// A = P L U in place. Answers 0 or the number (from 1) of the first pivot that is zero. A square
+// A = P L U in place. Returns 0 or the number (from 1) of the first pivot that is zero. A square
 // matrix of an order known to the compiler (Order > 0) is unrolled.
 template <int Order = 0, class T> int small_lu(int m, int n, T* a, int lda, int* pivots) {
   if constexpr (Order > 0) m = n = lda = Order;

@@ -42,8 +42,8 @@ std::vector<double> load_values(const Tensor& t);
 ScalarType statistics_type(const Tensor& input,
                            std::initializer_list<const std::optional<Tensor>*> parameters);
 
-// ---- rows longer than kLongRow: their parts are shared between threads and answer Ctrl-C. How a
-// sum is cut depends on the length alone.
+// ---- rows longer than kLongRow: their parts are shared between threads and respond to Ctrl-C. How
+// a sum is cut depends on the length alone.
 constexpr int64_t kLongRow = int64_t(1) << 18;
 void row_moments(const norm_loops::NormLoops& loops, const char* x, int64_t n, int64_t item,
                  norm_loops::Moments* into);

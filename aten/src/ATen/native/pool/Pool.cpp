@@ -19,7 +19,7 @@ namespace {
 using AvgTypes = Concat<FloatingTypes, Types<int64_t>>::type;
 template <class T> using acc_t = gemm::acc_t<T>;
 
-// The windows of one output; `large` ones are left now and then to answer Ctrl-C.
+// The windows of one output; `large` ones are left now and then to respond to Ctrl-C.
 struct Window {
   PoolWindow z, y, x;
   const PoolWindows& all;

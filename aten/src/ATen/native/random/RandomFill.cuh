@@ -1,6 +1,6 @@
 // Random fills. A thread makes one group of four 32-bit numbers, for four elements, or for two
 // where an element needs 64 bits. Element i of the tensor, in memory order, always belongs to group
-// i / 4 (or i / 2): the launch and the card change nothing.
+// i / 4 (or i / 2): the launch and the GPU change nothing.
 #include <ATen/cuda/device/Philox.cuh>
 
 namespace at::device {

@@ -31,7 +31,7 @@ struct CountFold {
 
 template <class Op, class T> struct Logic {
   using A = std::remove_const_t<decltype(Op::kIdentity)>;
-  // Long runs stop at the first stretch that settles the answer.
+  // Long runs stop at the first stretch that settles the result.
   static constexpr int64_t kStretch = 1024;
 
   __attribute__((optimize("O3"))) static A stretch(const char* in, int64_t n) {

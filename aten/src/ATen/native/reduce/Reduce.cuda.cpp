@@ -3,7 +3,7 @@
 // are neighbours, columns, where results are, and single elements for everything else. A result
 // with many elements, or few results, is cut into pieces whose partial accumulators the last block
 // to finish combines. All cuts depend on the sizes and strides alone, never on the GPU, so a sum
-// has the same bits on every card.
+// has the same bits on every GPU.
 #include <algorithm>
 #include <mutex>
 #include <string>
@@ -25,11 +25,11 @@ using at::cuda::Divider;
 
 constexpr int kThreads = 256;
 constexpr int kDims = 12;
-// Blocks that keep the largest card busy, and the least work that is worth a block of its own.
+// Blocks that keep the largest GPU busy, and the least work that is worth a block of its own.
 constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
 constexpr int64_t kCombineThreads = 262144;
-// Threads that fill the largest card about twice.
+// Threads that fill the largest GPU about twice.
 constexpr int64_t kFullCard = 524288;
 
 // Mirrors device/Reduce.cuh.
@@ -251,7 +251,7 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   // About four packs for a thread.
   const int64_t packs = std::max<int64_t>(1, a.run / pack);
   a.lanes = static_cast<int32_t>(std::min<int64_t>(kThreads, power_of_two_above((packs + 3) / 4)));
-  // Where there are many rows a warp for each is enough to fill the card, and its threads meet less
+  // Where there are many rows a warp for each is enough to fill the GPU, and its threads meet less
   // often than those of a block.
   while (a.lanes > 32 && g.outputs * a.lanes >= 2 * kFullCard) a.lanes /= 2;
   const int64_t rows = kThreads / a.lanes;

@@ -480,7 +480,7 @@ void check_vector(const char* name, const OptionalTensor& t, int64_t n, ScalarTy
               " of ", n, " ", dtype, " elements but got ", t->sizes(), " of ", t->scalar_type());
 }
 
-// Everything the kernels rely on. Answers the number of rows.
+// Everything the kernels rely on. Returns the number of rows.
 int64_t check_layer(const Tensor& input, const Tensor& hx, const OptionalTensor& cx,
                     const Tensor& w_ih, const Tensor& w_hh, const OptionalTensor& b_ih,
                     const OptionalTensor& b_hh, const OptionalTensor& w_hr, IntArrayRef batch_sizes,

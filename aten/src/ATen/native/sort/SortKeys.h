@@ -96,7 +96,7 @@ void make_entries(const T* data, int64_t stride, int64_t n, bool reversed, Entry
   });
 }
 
-// By key alone, for the algorithms of the standard library on long rows: it answers Ctrl-C.
+// By key alone, for the algorithms of the standard library on long rows: it responds to Ctrl-C.
 template <class Entry> struct ByKey {
   Steps* steps;
   bool operator()(const Entry& a, const Entry& b) const {

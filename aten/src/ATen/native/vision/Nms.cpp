@@ -78,7 +78,7 @@ void check_boxes(const Tensor& dets, const Tensor& scores) {
 
 Tensor nms_shape(const Tensor& dets, const Tensor& scores, double) {
   check_boxes(dets, scores);
-  // How many boxes stay depends on their values: the meta device answers the largest case.
+  // How many boxes stay depends on their values: the meta device returns the largest case.
   return detail::empty({dets.size(0)}, kLong, dets.device());
 }
 

@@ -106,7 +106,7 @@ class GrouperIterDataPipe(IterDataPipe):
         return (key, chunk) if self.keep_key else chunk
 
     def _make_room(self, groups):
-        """Takes the largest group out; answers it, or None where it is too small to be given."""
+        """Takes the largest group out; returns it, or None where it is too small to be given."""
         key = max(groups, key=lambda k: len(groups[k]))
         items = groups.pop(key)
         least = self.guaranteed_group_size

@@ -53,7 +53,7 @@ template <class T> T* array_of(void* const* arrays, int i) { return static_cast<
 double product(double a, double b, double c) { return a * b * c; }
 int64_t elements(int ld, int columns) { return static_cast<int64_t>(ld) * columns; }
 
-// What a query answered, rounded up where float could not hold it.
+// What a query returned, rounded up where float could not hold it.
 template <class T> int64_t answered(T value) {
   const double v = real_part(value);
   return static_cast<int64_t>(v) + (v > 16777215.0 ? static_cast<int64_t>(v / 4194304.0) : 0);

@@ -4,7 +4,7 @@
 // where it is missing the first call raises an error that says what to install. Its own threads are
 // switched off: parallelism is over the matrices of a batch and belongs to at::parallel_for.
 //
-// Matrices are column-major: element (i, j) of A is a[i + j * lda]. Every function answers LAPACK's
+// Matrices are column-major: element (i, j) of A is a[i + j * lda]. Every function returns LAPACK's
 // info: 0 for success, -i for a bad i-th argument, otherwise what the routine's manual says.
 #pragma once
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace at::native::lapack {
 
-// Where to look for the library beyond the folder beside ours: answers a path or an empty string.
+// Where to look for the library beyond the folder beside ours: returns a path or an empty string.
 // The Python layer knows where packages are installed.
 using Finder = std::string (*)();
 TORCH_API void set_finder(Finder finder);
