@@ -53,7 +53,7 @@ another error. *floating*: float16, bfloat16, float32, float64. *complex*: compl
 """
 
 
-def outcome(record, dtype):
+def outcome(record, dtype) -> str:
     """ "accepted", "refused" or "not meant" for the first sample of a record that has the dtype."""
     if dtype in record.dtypes:
         return "accepted"
@@ -127,7 +127,7 @@ def placeholders():
     return found
 
 
-def names_page(found):
+def names_page(found) -> str:
     """The page of placeholders and of the calls that nested tensors take."""
     calls = sorted(n for n in torch.nested._registry._jagged if n != "pointwise")
     lines = [
@@ -144,7 +144,7 @@ def names_page(found):
     )
 
 
-def main():
+def main() -> int:
     """Writes the pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)

@@ -35,7 +35,7 @@ ABSENT = ("torch.distributed", "torch.mps", "torch.mtia", "torch.xpu")
 _PLACEHOLDER = _later.function("x").__doc__
 
 
-def table(head, rows):
+def table(head, rows) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
@@ -69,7 +69,7 @@ def public_names(module):
     }
 
 
-def package_of(module):
+def package_of(module) -> str:
     """torch, or the package of the first level that a module belongs to."""
     return ".".join(module.split(".")[:2])
 
@@ -166,7 +166,7 @@ def fill(text, tables):
     return _MARKER.sub(lambda match: tables[match[1]].rstrip(), text)
 
 
-def main(arguments=None):
+def main(arguments=None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("page", type=pathlib.Path)

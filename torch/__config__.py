@@ -8,7 +8,7 @@ def show():
     return torch._C._show_config()
 
 
-def parallel_info():
+def parallel_info() -> str:
     """A readable account of the threads."""
     return (
         "ATen/Parallel:\n"

@@ -273,12 +273,12 @@ _storage_classes = {
 _tensor_classes = tensortype.instances
 
 
-def is_tensor(obj, /):
+def is_tensor(obj, /) -> bool:
     """Whether obj is a tensor; the same as isinstance(obj, torch.Tensor)."""
     return isinstance(obj, Tensor)
 
 
-def is_storage(obj, /):
+def is_storage(obj, /) -> bool:
     """Whether obj is a storage object."""
     return type(obj) in _storage_classes
 
@@ -308,7 +308,7 @@ def get_device_module(device=None):
     return __getattr__(_C.device(device).type)
 
 
-def _register_device_module(device_type, module):
+def _register_device_module(device_type, module) -> None:
     """Makes a module torch.<device type>, for packages that bring a device of their own."""
     from sys import modules
 
@@ -318,7 +318,7 @@ def _register_device_module(device_type, module):
     globals()[kind] = modules[f"torch.{kind}"] = module
 
 
-def compiled_with_cxx11_abi():
+def compiled_with_cxx11_abi() -> bool:
     """Whether libtorch was built with the C++11 library ABI; always so."""
     return True
 
@@ -411,7 +411,7 @@ def _extension_name(name):
 _C.__getattr__ = _extension_name
 
 
-def _name_stacks():
+def _name_stacks() -> None:
     # Programs import names from this module of the extension, and import finds modules only.
     import sys
 
@@ -427,7 +427,7 @@ class _NotInThisBuild(NotImplementedError, AttributeError):
     """A public name that is not implemented; hasattr() says that it is not there."""
 
 
-def _is_submodule(name):
+def _is_submodule(name) -> bool:
     """Whether torch/name.py or the package torch/name exists; bare folders such as torch/lib are
     none.
     """

@@ -2,7 +2,7 @@
 Questions are answered with 0, False or nothing, and whatever needs a device raises."""
 
 
-def fill(namespace, title, extra_errors=()):
+def fill(namespace, title, extra_errors=()) -> None:
     """Puts the functions of an absent device kind into a module's namespace."""
     module = namespace["__name__"]
 
@@ -72,14 +72,14 @@ def _device_context(missing):
     class device:
         """Makes a device current for a block; None and negative numbers leave it."""
 
-        def __init__(self, device):
+        def __init__(self, device) -> None:
             if device is not None and device != -1:
                 missing()
 
-        def __enter__(self):
+        def __enter__(self) -> None:
             self.previous = -1
 
-        def __exit__(self, type, value, traceback):
+        def __exit__(self, type, value, traceback) -> bool:
             return False
 
     return device

@@ -19,33 +19,33 @@ def _check_with(error_type, cond, message=None):
     raise error_type(str(message()))
 
 
-def _check(cond, message=None):
+def _check(cond, message=None) -> None:
     _check_with(RuntimeError, cond, message)
 
 
-def _check_is_size(i, message=None, *, max=None):
+def _check_is_size(i, message=None, *, max=None) -> None:
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)
 
 
-def _check_index(cond, message=None):
+def _check_index(cond, message=None) -> None:
     _check_with(IndexError, cond, message)
 
 
-def _check_value(cond, message=None):
+def _check_value(cond, message=None) -> None:
     _check_with(ValueError, cond, message)
 
 
-def _check_type(cond, message=None):
+def _check_type(cond, message=None) -> None:
     _check_with(TypeError, cond, message)
 
 
-def _check_not_implemented(cond, message=None):
+def _check_not_implemented(cond, message=None) -> None:
     _check_with(NotImplementedError, cond, message)
 
 
-def _check_tensor_all_with(error_type, cond, message=None):
+def _check_tensor_all_with(error_type, cond, message=None) -> None:
     if not isinstance(cond, torch.Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not torch.bool:
@@ -53,7 +53,7 @@ def _check_tensor_all_with(error_type, cond, message=None):
     _check_with(error_type, bool(cond.all()), message)
 
 
-def _check_tensor_all(cond, message=None):
+def _check_tensor_all(cond, message=None) -> None:
     _check_tensor_all_with(RuntimeError, cond, message)
 
 

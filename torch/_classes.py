@@ -2,7 +2,7 @@
 
 
 class _Namespace:
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         self.name = name
 
     def __getattr__(self, attr):
@@ -24,7 +24,7 @@ class _Classes:
 
         return torch.ops.loaded_libraries
 
-    def load_library(self, path):
+    def load_library(self, path) -> None:
         """Opens a shared library; it registers its operators when loaded."""
         import torch
 

@@ -64,13 +64,13 @@ def _half(table, qualname, func):
     return register if func is None else register(func)
 
 
-def _register_gradient(qualname):
+def _register_gradient(qualname) -> None:
     save, backward = _save[qualname], _backward[qualname]
     space, _, name = qualname.partition("::")
     schema = getattr(getattr(torch.ops, space), name).default._schema
     names = [argument.name for argument in schema.arguments]
 
-    def setup(ctx, inputs, output):
+    def setup(ctx, inputs, output) -> None:
         named = types.SimpleNamespace(**dict(zip(names, inputs, strict=True)))
         ctx.saved_for_backward = save(named, output)
 

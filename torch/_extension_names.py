@@ -54,7 +54,7 @@ for _name in (
 del _name
 
 
-def _jit_can_fuse_on_cpu():
+def _jit_can_fuse_on_cpu() -> bool:
     """Whether scripts are fused into kernels: no."""
     return False
 
@@ -70,12 +70,12 @@ def _jit_try_infer_type(obj):
     return _inferred_types.infer(obj)
 
 
-def set_vital(vital, attr, value):
+def set_vital(vital, attr, value) -> bool:
     """Would note an event for whoever watches the process; nobody can, and False says so."""
     return False
 
 
-def _is_tracing():
+def _is_tracing() -> bool:
     """Whether a trace is being recorded: never."""
     return False
 
@@ -93,7 +93,7 @@ def _get_accelerator(check=None):
     return torch.device("cpu") if found is None else found
 
 
-def _get_privateuse1_backend_name():
+def _get_privateuse1_backend_name() -> str:
     """The name of the device type left to other packages."""
     return "privateuseone"
 
@@ -102,7 +102,7 @@ def _get_privateuse1_backend_name():
 _GLIBCXX_USE_CXX11_ABI = True
 
 
-def _mps_is_available():
+def _mps_is_available() -> bool:
     """Whether there is an Apple graphics device: never."""
     return False
 

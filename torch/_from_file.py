@@ -23,7 +23,7 @@ def from_file(
     return tensor.requires_grad_(requires_grad)
 
 
-def _assert_async(input, assert_msg=None):
+def _assert_async(input, assert_msg=None) -> None:
     """Errors when the one element of input is zero."""
     if input.numel() != 1:
         raise RuntimeError("Expected Tensor with single nonzero value, but got more than one value")
@@ -31,6 +31,6 @@ def _assert_async(input, assert_msg=None):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
-def is_vulkan_available():
+def is_vulkan_available() -> bool:
     """Whether Vulkan devices can be used: no."""
     return False

@@ -3,12 +3,12 @@
 from torch import _later
 
 
-def detect_fake_mode(inputs=None):
+def detect_fake_mode(inputs=None) -> None:
     """The mode in which tensors have no data: none."""
     return None
 
 
-def active_fake_mode():
+def active_fake_mode() -> None:
     """The mode in force in which tensors have no data: none."""
     return None
 

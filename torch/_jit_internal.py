@@ -30,7 +30,7 @@ def _overload_method(func):
     return func
 
 
-def is_tracing():
+def is_tracing() -> bool:
     """Whether a trace is being recorded: never."""
     return False
 

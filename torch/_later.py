@@ -17,7 +17,7 @@ def _refuse(name):
 def function(name):
     """A function that raises NotImplementedError when called."""
 
-    def later(*args, **kwargs):
+    def later(*args, **kwargs) -> None:
         _refuse(name)
 
     later.__module__, _, later.__name__ = name.rpartition(".")
@@ -43,7 +43,7 @@ def cls(name):
     """A class that can be named, derived from and asked about, but not made."""
     module, _, short = name.rpartition(".")
 
-    def refuse(self, *args, **kwargs):
+    def refuse(self, *args, **kwargs) -> None:
         _refuse(name)
 
     body = {"__module__": module, "__doc__": "Not implemented yet.", "__init__": refuse}
@@ -75,7 +75,7 @@ class _Finder:
         return types.ModuleType(spec.name, "Names of a part that is not implemented yet.")
 
     @classmethod
-    def exec_module(cls, module):
+    def exec_module(cls, module) -> None:
         module.__dict__.update(names(module.__name__, cls.tables[module.__name__]))
 
 

@@ -25,7 +25,7 @@ class tensortype(type):
         mcs.instances.add(cls)
         return cls
 
-    def __init__(cls, name, dtype, device="cpu"):
+    def __init__(cls, name, dtype, device="cpu") -> None:
         super().__init__(name, (), {})
 
     def __call__(cls, *args, **kwargs):

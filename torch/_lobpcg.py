@@ -14,7 +14,7 @@ class LOBPCG:
     """The state of one iteration, as a tracker sees it: inputs A, B, iK, the vectors X, the values
     E, the residuals R and the basis S, with parameters and counters in dictionaries."""
 
-    def __init__(self, A, B, X, iK, iparams, fparams, bparams, method, tracker):
+    def __init__(self, A, B, X, iK, iparams, fparams, bparams, method, tracker) -> None:
         self.A, self.B, self.X, self.iK = A, B, X, iK
         self.iparams, self.fparams, self.bparams = iparams, fparams, bparams
         self.method, self.tracker = method, tracker
@@ -47,7 +47,7 @@ class LOBPCG:
         n = self.iparams["n"]
         return values[:n], turns[:, :n]
 
-    def _update(self, Q):
+    def _update(self, Q) -> None:
         self.S = Q
         self.E, turns = self._rayleigh_ritz(Q)
         old = self.X
@@ -62,7 +62,7 @@ class LOBPCG:
         converged = self.tvars["rerr"][:k] < self.fparams["tol"]
         self.ivars["converged_count"] = int(converged.sum())
 
-    def run(self):
+    def run(self) -> None:
         limit = self.iparams["niter"]
         self._update(self._basis(self.X))
         self.P = None

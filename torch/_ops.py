@@ -18,7 +18,7 @@ class OperatorBase:
     class.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.py_kernels = {}
         self.python_key_table = {}
         self.functorch_table = {}
@@ -26,11 +26,11 @@ class OperatorBase:
     def __call__(self, *args, **kwargs):
         raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
-    def has_kernel_for_dispatch_key(self, k):
+    def has_kernel_for_dispatch_key(self, k) -> bool:
         """Whether a kernel was registered from Python for exactly this key."""
         return k in self.py_kernels
 
-    def has_kernel_for_any_dispatch_key(self, ks):
+    def has_kernel_for_any_dispatch_key(self, ks) -> bool:
         """Whether a kernel was registered from Python for one of the keys that is no alias."""
         return any(not _C._dispatch_is_alias_key(k) and ks.has(k) for k in self.py_kernels)
 
@@ -60,7 +60,7 @@ class HigherOrderOperator(OperatorBase):
 
     _instances = {}
 
-    def __init__(self, name, *, cacheable=False):
+    def __init__(self, name, *, cacheable=False) -> None:
         super().__init__()
         self._name = self.__name__ = name
         self._ns = "higher_order"
@@ -105,7 +105,7 @@ def _keys(keyset):
 class OpOverload(OperatorBase):
     """One overload of an operator: a schema and its kernels."""
 
-    def __init__(self, overloadpacket, op, overload_name):
+    def __init__(self, overloadpacket, op, overload_name) -> None:
         super().__init__()
         self._op = op
         self._handle = op
@@ -160,7 +160,7 @@ class OpOverload(OperatorBase):
     def has_kernel_for_dispatch_key(self, k):
         return super().has_kernel_for_dispatch_key(k) or self._op.has_kernel_for_dispatch_key(k)
 
-    def has_kernel_for_any_dispatch_key(self, ks):
+    def has_kernel_for_any_dispatch_key(self, ks) -> bool:
         if super().has_kernel_for_any_dispatch_key(ks):
             return True
         return any(self._op.has_kernel_for_dispatch_key(k) for k in _keys(ks))
@@ -174,15 +174,15 @@ class OpOverload(OperatorBase):
             return NotImplemented
         return self._op.decompose(*args, **kwargs)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self._namespace}.{self._opname}.{self._overloadname}"
 
     def __deepcopy__(self, memo=None):
@@ -195,7 +195,7 @@ class OpOverload(OperatorBase):
 class OpOverloadPacket:
     """All overloads of an operator. Calling it tries them in the order of their definition."""
 
-    def __init__(self, qualified_op_name, op_name, overload_names):
+    def __init__(self, qualified_op_name, op_name, overload_names) -> None:
         self._qualified_op_name = qualified_op_name
         self.__name__ = op_name
         self._overload_names = [name or "default" for name in overload_names]
@@ -241,16 +241,16 @@ class OpOverloadPacket:
     def __dir__(self):
         return [*object.__dir__(self), *self._overload_names]
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._qualified_op_name)
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return self is other
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<OpOverloadPacket(op='{}.{}')>".format(*self._qualified_op_name.split("::"))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "{}.{}".format(*self._qualified_op_name.split("::"))
 
     def __deepcopy__(self, memo=None):
@@ -269,7 +269,7 @@ def _find(namespace, name, overload=None):
 class _OpNamespace(types.ModuleType):
     """The operators of one library."""
 
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         super().__init__("torch.ops." + name)
         self.name = name
         self._dir = []
@@ -299,7 +299,7 @@ class _HigherOrderNamespace(types.ModuleType):
 
     __file__ = "torch.ops"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("torch.ops.higher_order")
 
     def __getattr__(self, name):
@@ -315,7 +315,7 @@ class _Ops(types.ModuleType):
 
     __file__ = "_ops.py"
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("torch.ops")
         self.loaded_libraries = set()
         self.higher_order = _HigherOrderNamespace()
@@ -332,13 +332,13 @@ class _Ops(types.ModuleType):
     def __iter__(self):
         return iter(self._dir)
 
-    def import_module(self, module):
+    def import_module(self, module) -> None:
         """Imports a Python module that defines operators."""
         from importlib import import_module
 
         import_module(module)
 
-    def load_library(self, path):
+    def load_library(self, path) -> None:
         """Loads a shared library; its static initialisers define operators."""
         import ctypes
         import os

@@ -8,14 +8,14 @@ _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 _PRECISIONS = ("highest", "high", "medium")
 
 
-def set_default_dtype(d, /):
+def set_default_dtype(d, /) -> None:
     """Sets the dtype of floating point tensors made without one; also decides the default complex
     dtype."""
     _C._set_default_dtype(d)
     torch.Storage = torch.storage._DTYPE_TO_STORAGE.get(d, torch.Storage)
 
 
-def set_default_tensor_type(t, /):
+def set_default_tensor_type(t, /) -> None:
     """Sets the default dtype by a tensor type such as torch.DoubleTensor or its name."""
     if isinstance(t, str):
         name = t
@@ -34,7 +34,7 @@ def set_default_tensor_type(t, /):
     set_default_dtype(t.dtype)
 
 
-def set_default_device(device):
+def set_default_device(device) -> None:
     """Sets the device of tensors made without one. None goes back to the CPU."""
     from torch.utils._device import set_global_device
 
@@ -48,7 +48,7 @@ def get_default_device():
     return current_device()
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
     """Makes operators without a deterministic algorithm raise (or, with warn_only, warn)."""
     _C._set_deterministic_algorithms(mode, warn_only=warn_only)
 
@@ -63,7 +63,7 @@ def is_deterministic_algorithms_warn_only_enabled():
     return _C._get_deterministic_algorithms_warn_only()
 
 
-def set_deterministic_debug_mode(debug_mode):
+def set_deterministic_debug_mode(debug_mode) -> None:
     """Sets determinism by name or number: "default" or 0, "warn" or 1, "error" or 2."""
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -93,7 +93,7 @@ def get_float32_matmul_precision():
     return _C._get_float32_matmul_precision()
 
 
-def set_float32_matmul_precision(precision):
+def set_float32_matmul_precision(precision) -> None:
     """Sets how exact float32 matrix products have to be: "highest", "high" or "medium"."""
     if precision not in _PRECISIONS:
         raise RuntimeError(
@@ -102,7 +102,7 @@ def set_float32_matmul_precision(precision):
     _C._set_float32_matmul_precision(precision)
 
 
-def set_warn_always(b, /):
+def set_warn_always(b, /) -> None:
     """Whether a warning that is given once per process is given every time."""
     _C._set_warnAlways(b)
 

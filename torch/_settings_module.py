@@ -8,7 +8,7 @@ import types
 class SettingsModule(types.ModuleType):
     """A module whose unknown attributes are None until set."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> None:
         if name.startswith("__"):
             raise AttributeError(name)
         return None
@@ -17,10 +17,10 @@ class SettingsModule(types.ModuleType):
 class Group:
     """Settings below a name, such as config.triton.cudagraphs."""
 
-    def __init__(self, **values):
+    def __init__(self, **values) -> None:
         self.__dict__.update(values)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> None:
         if name.startswith("__"):
             raise AttributeError(name)
         return None

@@ -30,7 +30,7 @@ def _values(given, dtype):
     return found.reshape(1) if found.dim() == 0 else found
 
 
-def _check_options(name, device, pin_memory):
+def _check_options(name, device, pin_memory) -> None:
     if device is not None and torch.device(device).type != "cpu":
         raise NotImplementedError(f"torch.{name} is not implemented on {torch.device(device)}")
     if pin_memory:
@@ -50,7 +50,7 @@ def _checks_order(check_invariants):
     return check_invariants
 
 
-def _is_size(given):
+def _is_size(given) -> bool:
     return isinstance(given, torch.Size) or (
         isinstance(given, (tuple, list)) and all(isinstance(n, int) for n in given)
     )

@@ -12,7 +12,7 @@ import os
 _FOREIGN = b"libtorch_cpu.so\0"
 
 
-def _supply_vision():
+def _supply_vision() -> None:
     from torch import _supplied_vision
 
     _supplied_vision.register()
@@ -33,7 +33,7 @@ def is_foreign(path):
         return False
 
 
-def stand_in(path):
+def stand_in(path) -> bool:
     """Defines the operators of a foreign library and returns True; False for one to be loaded."""
     if not is_foreign(path):
         return False

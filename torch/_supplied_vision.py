@@ -11,7 +11,7 @@ _PAIRS = 1 << 14
 _library = None
 
 
-def register():
+def register() -> None:
     """Defines all operators of torchvision."""
     global _library
     _C._register_vision_operators()
@@ -30,7 +30,7 @@ def register():
     _library.impl("box_iou_rotated", _overlap_of_rotated, "CPU")
 
 
-def _require_integers(name, tensor):
+def _require_integers(name, tensor) -> None:
     if tensor.dtype not in _INTEGERS:
         kind = str(tensor.dtype).removeprefix("torch.")
         raise NotImplementedError(f"{name!r} not implemented for {kind!r}")

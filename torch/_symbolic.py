@@ -30,17 +30,17 @@ class _SymNumber:
 
     __slots__ = ("node",)
 
-    def __init__(self, node):
+    def __init__(self, node) -> None:
         self.node = node
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self.node)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.node)
 
 
-def _install_operators(cls):
+def _install_operators(cls) -> None:
     def binary(name, reflected):
         def method(self, other):
             other_node = getattr(other, "node", None)
@@ -72,7 +72,7 @@ class SymInt(_SymNumber):
 
     __index__ = __int__
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self != 0)
 
     def __float__(self):
@@ -93,7 +93,7 @@ class SymFloat(_SymNumber):
     def __float__(self):
         return self.node.guard_float()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self != 0)
 
     def __int__(self):

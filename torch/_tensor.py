@@ -145,7 +145,7 @@ class Tensor(_C.TensorBase):
                 self._deepcopy_slots(new, memo)
         return new
 
-    def _deepcopy_slots(self, new, memo):
+    def _deepcopy_slots(self, new, memo) -> None:
         """Copies what a subclass keeps in slots."""
         from copy import deepcopy
         from copyreg import _slotnames

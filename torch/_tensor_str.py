@@ -30,7 +30,7 @@ _PROFILES = {
 
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
-):
+) -> None:
     """Sets how tensors are printed.
 
     precision: digits after the point (default 4). threshold: number of elements above which
@@ -64,14 +64,14 @@ def get_printoptions():
 class printoptions:
     """Context manager: print options for the body of a with statement."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         self.options = kwargs
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.saved = get_printoptions()
         set_printoptions(**self.options)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> bool:
         set_printoptions(**self.saved)
         return False
 
@@ -93,7 +93,7 @@ def _flat(items):
 class _PlainFormat:
     """Integers and booleans: as Python writes them, padded to the widest."""
 
-    def __init__(self, values):
+    def __init__(self, values) -> None:
         self.width = max((len(str(v)) for v in values), default=1)
 
     def format(self, value):
@@ -106,7 +106,7 @@ class _FloatFormat:
 
     Infinities, NaN and zeros take no part in the decision nor in the width."""
 
-    def __init__(self, values):
+    def __init__(self, values) -> None:
         self.width = 1
         precision = PRINT_OPTS.precision
         finite = [v for v in values if v != 0 and math.isfinite(v)]
@@ -145,13 +145,13 @@ class _ComplexFormat:
     them.
     """
 
-    def __init__(self, values):
+    def __init__(self, values) -> None:
         values = list(values)
         self.real = _FloatFormat([v.real for v in values])
         self.imag = _FloatFormat([v.imag for v in values])
         self.width = self.real.width + self.imag.width + 1
 
-    def format(self, value):
+    def format(self, value) -> str:
         real = self.real.format(value.real)
         imag = self.imag.format(value.imag).lstrip()
         between = "" if imag[0] == "-" else "+"
@@ -219,7 +219,7 @@ def _tensor_str(self, indent):
     return _layout(items, self.dim(), indent, _formatter(items, self.dtype))
 
 
-def _add_suffixes(tensor_str, suffixes, indent, force_newline):
+def _add_suffixes(tensor_str, suffixes, indent, force_newline) -> str:
     parts = [tensor_str]
     line = len(tensor_str) - tensor_str.rfind("\n") + 1
     for suffix in suffixes:
@@ -245,7 +245,7 @@ def _device_suffix(self):
     return [f"device='{device}'"]
 
 
-def _size_text(size):
+def _size_text(size) -> str:
     return f"size={tuple(size)}"
 
 
@@ -271,7 +271,7 @@ _COMPRESSED_NAMES = {
 }
 
 
-def _is_default_dtype(dtype):
+def _is_default_dtype(dtype) -> bool:
     default = torch.get_default_dtype()
     return dtype in (default, torch.int64, torch.bool) or (
         dtype is (torch.complex128 if default is torch.float64 else torch.complex64)
@@ -345,7 +345,7 @@ def _grad_suffix(self):
     return ["requires_grad=True"] if self.requires_grad else []
 
 
-def _transformed_str(self):
+def _transformed_str(self) -> str:
     """A tensor inside a function transform: its level and what it wraps."""
     transforms = torch._C._functorch
     level = transforms.maybe_get_level(self)

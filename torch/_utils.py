@@ -99,7 +99,7 @@ def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
 
     made = _rebuild_strided_nested_tensor(buffer, sizes, False)
 
-    def check():
+    def check() -> None:
         own = made._nested_tensor_strides(), made._nested_tensor_storage_offsets()
         if not all(map(torch.equal, own, (strides, storage_offsets))):
             raise NotImplementedError(
@@ -187,7 +187,7 @@ class ExceptionWrapper:
     """An exception with its traceback as text, so that it can be raised again in another thread or
     process."""
 
-    def __init__(self, exc_info=None, where="in background"):
+    def __init__(self, exc_info=None, where="in background") -> None:
         import sys
         import traceback
 
@@ -277,7 +277,7 @@ def _get_device_index(device, optional=False, allow_cpu=False):
 # ---- gradients
 
 
-def _clear_grads(params, set_to_none):
+def _clear_grads(params, set_to_none) -> None:
     """Takes the gradients off, or fills them with zeros and cuts them from the graph that made
     them."""
     if set_to_none:

@@ -49,7 +49,7 @@ def current_device_index():
     return torch.cuda.current_device()
 
 
-def set_device_index(device):
+def set_device_index(device) -> None:
     """Makes an accelerator current."""
     torch.cuda.set_device(device)
 
@@ -63,12 +63,12 @@ def current_stream(device=None):
     return torch.cuda.current_stream(device)
 
 
-def set_stream(stream):
+def set_stream(stream) -> None:
     """Makes a stream current."""
     torch.cuda.set_stream(stream)
 
 
-def synchronize(device=None):
+def synchronize(device=None) -> None:
     """Waits for all work on an accelerator."""
     torch.cuda.synchronize(device)
 
@@ -81,18 +81,18 @@ def get_memory_info(device_index=None):
 class device_index:
     """A context in which an accelerator is current; None changes nothing."""
 
-    def __init__(self, device):
+    def __init__(self, device) -> None:
         self._context = torch.cuda.device(device)
         self.idx = device
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._context.__enter__()
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> None:
         self._context.__exit__(*exc_info)
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Gives memory that is kept for reuse back to the driver."""
     torch.cuda.empty_cache()
 
@@ -122,11 +122,11 @@ def max_memory_reserved(device_index=None):
     return torch.cuda.max_memory_reserved(device_index)
 
 
-def reset_accumulated_memory_stats(device_index=None):
+def reset_accumulated_memory_stats(device_index=None) -> None:
     """Sets the counts of all that was ever allocated and freed to zero."""
     torch.cuda.reset_accumulated_memory_stats(device_index)
 
 
-def reset_peak_memory_stats(device_index=None):
+def reset_peak_memory_stats(device_index=None) -> None:
     """Peaks count from now on."""
     torch.cuda.reset_peak_memory_stats(device_index)

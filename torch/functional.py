@@ -184,7 +184,7 @@ def unravel_index(indices, shape) -> Any:
 def _sublist_equation(args):
     """Translates einsum(a, [0, 1], b, [1, 2], [0, 2]) into an equation and its operands."""
 
-    def letters(sublist):
+    def letters(sublist) -> str:
         if not isinstance(sublist, (list, tuple, range)):
             raise TypeError(f"einsum(): subscripts must be a list, not {type(sublist).__name__}")
         return "".join("..." if item is Ellipsis else _letter(item) for item in sublist)

@@ -86,7 +86,7 @@ def _hubconf(folder):
     return module
 
 
-def _check_dependencies(module):
+def _check_dependencies(module) -> None:
     missing = [
         name
         for name in getattr(module, VAR_DEPENDENCY, None) or ()
@@ -211,7 +211,7 @@ def _fetch_repository(text, force_reload, trust_repo, verbose):
     return target
 
 
-def _unpack(archive, folder):
+def _unpack(archive, folder) -> None:
     """Unpacks a zip file; entries that would land outside of the folder are refused."""
     base = os.path.realpath(folder)
     with zipfile.ZipFile(archive) as file:
@@ -310,7 +310,7 @@ def __getattr__(name) -> Any:
     return tqdm
 
 
-def _show(done, total):
+def _show(done, total) -> None:
     share = f" ({100 * done / int(total):.0f}%)" if total and int(total) else ""
     sys.stderr.write(f"\r{done / 2**20:.1f} MB{share}")
 

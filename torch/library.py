@@ -50,7 +50,7 @@ def _split_name(qualname):
     return name, "" if overload == "default" else overload
 
 
-def _release(registrations, definitions, fallbacks, namespace, kind):
+def _release(registrations, definitions, fallbacks, namespace, kind) -> None:
     """Takes back what a Library registered, the latest first."""
     for name, overload, id in reversed(registrations):
         _C._library_remove(name, overload, id)
@@ -70,7 +70,7 @@ def _release(registrations, definitions, fallbacks, namespace, kind):
 _waiting = {}
 
 
-def _register_waiting(name, overload):
+def _register_waiting(name, overload) -> None:
     """Registers the kernels that came before their operator, as far as their library still is."""
     for reference, key, kernel, with_keyset in _waiting.pop((name, overload), ()):
         library = reference()
@@ -85,7 +85,7 @@ class Library:
 
     They last as long as the object."""
 
-    def __init__(self, ns, kind, dispatch_key=""):
+    def __init__(self, ns, kind, dispatch_key="") -> None:
         if kind not in _KINDS:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind != "IMPL":
@@ -110,7 +110,7 @@ class Library:
         # time.
         self._finalizer.atexit = False
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
@@ -142,7 +142,9 @@ class Library:
             raise ValueError(f"{name} is not in the namespace {self.ns} of this library")
         return name, overload
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+    def impl(
+        self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False
+    ) -> None:
         """Registers fn as the kernel of an operator for a dispatch key (that of the library by
         default).
         """
@@ -169,7 +171,7 @@ class Library:
             waiting = (weakref.ref(self), key, kernel, with_keyset)
             _waiting.setdefault((name, overload), []).append(waiting)
 
-    def fallback(self, fn, dispatch_key="", *, with_keyset=False):
+    def fallback(self, fn, dispatch_key="", *, with_keyset=False) -> None:
         """Registers fn(op, *args, **kwargs) for all operators without a kernel for the key."""
         key = dispatch_key or self.dispatch_key
         if self.ns != "_":
@@ -182,10 +184,10 @@ class Library:
         _C._library_fallback(key, kernel, with_keyset)
         self._fallbacks.append(key)
 
-    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True):
+    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True) -> None:
         self.impl(op_name, fn, "Meta", allow_override=allow_override)
 
-    def _destroy(self):
+    def _destroy(self) -> None:
         self._finalizer()
         self._taken.clear()
 
@@ -201,7 +203,7 @@ def _scoped_library(*args, **kwargs):
 
 
 @functools.singledispatch
-def define(qualname, schema, *, lib=None, tags=()):
+def define(qualname, schema, *, lib=None, tags=()) -> None:
     """Defines an operator "namespace::name" with a schema "(arguments) -> returns"."""
     if not isinstance(qualname, str):
         raise ValueError(
@@ -313,7 +315,7 @@ def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
     return register_fake(qualname, func, lib=lib)
 
 
-def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
     """Registers the backward function of an operator."""
     definition = _find_definition(op)
     if definition is None:
@@ -326,7 +328,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 class _ForeignOp(CustomOpDef):
     """The gradient part of a CustomOpDef for an operator that was defined in another way."""
 
-    def __init__(self, overload, lib):
+    def __init__(self, overload, lib) -> None:
         self._opoverload = overload
         self._namespace, self._name = overload._namespace, overload._opname
         self._backward_fn = self._setup_context_fn = None

@@ -380,7 +380,7 @@ def is_tensor_method_or_property(func):
     return func in _get_tensor_methods() or getattr(func, "__name__", "") == "__get__"
 
 
-def is_tensor_like(inp):
+def is_tensor_like(inp) -> bool:
     """Whether inp is a tensor or of a class that overrides torch's functions."""
     return type(inp) is torch.Tensor or hasattr(inp, "__torch_function__")
 
@@ -394,7 +394,7 @@ class TorchFunctionMode:
 
     inner: "TorchFunctionMode"
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -404,7 +404,7 @@ class TorchFunctionMode:
         _push_mode(self)
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         _pop_mode()
 
     @classmethod
@@ -424,7 +424,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _push_mode(mode):
+def _push_mode(mode) -> None:
     _C._push_on_torch_function_stack(mode)
 
 

@@ -37,7 +37,7 @@ def _accelerator():
     return module if module is not None and module.is_available() else None
 
 
-def _seed_devices(number):
+def _seed_devices(number) -> None:
     # Generators of devices are numbers on the host: seeding them loads no driver.
     if torch._C._has_cuda:
         torch._C._cuda_seedAll(number)

@@ -119,7 +119,7 @@ def get_default_load_endianness():
     return settings["load.endianness"]
 
 
-def set_default_load_endianness(endianness):
+def set_default_load_endianness(endianness) -> None:
     """Sets the byte order assumed for files that do not say theirs."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -177,17 +177,17 @@ class skip_data:
     """In a `with` block, torch.save leaves zeros where the bytes of storages belong, and torch.load
     makes storages of the right size without reading them: for files that something else fills."""
 
-    def __init__(self, materialize_fake_tensors: bool = False):
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
         if materialize_fake_tensors:
             raise NotImplementedError("skip_data: materialize_fake_tensors needs fake tensors")
         self.materialize_fake_tensors = materialize_fake_tensors
         self._before = []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._before.append(settings["skip"])
         settings["skip"] = True
 
-    def __exit__(self, type, value, tb):
+    def __exit__(self, type, value, tb) -> None:
         settings["skip"] = self._before.pop()
 
 
@@ -232,16 +232,16 @@ def clear_safe_globals() -> None:
 class safe_globals:
     """Allows names to the safe loader for the length of a `with` block."""
 
-    def __init__(self, safe_globals):
+    def __init__(self, safe_globals) -> None:
         self._named = [_named(item) for item in safe_globals]
         self._before = []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with _globals_lock:
             self._before.append(dict(user_globals))
             user_globals.update(self._named)
 
-    def __exit__(self, type, value, tb):
+    def __exit__(self, type, value, tb) -> None:
         with _globals_lock:
             user_globals.clear()
             user_globals.update(self._before.pop())
@@ -259,7 +259,7 @@ def _is_path(f) -> bool:
     return isinstance(f, (str, os.PathLike))
 
 
-def _check_pickle_module(pickle_module):
+def _check_pickle_module(pickle_module) -> None:
     for name in ("Pickler", "dump") if pickle_module is not None else ():
         if not hasattr(pickle_module, name):
             raise AttributeError(f"pickle_module {pickle_module!r} has no {name}")
@@ -272,7 +272,7 @@ def save(
     pickle_protocol=DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization=True,
     _disable_byteorder_record=False,
-):
+) -> None:
     """Saves an object to a file.
 
     `f` is a path, whose file is replaced only when all of the new one is on the disk, or an object
@@ -285,7 +285,7 @@ def save(
         )
     if not _use_new_zipfile_serialization:
 
-        def write(file):
+        def write(file) -> None:
             save_legacy(obj, file, pickle_module, pickle_protocol)
     else:
         # Pickling comes first: an object that cannot be pickled touches no file.
@@ -293,7 +293,7 @@ def save(
         make_pickler(pickle_module, pickled, pickle_protocol, storages).dump(obj)
         root = _root_name(f)
 
-        def write(file):
+        def write(file) -> None:
             alignment = checked_alignment(settings["save.storage_alignment"])
             writer = ZipWriter(file, root, get_crc32_options(), alignment)
             _write_archive(writer, pickled.getbuffer(), storages, _disable_byteorder_record)
@@ -315,7 +315,7 @@ def _root_name(f) -> str:
     return stem if plain and stem not in (".", "..") else "archive"
 
 
-def _write_archive(writer, pickled, storages, without_byteorder):
+def _write_archive(writer, pickled, storages, without_byteorder) -> None:
     writer.add("data.pkl", pickled)
     writer.add(".format_version", b"1")
     writer.add(".storage_alignment", b"%d" % writer.alignment)
@@ -422,7 +422,7 @@ _OTHER_KINDS = (
 )
 
 
-def _check_looks_like_legacy(source):
+def _check_looks_like_legacy(source) -> None:
     """Says what the file is, if it is not one of torch.save's."""
     head = source.read_at(0, min(source.size, 512))
     if not head:
@@ -573,7 +573,7 @@ def get_unsafe_globals_in_checkpoint(f):
     return list(missing)
 
 
-def _note_unsafe(table, module, name, missing):
+def _note_unsafe(table, module, name, missing) -> None:
     try:
         table.find(module, name)
     except CheckpointError:

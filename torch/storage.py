@@ -165,7 +165,7 @@ class UntypedStorage(_C.StorageBase):
         """The file that the memory maps, or None."""
         return self._get_filename()
 
-    def byteswap(self, dtype):
+    def byteswap(self, dtype) -> None:
         """Reverses the bytes of each element in place."""
         size = torch.empty((), dtype=dtype).element_size()
         if dtype.is_complex:
@@ -215,7 +215,7 @@ def _buffer_elements(length, count, offset, itemsize):
     return count
 
 
-def _pickles_for_a_process(frame):
+def _pickles_for_a_process(frame) -> bool:
     forking = _sys.modules.get("multiprocessing.reduction")
     return forking is not None and frame.f_globals is vars(forking)
 
@@ -281,7 +281,7 @@ def _get_always_warn_typed_storage_removal() -> bool:
     return _warn_always
 
 
-def _warn_typed_storage_removal(stacklevel=2):
+def _warn_typed_storage_removal(stacklevel=2) -> None:
     """Says once per process (always, if set_warn_always) that TypedStorage is deprecated."""
     global _warned
     if _warned and not (_warn_always or torch.is_warn_always_enabled()):
@@ -311,7 +311,7 @@ class TypedStorage:
     _dtype_of_class = None
     _device_of_class = "cpu"
 
-    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False) -> None:
         if not _internal:
             _warn_typed_storage_removal()
         dtype = dtype or type(self)._dtype_of_class or torch.get_default_dtype()
@@ -398,7 +398,7 @@ class TypedStorage:
             raise IndexError(f"index {index} out of range for storage of size {size}")
         return index % size
 
-    def __setitem__(self, idx, value):
+    def __setitem__(self, idx, value) -> None:
         if isinstance(idx, int):
             idx = self._checked_index(idx)
         elif not isinstance(idx, slice):
@@ -427,7 +427,7 @@ class TypedStorage:
             self._untyped_storage.copy_(source, bool(non_blocking))
         return self
 
-    def resize_(self, size):
+    def resize_(self, size) -> None:
         """Changes the number of elements; the common part stays."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
@@ -518,7 +518,7 @@ class TypedStorage:
     _from_buffer = from_buffer
 
     @classmethod
-    def _refuse_on_gpu(cls):
+    def _refuse_on_gpu(cls) -> None:
         if cls._device_of_class == "cuda":
             raise RuntimeError("Not available for CUDA storage")
 

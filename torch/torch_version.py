@@ -55,7 +55,7 @@ class TorchVersion(str):
         equal = self._compare(other, lambda a, b: a == b)
         return False if equal is NotImplemented else equal
 
-    def __ne__(self, other):
+    def __ne__(self, other) -> bool:
         return not self == other
 
     __hash__ = str.__hash__

@@ -29,7 +29,7 @@ class Config:
 class CausalSelfAttention(nn.Module):
     """Each position gathers from those before it, in several heads at once."""
 
-    def __init__(self, config):
+    def __init__(self, config) -> None:
         super().__init__()
         self.heads = config.heads
         self.mix = nn.Linear(config.width, 3 * config.width)
@@ -49,7 +49,7 @@ class CausalSelfAttention(nn.Module):
 class Block(nn.Module):
     """Attention, then a network applied to each position; both add to what they were given."""
 
-    def __init__(self, config):
+    def __init__(self, config) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(config.width)
         self.attention = CausalSelfAttention(config)
@@ -69,7 +69,7 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """Predicts the next token at every position of a text."""
 
-    def __init__(self, config):
+    def __init__(self, config) -> None:
         super().__init__()
         if config.width % config.heads:
             raise ValueError(f"width {config.width} is not a multiple of {config.heads} heads")
@@ -83,7 +83,7 @@ class GPT(nn.Module):
         self.head.weight = self.tokens.weight
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Small normal weights; those that end a residual branch shrink with the depth, so that
         the sum of the branches starts with the same variance in models of any depth."""
         for module in self.modules():

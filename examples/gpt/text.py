@@ -10,7 +10,7 @@ DATA = pathlib.Path(__file__).resolve().parent / "data"
 class Text:
     """Texts as tensors of tokens: a part to learn from, and the end of each text to test on."""
 
-    def __init__(self, texts, held_out=0.1):
+    def __init__(self, texts, held_out=0.1) -> None:
         self.characters = "".join(sorted(set("".join(texts))))
         self._index = {character: i for i, character in enumerate(self.characters)}
         train, test = [], []
@@ -29,7 +29,7 @@ class Text:
         """The tokens of a text; characters that the data lacks are left out."""
         return torch.tensor([self._index[c] for c in text if c in self._index], dtype=torch.int64)
 
-    def decode(self, tokens):
+    def decode(self, tokens) -> str:
         """The text of tokens."""
         return "".join(self.characters[i] for i in tokens.tolist())
 

@@ -29,7 +29,7 @@ WARMUP = 50
 class Trainer:
     """Everything that a checkpoint has to hold, and one step of training."""
 
-    def __init__(self, text, options):
+    def __init__(self, text, options) -> None:
         self.text, self.options = text, options
         torch.manual_seed(options.seed)
         self.config = Config(
@@ -57,7 +57,7 @@ class Trainer:
         ]
 
     @property
-    def step(self):
+    def step(self) -> int:
         """How many steps are done."""
         return len(self.losses)
 
@@ -91,7 +91,7 @@ class Trainer:
             return self.model(inputs, targets)
 
     @torch.no_grad()
-    def _clip_gradients(self, limit):
+    def _clip_gradients(self, limit) -> None:
         """Scales all gradients down so that their common norm is at most `limit`."""
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = math.sqrt(sum(torch.stack([(g * g).sum() for g in gradients]).tolist()))
@@ -130,7 +130,7 @@ class Trainer:
             "batch": self.options.batch,
         }
 
-    def restore(self, state):
+    def restore(self, state) -> None:
         """Goes back to a saved state; refuses one of another model or text."""
         wanted = self.state()
         for key in ("config", "characters", "seed", "batch"):
@@ -151,13 +151,13 @@ class Progress:
     """A line that shows loss, speed and the time left; one line in fifty steps where the output is
     not a terminal."""
 
-    def __init__(self, total, done, tokens_per_step):
+    def __init__(self, total, done, tokens_per_step) -> None:
         self._total, self._tokens = total, tokens_per_step
         self._first, self._start = done, time.monotonic()
         self._live = sys.stdout.isatty()
         self._loss = None
 
-    def show(self, step, loss):
+    def show(self, step, loss) -> None:
         """Draws the state after `step` steps."""
         self._loss = loss if self._loss is None else 0.95 * self._loss + 0.05 * loss
         if not self._live and step % 50 and step != self._total:
@@ -173,7 +173,7 @@ class Progress:
         )
         print("\r" + line if self._live else line, end="" if self._live else "\n", flush=True)
 
-    def close(self):
+    def close(self) -> None:
         """Ends the line."""
         if self._live:
             print()
@@ -204,18 +204,18 @@ class Interrupt:
     """Turns Ctrl-C into a question that is asked between two steps, so that what is saved is never
     half of one. A second Ctrl-C stops at once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked = False
 
     def __enter__(self):
         self._before = signal.signal(signal.SIGINT, self._note)
         return self
 
-    def _note(self, number, frame):
+    def _note(self, number, frame) -> None:
         self.asked = True
         signal.signal(signal.SIGINT, self._before)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> None:
         signal.signal(signal.SIGINT, self._before)
 
 
@@ -237,7 +237,7 @@ def train(trainer, checkpoint):
     return trainer.step >= options.steps
 
 
-def draw(trainer, path):
+def draw(trainer, path) -> str:
     """Draws the loss curve; returns where it is, or why it is not."""
     size = sum(p.numel() for p in trainer.model.parameters())
     title = f"A character GPT of {size / 1e6:.1f} M parameters learning to write"
@@ -248,7 +248,7 @@ def draw(trainer, path):
     return str(path)
 
 
-def main(arguments=None):
+def main(arguments=None) -> int:
     """The command."""
     options = parse(arguments)
     if options.threads:

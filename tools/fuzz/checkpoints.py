@@ -101,7 +101,7 @@ def _safetensors_file(header, data):
 class Samples:
     """Right files by format; for zip also their records, for legacy their pickles and storages."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.files = {name: [] for name in FORMATS}
         self.archives, self.streams = [], []
         torch.manual_seed(0)
@@ -352,7 +352,7 @@ def _json_value(rng):
     )
 
 
-def _mutate_tree(tree, rng):
+def _mutate_tree(tree, rng) -> None:
     """Changes one place of a JSON value."""
     keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
     if not keys or rng.random() < 0.1:
@@ -399,7 +399,7 @@ def mutate_safetensors(data: bytes, rng: random.Random) -> bytes:
 class Sequence:
     """(format, level, bytes) of each number."""
 
-    def __init__(self, seed: int, formats=FORMATS):
+    def __init__(self, seed: int, formats=FORMATS) -> None:
         self.seed, self.formats = seed, tuple(formats)
         self.samples = Samples()
 

@@ -36,7 +36,7 @@ DEEDS = {
 }
 
 
-def commit(deed):
+def commit(deed) -> None:
     """What a worker does to itself."""
     faulthandler.disable()
     if deed == "kill":
@@ -60,10 +60,10 @@ def commit(deed):
 class Fatal(Dataset):
     """Large samples; at one index the deed, after noting the time."""
 
-    def __init__(self, deed, at, when):
+    def __init__(self, deed, at, when) -> None:
         self.deed, self.at, self.when = deed, at, when
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 200
 
     def __getitem__(self, i):
@@ -76,7 +76,7 @@ class Fatal(Dataset):
 class FatalStream(IterableDataset):
     """The same without indices."""
 
-    def __init__(self, items):
+    def __init__(self, items) -> None:
         self.items = items
 
     def __iter__(self):
@@ -100,7 +100,7 @@ def children():
     return set(found)
 
 
-def running(pid):
+def running(pid) -> bool:
     """Whether a process exists and is no zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:

@@ -52,13 +52,13 @@ HARMLESS = ("os.listdir", "os.scandir")
 class Watch:
     """Counts audit events, memory and time of what runs between `begin` and `end`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.events, self.armed = [], False
         self._clear = os.open("/proc/self/clear_refs", os.O_WRONLY)
         self._status = os.open("/proc/self/status", os.O_RDONLY)
         sys.addaudithook(self._hook)
 
-    def _hook(self, event, args):
+    def _hook(self, event, args) -> None:
         if not self.armed:
             return
         if event == "open":
@@ -74,7 +74,7 @@ class Watch:
         at = text.index(b"VmHWM:")
         return int(text[at + 6 : text.index(b"kB", at)]) << 10
 
-    def begin(self):
+    def begin(self) -> None:
         """Forgets what was and starts to count."""
         self.events.clear()
         os.write(self._clear, b"5")
@@ -120,7 +120,7 @@ def tensors_in(value, torch):
     return found
 
 
-def exercise(tensor, torch):
+def exercise(tensor, torch) -> None:
     """Reads a tensor in several ways; a dtype without that operation is no fault."""
     actions = [lambda: repr(tensor)]
     if tensor.layout is not torch.strided:
@@ -142,7 +142,7 @@ def exercise(tensor, torch):
 class Loader:
     """Loads one file after another and says what was wrong with each."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         import torch
 
         self.torch, self.watch = torch, Watch()
@@ -150,7 +150,7 @@ class Loader:
         self.counts = collections.Counter()
         self.largest, self.slowest = 0, 0.0
 
-    def close(self):
+    def close(self) -> None:
         """Removes the folder of the files."""
         for entry in os.listdir(self.folder):
             os.unlink(os.path.join(self.folder, entry))
@@ -172,7 +172,7 @@ class Loader:
             return lambda: self.torch.load(place, mmap=True)
         return lambda: self.torch.load(place)
 
-    def warm_up(self, samples):
+    def warm_up(self, samples) -> None:
         """Loads right files, so that what is imported on first use has been."""
         for kind, files in samples.items():
             for data in files:
@@ -223,7 +223,7 @@ class Loader:
         return []
 
 
-def worker(options):
+def worker(options) -> None:
     """Loads the files begin .. end - 1; faults go to a file as lines of JSON."""
     import gc
     import resource
@@ -268,7 +268,7 @@ def worker(options):
 class Run:
     """Child processes over a range of numbers, one after another as they die."""
 
-    def __init__(self, options):
+    def __init__(self, options) -> None:
         self.options = options
         self.counts, self.faults = [0, 0], []
         self.largest, self.slowest = 0, 0.0
@@ -328,7 +328,7 @@ class Run:
         return time.monotonic() - self.log.read()[1] > self.options.limit
 
 
-def corpus_line(kind, way, data):
+def corpus_line(kind, way, data) -> str:
     """A file as one line of the corpus."""
     return f"{kind} {way} {base64.b64encode(zlib.compress(data, 9)).decode()}\n"
 
@@ -339,7 +339,7 @@ def corpus_entry(line):
     return kind, way, zlib.decompress(base64.b64decode(coded))
 
 
-def remember(number, options):
+def remember(number, options) -> None:
     """Adds a file to the corpus unless it is there."""
     from checkpoints import Sequence
 

@@ -23,7 +23,7 @@ EXPECTED = {
 }
 
 
-def _in_dangling_memo(action):
+def _in_dangling_memo(action) -> None:
     """Lets a reference to an empty place of the memo do something."""
     from torch._serialization import safe_unpickler
 
@@ -37,24 +37,24 @@ def _in_dangling_memo(action):
     safe_unpickler.SafeUnpickler._get = get
 
 
-def _hang():
+def _hang() -> None:
     while True:
         time.sleep(1)
 
 
-def _burn():
+def _burn() -> None:
     until = time.process_time() + 1.2
     while time.process_time() < until:
         pass
 
 
-def _leak_exceptions():
+def _leak_exceptions() -> None:
     from torch._serialization.safe_unpickler import SafeUnpickler
 
     SafeUnpickler.load = SafeUnpickler._run
 
 
-def _trust_headers():
+def _trust_headers() -> None:
     from torch._serialization import safetensors_file
 
     def checked_entry(name, entry):
@@ -64,7 +64,7 @@ def _trust_headers():
     safetensors_file._checked_entry = checked_entry
 
 
-def _import_names():
+def _import_names() -> None:
     from torch._serialization.safe_table import SafeTable
 
     original = SafeTable.find
@@ -78,7 +78,7 @@ def _import_names():
     SafeTable.find = find
 
 
-def _write_log():
+def _write_log() -> None:
     from torch._serialization import zip_reader
 
     original = zip_reader.container_error
@@ -91,7 +91,7 @@ def _write_log():
     zip_reader.container_error = container_error
 
 
-def _trust_sizes():
+def _trust_sizes() -> None:
     from torch._serialization.storages import ZipStorages, check_persistent_id
     from torch.storage import UntypedStorage
 
@@ -105,7 +105,7 @@ def _trust_sizes():
     ZipStorages.load = load
 
 
-def _shrink_storages():
+def _shrink_storages() -> None:
     from torch._serialization import safe_table
 
     original = safe_table._strided
@@ -133,6 +133,6 @@ _PLANTS = {
 }
 
 
-def plant(name: str):
+def plant(name: str) -> None:
     """Puts the fault of that name into the loader of this process."""
     _PLANTS[name]()

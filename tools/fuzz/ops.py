@@ -35,7 +35,7 @@ CANARIES = {"crash": "plant('crash')", "hang": "plant('hang')"}
 class Sequence:
     """The calls of a seed. Targets that need a process of their own are drawn less often."""
 
-    def __init__(self, seed: int, only: str | None, canaries: bool = False):
+    def __init__(self, seed: int, only: str | None, canaries: bool = False) -> None:
         self.seed, self.canaries = seed, canaries
         self.targets = all_targets(only)
         if not self.targets:
@@ -54,7 +54,7 @@ class Sequence:
 class Child:
     """A worker process and the part of the sequence it still has to do."""
 
-    def __init__(self, options, begin: int, end: int):
+    def __init__(self, options, begin: int, end: int) -> None:
         self.options, self.end = options, end
         handle, self.path = tempfile.mkstemp(prefix="fuzz-")
         os.truncate(handle, PAGE)
@@ -63,7 +63,7 @@ class Child:
         self.counts = collections.Counter()
         self.start(begin)
 
-    def start(self, begin: int):
+    def start(self, begin: int) -> None:
         self.begin = begin
         HEADER.pack_into(self.log.page, 0, begin - 1, time.monotonic() + 20, 0, 0, 0, 0)
         o = self.options
@@ -102,7 +102,7 @@ class Child:
         with open(self.path + ".err", errors="replace") as file:
             return file.read()
 
-    def close(self):
+    def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -110,7 +110,7 @@ class Child:
         os.unlink(self.path + ".err")
 
 
-def replay(text: str, options):
+def replay(text: str, options) -> None:
     """Makes one call here and shows what it gives."""
     limit_resources(options.memory)
     names = namespace()
@@ -137,7 +137,7 @@ def confirmed(text: str, options) -> str:
     return signal.Signals(-done.returncode).name if done.returncode < 0 else ""
 
 
-def report(kind, index, text, child, options):
+def report(kind, index, text, child, options) -> None:
     again = "" if options.canaries else confirmed(text, options)
     where = "" if again else f"   # alone it is fine; --seed {options.seed} --begin {index - 200}"
     print(f'FAILURE {kind} #{index}: python tools/fuzz/ops.py --replay "{text}"{where}', flush=True)

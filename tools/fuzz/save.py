@@ -47,7 +47,7 @@ def content(number, size):
     }
 
 
-def save(value, path, form):
+def save(value, path, form) -> None:
     """Saves in one of the formats."""
     if form == "safetensors":
         save_safetensors(value, path)
@@ -74,17 +74,17 @@ def number_in(path, form):
 class Progress:
     """Two numbers that outlive the process which writes them: saves begun and saves finished."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.page = mmap.mmap(-1, 4096)
 
-    def put(self, place, number):
+    def put(self, place, number) -> None:
         struct.pack_into("<q", self.page, 8 * place, number)
 
     def get(self):
         return struct.unpack_from("<qq", self.page)
 
 
-def save_for_ever(path, form, first, progress, chance):
+def save_for_ever(path, form, first, progress, chance) -> None:
     """Saves content after content, until killed."""
     number = first
     while True:
@@ -207,7 +207,7 @@ def nearly_full(chance, folder="."):
         os.unlink(ballast)
 
 
-def on_small_disk(options):
+def on_small_disk(options) -> bool:
     """Runs in a mount namespace of its own, in which a small disk can be mounted."""
     with tempfile.TemporaryDirectory(prefix="save-fuzz-") as folder:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder]
@@ -254,7 +254,7 @@ def full_disk(options):
 class FailingRaw(io.FileIO):
     """A file whose k-th write or whose close fails, or which writes less than it was given."""
 
-    def __init__(self, descriptor, kind, at):
+    def __init__(self, descriptor, kind, at) -> None:
         super().__init__(descriptor, "wb")
         self.kind, self.left, self.done = kind, at, False
 
@@ -266,7 +266,7 @@ class FailingRaw(io.FileIO):
             data = memoryview(data)[: max(1, len(data) // 2)]
         return super().write(data)
 
-    def close(self):
+    def close(self) -> None:
         was_open = not self.closed
         super().close()
         if self.kind == "close" and was_open:
@@ -308,7 +308,7 @@ def errors(rounds, seed):
 # ---- planted faults -----------------------------------------------------------------------------
 
 
-def plant(name):
+def plant(name) -> None:
     """Replaces the saver by one with a fault."""
 
     @contextlib.contextmanager

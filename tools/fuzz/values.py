@@ -108,7 +108,7 @@ class Odd:
     def __index__(self):
         raise ValueError("no index")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 3
 
     def __getitem__(self, index):
@@ -190,7 +190,7 @@ _TEXTS = {
 class Values:
     """Argument expressions for one call; shapes and dtypes hang together so that many are valid."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
         self.shape = self.new_shape()
         self.dtype = rng.choice(FLOAT_DTYPES[:2]) if rng.random() < 0.5 else self.new_dtype()

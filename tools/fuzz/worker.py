@@ -26,11 +26,11 @@ class Interrupted(Exception):
 class Log:
     """The shared page: one record, overwritten by each call."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         with open(path, "r+b") as file:
             self.page = mmap.mmap(file.fileno(), PAGE)
 
-    def write(self, index, counts, text: bytes):
+    def write(self, index, counts, text: bytes) -> None:
         text = text[: PAGE - HEADER.size]
         self.page[HEADER.size : HEADER.size + len(text)] = text
         HEADER.pack_into(self.page, 0, index, time.monotonic(), *counts, len(text))
@@ -41,7 +41,7 @@ class Log:
         return index, start, counts, text
 
 
-def limit_resources(memory_gb: float):
+def limit_resources(memory_gb: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_gb:
         bytes_ = int(memory_gb * (1 << 30))
@@ -52,7 +52,7 @@ def on_alarm(signum, frame):
     raise Interrupted
 
 
-def quiet():
+def quiet() -> None:
     """Deprecated names warn, prints print: neither is of interest here."""
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(1000)
@@ -61,7 +61,7 @@ def quiet():
     signal.signal(signal.SIGALRM, on_alarm)
 
 
-def touch(result, torch, depth=0):
+def touch(result, torch, depth=0) -> None:
     """Reads what a call returned, so that a view outside its storage shows here."""
     if isinstance(result, torch.Tensor):
         if result.device.type == "cpu" and result.numel() < 100_000:
@@ -99,7 +99,7 @@ def run_isolated(text: str, names: dict) -> str:
     return OUTCOMES[min(os.WEXITSTATUS(status), 2)]
 
 
-def plant(kind: str):
+def plant(kind: str) -> None:
     """For the self-test: the two ends that the parent has to notice."""
     if kind == "crash":
         import ctypes
@@ -110,13 +110,13 @@ def plant(kind: str):
         pass
 
 
-def settings_restored(torch):
+def settings_restored(torch) -> None:
     torch.set_default_dtype(torch.float32)
     torch._C._set_grad_enabled(True)
     torch.set_num_threads(2)
 
 
-def work(log: Log, generate, begin: int, end: int, counts: list):
+def work(log: Log, generate, begin: int, end: int, counts: list) -> None:
     """Calls begin .. end - 1 of the sequence that `generate` gives as (text, isolated)."""
     import gc
 

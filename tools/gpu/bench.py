@@ -100,7 +100,7 @@ def host_cases(torch):
     yield "add a row, 64 x 64", lambda row=m[0]: m + row
 
 
-def run():
+def run() -> None:
     import torch
 
     print(f"# torch {torch.__version__} on {torch.cuda.get_device_name()}")
@@ -126,7 +126,7 @@ def read(path):
     return rows
 
 
-def join(ours_path, peer_path):
+def join(ours_path, peer_path) -> None:
     ours, peer = read(ours_path), read(peer_path)
     print(f"{'':32} {'ours us':>10} {'GB/s':>6} {'peer us':>10} {'GB/s':>6} {'peer/ours':>9}")
     for name, (micro, rate) in ours.items():
@@ -137,7 +137,7 @@ def join(ours_path, peer_path):
         )
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--join", nargs=2, metavar=("OURS", "PEER"))
     options = parser.parse_args()

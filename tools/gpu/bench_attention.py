@@ -99,7 +99,7 @@ def leaves(torch, kind, b, h, hk, n, d, split):
     return [t.detach().requires_grad_() for t in parts]
 
 
-def times(torch, ours):
+def times(torch, ours) -> None:
     attention, kind = torch.nn.functional.scaled_dot_product_attention, torch.bfloat16
     for name, b, h, hk, n, d, split in TIMES:
         q, k, v = leaves(torch, kind, b, h, hk, n, d, split)
@@ -138,12 +138,12 @@ def times(torch, ours):
                 )
 
 
-def report(torch, name, call, work):
+def report(torch, name, call, work) -> None:
     seconds = device_time(torch, call)
     print(f"{name:60s} {seconds * 1e6:10.1f} us {work / seconds / 1e12:8.1f} TFLOP/s", flush=True)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="only the checks")
     options = parser.parse_args()

@@ -88,7 +88,7 @@ VARIANTS = [  # name, kernel, bytes of arguments, way, own stream
 ]
 
 
-def ok(code, what):
+def ok(code, what) -> None:
     if code:
         sys.exit(f"bench_launch: {what} answered {code}")
 
@@ -127,7 +127,7 @@ def loaded_module(cuda):
     return module
 
 
-def main():
+def main() -> None:
     cuda = ctypes.CDLL("libcuda.so.1")
     context, memory, stream = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
     ok(cuda.cuInit(0), "cuInit")

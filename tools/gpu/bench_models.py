@@ -35,7 +35,7 @@ def gpt_step(torch, small, layers, width, heads, vocabulary, batch, length):
     tokens = torch.randint(0, vocabulary, (batch, length), device="cuda")
     targets = torch.randint(0, vocabulary, (batch, length), device="cuda")
 
-    def step():
+    def step() -> None:
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cuda", dtype=torch.bfloat16):
             loss = model(tokens, targets)
@@ -53,7 +53,7 @@ def gpt_token(torch, small):
     model = GPT(Config(*sizes, dropout=0.0)).to("cuda").bfloat16().eval()
     tokens = torch.zeros((1, 1), dtype=torch.int64, device="cuda")
 
-    def forward():
+    def forward() -> None:
         with torch.no_grad():
             model(tokens)
 
@@ -69,7 +69,7 @@ def mlp_step(torch, small):
     x = torch.randn(batch, width, device="cuda")
     y = torch.randint(0, 10, (batch,), device="cuda")
 
-    def step():
+    def step() -> None:
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
@@ -81,7 +81,7 @@ def adds(torch, small):
     a = torch.ones(1, device="cuda")
     count = 4 if small else 200
 
-    def run():
+    def run() -> None:
         for _ in range(count):
             a.add_(1)
 
@@ -92,7 +92,7 @@ def sums(torch, small):
     a, b = torch.ones(1, device="cuda"), torch.ones(1, device="cuda")
     count = 4 if small else 200
 
-    def run():
+    def run() -> None:
         for _ in range(count):
             a + b
 
@@ -120,7 +120,7 @@ def cross_entropy(torch, small):
     x = torch.randn(rows, classes, device="cuda", requires_grad=True)
     y = torch.randint(0, classes, (rows,), device="cuda")
 
-    def run():
+    def run() -> None:
         torch.autograd.grad(torch.nn.functional.cross_entropy(x, y), x)
 
     return run
@@ -176,7 +176,7 @@ def median_seconds(torch, call):
     return statistics.median(samples)
 
 
-def serve():
+def serve() -> None:
     """One JSON request per line on stdin, one JSON answer per line on stdout."""
     sys.path.insert(0, str(ROOT / "examples" / "gpt"))
     import torch
@@ -201,7 +201,7 @@ def serve():
 
 
 class Worker:
-    def __init__(self, python, ours):
+    def __init__(self, python, ours) -> None:
         environment = dict(os.environ)
         if ours:
             paths = [str(ROOT), environment.get("PYTHONPATH", "")]
@@ -231,7 +231,7 @@ class Worker:
         return json.loads(line)
 
 
-def report(name, answers):
+def report(name, answers) -> bool:
     """One line: our median, the peer's, and the ratio with its extremes over the rounds."""
     faults = [a["error"] for round_ in answers for a in round_ if "error" in a]
     if faults:

@@ -169,7 +169,7 @@ def host_cases(torch):
     yield "host: randn", lambda: torch.randn(64, device="cuda")
 
 
-def main():
+def main() -> None:
     import torch
 
     print(f"# torch {torch.__version__} on {torch.cuda.get_device_name()}")

@@ -19,11 +19,11 @@ def host_cases(torch):
     small = torch.ones(4, 4, device="cuda", requires_grad=True)
     other = torch.ones(4, 4, device="cuda")
 
-    def backward():
+    def backward() -> None:
         (small * other).sum().backward()
         small.grad = None
 
-    def streams():
+    def streams() -> None:
         with torch.cuda.stream(side):
             pass
 
@@ -105,7 +105,7 @@ def check_memory_between_streams(torch):
     return right
 
 
-def run():
+def run() -> None:
     import torch
 
     print(f"# torch {torch.__version__} on {torch.cuda.get_device_name()}")

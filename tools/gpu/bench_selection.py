@@ -65,7 +65,7 @@ def pointwise(torch, x):
     yield "mul_", lambda: x.mul_(1.0), 2 * size
 
 
-def main():
+def main() -> None:
     import torch
 
     print(f"# torch {torch.__version__} on {torch.cuda.get_device_name()}")

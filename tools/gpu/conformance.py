@@ -52,7 +52,7 @@ def returned(value, torch):
     return value
 
 
-def run_thin(folder, run, codec, arguments):
+def run_thin(folder, run, codec, arguments) -> None:
     """N calls per operator and kind, here; counts how they ended."""
     import torch
 
@@ -83,7 +83,7 @@ def run_thin(folder, run, codec, arguments):
     print(f"shard {options.shard}:", ", ".join(f"{n} {k}" for k, n in ended.items()))
 
 
-def main():
+def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         sys.exit(__doc__)
     folder = sys.argv.pop(1)

@@ -65,7 +65,7 @@ def returned(value):
     return value
 
 
-def check_value(record, sample):
+def check_value(record, sample) -> None:
     """The result on the device against the record's reference."""
     kept = clone(sample)
     torch.manual_seed(0)
@@ -90,7 +90,7 @@ def gradients(record, sample):
     return torch.autograd.grad(results, inputs, weights, allow_unused=True)
 
 
-def check_gradient(record, sample):
+def check_gradient(record, sample) -> None:
     expected = gradients(record, sample)
     found = gradients(record, on_device(record, sample))
     assert len(expected) == len(found), "other results require gradients than on the CPU"
@@ -156,7 +156,7 @@ def run_record(record, thin):
     return {"name": record.full_name, "family": record.family, "lines": lines, **counts}
 
 
-def work(names, thin):
+def work(names, thin) -> None:
     """A worker: one line of JSON before and one after each record."""
     by_name = {r.full_name: r for r in records()}
     for name in names:

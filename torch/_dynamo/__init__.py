@@ -85,17 +85,17 @@ def lookup_backend(compiler_fn):
     raise NotImplementedError(f"lookup_backend: {compiler_fn!r} is not implemented in this version")
 
 
-def is_inductor_supported():
+def is_inductor_supported() -> bool:
     """Whether kernels can be generated: not yet."""
     return False
 
 
-def reset_code_caches():
+def reset_code_caches() -> None:
     """Forgets compiled code; there is none."""
     return None
 
 
-def graph_break(msg=""):
+def graph_break(msg="") -> None:
     """Where a trace would end; nothing to do."""
     return None
 
@@ -115,17 +115,17 @@ def run(fn=None):
 skip = disallow_in_graph = forbid_in_graph = run
 
 
-def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
+def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None) -> None:
     """Says that a size varies; sizes are never baked in."""
     return None
 
 
-def mark_static(t, index=None):
+def mark_static(t, index=None) -> None:
     """Says that a size does not vary."""
     return None
 
 
-def mark_static_address(t, guard=True):
+def mark_static_address(t, guard=True) -> None:
     """Says that a tensor stays where it is."""
     return None
 

@@ -5,7 +5,7 @@ import torch
 __all__ = ["OptimizedModule", "is_dynamo_supported"]
 
 
-def is_dynamo_supported():
+def is_dynamo_supported() -> bool:
     """Whether functions can be traced: not yet."""
     return False
 
@@ -14,7 +14,7 @@ class OptimizedModule(torch.nn.Module):
     """What torch.compile(module) returns: a module whose one child `_orig_mod` does the work, so
     that the keys of its state_dict are those of PyTorch."""
 
-    def __init__(self, mod, dynamo_ctx=None):
+    def __init__(self, mod, dynamo_ctx=None) -> None:
         super().__init__()
         # None says that nothing was compiled; programs ask whether the attribute is there.
         self.dynamo_ctx = dynamo_ctx
@@ -28,7 +28,7 @@ class OptimizedModule(torch.nn.Module):
             return self._modules["_orig_mod"]
         return getattr(self._orig_mod, name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         # The training flag and all else belong to the module inside; what Module itself keeps, to
         # the wrapper.
         inner = self.__dict__.get("_modules", {}).get("_orig_mod")
@@ -45,7 +45,7 @@ class OptimizedModule(torch.nn.Module):
     def __reduce__(self):
         return type(self), (self._orig_mod,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._orig_mod)
 
     def __iter__(self):
@@ -54,5 +54,5 @@ class OptimizedModule(torch.nn.Module):
     def __getitem__(self, key):
         return self._orig_mod[key]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True

@@ -8,7 +8,7 @@ class TorchDynamoException(RuntimeError):
 class InvalidBackend(TorchDynamoException):
     """torch.compile was given the name of a backend that nobody registered."""
 
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         super().__init__(
             f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available "
             "backends."

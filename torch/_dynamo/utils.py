@@ -6,6 +6,6 @@ from collections import Counter, defaultdict
 counters = defaultdict(Counter)
 
 
-def is_compile_supported(device_type):
+def is_compile_supported(device_type) -> bool:
     """Whether code for a kind of device can be generated: not yet."""
     return False

@@ -165,32 +165,32 @@ class _Context:
     """The context of a function under a vmap level: tensors saved and read are those of the level,
     while the context behind it keeps values."""
 
-    def __init__(self, ctx, level, dims=None):
+    def __init__(self, ctx, level, dims=None) -> None:
         object.__setattr__(self, "_behind", (ctx, level, dims))
 
     def __getattr__(self, name):
         return getattr(self._behind[0], name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         setattr(self._behind[0], name, value)
 
-    def save_for_backward(self, *tensors):
+    def save_for_backward(self, *tensors) -> None:
         ctx, level, _ = self._behind
         values, dims = unwrap_tree(tensors, level)
         ctx.save_for_backward(*values)
         ctx._saved_dims = dims
 
-    def save_for_forward(self, *tensors):
+    def save_for_forward(self, *tensors) -> None:
         ctx, level, _ = self._behind
         values, dims = unwrap_tree(tensors, level)
         ctx.save_for_forward(*values)
         ctx._saved_dims = dims
 
-    def mark_dirty(self, *tensors):
+    def mark_dirty(self, *tensors) -> None:
         ctx, level, _ = self._behind
         ctx.mark_dirty(*unwrap_tree(tensors, level)[0])
 
-    def mark_non_differentiable(self, *tensors):
+    def mark_non_differentiable(self, *tensors) -> None:
         ctx, level, _ = self._behind
         ctx.mark_non_differentiable(*unwrap_tree(tensors, level)[0])
 
@@ -250,7 +250,7 @@ def _batched_function(function, in_dims, size, randomness):
                 return _in_front(outputs, number, size)
 
         @staticmethod
-        def setup_context(ctx, inputs, output):
+        def setup_context(ctx, inputs, output) -> None:
             with level() as number:
                 function.setup_context(
                     _Context(ctx, number),

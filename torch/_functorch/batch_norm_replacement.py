@@ -5,7 +5,7 @@ import torch
 __all__ = ["batch_norm_without_running_stats", "replace_all_batch_norm_modules_"]
 
 
-def batch_norm_without_running_stats(module):
+def batch_norm_without_running_stats(module) -> None:
     """Makes one batch norm module use the statistics of its input alone."""
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
         module.running_mean = None

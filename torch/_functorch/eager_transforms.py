@@ -265,7 +265,7 @@ def _bare(t):
 # ---- jvp -----------------------------------------------------------------------------------
 
 
-def _is_tuple_of_tensors(value, name, what):
+def _is_tuple_of_tensors(value, name, what) -> None:
     if not isinstance(value, tuple):
         raise RuntimeError(
             f"{name}: Expected {what} to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -274,7 +274,7 @@ def _is_tuple_of_tensors(value, name, what):
         raise RuntimeError(f"{name}: Expected {what} to be a non-empty tuple of Tensors.")
 
 
-def _check_jvp_inputs(flat, name, what):
+def _check_jvp_inputs(flat, name, what) -> None:
     if not flat:
         raise RuntimeError(f"{name}: Expected {what} to contain at least one Tensor.")
     for leaf in flat:

@@ -24,7 +24,7 @@ Tensors = tuple[torch.Tensor, ...]
 class FunctionalModule(torch.nn.Module):
     """A module as a function of its parameters."""
 
-    def __init__(self, model: torch.nn.Module, names: Sequence[str]):
+    def __init__(self, model: torch.nn.Module, names: Sequence[str]) -> None:
         super().__init__()
         self.stateless_model = model
         self.param_names = names
@@ -39,7 +39,7 @@ class FunctionalModuleWithBuffers(torch.nn.Module):
 
     def __init__(
         self, model: torch.nn.Module, param_names: Sequence[str], buffer_names: Sequence[str]
-    ):
+    ) -> None:
         super().__init__()
         self.stateless_model = model
         self.param_names = param_names

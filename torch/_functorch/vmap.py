@@ -37,7 +37,7 @@ def _get_name(func):
     return repr(func)
 
 
-def _check_arguments(randomness, chunk_size):
+def _check_arguments(randomness, chunk_size) -> None:
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "

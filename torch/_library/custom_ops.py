@@ -36,7 +36,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return define if fn is None else define(fn)
 
 
-def _check_mutates_args(schema, definition, mutates_args):
+def _check_mutates_args(schema, definition, mutates_args) -> None:
     written = {a.name for a in definition._opoverload._schema.arguments if a.is_write}
     expected = set() if mutates_args == "unknown" else set(mutates_args)
     if mutates_args != "unknown" and written != expected:
@@ -52,7 +52,7 @@ def _check_mutates_args(schema, definition, mutates_args):
 class CustomOpDef:
     """A custom operator. Call it as the function; register what else it needs with the methods."""
 
-    def __init__(self, namespace, name, schema, fn, tags=None):
+    def __init__(self, namespace, name, schema, fn, tags=None) -> None:
         self._namespace, self._name, self._schema = namespace, name, schema
         self._init_fn = fn
         self._backend_fns = {}
@@ -74,16 +74,16 @@ class CustomOpDef:
         _DEFINITIONS[self._qualname] = self
 
     @property
-    def _qualname(self):
+    def _qualname(self) -> str:
         return f"{self._namespace}::{self._name}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, *args, **kwargs):
         return self._opoverload(*args, **kwargs)
 
-    def _lib_destroy(self):
+    def _lib_destroy(self) -> None:
         if getattr(self, "_lib", None) is not None:
             self._lib._destroy()
 
@@ -117,7 +117,7 @@ class CustomOpDef:
 
         return kernel
 
-    def _check_aliases(self, args, kwargs, result):
+    def _check_aliases(self, args, kwargs, result) -> None:
         """Results must be new: autograd and the compiler rely on it."""
         from torch.utils._pytree import tree_iter
 
@@ -189,7 +189,7 @@ class CustomOpDef:
 
     # ---- gradients
 
-    def register_autograd(self, backward, /, *, setup_context=None):
+    def register_autograd(self, backward, /, *, setup_context=None) -> None:
         """Registers the backward function and what it needs saved, as torch.autograd.Function."""
         if self._opoverload._schema.is_mutable:
             raise RuntimeError(
@@ -246,7 +246,7 @@ class CustomOpDef:
         register = self._opoverload.py_impl(torch_dispatch_class)
         return register if fn is None else register(fn)
 
-    def register_autocast(self, device_type, cast_inputs):
+    def register_autocast(self, device_type, cast_inputs) -> None:
         """Floating point inputs are cast to `cast_inputs` where autocast is on for the device."""
         if not isinstance(device_type, str):
             raise ValueError("device_type should be a string")

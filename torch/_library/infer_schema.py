@@ -112,7 +112,7 @@ def _return_schema(annotation, error):
     )
 
 
-def _check_mutates(mutates_args, signature, error):
+def _check_mutates(mutates_args, signature, error) -> None:
     if isinstance(mutates_args, str):
         if mutates_args != "unknown":
             raise ValueError(
@@ -130,7 +130,7 @@ def _check_mutates(mutates_args, signature, error):
         )
 
 
-def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
+def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()) -> str:
     """The schema "(Tensor x, ...) -> Tensor" of a function, read from its annotations.
 
     mutates_args: the names of the arguments that are written to, or "unknown" for all tensors."""

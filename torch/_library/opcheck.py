@@ -27,7 +27,7 @@ def _copies(args, kwargs):
     return tree_map_only(torch.Tensor, copy, (args, kwargs))
 
 
-def test_schema(op, args, kwargs):
+def test_schema(op, args, kwargs) -> None:
     """Arguments are written to, and results share memory, exactly as the schema says."""
     args, kwargs = _copies(args, kwargs)
     before = {id(t): t.detach().clone() for t in _tensors((args, kwargs))}
@@ -54,7 +54,7 @@ def test_schema(op, args, kwargs):
             )
 
 
-def test_faketensor(op, args, kwargs):
+def test_faketensor(op, args, kwargs) -> None:
     """On the meta device the operator gives results of the same shapes, strides and dtypes."""
     real_args, real_kwargs = _copies(args, kwargs)
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_faketensor(op, args, kwargs):
             )
 
 
-def test_autograd_registration(op, args, kwargs):
+def test_autograd_registration(op, args, kwargs) -> None:
     """An operator with differentiable inputs has its gradient registered where autograd looks for
     it.
     """

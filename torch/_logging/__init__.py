@@ -10,7 +10,7 @@ def getArtifactLogger(module_qname, artifact_name):
     return logging.getLogger(f"{module_qname}.__{artifact_name}")
 
 
-def set_logs(*, all=None, modules=None, **levels):
+def set_logs(*, all=None, modules=None, **levels) -> None:
     """Sets levels of loggers: of all of torch, or of the modules named."""
     if all is not None:
         logging.getLogger("torch").setLevel(all)
@@ -18,7 +18,7 @@ def set_logs(*, all=None, modules=None, **levels):
         logging.getLogger(name).setLevel(level)
 
 
-def trace_structured(*args, **kwargs):
+def trace_structured(*args, **kwargs) -> None:
     """Notes something for a trace of the compiler; there is none."""
     return None
 
@@ -26,7 +26,7 @@ def trace_structured(*args, **kwargs):
 _said = set()
 
 
-def warning_once(logger_obj, *args, **kwargs):
+def warning_once(logger_obj, *args, **kwargs) -> None:
     """logger_obj.warning, once for the same text."""
     if args not in _said:
         _said.add(args)

@@ -32,7 +32,7 @@ def _mode_of(path):
     return stat.S_IMODE(info.st_mode) if stat.S_ISREG(info.st_mode) else -1
 
 
-def give_name(descriptor, folder, path):
+def give_name(descriptor, folder, path) -> None:
     """Enters the file of a descriptor, which has no name as yet, into its folder."""
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -42,7 +42,7 @@ def give_name(descriptor, folder, path):
         os.close(place)
 
 
-def _sync_folder(folder):
+def _sync_folder(folder) -> None:
     try:
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:

@@ -11,7 +11,7 @@ __all__ = ["PyTorchFileReader"]
 class PyTorchFileReader:
     """The records of an archive by name: of a path, or of an open file."""
 
-    def __init__(self, file):
+    def __init__(self, file) -> None:
         is_path = isinstance(file, (str, bytes)) or hasattr(file, "__fspath__")
         self._source = FileSource(file) if is_path else ObjectSource(file)
         self._archive = ZipArchive(self._source)
@@ -20,7 +20,7 @@ class PyTorchFileReader:
         """The names of all records."""
         return list(self._archive.records)
 
-    def has_record(self, name):
+    def has_record(self, name) -> bool:
         """Whether there is a record of this name."""
         return name in self._archive.records
 

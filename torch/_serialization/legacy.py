@@ -54,7 +54,7 @@ def _compare_source(cls: type, file: object, source: object) -> None:
 class _Storages:
     """The storages that the object refers to, allocated as their persistent ids appear."""
 
-    def __init__(self, restore, available, *, classes=False):
+    def __init__(self, restore, available, *, classes=False) -> None:
         self._restore = restore
         self._classes = classes
         self._available = available
@@ -180,7 +180,7 @@ def load_legacy(source, restore, pickle_module, arguments, room=None):
     return result, end
 
 
-def save_legacy(obj, file, pickle_module, protocol):
+def save_legacy(obj, file, pickle_module, protocol) -> None:
     """Writes a legacy file."""
     system = {
         "protocol_version": PROTOCOL_VERSION,

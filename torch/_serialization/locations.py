@@ -27,7 +27,7 @@ def is_location(tag) -> bool:
     return type(tag) is str and _TAG.match(tag) is not None
 
 
-def register_package(priority, tagger, deserializer):
+def register_package(priority, tagger, deserializer) -> None:
     """Registers how storages of a kind of device are named and restored; lower priorities are
     asked first."""
     _packages.append((priority, tagger, deserializer))

@@ -16,7 +16,7 @@ class StorageCollector:
     """Gives each storage that a pickle meets a key. `by_key` holds them until they are written,
     which also keeps their identities from being reused."""
 
-    def __init__(self, legacy=False):
+    def __init__(self, legacy=False) -> None:
         self.by_key = {}
         self._legacy = legacy
         self._keys = {}

@@ -45,7 +45,7 @@ def _fail(what, reason):
     raise refused(f"{what}: {reason}")
 
 
-def _count(what, args, low, high=None):
+def _count(what, args, low, high=None) -> None:
     if not low <= len(args) <= (high or low):
         _fail(what, f"{len(args)} arguments")
 
@@ -60,7 +60,7 @@ def _exact(what, value, *kinds):
 # ---- tensors ------------------------------------------------------------------------------------
 
 
-def _geometry(what, size, stride):
+def _geometry(what, size, stride) -> None:
     for name, values in (("size", size), ("stride", stride)):
         _exact(f"{what}: {name}", values, tuple, torch.Size)
         if len(values) > _MAX_RANK:
@@ -72,7 +72,7 @@ def _geometry(what, size, stride):
         _fail(what, f"{len(size)} sizes and {len(stride)} strides")
 
 
-def _hooks(what, hooks):
+def _hooks(what, hooks) -> None:
     if hooks is not None and (type(hooks) not in (dict, OrderedDict) or hooks):
         _fail(what, "backward hooks are not data")
 
@@ -196,7 +196,7 @@ def _rebuild_parameter_with_state(args):
     return _attributes(what, _rebuild_parameter(args[:3]), args[3])
 
 
-def _coo_is_ordered(indices, size):
+def _coo_is_ordered(indices, size) -> bool:
     """Whether the columns are strictly increasing in row-major order."""
     if indices.size(1) < 2:
         return True
@@ -225,7 +225,7 @@ def _rebuild_sparse(args):
     claim = coordinates and len(data) == 4 and _exact(f"{what}: is_coalesced", data[3], bool)
     named = {"is_coalesced": claim or None} if coordinates else {"layout": layout}
 
-    def check():
+    def check() -> None:
         make(*tensors, tuple(size), **named, check_invariants=True)
         if claim and not _coo_is_ordered(tensors[0], size):
             _fail(what, "the indices are not those of a coalesced tensor")
@@ -443,7 +443,7 @@ _ROW_COST = 160
 class SafeTable:
     """The table as the unpickler uses it, together with the globals that the program allowed."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._user = dict(user_globals)
         self._user_items = {id(item) for item in self._user.values()}
 
@@ -462,7 +462,7 @@ class SafeTable:
             )
         return found
 
-    def _allowed(self, item):
+    def _allowed(self, item) -> bool:
         return id(item) in self._user_items
 
     def call(self, function, args):
@@ -517,7 +517,7 @@ class SafeTable:
                 _exact(f"{what}: the name of an attribute", name, str)
         return torch._utils._set_obj_state(tensor, state)
 
-    def _check_tensor_class(self, what, kind):
+    def _check_tensor_class(self, what, kind) -> None:
         if not self._allowed(kind) or not isinstance(kind, type):
             _fail(what, f"{brief(kind)} is not an allowed class")
         if not issubclass(kind, torch.Tensor):
@@ -548,7 +548,7 @@ class SafeTable:
             raise refused(f"an object of {cls.__name__} cannot be made without its data")
         return cls.__new__(cls, *args)
 
-    def build(self, target, state):
+    def build(self, target, state) -> None:
         """What BUILD does."""
         kind = type(target)
         if kind is OrderedDict:

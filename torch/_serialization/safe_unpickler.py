@@ -51,7 +51,7 @@ class KeyGuard:
     """Admits the keys of dicts and sets: plain values and short tuples of them, of which not too
     many may share a hash, since that makes a dict quadratic."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._first, self._same = {}, {}
 
     def check(self, key):
@@ -80,7 +80,7 @@ class KeyGuard:
             self._count(key)
         return key
 
-    def _count(self, key):
+    def _count(self, key) -> None:
         code = hash(key)
         if self._first.setdefault(code, key) != key:
             self._same[code] = self._same.get(code, 0) + 1
@@ -164,7 +164,7 @@ class SafeUnpickler:
 
     def __init__(
         self, data, table, persistent_load, start=0, encoding="utf-8", room=None, steps=None
-    ):
+    ) -> None:
         self._room = room_for(len(data), len(data)) if room is None else room
         self._steps = steps_for(len(data)) if steps is None else steps
         self._keys = KeyGuard()
@@ -244,7 +244,7 @@ class SafeUnpickler:
             raise refused("the pickle takes more from the stack than is there")
         return self._stack[-1]
 
-    def _spend(self, count):
+    def _spend(self, count) -> None:
         self._room -= count
         if self._room < 0:
             raise refused(
@@ -262,54 +262,54 @@ class SafeUnpickler:
 
     # ---- opcodes ------------------------------------------------------------------------------
 
-    def _proto(self):
+    def _proto(self) -> None:
         version = self._number("<B", 1)
         if self._at != self._first + 2 or not 2 <= version <= 5:
             raise refused(f"pickle protocol {version} is not supported")
 
-    def _frame(self):
+    def _frame(self) -> None:
         if self._number("<Q", 8) > len(self._data) - self._at:
             raise refused("a frame is cut short")
 
-    def _mark(self):
+    def _mark(self) -> None:
         self._spend(_MARK_COST)
         self._marks.append(len(self._stack))
         self._stack.append(_MARK)
 
-    def _pop_mark(self):
+    def _pop_mark(self) -> None:
         self._pop_to_mark()
 
-    def _long(self, form, count):
+    def _long(self, form, count) -> None:
         length = self._number(form, count)
         if length < 0:
             raise refused("an integer of negative length")
         self._stack.append(int.from_bytes(self._take(length), "little", signed=True))
 
-    def _unicode(self, form, count):
+    def _unicode(self, form, count) -> None:
         self._spend(_TEXT_COST)
         text = bytes(self._take(self._number(form, count)))
         self._stack.append(text.decode("utf-8", "surrogatepass"))
 
-    def _bytes(self, form, count, make=bytes):
+    def _bytes(self, form, count, make=bytes) -> None:
         self._spend(_TEXT_COST)
         self._stack.append(make(self._take(self._number(form, count))))
 
-    def _string(self, form, count):
+    def _string(self, form, count) -> None:
         self._spend(_TEXT_COST)
         raw = bytes(self._take(self._number(form, count)))
         self._stack.append(raw if self._encoding == "bytes" else raw.decode(self._encoding))
 
-    def _tuple(self, count):
+    def _tuple(self, count) -> None:
         self._spend(_TUPLE_COST + 8 * count)
         items = [self._pop() for _ in range(count)]
         self._stack.append(tuple(reversed(items)))
 
-    def _marked_tuple(self):
+    def _marked_tuple(self) -> None:
         items = self._pop_to_mark()
         self._spend(_TUPLE_COST + 8 * len(items))
         self._stack.append(tuple(items))
 
-    def _append(self):
+    def _append(self) -> None:
         value = self._pop()
         self._list_on_top().append(value)
 
@@ -319,11 +319,11 @@ class SafeUnpickler:
             raise refused(f"can only append to lists, not to {type(target).__name__}")
         return target
 
-    def _appends(self):
+    def _appends(self) -> None:
         items = self._pop_to_mark()
         self._list_on_top().extend(items)
 
-    def _set_items(self, items):
+    def _set_items(self, items) -> None:
         if len(items) % 2:
             raise refused("a key without its value")
         target = self._top()
@@ -333,15 +333,15 @@ class SafeUnpickler:
         for i in range(0, len(items), 2):
             target[self._keys.check(items[i])] = items[i + 1]
 
-    def _setitem(self):
+    def _setitem(self) -> None:
         value = self._pop()
         key = self._pop()
         self._set_items([key, value])
 
-    def _setitems(self):
+    def _setitems(self) -> None:
         self._set_items(self._pop_to_mark())
 
-    def _additems(self):
+    def _additems(self) -> None:
         items = self._pop_to_mark()
         target = self._top()
         if type(target) is not set:
@@ -350,26 +350,26 @@ class SafeUnpickler:
         for item in items:
             target.add(self._keys.check(item))
 
-    def _frozenset(self):
+    def _frozenset(self) -> None:
         items = self._pop_to_mark()
         self._spend(_FROZENSET_COST + _MEMBER_COST * len(items))
         self._stack.append(frozenset(map(self._keys.check, items)))
 
-    def _put(self, index):
+    def _put(self, index) -> None:
         if index not in self._memo:
             self._spend(_MEMO_COST)
         self._memo[index] = self._top()
 
-    def _get(self, index):
+    def _get(self, index) -> None:
         if index not in self._memo:
             raise refused(f"the memo has nothing under {index}")
         self._stack.append(self._memo[index])
 
-    def _global(self):
+    def _global(self) -> None:
         module = self._line()
         self._stack.append(self._table.find(module, self._line()))
 
-    def _stack_global(self):
+    def _stack_global(self) -> None:
         name, module = self._pop(), self._pop()
         if type(name) is not str or type(module) is not str:
             raise refused("the name of a global is not text")
@@ -381,23 +381,23 @@ class SafeUnpickler:
             raise refused(f"arguments are {type(args).__name__}, not a tuple")
         return args
 
-    def _reduce(self):
+    def _reduce(self) -> None:
         args = self._args()
         function = self._pop()
         self._spend(_CALL_COST + _call_cost(args) + self._table.cost(function, args))
         self._stack.append(self._table.call(function, args))
 
-    def _newobj(self):
+    def _newobj(self) -> None:
         args = self._args()
         self._spend(_CALL_COST + _call_cost(args))
         self._stack.append(self._table.new(self._pop(), args))
 
-    def _build(self):
+    def _build(self) -> None:
         state = self._pop()
         self._spend(_call_cost((state,)))
         self._table.build(self._top(), state)
 
-    def _binpersid(self):
+    def _binpersid(self) -> None:
         self._stack.append(self._persistent_load(self._pop()))
 
 
@@ -408,7 +408,7 @@ def _constant(value):
 def _fresh(make):
     cost = make().__sizeof__() + 16
 
-    def push(vm):
+    def push(vm) -> None:
         vm._spend(cost)
         vm._stack.append(make())
 

@@ -168,7 +168,7 @@ def _contiguous_bytes(name, tensor):
     return plain, view[first : first + plain.numel() * plain.dtype.itemsize]
 
 
-def save_safetensors(tensors, f, metadata=None):
+def save_safetensors(tensors, f, metadata=None) -> None:
     """Writes a dict of tensors by name as a safetensors file, replacing a path atomically.
 
     Tensors that share memory are written once each. `metadata` is a dict of texts.
@@ -197,7 +197,7 @@ def save_safetensors(tensors, f, metadata=None):
     raw = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     raw += b" " * (-len(raw) % 8)
 
-    def write(file):
+    def write(file) -> None:
         file.write(struct.pack("<Q", len(raw)))
         file.write(raw)
         for _, _, view in prepared:

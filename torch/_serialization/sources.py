@@ -30,7 +30,7 @@ def _check_range(offset: int, count: int, size: int) -> None:
 class FileSource:
     """A file by path."""
 
-    def __init__(self, path):
+    def __init__(self, path) -> None:
         self.path = os.fspath(path)
         self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         self.size = os.fstat(self._fd).st_size
@@ -80,7 +80,7 @@ class ObjectSource:
 
     path = None
 
-    def __init__(self, file):
+    def __init__(self, file) -> None:
         self._file = file
         self._start = file.tell()
         file.seek(0, io.SEEK_END)

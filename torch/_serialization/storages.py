@@ -55,7 +55,9 @@ class ZipStorages:
     """Loads the storages of a zip archive on demand; `load` is the persistent_load of both
     unpicklers."""
 
-    def __init__(self, archive, restore, *, swap=False, mapped=None, to_meta=False, unread=False):
+    def __init__(
+        self, archive, restore, *, swap=False, mapped=None, to_meta=False, unread=False
+    ) -> None:
         self._archive = archive
         self._restore = restore
         self._swap = swap

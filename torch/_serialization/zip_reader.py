@@ -33,7 +33,7 @@ class Record:
 
     __slots__ = ("crc", "flags", "header", "method", "name", "offset", "packed", "size")
 
-    def __init__(self, name, header, size, crc, flags, method, packed):
+    def __init__(self, name, header, size, crc, flags, method, packed) -> None:
         self.name, self.header, self.size, self.crc, self.flags = name, header, size, crc, flags
         self.method, self.packed = method, packed
         self.offset = -1
@@ -69,7 +69,7 @@ def _checked_name(raw: bytes) -> str:
 class ZipArchive:
     """The records of an archive by name, without the folder that all of them are in."""
 
-    def __init__(self, source):
+    def __init__(self, source) -> None:
         self._source = source
         if source.size < _END.size:
             raise container_error(
@@ -177,7 +177,7 @@ class ZipArchive:
 
     # ---- the records --------------------------------------------------------------------------
 
-    def _check_layout(self, entries, directory):
+    def _check_layout(self, entries, directory) -> None:
         """Each local header agrees with the directory, and the records tile the file."""
         at = 0
         for entry in sorted(entries, key=lambda e: e.header):
@@ -219,7 +219,7 @@ class ZipArchive:
         return self._check_descriptor(entry, end, directory) if later else end
 
     @staticmethod
-    def _check_local_sizes(entry, packed, size, extra, later, disagree):
+    def _check_local_sizes(entry, packed, size, extra, later, disagree) -> None:
         # PyTorch's writer puts the size, a zero or the place of the record here, by need.
         wide = extra.get(_ZIP64_FIELD, b"")
         if len(wide) % 8 or len(wide) > 24:
@@ -286,7 +286,7 @@ class ZipArchive:
             crc = zlib.crc32(part, crc)
         self._verify(record, crc)
 
-    def _inflate_into(self, record, target):
+    def _inflate_into(self, record, target) -> None:
         machine, crc, done, at = zlib.decompressobj(-15), 0, 0, record.offset
         end = record.offset + record.packed
         while at < end and not machine.eof:
@@ -308,7 +308,7 @@ class ZipArchive:
             raise container_error(f"{record.name!r} does not end where the directory says")
         self._verify(record, crc)
 
-    def _verify(self, record, crc):
+    def _verify(self, record, crc) -> None:
         if self.checked and crc != record.crc:
             raise container_error(
                 f"the checksum of {record.name!r} is {crc:08x}, the directory says "

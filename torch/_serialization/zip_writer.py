@@ -27,7 +27,7 @@ def checked_alignment(value) -> int:
 class ZipWriter:
     """Writes records into `file`, all of them in the folder `root`."""
 
-    def __init__(self, file, root: str, checksums: bool = True, alignment: int = 64):
+    def __init__(self, file, root: str, checksums: bool = True, alignment: int = 64) -> None:
         self._file = file
         self.alignment = alignment
         self._root = root

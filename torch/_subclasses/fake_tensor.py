@@ -12,12 +12,12 @@ from torch._subclasses import (  # noqa: F401
 )
 
 
-def is_fake(x):
+def is_fake(x) -> bool:
     """Whether x is a tensor without data: never."""
     return False
 
 
-def maybe_get_fake_mode(t):
+def maybe_get_fake_mode(t) -> None:
     """The mode that made t: none did."""
     return None
 

@@ -8,7 +8,7 @@ import torch
 __all__ = []
 
 
-def _renamed(old, new, device_type):
+def _renamed(old, new, device_type) -> None:
     def call(*args):
         warnings.warn(
             f"torch.{old}() is deprecated. Please use torch.{new}({device_type!r}) instead.",

@@ -53,7 +53,7 @@ class autocast:
         self._enabled = enabled and self._is_usable()
         self._outer = []
 
-    def _is_usable(self):
+    def _is_usable(self) -> bool:
         if self.device == "cuda" and not torch.cuda.is_available():
             warnings.warn("CUDA is not available. Disabling autocast.", stacklevel=3)
             return False
@@ -104,7 +104,7 @@ def _enter_autocast(*args):
     return mode
 
 
-def _exit_autocast(mode):
+def _exit_autocast(mode) -> None:
     mode.__exit__(None, None, None)
 
 
@@ -130,7 +130,7 @@ def _cast(value, device_type, dtype):
     return value
 
 
-def _check_device_type(device_type):
+def _check_device_type(device_type) -> None:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 

@@ -82,7 +82,7 @@ class GradScaler:
             raise AssertionError(f"Attempted {funcname} but _growth_tracker is None." + _HINT)
         return self._scale, self._growth_tracker
 
-    def _lazy_init_scale_growth_tracker(self, dev):
+    def _lazy_init_scale_growth_tracker(self, dev) -> None:
         if self._growth_tracker is not None:
             raise AssertionError("_growth_tracker initialized before _scale")
         self._scale = _number(self._init_scale, dev)
@@ -249,7 +249,7 @@ class GradScaler:
         first, *others = (flag.to(device=device, non_blocking=True) for flag in found)
         return sum(others, first)
 
-    def _set_scale(self, new_scale):
+    def _set_scale(self, new_scale) -> None:
         if isinstance(new_scale, (int, float)):
             self._scale.fill_(float(new_scale))
             return

@@ -65,7 +65,7 @@ class _Package(types.ModuleType):
     """torch.autograd.gradcheck is a function and a submodule of one name: the function stays when
     the submodule is imported."""
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         if name == "gradcheck" and isinstance(value, types.ModuleType):
             value = value.gradcheck
         super().__setattr__(name, value)

@@ -11,15 +11,15 @@ class set_detect_anomaly:
     """Switches anomaly detection at once; as a context manager, until the end of the with
     statement."""
 
-    def __init__(self, mode, check_nan=True):
+    def __init__(self, mode, check_nan=True) -> None:
         self.prev = _C.is_anomaly_enabled()
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         _C.set_anomaly_enabled(mode, check_nan)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> None:
         _C.set_anomaly_enabled(self.prev, self.prev_check_nan)
 
 
@@ -27,7 +27,7 @@ class detect_anomaly:
     """Anomaly detection inside the with statement. Each recorded operator keeps its stack, which
     is slow: for finding errors only."""
 
-    def __init__(self, check_nan=True):
+    def __init__(self, check_nan=True) -> None:
         self.prev = _C.is_anomaly_enabled()
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         self.check_nan = check_nan
@@ -37,10 +37,10 @@ class detect_anomaly:
             stacklevel=2,
         )
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.prev = _C.is_anomaly_enabled()
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         _C.set_anomaly_enabled(True, self.check_nan)
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info) -> None:
         _C.set_anomaly_enabled(self.prev, self.prev_check_nan)

@@ -42,7 +42,7 @@ def enter_dual_level():
     return level
 
 
-def exit_dual_level(*, level=None):
+def exit_dual_level(*, level=None) -> None:
     """Closes a level: all tensors lose their tangents."""
     global _current_level
     if level is None:
@@ -88,7 +88,7 @@ class dual_level:
     def __enter__(self):
         return enter_dual_level()
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         exit_dual_level()
 
 

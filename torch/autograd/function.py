@@ -23,12 +23,12 @@ __all__ = [
 class FunctionCtx:
     """What `ctx` can do in forward, setup_context and backward."""
 
-    def save_for_backward(self, *tensors):
+    def save_for_backward(self, *tensors) -> None:
         """Keeps tensors for backward, where they are `ctx.saved_tensors`. Call it once; None is
         kept too."""
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors):
+    def save_for_forward(self, *tensors) -> None:
         """Keeps tensors for jvp."""
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) and tensor is not None:
@@ -38,19 +38,19 @@ class FunctionCtx:
                 )
         self.saved_for_forward = tensors
 
-    def mark_dirty(self, *args):
+    def mark_dirty(self, *args) -> None:
         """Says which inputs forward wrote to; each must be among the outputs."""
         self.dirty_tensors = args
 
-    def mark_non_differentiable(self, *args):
+    def mark_non_differentiable(self, *args) -> None:
         """Says which outputs have no gradient."""
         self.non_differentiable = args
 
-    def set_materialize_grads(self, value):
+    def set_materialize_grads(self, value) -> None:
         """Whether backward gets zeros (the default) or None for outputs without gradient."""
         self.materialize_grads = value
 
-    def mark_shared_storage(self, *pairs):
+    def mark_shared_storage(self, *pairs) -> None:
         """Removed: nothing has to be said about shared storage."""
         import warnings
 
@@ -97,7 +97,7 @@ def _resolve_backward(cls):
 class FunctionMeta(type):
     """Makes the context class of each Function."""
 
-    def __init__(cls, name, bases, attrs):
+    def __init__(cls, name, bases, attrs) -> None:
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
         single = globals().get("_SingleLevel")
@@ -105,7 +105,7 @@ class FunctionMeta(type):
             cls._resolved_backward = staticmethod(_resolve_backward(cls))
             cls._has_setup_context = cls.setup_context is not single.setup_context
 
-    def __setattr__(cls, name, value):
+    def __setattr__(cls, name, value) -> None:
         super().__setattr__(name, value)
         # A backward that is replaced later counts too.
         if name in ("backward", "vjp") and "_resolved_backward" in cls.__dict__:
@@ -160,7 +160,7 @@ class Function(_SingleLevel):
 
     generate_vmap_rule = False
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         import warnings
 
         warnings.warn(
@@ -211,7 +211,7 @@ def _signature(function):
 class InplaceFunction(Function):
     """A Function with a flag `inplace`, kept for old programs."""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace=False) -> None:
         super().__init__()
         self.inplace = inplace
 

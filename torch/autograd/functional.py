@@ -40,7 +40,7 @@ def _finish(values, create_graph):
     return values if create_graph else values.detach()
 
 
-def _check_vectors(vectors, others, other_is_tuple):
+def _check_vectors(vectors, others, other_is_tuple) -> None:
     if len(vectors) != len(others):
         if other_is_tuple:
             raise RuntimeError(
@@ -69,7 +69,7 @@ def _vectors(v, others, other_is_tuple, function, what):
     return vectors
 
 
-def _strict_outputs(outputs, what):
+def _strict_outputs(outputs, what) -> None:
     for i, out in enumerate(outputs):
         if not out.requires_grad:
             raise RuntimeError(
@@ -112,7 +112,7 @@ def _fill(grads, like, strict, create_graph, what, output="The output"):
 _STRICT = "This is not allowed in strict mode."
 
 
-def _check_curved(first, strict):
+def _check_curved(first, strict) -> None:
     """In strict mode a Hessian needs first derivatives that depend on the inputs."""
     for i, grad in enumerate(first):
         if strict and not grad.requires_grad:

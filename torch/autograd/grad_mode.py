@@ -44,7 +44,7 @@ class _Decorator:
         return wrapper
 
 
-def _is_generator_function(func):
+def _is_generator_function(func) -> bool:
     # As inspect.isgeneratorfunction, whose module is slow to load.
     while isinstance(func, functools.partial):
         func = func.func
@@ -92,7 +92,7 @@ class set_grad_enabled(_C._SetGradEnabledBase, _Decorator):
         _C._set_grad_enabled(self.prev)
         return super().__call__(orig_func)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self):
@@ -110,15 +110,15 @@ class inference_mode(_C._InferenceModeBase, _Decorator):
 class set_multithreading_enabled(_Decorator):
     """Whether a backward pass may use several threads."""
 
-    def __init__(self, mode):
+    def __init__(self, mode) -> None:
         self.prev = _C._is_multithreading_enabled()
         _C._set_multithreading_enabled(mode)
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *args):
+    def __exit__(self, *args) -> None:
         _C._set_multithreading_enabled(self.prev)
 
     def clone(self):
@@ -129,15 +129,15 @@ class _force_original_view_tracking(_Decorator):
     """Whether a view whose base was written is made again by the operators that made it, rather
     than by its strides: from here, or for the duration of a `with` block."""
 
-    def __init__(self, mode):
+    def __init__(self, mode) -> None:
         self.prev = _C._is_view_replay_enabled()
         _C._set_view_replay_enabled(mode)
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *args):
+    def __exit__(self, *args) -> None:
         _C._set_view_replay_enabled(self.prev)
 
     def clone(self):

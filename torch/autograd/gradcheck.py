@@ -74,13 +74,13 @@ def _checked_inputs(inputs):
 class _Perturbed:
     """Evaluates the function with one input moved."""
 
-    def __init__(self, func, inputs, index, eps):
+    def __init__(self, func, inputs, index, eps) -> None:
         self.func, self.inputs, self.eps = func, list(inputs), eps
         # .data: the moves must not count as writes to what earlier graphs have saved.
         self.tensor = inputs[index].data
         self.start = _real(self.tensor)
 
-    def _move(self, numbers):
+    def _move(self, numbers) -> None:
         with torch.no_grad():
             self.tensor.copy_(_from_real(numbers, self.tensor))
 
@@ -163,7 +163,7 @@ def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
 # ---- the checks -------------------------------------------------------------------------
 
 
-def _check_arguments(inputs):
+def _check_arguments(inputs) -> None:
     found = False
     for i, t in enumerate(inputs):
         if not (isinstance(t, torch.Tensor) and t.requires_grad):
@@ -204,7 +204,7 @@ def _close(a, b, rtol, atol):
     return a.shape == b.shape and torch.allclose(a.to(b.dtype), b, rtol, atol)
 
 
-def _slow_check(func, inputs, outputs, which, options, forward):
+def _slow_check(func, inputs, outputs, which, options, forward) -> None:
     tensors = [inputs[i] for i in which]
     numerical = [_numerical(func, inputs, i, outputs, options["eps"]) for i in which]
     if options["backward"]:
@@ -257,7 +257,7 @@ def _random(n, like, generator):
     return (numbers / numbers.norm()).to(like.dtype)
 
 
-def _fast_check(func, inputs, outputs, which, options, forward):
+def _fast_check(func, inputs, outputs, which, options, forward) -> None:
     generator = torch.Generator().manual_seed(0)
     tensors = [inputs[i] for i in which]
     rights = [_random(_size(t), _real(t), generator) for t in tensors]
@@ -300,7 +300,7 @@ def _left_right(output, tensors, k, left, right):
     return torch.dot(_real(grad.to(tensors[k].dtype)), right)
 
 
-def _check_no_outputs(func, inputs, which, eps):
+def _check_no_outputs(func, inputs, which, eps) -> None:
     """No output can be differentiated: none may move either."""
     for i in which:
         outputs = tuple(o for o in _as_tuple(func(*inputs)) if isinstance(o, torch.Tensor))
@@ -310,7 +310,7 @@ def _check_no_outputs(func, inputs, which, eps):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
-def _check_zero_gradient(outputs, tensors):
+def _check_zero_gradient(outputs, tensors) -> None:
     """Backward must multiply by what it is given: zeros give zeros, of the inputs' kind."""
     for output in outputs:
         if not output.requires_grad:
@@ -340,7 +340,7 @@ class _Undefined(torch.autograd.Function):
         return (None,) * len(grads)
 
 
-def _check_undefined(func, inputs, outputs, tensors):
+def _check_undefined(func, inputs, outputs, tensors) -> None:
     """Undefined gradients of outputs count as zeros."""
     outputs = tuple(o for o in outputs if o.requires_grad)
     if not outputs:
@@ -362,7 +362,7 @@ def _check_undefined(func, inputs, outputs, tensors):
             )
 
 
-def _check_batched(outputs, tensors):
+def _check_batched(outputs, tensors) -> None:
     """Gradients of a batch of output gradients are those of each one."""
     for output in outputs:
         if not output.requires_grad:
@@ -379,7 +379,7 @@ def _check_batched(outputs, tensors):
                     )
 
 
-def _check_batched_forward(func, inputs, which):
+def _check_batched_forward(func, inputs, which) -> None:
     """Tangents of a batch of directions are those of each one."""
     from torch.func import vmap
 
@@ -401,7 +401,7 @@ def _check_batched_forward(func, inputs, which):
                 )
 
 
-def _gradcheck(func, inputs, options, fast_mode):
+def _gradcheck(func, inputs, options, fast_mode) -> None:
     _check_arguments(inputs)
     which = _checked_inputs(inputs)
     outputs = _outputs_of(func, inputs)
@@ -442,7 +442,7 @@ def gradcheck(
     check_backward_ad=True,
     fast_mode=False,
     masked=None,
-):
+) -> bool:
     """Whether the gradients of func at the inputs that require grad agree with central differences
     of step eps.
 

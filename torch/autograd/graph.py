@@ -293,7 +293,7 @@ def _multi_hook_all(tensors, fn):
     count = len(tensors)
 
     def make(index):
-        def hook(grad):
+        def hook(grad) -> None:
             task = _C._current_graph_task_id()
             if task == -1:
                 raise RuntimeError("expected this hook to be called inside a backward call")
@@ -320,7 +320,7 @@ def _multi_hook_any(tensors, fn):
     lock = threading.Lock()
 
     @functools.wraps(fn)
-    def hook(grad):
+    def hook(grad) -> None:
         task = _C._current_graph_task_id()
         with lock:
             if task in seen:

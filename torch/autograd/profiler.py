@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def kineto_available():
+def kineto_available() -> bool:
     """Whether operators can be recorded: always."""
     return True
 
@@ -93,7 +93,7 @@ def make_events(
     return events
 
 
-def write_trace(path, events, metadata, **settings):
+def write_trace(path, events, metadata, **settings) -> None:
     """Writes events for chrome://tracing or Perfetto; a name that ends in .gz is compressed."""
     pid = os.getpid()
     rows = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
@@ -158,7 +158,7 @@ class profile:
         custom_trace_id_callback=None,
         post_processing_timeout_s=None,
         activity_filters=None,
-    ):
+    ) -> None:
         self.enabled = enabled
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
@@ -176,7 +176,7 @@ class profile:
         self._start()
         return self
 
-    def _start(self):
+    def _start(self) -> None:
         self.entered = True
         self._base = _C._profiler_clock()
         _C._profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
@@ -196,16 +196,16 @@ class profile:
         self.entered = False
         return False
 
-    def _check_finish(self):
+    def _check_finish(self) -> None:
         if self.function_events is None:
             raise RuntimeError("Profiler didn't finish running")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.function_events is None:
             return "<unfinished torch.autograd.profile>"
         return repr(self.function_events)
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.function_events is None:
             return "<unfinished torch.autograd.profile>"
         return str(self.function_events)
@@ -227,7 +227,7 @@ class profile:
         self._check_finish()
         return self.function_events.table(**options)
 
-    def export_chrome_trace(self, path, metadata=None):
+    def export_chrome_trace(self, path, metadata=None) -> None:
         """Writes the events for chrome://tracing, with more entries at the top on request."""
         self._check_finish()
         write_trace(path, self.function_events, metadata or {})
@@ -263,7 +263,7 @@ class profile:
 class record_function:
     """Names what runs inside; a context manager and a decorator."""
 
-    def __init__(self, name, args=None):
+    def __init__(self, name, args=None) -> None:
         self.name = name
         self.args = args
         self._handles = []
@@ -280,22 +280,22 @@ class record_function:
         self._handles.append(_C._profiler_begin(self.name))
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         _C._profiler_end(self._handles.pop())
 
 
 class _Emitter:
     """Marks for another program's timeline."""
 
-    def __init__(self, enabled=True, record_shapes=False):
+    def __init__(self, enabled=True, record_shapes=False) -> None:
         self.enabled = enabled
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         if self.enabled:
             raise NotImplementedError(f"{type(self).__name__} is not implemented in this version")
         return None
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> bool:
         return False
 
 

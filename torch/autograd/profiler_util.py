@@ -18,7 +18,7 @@ MEMORY_EVENT_NAME = "[memory]"
 Kernel = collections.namedtuple("Kernel", ["name", "device", "duration"])
 
 
-def format_time(time_us):
+def format_time(time_us) -> str:
     """A time in us as text: 1.5ms."""
     if time_us >= 1e6:
         return f"{time_us / 1e6:.3f}s"
@@ -27,7 +27,7 @@ def format_time(time_us):
     return f"{time_us:.3f}us"
 
 
-def format_memory(nbytes):
+def format_memory(nbytes) -> str:
     """Bytes as text: 16.00 KB."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(nbytes) >= size:
@@ -38,14 +38,14 @@ def format_memory(nbytes):
 _format_time = format_time
 
 
-def _format_share(part, whole):
+def _format_share(part, whole) -> str:
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
 
 class Interval:
     """From start to end, in us."""
 
-    def __init__(self, start, end):
+    def __init__(self, start, end) -> None:
         self.start, self.end = start, end
 
     def elapsed_us(self):
@@ -108,7 +108,9 @@ class FunctionEvent(_Times):
     device_index = 0
     use_device = None
 
-    def __init__(self, id, name, thread, start_us, end_us, overload_name="", is_operator=True):
+    def __init__(
+        self, id, name, thread, start_us, end_us, overload_name="", is_operator=True
+    ) -> None:
         from torch.profiler import DeviceType
 
         self.id = id
@@ -147,15 +149,15 @@ class FunctionEvent(_Times):
     def self_device_memory_usage(self):
         return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
 
-    def append_cpu_child(self, child):
+    def append_cpu_child(self, child) -> None:
         """Makes an event part of this one."""
         self.cpu_children.append(child)
 
-    def set_cpu_parent(self, parent):
+    def set_cpu_parent(self, parent) -> None:
         """Makes this event part of another."""
         self.cpu_parent = parent
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
             f"device_type={self.device_type} cpu_time={self.cpu_time_str} "
@@ -173,7 +175,7 @@ class FunctionEventAvg(_Times):
     node_id = 0
     use_device = None
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.key = None
         self.overload_name = ""
         self.count = 0
@@ -210,7 +212,7 @@ class FunctionEventAvg(_Times):
 
     __iadd__ = add
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} "
             f"cpu_time={self.cpu_time_str}  self_cuda_time={self.self_device_time_total_str} "
@@ -225,7 +227,7 @@ class EventList(list):
 
     def __init__(
         self, *args, profile_memory=False, with_flops=False, with_stack=False, use_device=None
-    ):
+    ) -> None:
         super().__init__(*args)
         self._profile_memory = profile_memory
         self._with_flops = with_flops
@@ -302,7 +304,7 @@ class EventList(list):
             top_level_events_only,
         )
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path) -> None:
         """Writes the events in the format of chrome://tracing."""
         from torch.autograd.profiler import write_trace
 
@@ -310,7 +312,7 @@ class EventList(list):
 
     supported_export_stacks_metrics = ["self_cpu_time_total", "self_cuda_time_total"]
 
-    def export_stacks(self, path, metric):
+    def export_stacks(self, path, metric) -> None:
         """Writes one line per place in the program: its frames, outermost first, and a time."""
         if metric not in self.supported_export_stacks_metrics:
             raise ValueError(
@@ -386,7 +388,7 @@ def _columns(events, limits, total):
     return columns
 
 
-def _table(events, sort_by, row_limit, source, name, shapes, header, top_level_events_only):
+def _table(events, sort_by, row_limit, source, name, shapes, header, top_level_events_only) -> str:
     if not events:
         return ""
     total = sum(event.self_cpu_time_total for event in events)

@@ -7,7 +7,7 @@ __all__ = ["Variable"]
 
 
 class _VariableMeta(type):
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> bool:
         return isinstance(instance, torch.Tensor)
 
 

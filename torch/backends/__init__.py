@@ -24,7 +24,7 @@ def flags_frozen():
     return _frozen
 
 
-def disable_global_flags():
+def disable_global_flags() -> None:
     """Forbids that settings of backends change from now on. Settings here are read by operators at
     each call, so that this only remembers the wish."""
     global _frozen

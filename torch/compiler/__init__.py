@@ -52,22 +52,22 @@ def compile(*args, **kwargs):
     return torch.compile(*args, **kwargs)
 
 
-def reset():
+def reset() -> None:
     """Forgets all compiled code; there is none."""
     return None
 
 
-def is_compiling():
+def is_compiling() -> bool:
     """Whether the code is being compiled or exported: never."""
     return False
 
 
-def is_dynamo_compiling():
+def is_dynamo_compiling() -> bool:
     """Whether the code is being traced: never."""
     return False
 
 
-def is_exporting():
+def is_exporting() -> bool:
     """Whether the code is being exported: never."""
     return False
 
@@ -122,7 +122,7 @@ def list_backends(exclude_tags=("debug", "experimental")):
     return _dynamo.list_backends(exclude_tags)
 
 
-def set_default_backend(backend):
+def set_default_backend(backend) -> None:
     """The backend torch.compile uses when none is named."""
     global _default_backend
     _default_backend = backend
@@ -137,7 +137,9 @@ class set_stance:
     """When to compile and when to run eagerly; a function, a context manager and a decorator.
     Everything runs eagerly, so that only the name is checked."""
 
-    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+    def __init__(
+        self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None
+    ) -> None:
         if stance not in _STANCES:
             raise RuntimeError(
                 f"invalid torch.compile stance '{stance}', expected one of {_STANCES}"
@@ -147,19 +149,19 @@ class set_stance:
     def __call__(self, fn):
         return fn
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         return None
 
 
-def set_enable_guard_collectives(enabled):
+def set_enable_guard_collectives(enabled) -> bool:
     """Returns what it was before: off."""
     return False
 
 
-def cudagraph_mark_step_begin():
+def cudagraph_mark_step_begin() -> None:
     """Says that a new step begins; nothing is recorded into graphs behind the program's back."""
     return None
 

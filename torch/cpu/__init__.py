@@ -27,7 +27,7 @@ __all__ = [
 class Stream:
     """The order of work on the CPU, which is the program's."""
 
-    def __init__(self, priority=-1):
+    def __init__(self, priority=-1) -> None:
         self.priority = priority
 
     def wait_stream(self, stream):
@@ -36,14 +36,14 @@ class Stream:
     def record_event(self):
         return Event()
 
-    def wait_event(self, event):
+    def wait_event(self, event) -> None:
         event.wait(self)
 
 
 class Event:
     """A point in a stream; on the CPU it has always been reached."""
 
-    def query(self):
+    def query(self) -> bool:
         return True
 
     def record(self, stream=None):
@@ -62,17 +62,17 @@ _stream = Stream()
 class StreamContext:
     """Makes a stream current for the block."""
 
-    def __init__(self, stream):
+    def __init__(self, stream) -> None:
         self.stream = stream
         self.prev_stream = None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         global _stream
         self.prev_stream = _stream
         if self.stream is not None:
             _stream = self.stream
 
-    def __exit__(self, type, value, traceback):
+    def __exit__(self, type, value, traceback) -> None:
         global _stream
         _stream = self.prev_stream
 
@@ -86,11 +86,11 @@ def current_stream(device=None):
     return _stream
 
 
-def is_available():
+def is_available() -> bool:
     return True
 
 
-def is_initialized():
+def is_initialized() -> bool:
     return True
 
 
@@ -98,15 +98,15 @@ def synchronize(device=None):
     """Work on the CPU is done when the call that asked for it returns."""
 
 
-def device_count():
+def device_count() -> int:
     return 1
 
 
-def current_device():
+def current_device() -> str:
     return "cpu"
 
 
-def set_device(device):
+def set_device(device) -> None:
     """There is one CPU device; the call checks its argument."""
     if torch.device(device).type != "cpu":
         raise ValueError(f"torch.cpu.set_device takes a cpu device, not {device!r}")
@@ -138,6 +138,6 @@ def _is_vnni_supported():
     return _is_avx512_supported() and "avx512_vnni" in torch.backends.cpu._flags()
 
 
-def _is_amx_tile_supported():
+def _is_amx_tile_supported() -> bool:
     """Whether the processor multiplies tiles."""
     return "amx_tile" in torch.backends.cpu._flags()

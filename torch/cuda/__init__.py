@@ -302,7 +302,7 @@ def caching_allocator_disabled() -> Any:
     yield
 
 
-def _synchronize_for_export(tensor, consumer_stream):
+def _synchronize_for_export(tensor, consumer_stream) -> None:
     """Makes the stream of another library wait for work queued on the tensor. None and 1 stand for
     the default stream, -1 for no wait."""
     if consumer_stream == -1:

@@ -57,7 +57,7 @@ def init() -> Any:
     _lazy_init()
 
 
-def _lazy_init():
+def _lazy_init() -> None:
     global _initialized
     if not _C._has_cuda:
         raise AssertionError(_NOT_BUILT)
@@ -75,7 +75,7 @@ def _lazy_init():
             ) from error
 
 
-def _lazy_call(call, **kwargs):
+def _lazy_call(call, **kwargs) -> None:
     """Runs `call` now where CUDA is in use, else when it is initialised."""
     if is_initialized():
         call()

@@ -181,7 +181,7 @@ def memory_snapshot(mempool_id=None, include_traces=True) -> Any:
     return _C._cuda_memorySnapshot() if _C._has_cuda else []
 
 
-def _size_text(size):
+def _size_text(size) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 10240 or unit == "GiB":
             return f"{size:7d} {unit}"

@@ -11,17 +11,17 @@ __all__ = ["Backend", "ReduceOp", "get_rank", "get_world_size", "is_available", 
 default_pg_timeout = datetime.timedelta(minutes=30)
 
 
-def is_available():
+def is_available() -> bool:
     """Whether processes can work together: not in this version."""
     return False
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether this process is part of a group: no."""
     return False
 
 
-def is_nccl_available():
+def is_nccl_available() -> bool:
     """Whether NCCL can be used: no."""
     return False
 

@@ -8,10 +8,10 @@ __all__ = ["Dim", "ExportedProgram", "export", "load", "register_dataclass", "sa
 class _DimHint:
     """Whether a size may vary: Dim.AUTO, Dim.DYNAMIC or Dim.STATIC."""
 
-    def __init__(self, kind):
+    def __init__(self, kind) -> None:
         self.kind = kind
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Dim.{self.kind}"
 
 
@@ -22,7 +22,7 @@ class Dim:
     DYNAMIC = _DimHint("DYNAMIC")
     STATIC = _DimHint("STATIC")
 
-    def __init__(self, name, *, min=None, max=None):
+    def __init__(self, name, *, min=None, max=None) -> None:
         low, high = 0 if min is None else min, float("inf") if max is None else max
         if high <= low:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
@@ -30,7 +30,7 @@ class Dim:
             raise AssertionError(f"Dim name must be a valid identifier, got {name}")
         self.__name__, self.min, self.max = name, low, high
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Dim('{self.__name__}', min={self.min}, max={self.max})"
 
 
@@ -39,7 +39,7 @@ def dims(*names, min=None, max=None):
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
-def register_dataclass(cls, *, serialized_type_name=None):
+def register_dataclass(cls, *, serialized_type_name=None) -> None:
     """Makes a dataclass known as a nested input."""
     import dataclasses
 

@@ -11,7 +11,7 @@ class Future:
     """A value that is set once. Callbacks run in the thread that sets it, in the order they were
     added, or at once when it is set already."""
 
-    def __init__(self, *, devices=None):
+    def __init__(self, *, devices=None) -> None:
         self._devices = list(devices or ())
         self._ready = threading.Condition()
         self._done = False
@@ -42,7 +42,7 @@ class Future:
             raise RuntimeError("value() called on a future that is not completed")
         return self.wait()
 
-    def _finish(self, value, error):
+    def _finish(self, value, error) -> None:
         with self._ready:
             if self._done:
                 raise RuntimeError(
@@ -54,17 +54,17 @@ class Future:
         for callback in callbacks:
             callback(self)
 
-    def set_result(self, result):
+    def set_result(self, result) -> None:
         """Sets the value."""
         self._finish(result, None)
 
-    def set_exception(self, result):
+    def set_exception(self, result) -> None:
         """Sets an error that wait() raises."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
 
-    def _when_done(self, callback):
+    def _when_done(self, callback) -> None:
         with self._ready:
             if not self._done:
                 self._callbacks.append(callback)
@@ -75,7 +75,7 @@ class Future:
         """A future of what callback(self) returns."""
         result = Future(devices=self._devices)
 
-        def run(future):
+        def run(future) -> None:
             try:
                 value = callback(future)
             except Exception as error:
@@ -89,10 +89,10 @@ class Future:
         self._when_done(run)
         return result
 
-    def add_done_callback(self, callback):
+    def add_done_callback(self, callback) -> None:
         """Calls callback(self) when done; its errors are reported as warnings."""
 
-        def run(future):
+        def run(future) -> None:
             try:
                 callback(future)
             except Exception as error:
@@ -113,7 +113,7 @@ def collect_all(futures):
         result.set_result([])
         return result
 
-    def one_done(_):
+    def one_done(_) -> None:
         with lock:
             left[0] -= 1
             last = left[0] == 0

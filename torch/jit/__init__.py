@@ -54,7 +54,7 @@ class TracerWarning(Warning):
     """What tracing would warn of."""
 
     @staticmethod
-    def ignore_lib_warnings():
+    def ignore_lib_warnings() -> None:
         """Silences warnings of the library's own code."""
         warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
 
@@ -77,12 +77,12 @@ class RecursiveScriptModule(ScriptModule):
 TopLevelTracedModule = TracedModule = RecursiveScriptModule
 
 
-def is_scripting():
+def is_scripting() -> bool:
     """Whether the code is being compiled: never."""
     return False
 
 
-def is_tracing():
+def is_tracing() -> bool:
     """Whether the code is being traced: never."""
     return False
 
@@ -237,10 +237,10 @@ def fuser(name):
 class strict_fusion:
     """Says that code inside must be fused; unknown to Python code."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         return None
 
 
@@ -249,12 +249,12 @@ def set_fusion_strategy(strategy):
     return []
 
 
-def enable_onednn_fusion(enabled):
+def enable_onednn_fusion(enabled) -> None:
     """Fusions by oneDNN; there are none."""
     return None
 
 
-def onednn_fusion_enabled():
+def onednn_fusion_enabled() -> bool:
     """Whether oneDNN fuses: no."""
     return False
 

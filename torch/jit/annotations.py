@@ -10,7 +10,7 @@ __all__ = ["Any", "Dict", "List", "NamedTuple", "Optional", "Tensor", "Tuple", "
 class BroadcastingListCls:
     """The type of an argument that is one value or a list of them."""
 
-    def __getitem__(self, types):
+    def __getitem__(self, types) -> None:
         return None
 
 

@@ -21,7 +21,7 @@ __all__ = ["amax", "amin", "argmax", "argmin", "logsumexp", "mean", "median", "n
            "std", "sum", "var"]  # fmt: skip
 
 
-def _is_integral(dtype):
+def _is_integral(dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex)
 
 

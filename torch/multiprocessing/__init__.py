@@ -24,7 +24,7 @@ __all__ += ["ProcessContext", "ProcessExitedException", "ProcessRaisedException"
 __all__ += ["ENV_VAR_PARALLEL_START", "init_reductions", "spawn", "start_processes"]
 
 
-def set_sharing_strategy(new_strategy):
+def set_sharing_strategy(new_strategy) -> None:
     """How tensors are shared: "file_descriptor" keeps a descriptor open for as long as memory is
     shared; "file_system" closes it in the receiving process, which can then pass the tensor on only
     as a copy. Neither gives the memory a name, so that nothing can be left behind."""
@@ -49,7 +49,7 @@ def get_all_sharing_strategies():
 init_reductions()
 
 
-def _set_thread_name(name):
+def _set_thread_name(name) -> None:
     """Names the calling thread for debuggers and process lists, which keep 15 bytes of it."""
     with open("/proc/thread-self/comm", "w") as file:
         file.write(name.encode()[:15].decode(errors="ignore"))

@@ -10,10 +10,10 @@ __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue"]
 class ConnectionWrapper:
     """A connection whose send() and recv() pass tensors by descriptor."""
 
-    def __init__(self, conn):
+    def __init__(self, conn) -> None:
         self.conn = conn
 
-    def send(self, obj):
+    def send(self, obj) -> None:
         """Sends a picklable object."""
         self.conn.send_bytes(ForkingPickler.dumps(obj))
 
@@ -30,12 +30,12 @@ class ConnectionWrapper:
 class Queue(multiprocessing.queues.Queue):
     """multiprocessing's queue."""
 
-    def __init__(self, maxsize=0, *, ctx=None):
+    def __init__(self, maxsize=0, *, ctx=None) -> None:
         super().__init__(maxsize, ctx=ctx or multiprocessing.get_context())
 
 
 class SimpleQueue(multiprocessing.queues.SimpleQueue):
     """multiprocessing's simple queue."""
 
-    def __init__(self, *, ctx=None):
+    def __init__(self, *, ctx=None) -> None:
         super().__init__(ctx=ctx or multiprocessing.get_context())

@@ -123,7 +123,7 @@ def rebuild_tensor(storage, dtype, metadata):
     return tensor
 
 
-def refuse_graph(tensor):
+def refuse_graph(tensor) -> None:
     """Gradients do not cross processes, and must not get lost in silence."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
@@ -148,7 +148,7 @@ def reduce_tensor(tensor):
     return rebuild_tensor, (tensor.untyped_storage(), tensor.dtype, metadata)
 
 
-def init_reductions():
+def init_reductions() -> None:
     """Teaches multiprocessing's pickler. Parameters and other subclasses of Tensor, and the typed
     storages, reach their memory through one of these two, so that they need no entry."""
     reduction.register(torch.UntypedStorage, reduce_storage)

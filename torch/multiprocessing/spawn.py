@@ -40,7 +40,7 @@ class ProcessException(Exception):
 
     __slots__ = ("error_index", "error_pid")
 
-    def __init__(self, msg, error_index, error_pid):
+    def __init__(self, msg, error_index, error_pid) -> None:
         super().__init__(msg)
         self.msg = msg
         self.error_index = error_index
@@ -53,7 +53,7 @@ class ProcessException(Exception):
 class ProcessRaisedException(ProcessException):
     """A process raised an exception."""
 
-    def __init__(self, msg, error_index, error_pid):
+    def __init__(self, msg, error_index, error_pid) -> None:
         super().__init__(msg, error_index, error_pid)
 
 
@@ -62,7 +62,7 @@ class ProcessExitedException(ProcessException):
 
     __slots__ = ("exit_code",)
 
-    def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
+    def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code = exit_code
         self.signal_name = signal_name
@@ -77,7 +77,7 @@ class ProcessExitedException(ProcessException):
         )
 
 
-def _wrap(fn, i, args, error_file, parent):
+def _wrap(fn, i, args, error_file, parent) -> None:
     """What runs in each process."""
     _C._die_with(parent, signal.SIGINT)
     try:
@@ -88,7 +88,7 @@ def _wrap(fn, i, args, error_file, parent):
         _leave_report(error_file, traceback.format_exc())
 
 
-def _leave_report(path, text):
+def _leave_report(path, text) -> None:
     """Ends this process; the parent raises an exception with the text."""
     with open(path, "xb") as report:
         pickle.dump(text, report)
@@ -98,7 +98,7 @@ def _leave_report(path, text):
 class ProcessContext:
     """Processes that were started together."""
 
-    def __init__(self, processes, error_files):
+    def __init__(self, processes, error_files) -> None:
         self.error_files = error_files
         self.processes = processes
         self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
@@ -131,12 +131,12 @@ class ProcessContext:
         self._end_all()
         self._raise(failed)
 
-    def _wait_for_all(self, seconds):
+    def _wait_for_all(self, seconds) -> None:
         deadline = time.monotonic() + seconds
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
 
-    def _end_all(self):
+    def _end_all(self) -> None:
         """Asks the others to end, then makes them."""
         for signal_name, end in (("SIGTERM", "terminate"), ("SIGKILL", "kill")):
             running = [process for process in self.processes if process.is_alive()]
@@ -170,7 +170,7 @@ class ProcessContext:
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
 
-    def _remove_files(self):
+    def _remove_files(self) -> None:
         for name in self.error_files:
             with contextlib.suppress(OSError):
                 os.unlink(name)

@@ -29,7 +29,7 @@ def _layout(layout, default=torch.strided):
     return layout
 
 
-def _check_components(components):
+def _check_components(components) -> None:
     if not components:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     first = components[0]

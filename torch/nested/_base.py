@@ -41,7 +41,7 @@ class NestedBase(torch.Tensor):
         """Bytes of an element."""
         return self._values.element_size()
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """The wrapper has no memory: see values()."""
         return 0
 
@@ -117,7 +117,7 @@ class NestedBase(torch.Tensor):
             )
         return self._packed().item()
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self.numel() != 1:
             raise RuntimeError(
                 "Boolean value of Tensor with "
@@ -139,7 +139,7 @@ class NestedBase(torch.Tensor):
         return None if found is None else self.like(found)
 
     @grad.setter
-    def grad(self, value):
+    def grad(self, value) -> None:
         self._values.grad = None if value is None else matching_values(self, value, "grad")
 
     @property
@@ -147,7 +147,7 @@ class NestedBase(torch.Tensor):
         """The same values without history."""
         return self.like(self._values.data)
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """The backward pass from this tensor; see torch.autograd.backward."""
         torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -156,7 +156,7 @@ class NestedBase(torch.Tensor):
         self._values.requires_grad_(requires_grad)
         return self
 
-    def retain_grad(self):
+    def retain_grad(self) -> None:
         """Keeps the gradient of a tensor that is no leaf."""
         self._values.retain_grad()
 
@@ -199,7 +199,7 @@ class NestedBase(torch.Tensor):
         memo[id(self)] = made = self.like(self._values.__deepcopy__(memo))
         return made
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self)
 
 

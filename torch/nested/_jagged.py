@@ -223,7 +223,7 @@ class NestedTensor(NestedBase):
 
     # ---- printing and copying
 
-    def __repr__(self, *, tensor_contents=None):
+    def __repr__(self, *, tensor_contents=None) -> str:
         sizes = ", ".join(map(str, self.shape))
         text = f"NestedTensor(size=({sizes}), offsets={self._structure.offsets}"
         if self.grad_fn is not None:

@@ -128,7 +128,7 @@ def einsum(func, equation, *operands):
     return lead.like(values, output.index(ragged))
 
 
-def _is_tensor(value):
+def _is_tensor(value) -> bool:
     return isinstance(value, torch.Tensor)
 
 

@@ -24,7 +24,7 @@ def multihead_attention(module, query, key, value, **options):
     return _attend(module, *tensors, options)
 
 
-def _refuse(module, options):
+def _refuse(module, options) -> None:
     wrong = {
         "batch_first=False": not module.batch_first,
         "key_padding_mask": options["key_padding_mask"] is not None,

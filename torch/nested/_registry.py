@@ -76,7 +76,7 @@ def name_of(func):
 
 
 @functools.cache
-def is_pointwise(name):
+def is_pointwise(name) -> bool:
     """Whether a call of this name computes each element on its own."""
     if name in _ALSO_POINTWISE:
         return True

@@ -405,7 +405,7 @@ def _index_values(func, input, key):
 
 
 @implements("__setitem__")
-def setitem(func, input, key, value):
+def setitem(func, input, key, value) -> None:
     """Overwrites what the key selects."""
     part = getitem(func, input, key)
     if not isinstance(value, torch.Tensor):

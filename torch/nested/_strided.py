@@ -42,7 +42,7 @@ class StridedNestedTensor(NestedBase):
         """Other values of the same sizes."""
         return StridedNestedTensor(values, self._sizes)
 
-    def _set_sizes(self, sizes):
+    def _set_sizes(self, sizes) -> None:
         """The sizes of a tensor whose file has now been read; they must use up the buffer."""
         elements = sum(map(math.prod, sizes))
         if any(n < 0 for size in sizes for n in size) or elements != self._values.numel():
@@ -106,7 +106,7 @@ class StridedNestedTensor(NestedBase):
         """That of the buffer."""
         return self._values.storage_offset()
 
-    def is_contiguous(self, memory_format=torch.contiguous_format):
+    def is_contiguous(self, memory_format=torch.contiguous_format) -> bool:
         """Always: results are laid out one component after the other."""
         return True
 
@@ -118,7 +118,7 @@ class StridedNestedTensor(NestedBase):
         """Whether all components have the same sizes."""
         return isinstance(other, StridedNestedTensor) and self._sizes == other._sizes
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._sizes)
 
     def __iter__(self):
@@ -174,7 +174,7 @@ class StridedNestedTensor(NestedBase):
         lengths = torch.tensor([math.prod(size) for size in self._sizes], dtype=torch.int64)
         return lengths.cumsum(0) - lengths
 
-    def __repr__(self, *, tensor_contents=None):
+    def __repr__(self, *, tensor_contents=None) -> str:
         texts = []
         for part in self.detach().unbind():
             shown = part.requires_grad_() if self.requires_grad else part
@@ -288,7 +288,7 @@ def _narrow_batch(input, start, length):
     return StridedNestedTensor(input._values.narrow(0, before, sum(map(math.prod, sizes))), sizes)
 
 
-def _batch_error(name):
+def _batch_error(name) -> str:
     """Why a call along the batch is refused."""
     if name in ("softmax", "log_softmax"):
         return f"{name}(): Cannot apply softmax across nested dimension 0"
@@ -480,7 +480,7 @@ def detach(func, input):
 # ---- from padded tensors -------------------------------------------------------------------------
 
 
-def _nested_tensor_from_mask_left_aligned(t, mask):
+def _nested_tensor_from_mask_left_aligned(t, mask) -> bool:
     """Whether each row of the mask is True up to a place and False from there on."""
     return bool((mask[:, 1:] <= mask[:, :-1]).all())
 

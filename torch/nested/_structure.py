@@ -31,14 +31,14 @@ class RaggedSize:
 
     __slots__ = ("factor", "name")
 
-    def __init__(self, name, factor=1):
+    def __init__(self, name, factor=1) -> None:
         self.name = name
         self.factor = factor
 
     def __str__(self):
         return self.name if self.factor == 1 else f"{self.factor}*{self.name}"
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.name, self.factor))
 
     def __eq__(self, other):
@@ -57,7 +57,7 @@ class RaggedSize:
         """A plain number as an operand."""
         return _Number(number) if isinstance(number, int) else self._refuse("float")
 
-    def guard_int(self):
+    def guard_int(self) -> None:
         """Asked for by int() and by operators that need a number."""
         self._refuse("int")
 
@@ -75,7 +75,7 @@ class RaggedSize:
         """Whether the two differ; a symbol differs from every number."""
         return self != other
 
-    def ge(self, other):
+    def ge(self, other) -> bool:
         """Sure for the symbol itself and for bounds that every size fulfils."""
         if self == other or (isinstance(other, int) and other <= 2):
             return True
@@ -85,11 +85,11 @@ class RaggedSize:
         """As ge, one more."""
         return self.ge(other + 1 if isinstance(other, int) else other)
 
-    def lt(self, other):
+    def lt(self, other) -> bool:
         """The opposite of ge."""
         return not self.ge(other)
 
-    def le(self, other):
+    def le(self, other) -> bool:
         """The opposite of gt."""
         return not self.gt(other)
 
@@ -99,7 +99,7 @@ class RaggedSize:
         return lambda *others: self._refuse(operation)
 
 
-def is_ragged_size(size):
+def is_ragged_size(size) -> bool:
     """Whether a size is the symbol of a ragged dimension."""
     return isinstance(size, SymInt) and isinstance(size.node, RaggedSize)
 
@@ -110,7 +110,7 @@ class Structure:
 
     __slots__ = ("__weakref__", "_bounds", "_kept", "_version", "lengths", "offsets", "symbol")
 
-    def __init__(self, offsets, lengths=None):
+    def __init__(self, offsets, lengths=None) -> None:
         self.offsets = offsets
         self.lengths = lengths
         self.symbol = SymInt(RaggedSize(f"j{next(_names)}"))
@@ -174,7 +174,7 @@ class Structure:
             self._kept.clear()
         return self._bounds
 
-    def check_inside(self, total):
+    def check_inside(self, total) -> None:
         """Raises unless every component lies within `total` rows."""
         end = max((s + n for s, n in self.bounds), default=0)
         if end > total:
@@ -304,7 +304,7 @@ def _counted(sizes):
     return torch.arange(first.numel()) - first
 
 
-def _check_index_tensor(tensor, name):
+def _check_index_tensor(tensor, name) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a Tensor, not {type(tensor).__name__}")
     if tensor.dim() != 1:

@@ -11,7 +11,7 @@ from torch.overrides import has_torch_function, redirect
 __all__ = ["multi_head_attention_forward"]
 
 
-def _require(condition, message):
+def _require(condition, message) -> None:
     if not condition:
         raise AssertionError(message)
 
@@ -81,7 +81,7 @@ def _prepare_masks(query, attn_mask, key_padding_mask, is_causal, need_weights):
     return _float_mask(attn_mask, "attn_mask", query.dtype), key_padding_mask, False
 
 
-def _check_padding(mask, batch, source_len):
+def _check_padding(mask, batch, source_len) -> None:
     for dim, expected in enumerate((batch, source_len)):
         _require(
             mask is None or mask.shape[dim] == expected,
@@ -206,7 +206,7 @@ def _join_masks(attn_mask, key_padding_mask, batch, heads, source_len):
     return padding if attn_mask is None else attn_mask + padding
 
 
-def _check_widths(query, key, value, embed_dim, embed_dim_to_check, heads, separate):
+def _check_widths(query, key, value, embed_dim, embed_dim_to_check, heads, separate) -> None:
     _require(
         embed_dim == embed_dim_to_check,
         f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}",

@@ -35,7 +35,7 @@ def _bags(input, offsets, include_last_offset):
     return input, offsets
 
 
-def _check_mode(mode, scale_grad_by_freq, sparse, per_sample_weights):
+def _check_mode(mode, scale_grad_by_freq, sparse, per_sample_weights) -> None:
     if mode not in _MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:

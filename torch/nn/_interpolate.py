@@ -153,7 +153,7 @@ def interpolate(
     raise _wrong_mode(input, mode)
 
 
-def _deprecated(name):
+def _deprecated(name) -> None:
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=3,

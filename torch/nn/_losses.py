@@ -52,12 +52,12 @@ def _reduced(loss, number):
     return loss.sum() if number == _SUM else loss.mean()
 
 
-def _check_margin(margin):
+def _check_margin(margin) -> None:
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
 
-def _warn_sizes(input, target):
+def _warn_sizes(input, target) -> None:
     if target.size() != input.size():
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size "
@@ -67,7 +67,7 @@ def _warn_sizes(input, target):
         )
 
 
-def _check_weights(weight, input):
+def _check_weights(weight, input) -> None:
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
 

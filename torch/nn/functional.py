@@ -302,7 +302,7 @@ def feature_alpha_dropout(
     return _dropout("feature_alpha_dropout", input, p, training, inplace)
 
 
-def _warn_shape(name, input, expected, unbatched):
+def _warn_shape(name, input, expected, unbatched) -> None:
     warnings.warn(
         f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will "
         "result in an error in "
@@ -439,7 +439,7 @@ native_channel_shuffle = _VF.native_channel_shuffle
 # -------------------------------------------------------------------------------------------
 
 
-def _verify_batch_size(size):
+def _verify_batch_size(size) -> None:
     """Training statistics of one value are meaningless."""
     count = size[0]
     for n in size[2:]:

@@ -119,7 +119,7 @@ class UninitializedTensorMixin:
         "is_complex",
     )
 
-    def materialize(self, shape, device=None, dtype=None):
+    def materialize(self, shape, device=None, dtype=None) -> None:
         """Gives the tensor its shape; the class becomes an ordinary one."""
         like = self.data
         device = like.device if device is None else device
@@ -145,7 +145,7 @@ class UninitializedTensorMixin:
             "parameters before calling `module.share_memory()`."
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.__class__.__name__}>"
 
     def __reduce_ex__(self, proto):
@@ -164,7 +164,7 @@ class UninitializedTensorMixin:
         _uninitialized(func)
 
 
-def is_lazy(param):
+def is_lazy(param) -> bool:
     """Whether a parameter has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)
 

@@ -56,22 +56,22 @@ class TensorProtoDataType(enum.IntEnum):
     BFLOAT16 = 16
 
 
-def is_in_onnx_export():
+def is_in_onnx_export() -> bool:
     """Whether an export runs: never."""
     return False
 
 
-def is_onnxrt_backend_supported():
+def is_onnxrt_backend_supported() -> bool:
     """Whether ONNX Runtime can be a backend: no."""
     return False
 
 
-def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version) -> None:
     """Tells the exporter about an operator; kept for an exporter to come."""
     _symbolics[symbolic_name, opset_version] = symbolic_fn
 
 
-def unregister_custom_op_symbolic(symbolic_name, opset_version):
+def unregister_custom_op_symbolic(symbolic_name, opset_version) -> None:
     """Takes back register_custom_op_symbolic."""
     _symbolics.pop((symbolic_name, opset_version), None)
 

@@ -47,7 +47,7 @@ class Adafactor(Stepwise):
         names = "lr beta2_decay eps d weight_decay foreach maximize"
         super().__init__(params, settings(locals(), names))
 
-    def _check_grad(self, grad):
+    def _check_grad(self, grad) -> None:
         super()._check_grad(grad)
         if grad.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
@@ -63,7 +63,7 @@ class Adafactor(Stepwise):
         zeros = torch.zeros_like(grad, memory_format=torch.preserve_format)
         return {"step": step_counter(), "variance": zeros}
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         eps1, eps2 = group["eps"]
         adafactor(
@@ -114,7 +114,7 @@ def adafactor(
     eps1,
     eps2,
     maximize,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     lr = float(lr)
     rows = zip(params, grads, row_vars, col_vars, variances, state_steps, strict=True)

@@ -75,7 +75,7 @@ class LARS(Stepwise):
     def _new_state(self, param, group):
         return {"momentum_buffer": zeros(param)}
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         if not params:
             return
@@ -124,7 +124,7 @@ class LAMB(Stepwise):
     def _new_state(self, param, group):
         return {"step": step_counter(), "exp_avg": zeros(param), "exp_avg_sq": zeros(param)}
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         if not params:
             return

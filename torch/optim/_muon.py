@@ -52,7 +52,7 @@ class Muon(Stepwise):
                         f"{param.size()}"
                     )
 
-    def _check_grad(self, grad):
+    def _check_grad(self, grad) -> None:
         super()._check_grad(grad)
         if grad.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
@@ -61,7 +61,7 @@ class Muon(Stepwise):
         zeros = torch.zeros_like(param.grad, memory_format=torch.preserve_format)
         return {"momentum_buffer": zeros}
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         lr = float(group["lr"])
         momentum = group["momentum"]
         for param, grad, state in zip(*self._collect(group), strict=True):

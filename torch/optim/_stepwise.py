@@ -38,7 +38,7 @@ def settings(given: dict[str, Any], names: str) -> dict[str, Any]:
     return {name: given[name] for name in names.split()}
 
 
-def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}"):
+def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}") -> None:
     """Refuses a negative learning rate and a tensor of more than one."""
     if isinstance(lr, torch.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
@@ -53,7 +53,7 @@ def check_not_negative(**settings) -> Any:
             raise ValueError(f"Invalid {name} value: {value}")
 
 
-def check_betas(betas: tuple[float | torch.Tensor, float | torch.Tensor]):
+def check_betas(betas: tuple[float | torch.Tensor, float | torch.Tensor]) -> None:
     """Refuses decay rates outside [0, 1)."""
     for i in (0, 1):
         if not 0.0 <= betas[i] < 1.0:
@@ -68,7 +68,9 @@ def check_adam(lr, betas, eps, **settings) -> Any:
     check_not_negative(**settings)
 
 
-def check_beta_types(betas: tuple[float | torch.Tensor, float | torch.Tensor], foreach, capturable):
+def check_beta_types(
+    betas: tuple[float | torch.Tensor, float | torch.Tensor], foreach, capturable
+) -> None:
     """Refuses decay rates of which only one is a tensor, or tensors where numbers are needed."""
     kinds = [isinstance(betas[i], torch.Tensor) for i in (0, 1)]
     if not any(kinds):
@@ -251,6 +253,6 @@ class Stepwise(Optimizer):
             states.append(state)
         return params, grads, states
 
-    def _check_grad(self, grad):
+    def _check_grad(self, grad) -> None:
         if grad.is_sparse:
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")

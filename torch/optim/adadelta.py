@@ -54,7 +54,7 @@ class Adadelta(Stepwise):
             "acc_delta": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         adadelta(
             params,
@@ -87,7 +87,7 @@ def adadelta(
     eps,
     weight_decay,
     maximize,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

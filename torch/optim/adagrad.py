@@ -78,10 +78,10 @@ class Adagrad(Stepwise):
         total = torch.full_like(param, start, memory_format=torch.preserve_format)
         return {"step": step_counter(), "sum": total.detach()}
 
-    def _check_grad(self, grad):
+    def _check_grad(self, grad) -> None:
         pass
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         check_fused_group(group)
         params, grads, states = self._collect(group)
         adagrad(
@@ -115,7 +115,7 @@ def adagrad(
     lr_decay,
     eps,
     maximize,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return
@@ -141,7 +141,7 @@ def adagrad(
     torch._foreach_addcdiv_(params, grads, roots, rates)
 
 
-def _sparse_step(param, grad, state_sum, rate, eps, maximize):
+def _sparse_step(param, grad, state_sum, rate, eps, maximize) -> None:
     """The step on the rows that a sparse gradient names; the others stay as they are."""
     grad = (-grad if maximize else grad).coalesce()
     values = grad._values()

@@ -30,7 +30,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["Adam", "AdamW", "adam"]
 
 
-def _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentiable):
+def _check(lr, betas, eps, weight_decay, fused, foreach, capturable, differentiable) -> None:
     check_lr(lr)
     if isinstance(lr, torch.Tensor) and foreach and not capturable:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
@@ -90,7 +90,7 @@ class Adam(Stepwise):
                 self._update(group)
         return loss
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         check_fused_group(group)
         params, grads, means, squares, largest, steps = [], [], [], [], [], []
         amsgrad = group["amsgrad"]
@@ -197,7 +197,7 @@ def adam(
     weight_decay,
     eps,
     maximize,
-):
+) -> None:
     """One step on lists of tensors, in place: one fused kernel, or, where gradients are to flow
     through the step itself or a captured graph is to count its steps, tensor operations."""
     if not params:
@@ -231,7 +231,7 @@ def adam(
         _plain_step(param, grads[i], averages, step, decoupled_weight_decay, kind)
 
 
-def _plain_step(param, grad, averages, step, decoupled, kind):
+def _plain_step(param, grad, averages, step, decoupled, kind) -> None:
     """The step of one parameter in tensor operations, with nothing read back."""
     mean, square, largest = averages
     lr, beta1, beta2 = kind["lr"], kind["beta1"], kind["beta2"]

@@ -52,7 +52,7 @@ class Adamax(Stepwise):
             "exp_inf": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         beta1, beta2 = group["betas"]
         adamax(
@@ -88,7 +88,7 @@ def adamax(
     beta2,
     lr: float | torch.Tensor,
     weight_decay,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

@@ -30,7 +30,7 @@ def adamw(
     weight_decay,
     eps,
     maximize,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     adam(
         params,

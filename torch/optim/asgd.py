@@ -55,7 +55,7 @@ class ASGD(Stepwise):
             "ax": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         asgd(
             params,
@@ -92,7 +92,7 @@ def asgd(
     t0,
     alpha,
     weight_decay,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

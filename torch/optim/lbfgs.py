@@ -166,7 +166,7 @@ class LBFGS(Optimizer):
             parts.append(real(grad).reshape(-1))
         return torch.cat(parts)
 
-    def _move(self, t, direction):
+    def _move(self, t, direction) -> None:
         """Adds t times the direction to the parameters."""
         flat = [real(param) for param in self._params]
         moves = direction.split([param.numel() for param in flat])
@@ -213,7 +213,7 @@ class LBFGS(Optimizer):
             direction.add_(moves[i], alpha=(factors[i] - back).item())
         return direction
 
-    def _first_direction(self, state, grad, lr):
+    def _first_direction(self, state, grad, lr) -> None:
         state["d"] = grad.neg()
         steepness = grad.abs().sum().item()
         state["t"] = min(1.0, 1.0 / steepness) * lr if steepness else lr

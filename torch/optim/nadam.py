@@ -64,7 +64,7 @@ class NAdam(Stepwise):
             "exp_avg_sq": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         beta1, beta2 = group["betas"]
         nadam(
@@ -106,7 +106,7 @@ def nadam(
     weight_decay,
     momentum_decay,
     eps,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

@@ -254,7 +254,7 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 
-    def _check_param(self, param):
+    def _check_param(self, param) -> None:
         if not isinstance(param, torch.Tensor):
             raise TypeError(
                 "optimizer can only optimize Tensors, but one of the params is "

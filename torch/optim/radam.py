@@ -58,7 +58,7 @@ class RAdam(Stepwise):
             "exp_avg_sq": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         beta1, beta2 = group["betas"]
         radam(
@@ -107,7 +107,7 @@ def radam(
     lr: float | torch.Tensor,
     weight_decay,
     eps,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

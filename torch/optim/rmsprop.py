@@ -59,7 +59,7 @@ class RMSprop(Stepwise):
             state["grad_avg"] = zeros(param)
         return state
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         with_momentum, centered = group["momentum"] > 0, group["centered"]
         rmsprop(
@@ -99,7 +99,7 @@ def rmsprop(
     weight_decay,
     momentum,
     centered,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     if not params:
         return

@@ -44,7 +44,7 @@ class Rprop(Stepwise):
             "step_size": torch.full_like(param.grad, first),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         etaminus, etaplus = group["etas"]
         least, most = group["step_sizes"]
@@ -78,7 +78,7 @@ def rprop(
     step_size_max,
     etaminus,
     etaplus,
-):
+) -> None:
     """One step on lists of tensors, in place."""
     rows = zip(params, grads, prevs, step_sizes, state_steps, strict=True)
     for param, grad, prev, size, step in rows:

@@ -73,7 +73,7 @@ class SGD(Stepwise):
                 self._update(group)
         return loss
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         check_fused_group(group)
         momentum = group["momentum"]
         params, grads, buffers, complete = [], [], [], not group["differentiable"]
@@ -108,7 +108,7 @@ class SGD(Stepwise):
                 self.state[param]["momentum_buffer"] = buffer
 
 
-def _is_plain(params, grads):
+def _is_plain(params, grads) -> bool:
     """Whether the fused kernel takes all of them at once."""
     strided = torch.strided
     return all(grad.layout is strided for grad in grads) and not any(
@@ -133,7 +133,7 @@ def sgd(
     nesterov,
     maximize,
     differentiable: bool = False,
-):
+) -> None:
     """One step on lists of tensors, in place; buffers that are None are made."""
     kind = {
         "weight_decay": weight_decay,

@@ -46,7 +46,7 @@ class SparseAdam(Stepwise):
                 f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors"
             )
 
-    def _check_grad(self, grad):
+    def _check_grad(self, grad) -> None:
         if not grad.is_sparse:
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam instead"
@@ -59,14 +59,14 @@ class SparseAdam(Stepwise):
             "exp_avg_sq": zeros(param),
         }
 
-    def _update(self, group):
+    def _update(self, group) -> None:
         params, grads, states = self._collect(group)
         for param, grad, state in zip(params, grads, states, strict=True):
             state["step"] += 1
             _step(param, -grad if group["maximize"] else grad, state, group)
 
 
-def _step(param, grad, state, group):
+def _step(param, grad, state, group) -> None:
     beta1, beta2 = group["betas"]
     grad = grad.coalesce()
     values = grad._values()

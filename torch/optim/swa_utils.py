@@ -29,7 +29,7 @@ def _averages_well(tensor):
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _check_decay(decay):
+def _check_decay(decay) -> None:
     if decay < 0.0 or decay > 1.0:
         raise ValueError(
             f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
@@ -41,7 +41,7 @@ def get_ema_multi_avg_fn(decay=0.999) -> Any:
     _check_decay(decay)
 
     @torch.no_grad()
-    def ema_update(ema_param_list, current_param_list, _):
+    def ema_update(ema_param_list, current_param_list, _) -> None:
         for average, current in zip(ema_param_list, current_param_list, strict=True):
             if _averages_well(average):
                 average.lerp_(current, 1 - decay)
@@ -55,7 +55,7 @@ def get_swa_multi_avg_fn() -> Any:
     """A function that takes a list of values into a list of plain means."""
 
     @torch.no_grad()
-    def swa_update(averaged_param_list, current_param_list, num_averaged):
+    def swa_update(averaged_param_list, current_param_list, num_averaged) -> None:
         for average, current in zip(averaged_param_list, current_param_list, strict=True):
             if _averages_well(average):
                 average.lerp_(current, 1 / (float(num_averaged) + 1))

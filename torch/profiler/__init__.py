@@ -38,7 +38,7 @@ class ProfilerActivity(enum.Enum):
     HPU = 4
     PrivateUse1 = 5
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<ProfilerActivity.{self.name}: {self.value}>"
 
 

@@ -31,7 +31,7 @@ def _node(event):
     }
 
 
-def write_execution_trace(path, events):
+def write_execution_trace(path, events) -> None:
     """Writes events as a tree of nodes under one root; a name that ends in .gz is compressed."""
     root = {
         "id": 1,
@@ -70,7 +70,7 @@ def _timeline(events, on_device):
     return points
 
 
-def _page(points, device):
+def _page(points, device) -> str:
     """A page that draws the curve without any library."""
     span = max((moment for moment, _ in points), default=1) or 1
     top = max((held for _, held in points), default=1) or 1
@@ -83,7 +83,7 @@ def _page(points, device):
     )
 
 
-def write_memory_timeline(path, events, device):
+def write_memory_timeline(path, events, device) -> None:
     """Writes how memory was used: .html a picture, .raw.json.gz every change, else the curve."""
     name = os.fspath(path)
     points = _timeline(events, on_device=not device.startswith("cpu"))

@@ -85,7 +85,7 @@ def tensorboard_trace_handler(
 ) -> Any:
     """An on_trace_ready that writes each trace into a folder, under a name of its own."""
 
-    def write(prof):
+    def write(prof) -> None:
         os.makedirs(dir_name, exist_ok=True)
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json"
@@ -140,7 +140,7 @@ class profile:
 
     # ---- the recording of one cycle
 
-    def _start_recording(self):
+    def _start_recording(self) -> None:
         self.profiler = _recording.profile(
             record_shapes=self.record_shapes,
             with_flops=self.with_flops,
@@ -149,7 +149,7 @@ class profile:
         )
         self.profiler._start()
 
-    def _stop_recording(self):
+    def _stop_recording(self) -> None:
         if self.profiler is None or not self.profiler.entered:
             return
         self.profiler.__exit__(None, None, None)
@@ -163,7 +163,7 @@ class profile:
             events = joined
         self._events = events
 
-    def _recording_now(self):
+    def _recording_now(self) -> bool:
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
     def start(self) -> Any:
@@ -178,18 +178,18 @@ class profile:
         if self._recording_now():
             self._finish_cycle()
 
-    def _finish_cycle(self):
+    def _finish_cycle(self) -> None:
         self._stop_recording()
         self._interrupted = False
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
-    def _open_step(self):
+    def _open_step(self) -> None:
         if self.record_steps:
             self._step_range = _recording.record_function(f"ProfilerStep#{self.step_num}")
             self._step_range.__enter__()
 
-    def _close_step(self):
+    def _close_step(self) -> None:
         if self._step_range is not None:
             self._step_range.__exit__(None, None, None)
             self._step_range = None
@@ -306,7 +306,7 @@ class ExecutionTraceObserver:
         return self
 
     @property
-    def is_registered(self):
+    def is_registered(self) -> bool:
         """Whether a file is named."""
         return self._path is not None
 
@@ -327,7 +327,7 @@ class ExecutionTraceObserver:
             events, self._own = self._own.function_events, None
             self._take(events)
 
-    def _take(self, events):
+    def _take(self, events) -> None:
         self._events += events
         if self._path is not None:
             write_execution_trace(self._path, self._events)

@@ -118,7 +118,7 @@ class SobolEngine:
                 self._scramble()
         self.reset()
 
-    def _scramble(self):
+    def _scramble(self) -> None:
         generator = None
         if self.seed is not None:
             generator = torch.Generator().manual_seed(self.seed)

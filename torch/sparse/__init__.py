@@ -94,7 +94,7 @@ class check_sparse_tensor_invariants:
 
     _enabled = False
 
-    def __init__(self, enable=True):
+    def __init__(self, enable=True) -> None:
         self.state = enable
         self.saved_state = None
 
@@ -104,16 +104,16 @@ class check_sparse_tensor_invariants:
         return check_sparse_tensor_invariants._enabled
 
     @staticmethod
-    def enable():
+    def enable() -> None:
         """Turns the checks on."""
         check_sparse_tensor_invariants._enabled = True
 
     @staticmethod
-    def disable():
+    def disable() -> None:
         """Turns the checks off."""
         check_sparse_tensor_invariants._enabled = False
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         if self.saved_state is not None:
             raise RuntimeError(
                 "This context manager instance is already activated. Use a different context "
@@ -122,7 +122,7 @@ class check_sparse_tensor_invariants:
         self.saved_state = self.is_enabled()
         check_sparse_tensor_invariants._enabled = self.state
 
-    def __exit__(self, type, value, traceback):
+    def __exit__(self, type, value, traceback) -> None:
         check_sparse_tensor_invariants._enabled = self.saved_state
         self.saved_state = None
 

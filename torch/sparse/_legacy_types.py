@@ -33,13 +33,13 @@ class sparse_tensortype(type):
         }
         return super().__new__(mcs, name, (), members)
 
-    def __init__(cls, name, dtype):
+    def __init__(cls, name, dtype) -> None:
         super().__init__(name, (), {})
 
     def __call__(cls, *args, **kwargs):
         return sparse_new(cls.dtype, *args, **kwargs)
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> bool:
         return (
             isinstance(instance, torch.Tensor)
             and instance.dtype is cls.dtype

@@ -41,7 +41,7 @@ def get_tolerances(*inputs, rtol, atol, id=()):
 class _Comparison:
     """One assert_close call: its options and the path to the pair in hand."""
 
-    def __init__(self, **options):
+    def __init__(self, **options) -> None:
         self.__dict__.update(options)
 
     def fail(self, message, path, error=AssertionError):
@@ -79,7 +79,7 @@ class _Comparison:
             TypeError,
         )
 
-    def mappings(self, actual, expected, path):
+    def mappings(self, actual, expected, path) -> None:
         if set(actual) != set(expected):
             message = "The keys of the mappings do not match:"
             missing, additional = set(expected) - set(actual), set(actual) - set(expected)
@@ -89,7 +89,7 @@ class _Comparison:
         for key in expected:
             self.compare(actual[key], expected[key], (*path, key))
 
-    def sequences(self, actual, expected, path):
+    def sequences(self, actual, expected, path) -> None:
         if len(actual) != len(expected):
             self.fail(
                 f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
@@ -97,7 +97,7 @@ class _Comparison:
         for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             self.compare(a, e, (*path, i))
 
-    def numbers(self, actual, expected, path):
+    def numbers(self, actual, expected, path) -> None:
         if self.check_dtype and type(actual) is not type(expected):
             self.fail(f"The (d)types do not match: {type(actual)} != {type(expected)}.", path)
         kinds = {float: torch.float64, complex: torch.complex128}
@@ -115,7 +115,7 @@ class _Comparison:
 
     # ---- tensors
 
-    def tensors(self, actual, expected, path):
+    def tensors(self, actual, expected, path) -> None:
         if not self.allow_subclasses and type(actual) is not type(expected):
             self.fail(
                 f"No comparison pair was able to handle inputs of type {type(actual)} and "
@@ -138,13 +138,13 @@ class _Comparison:
         with torch.no_grad():
             self.values(*_comparable(actual, expected), rtol, atol, path)
 
-    def attribute(self, name, actual, expected, path):
+    def attribute(self, name, actual, expected, path) -> None:
         if actual != expected:
             self.fail(
                 f"The values for attribute '{name}' do not match: {actual} != {expected}.", path
             )
 
-    def values(self, actual, expected, rtol, atol, path):
+    def values(self, actual, expected, rtol, atol, path) -> None:
         if rtol == 0 and atol == 0 and not self.equal_nan:
             close = actual == expected
         else:
@@ -159,7 +159,7 @@ class _Comparison:
         self.fail(_tensor_message(actual, expected, close, rtol, atol), path)
 
 
-def _is_array(value):
+def _is_array(value) -> bool:
     return hasattr(value, "__array_interface__")
 
 
@@ -174,15 +174,15 @@ def _comparable(actual, expected):
     return actual.to(common), expected.to(common)
 
 
-def _kind(rtol, atol):
+def _kind(rtol, atol) -> str:
     return "equal" if rtol == 0 and atol == 0 else "close"
 
 
-def _allowed(tolerance, rtol, atol):
+def _allowed(tolerance, rtol, atol) -> str:
     return "" if _kind(rtol, atol) == "equal" else f" (up to {tolerance} allowed)"
 
 
-def _scalar_message(actual, expected, difference, relative, rtol, atol):
+def _scalar_message(actual, expected, difference, relative, rtol, atol) -> str:
     return (
         f"Scalars are not {_kind(rtol, atol)}!\n\nExpected {expected} but got {actual}.\n"
         f"Absolute difference: {difference}{_allowed(atol, rtol, atol)}\n"
@@ -202,7 +202,7 @@ def _worst(values, close):
     return value, tuple(reversed(index))
 
 
-def _tensor_message(actual, expected, close, rtol, atol):
+def _tensor_message(actual, expected, close, rtol, atol) -> str:
     if actual.dtype is torch.bool or not (actual.is_floating_point() or actual.is_complex()):
         actual, expected = actual.to(torch.int64), expected.to(torch.int64)
     absolute = (actual - expected).abs()
@@ -233,7 +233,7 @@ def assert_close(
     check_layout=True,
     check_stride=False,
     msg=None,
-):
+) -> None:
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere.
 
     Compares tensors, numbers, and sequences and mappings of them. Without tolerances those of
@@ -246,7 +246,7 @@ def assert_close(
     comparison.compare(actual, expected)
 
 
-def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg="") -> None:
     """The old form of assert_close: converts to tensors and ignores dtypes and devices."""
     is_tensor = torch.is_tensor
     found = actual if is_tensor(actual) else torch.tensor(actual)

@@ -25,7 +25,7 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
 
 
 class _Factory(_Decorator):
-    def __init__(self, make):
+    def __init__(self, make) -> None:
         self.clone = make
 
 

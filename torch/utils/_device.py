@@ -50,7 +50,7 @@ def _makes_tensor(
 class DeviceContext(TorchFunctionMode):
     """What `with torch.device(...)` and torch.set_default_device enter."""
 
-    def __init__(self, device):
+    def __init__(self, device) -> None:
         self.device = torch.device(device)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -61,7 +61,7 @@ class DeviceContext(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def set_global_device(device):
+def set_global_device(device) -> None:
     """Installs (or, for None, removes) the process-wide default beneath all other modes."""
     global _global
     if _global is not None:
@@ -84,7 +84,7 @@ def _pop_all():
     return modes[::-1]
 
 
-def _remove(context):
+def _remove(context) -> None:
     for mode in _pop_all():
         if mode is not context:
             torch._C._push_on_torch_function_stack(mode)

@@ -26,7 +26,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
     return groups
 
 
-def _device_has_foreach_support(device):
+def _device_has_foreach_support(device) -> bool:
     return device.type in _get_foreach_kernels_supported_devices()
 
 

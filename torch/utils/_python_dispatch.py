@@ -12,7 +12,7 @@ __all__ = ["TorchDispatchMode", "return_and_correct_aliasing"]
 class TorchDispatchMode:
     """Takes over every operator call on this thread inside a with statement, below autograd."""
 
-    def __init__(self, _dispatch_key=None):
+    def __init__(self, _dispatch_key=None) -> None:
         self._dispatch_key = _dispatch_key
         self.old_dispatch_mode_flags = []
 
@@ -20,12 +20,12 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} does not define __torch_dispatch__")
 
     @classmethod
-    def is_infra_mode(cls):
+    def is_infra_mode(cls) -> bool:
         """Whether the mode belongs to the compiler rather than to a user."""
         return False
 
     @classmethod
-    def ignore_compile_internals(cls):
+    def ignore_compile_internals(cls) -> bool:
         """Whether the mode does not see what the compiler does inside."""
         return False
 
@@ -33,7 +33,7 @@ class TorchDispatchMode:
         _push_mode(self)
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         _pop_mode()
 
     @classmethod
@@ -49,7 +49,7 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _push_mode(mode):
+def _push_mode(mode) -> None:
     _C._push_on_torch_dispatch_stack(mode)
 
 
@@ -66,7 +66,7 @@ def _get_current_dispatch_mode_stack():
     return [_C._get_dispatch_stack_at(i) for i in range(_C._len_torch_dispatch_stack())]
 
 
-def is_in_torch_dispatch_mode(include_infra_modes=True):
+def is_in_torch_dispatch_mode(include_infra_modes=True) -> bool:
     """Whether a dispatch mode is active on this thread."""
     modes = _get_current_dispatch_mode_stack()
     return any(include_infra_modes or not mode.is_infra_mode() for mode in modes)
@@ -108,7 +108,7 @@ def is_traceable_wrapper_subclass(t):
     return isinstance(t, torch.Tensor) and is_traceable_wrapper_subclass_type(type(t))
 
 
-def is_traceable_wrapper_subclass_type(t):
+def is_traceable_wrapper_subclass_type(t) -> bool:
     """The same for a class."""
     return (
         issubclass(t, torch.Tensor)
@@ -151,7 +151,7 @@ def _bind(schema, args, kwargs):
     return bound
 
 
-def _share_storage(source, result):
+def _share_storage(source, result) -> None:
     """Makes the storage of a view that a subclass returned the storage of what it views."""
     if (
         not isinstance(source, torch.Tensor)

@@ -73,7 +73,7 @@ class TreeSpec(_impl.SpecBase):
     def __reduce__(self):
         return TreeSpec, (self.type, self.context, self.children_specs)
 
-    def is_leaf(self):
+    def is_leaf(self) -> bool:
         """Whether this is the spec of a leaf."""
         return self.type is None
 
@@ -85,7 +85,7 @@ class TreeSpec(_impl.SpecBase):
         """The spec of one child."""
         return self.children_specs[index]
 
-    def __repr__(self, indent=0):
+    def __repr__(self, indent=0) -> str:
         if self.type is None:
             return "*"
         inner = indent + 2
@@ -102,7 +102,7 @@ class TreeSpec(_impl.SpecBase):
             and self.children_specs == other.children_specs
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         context = tuple(self.context) if isinstance(self.context, list) else self.context
         if self.type is defaultdict:
             context = (self.context[0], tuple(self.context[1]))
@@ -120,7 +120,7 @@ class TreeSpec(_impl.SpecBase):
         self._flatten_up_to(tree, parts)
         return parts
 
-    def _flatten_up_to(self, tree, parts):
+    def _flatten_up_to(self, tree, parts) -> None:
         if self.type is None:
             parts.append(tree)
             return
@@ -154,7 +154,7 @@ class LeafSpec(TreeSpec):
 
     __slots__ = ()
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(None, None, [])
 
     def __reduce__(self):
@@ -186,7 +186,7 @@ def treespec_dict(mapping=(), /, **kwargs):
 # -------------
 
 
-def tree_is_leaf(tree, is_leaf=None):
+def tree_is_leaf(tree, is_leaf=None) -> bool:
     """Whether `tree` is a leaf: no known container, or is_leaf says so."""
     if is_leaf is not None and is_leaf(tree):
         return True
@@ -276,22 +276,22 @@ def tree_map_only_(type_or_types_or_pred, /, func, tree, is_leaf=None):
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_all(pred, tree, is_leaf=None):
+def tree_all(pred, tree, is_leaf=None) -> bool:
     """Whether pred holds for every leaf."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_any(pred, tree, is_leaf=None):
+def tree_any(pred, tree, is_leaf=None) -> bool:
     """Whether pred holds for some leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
-def tree_all_only(type_or_types, /, pred, tree, is_leaf=None):
+def tree_all_only(type_or_types, /, pred, tree, is_leaf=None) -> bool:
     """Whether pred holds for every leaf of the types."""
     return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
-def tree_any_only(type_or_types, /, pred, tree, is_leaf=None):
+def tree_any_only(type_or_types, /, pred, tree, is_leaf=None) -> bool:
     """Whether pred holds for some leaf of the types."""
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
@@ -359,7 +359,7 @@ def tree_map_with_path(func, tree, *rests, is_leaf=None):
     return spec.unflatten(list(map(func, *columns)))
 
 
-def keystr(kp):
+def keystr(kp) -> str:
     """A path as text: [0]['a'].x"""
     return "".join(map(str, kp))
 
@@ -440,11 +440,11 @@ def treespec_loads(serialized):
     return _spec_from_json(data)
 
 
-def treespec_pprint(treespec):
+def treespec_pprint(treespec) -> str:
     """A spec with stars for its leaves, as Python would print the tree."""
 
     class _Star:
-        def __repr__(self):
+        def __repr__(self) -> str:
             return "*"
 
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))

@@ -20,7 +20,7 @@ class SequenceKey:
 
     idx: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
@@ -34,7 +34,7 @@ class MappingKey:
 
     key: object
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"[{self.key!r}]"
 
     def get(self, mapping):
@@ -48,7 +48,7 @@ class GetAttrKey:
 
     name: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f".{self.name}"
 
     def get(self, obj):
@@ -83,7 +83,7 @@ def register_pytree_node(
     to_dumpable_context=None,
     from_dumpable_context=None,
     flatten_with_keys_fn=None,
-):
+) -> None:
     """Makes `cls` a container.
 
     flatten_fn(value) -> (children, context); unflatten_fn(children, context) -> value;
@@ -103,7 +103,9 @@ def register_pytree_node(
     )
 
 
-def _register(cls, flatten, unflatten, with_keys, name=None, to_dumpable=None, from_dumpable=None):
+def _register(
+    cls, flatten, unflatten, with_keys, name=None, to_dumpable=None, from_dumpable=None
+) -> None:
     if (to_dumpable is None) != (from_dumpable is None):
         raise ValueError(
             f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or "
@@ -126,7 +128,7 @@ def _register_pytree_node(
     to_dumpable_context=None,
     from_dumpable_context=None,
     flatten_with_keys_fn=None,
-):
+) -> None:
     """The old name of register_pytree_node; the two functions for text have no effect."""
     warnings.warn(
         "torch.utils._pytree._register_pytree_node is deprecated. Please use "
@@ -155,7 +157,7 @@ _NAMEDTUPLES = {}
 _NAMEDTUPLE_NAMES = {}
 
 
-def _register_namedtuple(cls, *, serialized_type_name):
+def _register_namedtuple(cls, *, serialized_type_name) -> None:
     """Gives a class made by namedtuple the name that specs as text know it by."""
     if not is_namedtuple_class(cls):
         raise TypeError(f"{cls} is not a class made by namedtuple")
@@ -184,14 +186,16 @@ def _namedtuple_of_name(name):
     return _NAMEDTUPLES[name]
 
 
-def _deregister_pytree_node(cls):
+def _deregister_pytree_node(cls) -> None:
     del SUPPORTED_NODES[cls]
     name = SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name
     del SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
     CONSTANT_NODES.discard(cls)
 
 
-def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+def register_dataclass(
+    cls, *, field_names=None, drop_field_names=None, serialized_type_name=None
+) -> None:
     """Makes a dataclass a container of its fields."""
     drop = set(drop_field_names or ())
     if field_names is None:
@@ -227,17 +231,17 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 class ConstantNode:
     """The context of a constant: a container without children that compares by its value."""
 
-    def __init__(self, value):
+    def __init__(self, value) -> None:
         self.value = value
 
     def __eq__(self, other):
         return isinstance(other, ConstantNode) and self.value == other.value
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.value)
 
 
-def register_constant(cls):
+def register_constant(cls) -> None:
     """Makes `cls` a container without children, so that its values belong to the structure of a
     tree.
     """
@@ -254,7 +258,7 @@ def register_constant(cls):
     CONSTANT_NODES.add(cls)
 
 
-def is_constant_class(cls):
+def is_constant_class(cls) -> bool:
     """Whether register_constant knows cls."""
     return isinstance(cls, type) and cls in CONSTANT_NODES
 
@@ -263,7 +267,7 @@ def is_constant_class(cls):
 # -------------------------------------------------------------------
 
 
-def is_namedtuple_class(cls):
+def is_namedtuple_class(cls) -> bool:
     """Whether cls was made by namedtuple."""
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return False

@@ -9,14 +9,14 @@ import torch
 __all__ = ["get_cpp_backtrace", "set_module", "swap_tensors"]
 
 
-def set_module(obj, mod):
+def set_module(obj, mod) -> None:
     """Sets the module an object says it is from."""
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod
 
 
-def swap_tensors(t1, t2):
+def swap_tensors(t1, t2) -> None:
     """Exchanges two tensors, their attributes and classes included: every name for one becomes a
     name for the other."""
     for tensor in (t1, t2):
@@ -47,7 +47,7 @@ def swap_tensors(t1, t2):
             tensor.grad = gradient
 
 
-def get_cpp_backtrace(frames_to_skip=0, maximum_number_of_frames=64):
+def get_cpp_backtrace(frames_to_skip=0, maximum_number_of_frames=64) -> str:
     """The frames of the program as text; those of C++ are not named."""
     frames = traceback.extract_stack(sys._getframe(1 + frames_to_skip))
     return "".join(traceback.format_list(frames[-maximum_number_of_frames:]))

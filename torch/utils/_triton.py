@@ -3,12 +3,12 @@
 from importlib.util import find_spec
 
 
-def has_triton_package():
+def has_triton_package() -> bool:
     """Whether the package is installed."""
     return find_spec("triton") is not None
 
 
-def has_triton():
+def has_triton() -> bool:
     """Whether kernels can be compiled with it: no."""
     return False
 

@@ -386,7 +386,7 @@ def _without_reentrant(
     surroundings = _Surroundings(preserve, args)
     names = tuple(kwargs)
 
-    def second_run(*flat):
+    def second_run(*flat) -> None:
         plain, named = flat[: len(args)], dict(zip(names, flat[len(args) :], strict=False))
         with surroundings.replay(), second_context:
             function(*plain, **named)
@@ -448,7 +448,7 @@ def checkpoint(
     return CheckpointFunction.apply(function, preserve, *args)
 
 
-def _refuse_keywords(kwargs):
+def _refuse_keywords(kwargs) -> None:
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
 
@@ -530,7 +530,7 @@ def create_selective_checkpoint_contexts(
                     f"{type(op)}."
                 )
 
-        def policy_fn(context, op, *args, **kwargs):
+        def policy_fn(context, op, *args, **kwargs) -> bool:
             return op in policy_fn_or_list
     elif callable(policy_fn_or_list):
         policy_fn = policy_fn_or_list

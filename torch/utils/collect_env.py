@@ -100,7 +100,7 @@ def get_cpu_info(run_lambda):
     return platform.processor() or platform.machine()
 
 
-def get_os(run_lambda):
+def get_os(run_lambda) -> str:
     """The name and version of the system."""
     try:
         name = platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -109,7 +109,7 @@ def get_os(run_lambda):
     return f"{name} ({platform.machine()})"
 
 
-def get_libc_version():
+def get_libc_version() -> str:
     """The C library."""
     return "-".join(platform.libc_ver()) if sys.platform.startswith("linux") else "N/A"
 
@@ -155,7 +155,7 @@ def get_env_info():
     )
 
 
-def get_pretty_env_info():
+def get_pretty_env_info() -> str:
     """Everything, as text."""
     info = get_env_info()
     lines = []
@@ -166,7 +166,7 @@ def get_pretty_env_info():
     return "\n".join(lines)
 
 
-def main():
+def main() -> None:
     """Prints the report."""
     print("Collecting environment information...")
     print(get_pretty_env_info())

@@ -51,12 +51,12 @@ def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platf
     return [TORCH_LIB_PATH]
 
 
-def is_ninja_available():
+def is_ninja_available() -> bool:
     """Whether ninja is installed."""
     return shutil.which("ninja") is not None
 
 
-def verify_ninja_availability():
+def verify_ninja_availability() -> None:
     """Errors without ninja."""
     if not is_ninja_available():
         raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")
@@ -69,7 +69,7 @@ def get_default_build_root():
     return os.path.join(tempfile.gettempdir(), "torch_extensions")
 
 
-def check_compiler_is_gcc(compiler):
+def check_compiler_is_gcc(compiler) -> bool:
     """Whether a compiler is g++."""
     return "g++" in os.path.basename(compiler)
 
@@ -135,7 +135,7 @@ class BuildExtension(metaclass=_LazyBuildExtension):
         from setuptools.command.build_ext import build_ext
 
         class command(build_ext):
-            def build_extensions(self):
+            def build_extensions(self) -> None:
                 for extension in self.extensions:
                     for source in extension.sources:
                         if source.endswith((".cu", ".cuh", ".sycl")):

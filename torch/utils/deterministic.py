@@ -14,7 +14,7 @@ class _Deterministic(types.ModuleType):
         return _C._get_deterministic_fill_uninitialized_memory()
 
     @fill_uninitialized_memory.setter
-    def fill_uninitialized_memory(self, mode):
+    def fill_uninitialized_memory(self, mode) -> None:
         _C._set_deterministic_fill_uninitialized_memory(mode)
 
 

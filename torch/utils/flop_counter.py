@@ -117,7 +117,7 @@ def sdpa_backward_flop(grad_shape, query_shape, key_shape, value_shape, *args, o
 class FlopCounterMode:
     """Counts inside the block; prints a table at its end unless display is off."""
 
-    def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+    def __init__(self, mods=None, depth=2, display=True, custom_mapping=None) -> None:
         self.flop_counts = defaultdict(lambda: defaultdict(int))
         self.depth = depth
         self.display = display
@@ -136,13 +136,13 @@ class FlopCounterMode:
         """{module: {operator: count}}."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
-    def get_table(self, depth=None):
+    def get_table(self, depth=None) -> str:
         """The counts as text, modules down to a depth."""
         depth = self.depth if depth is None else depth
         rows = []
         total = self.get_total_flops()
 
-        def add(name, label, indent):
+        def add(name, label, indent) -> None:
             counts = self.flop_counts[name]
             value = sum(counts.values())
             share = f"{value / total * 100:.2f}%" if total else "0%"
@@ -170,7 +170,7 @@ class FlopCounterMode:
         self._mode.__enter__()
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         self._mode.__exit__(*exc)
         self._mode = None
         self.mod_tracker.__exit__()
@@ -183,7 +183,7 @@ class FlopCounterMode:
             self._add(packet, formula(*args, **kwargs, out_val=out))
         return out
 
-    def _add(self, packet, flops):
+    def _add(self, packet, flops) -> None:
         """Counts for every module that is running."""
         for module in set(self.mod_tracker.parents):
             self.flop_counts[module][packet] += flops
@@ -202,7 +202,7 @@ def _wrapped(formula):
     return by_shapes
 
 
-def _short(value, total):
+def _short(value, total) -> str:
     unit, size = "", 1
     for name, limit in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("K", 10**3)):
         if total >= limit:
@@ -212,7 +212,7 @@ def _short(value, total):
 
 
 class _CountingMode(TorchDispatchMode):
-    def __init__(self, counter):
+    def __init__(self, counter) -> None:
         super().__init__()
         self.counter = counter
 

@@ -10,7 +10,7 @@ class RemovableHandle:
 
     next_id = 0
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    def __init__(self, hooks_dict, *, extra_dict=None) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
@@ -20,7 +20,7 @@ class RemovableHandle:
             extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
             self.extra_dict_ref = tuple(weakref.ref(d) for d in extras)
 
-    def remove(self):
+    def remove(self) -> None:
         """Takes the hook out; a second call does nothing."""
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = ref()
@@ -32,7 +32,7 @@ class RemovableHandle:
             return (self.hooks_dict_ref(), self.id)
         return (self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref))
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         # A dictionary that was not pickled with us has no hooks left to remove.
         self.hooks_dict_ref = weakref.ref(state[0] if state[0] is not None else _Empty())
         self.id = state[1]
@@ -43,7 +43,7 @@ class RemovableHandle:
     def __enter__(self):
         return self
 
-    def __exit__(self, type, value, tb):
+    def __exit__(self, type, value, tb) -> None:
         self.remove()
 
 
@@ -57,7 +57,7 @@ def unserializable_hook(f):
     return f
 
 
-def warn_if_has_hooks(tensor):
+def warn_if_has_hooks(tensor) -> None:
     """Warns about hooks of `tensor` that pickling leaves out."""
     import warnings
 
@@ -105,7 +105,7 @@ class BackwardHook:
     results through another: what reaches the first node are the gradients of the inputs, what
     reaches the second those of the outputs."""
 
-    def __init__(self, module, user_hooks, user_pre_hooks):
+    def __init__(self, module, user_hooks, user_pre_hooks) -> None:
         self.module = module
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
@@ -145,7 +145,7 @@ class BackwardHook:
     def setup_input_hook(self, args):
         """The arguments, through the node whose gradients are grad_input."""
 
-        def register(node):
+        def register(node) -> None:
             def hook(grad_input, _):
                 if self.grad_outputs is None:
                     # The outputs did not take part in this backward pass.
@@ -182,7 +182,7 @@ class BackwardHook:
     def setup_output_hook(self, args):
         """The results, through the node whose gradients are grad_output."""
 
-        def register(node):
+        def register(node) -> None:
             def hook(grad_output):
                 given = self._spread(grad_output, self.output_indices, self.n_outputs)
                 self.grad_outputs = self._run_pre_hooks(given)

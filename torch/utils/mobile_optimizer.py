@@ -26,7 +26,7 @@ class LintCode(enum.Enum):
 MobileOptimizerType = _later.cls(f"{__name__}.MobileOptimizerType")
 
 
-def _check(script_module):
+def _check(script_module) -> None:
     if not isinstance(script_module, torch.jit.ScriptModule):
         raise TypeError(f"Got {type(script_module)}, but ScriptModule is expected.")
 

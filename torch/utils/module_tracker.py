@@ -21,7 +21,7 @@ class ModuleTracker:
     """Inside the block, `parents` holds the full names of the modules that are running, and
     "Global"; `is_bw` says whether a backward pass runs."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.parents = {"Global"}
         self._known = weakref.WeakKeyDictionary()
         self._seen_roots = weakref.WeakSet()
@@ -40,20 +40,20 @@ class ModuleTracker:
                     self._known[child] = f"{root}.{path}" if path else root
         return self._known[module]
 
-    def _push(self, name):
+    def _push(self, name) -> None:
         self.parents.add(name)
 
-    def _pop(self, name):
+    def _pop(self, name) -> None:
         self.parents.discard(name)
 
-    def _before_forward(self, module, inputs):
+    def _before_forward(self, module, inputs) -> None:
         name = self._name_of(module)
         self._push(name)
         tensors = _differentiable(inputs)
         if torch.is_grad_enabled() and tensors:
             torch.autograd.graph.register_multi_grad_hook(tensors, lambda grads: self._pop(name))
 
-    def _after_forward(self, module, inputs, output):
+    def _after_forward(self, module, inputs, output) -> None:
         name = self._name_of(module)
         self._pop(name)
         tensors = _differentiable(output)
@@ -69,7 +69,7 @@ class ModuleTracker:
         ]
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []

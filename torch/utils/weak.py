@@ -12,14 +12,14 @@ class WeakIdRef(weakref.ref):
 
     __slots__ = ("_id",)
 
-    def __init__(self, key, callback=None):
+    def __init__(self, key, callback=None) -> None:
         self._id = id(key)
         super().__init__(key, callback)
 
     def __hash__(self):
         return self._id
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         mine, theirs = self(), other()
         if mine is not None and theirs is not None:
             return mine is theirs
@@ -33,12 +33,12 @@ def _by_identity(mapping):
 class WeakIdKeyDictionary(MutableMapping):
     """A mapping whose keys are told apart by identity and are not kept alive."""
 
-    def __init__(self, dict=None, ref_type=WeakIdRef):
+    def __init__(self, dict=None, ref_type=WeakIdRef) -> None:
         self.data = {}
         self.ref_type = ref_type
         this = weakref.ref(self)
 
-        def forget(ref):
+        def forget(ref) -> None:
             owner = this()
             if owner is not None:
                 owner.data.pop(ref, None)
@@ -50,16 +50,16 @@ class WeakIdKeyDictionary(MutableMapping):
     def __getitem__(self, key):
         return self.data[self.ref_type(key)]
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key, value) -> None:
         self.data[self.ref_type(key, self._remove)] = value
 
-    def __delitem__(self, key):
+    def __delitem__(self, key) -> None:
         del self.data[self.ref_type(key)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data)
 
-    def __contains__(self, key):
+    def __contains__(self, key) -> bool:
         try:
             return self.ref_type(key) in self.data
         except TypeError:
@@ -130,7 +130,7 @@ class WeakIdKeyDictionary(MutableMapping):
 
     __hash__ = None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}>"
 
 
@@ -140,7 +140,7 @@ WeakTensorKeyDictionary = WeakIdKeyDictionary
 class TensorWeakRef:
     """A weak reference to a tensor; calling it gives the tensor or None."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor) -> None:
         self.ref = weakref.ref(tensor)
 
     def __call__(self):

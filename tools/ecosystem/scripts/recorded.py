@@ -14,11 +14,11 @@ HERE = pathlib.Path(os.environ.get("ECOSYSTEM_SCRIPTS") or __file__).resolve().p
 class Recorded:
     """The numbers of one script."""
 
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         self.path = HERE / f"{name}.json"
         self.values = json.loads(self.path.read_text()) if self.path.exists() else {}
 
-    def check(self, name, values, rel=2e-4, abs=2e-5):
+    def check(self, name, values, rel=2e-4, abs=2e-5) -> None:
         """Values are numbers or lists of numbers; integers must be equal."""
         values = values.tolist() if hasattr(values, "tolist") else values
         values = list(values) if isinstance(values, (list, tuple)) else [values]

@@ -51,7 +51,7 @@ ADAPTERS = {
 
 
 @pytest.mark.parametrize("kind", ADAPTERS)
-def test_peft(kind, tmp_path):
+def test_peft(kind, tmp_path) -> None:
     import peft
 
     base = llama()
@@ -77,7 +77,7 @@ def test_peft(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["lora", "dora", "rslora", "loha", "lokr", "ia3", "oft"])
-def test_peft_merge(kind):
+def test_peft_merge(kind) -> None:
     import peft
 
     torch.manual_seed(1)
@@ -92,7 +92,7 @@ def test_peft_merge(kind):
     torch.testing.assert_close(after, before, rtol=1e-3, atol=1e-4)
 
 
-def test_peft_switching():
+def test_peft_switching() -> None:
     import peft
 
     model = peft.get_peft_model(llama(), ADAPTERS["lora"](peft), adapter_name="one")
@@ -123,7 +123,7 @@ def unet():
     )
 
 
-def test_unet_trains(tmp_path):
+def test_unet_trains(tmp_path) -> None:
     from diffusers import DDPMScheduler
 
     model, noise_scheduler = unet(), DDPMScheduler(num_train_timesteps=50)
@@ -164,7 +164,7 @@ SCHEDULERS = [
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_scheduler(name):
+def test_scheduler(name) -> None:
     import diffusers
 
     scheduler = getattr(diffusers, name)()
@@ -183,7 +183,7 @@ def test_scheduler(name):
     recorded.check(f"scheduler {name}", sample.flatten()[:6], rel=1e-3)
 
 
-def test_ddpm_pipeline(tmp_path):
+def test_ddpm_pipeline(tmp_path) -> None:
     from diffusers import DDIMScheduler, DDPMPipeline
 
     pipeline = DDPMPipeline(unet().eval(), DDIMScheduler(num_train_timesteps=50))
@@ -196,7 +196,7 @@ def test_ddpm_pipeline(tmp_path):
     DDPMPipeline.from_pretrained(tmp_path)
 
 
-def test_conditional_unet_and_vae():
+def test_conditional_unet_and_vae() -> None:
     from diffusers import AutoencoderKL, UNet2DConditionModel
 
     torch.manual_seed(0)
@@ -230,7 +230,7 @@ def test_conditional_unet_and_vae():
     (decoded.mean() + posterior.kl().mean()).backward()
 
 
-def test_diffusion_transformer_and_ema():
+def test_diffusion_transformer_and_ema() -> None:
     from diffusers import DiTTransformer2DModel
     from diffusers.training_utils import EMAModel
 
@@ -291,7 +291,7 @@ def sentence_model(folder):
     )
 
 
-def test_sentence_transformer(tmp_path):
+def test_sentence_transformer(tmp_path) -> None:
     from sentence_transformers import util
 
     torch.manual_seed(0)
@@ -308,7 +308,7 @@ def test_sentence_transformer(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["CosineSimilarityLoss", "MultipleNegativesRankingLoss"])
-def test_sentence_losses(loss, tmp_path):
+def test_sentence_losses(loss, tmp_path) -> None:
     from sentence_transformers import losses
 
     torch.manual_seed(0)
@@ -323,7 +323,7 @@ def test_sentence_losses(loss, tmp_path):
 # ---- model collections
 
 
-def test_x_transformers():
+def test_x_transformers() -> None:
     from x_transformers import AutoregressiveWrapper, Decoder, Encoder, TransformerWrapper
 
     torch.manual_seed(0)
@@ -347,7 +347,7 @@ def test_x_transformers():
     assert encoder(ids, mask=torch.ones_like(ids).bool()).shape == (2, 16, 50)
 
 
-def test_vector_quantize():
+def test_vector_quantize() -> None:
     from vector_quantize_pytorch import FSQ, LFQ, VectorQuantize
 
     torch.manual_seed(0)

@@ -32,7 +32,7 @@ def loader(count=64, seed=0, **options):
 
 def make(pl, seed=1, automatic=True):
     class Classifier(pl.LightningModule):
-        def __init__(self, width=16, lr=0.05):
+        def __init__(self, width=16, lr=0.05) -> None:
             super().__init__()
             self.save_hyperparameters()
             self.net = torch.nn.Sequential(
@@ -62,13 +62,13 @@ def make(pl, seed=1, automatic=True):
                 self.lr_schedulers().step()
             return loss
 
-        def validation_step(self, batch, index):
+        def validation_step(self, batch, index) -> None:
             x, y = batch
             logits = self(x)
             self.log("val_loss", torch.nn.functional.cross_entropy(logits, y))
             self.log("val_acc", (logits.argmax(1) == y).float().mean())
 
-        def test_step(self, batch, index):
+        def test_step(self, batch, index) -> None:
             self.validation_step(batch, index)
 
         def predict_step(self, batch, index):
@@ -97,7 +97,7 @@ def trainer_of(pl, folder, **options):
     return pl.Trainer(**{**settings, **options})
 
 
-def test_fit(pl, tmp_path):
+def test_fit(pl, tmp_path) -> None:
     model = make(pl)
     trainer = trainer_of(pl, tmp_path)
     trainer.fit(model, loader(shuffle=True), loader(16, 5))
@@ -134,7 +134,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_variant(pl, variant, tmp_path):
+def test_variant(pl, variant, tmp_path) -> None:
     model = make(pl)
     options = VARIANTS[variant]
     trainer = trainer_of(pl, tmp_path, **options)
@@ -143,13 +143,13 @@ def test_variant(pl, variant, tmp_path):
     recorded.check(f"variant {variant}", model.losses[:8], rel=5e-2 if loose else 1e-3)
 
 
-def test_manual_optimization(pl, tmp_path):
+def test_manual_optimization(pl, tmp_path) -> None:
     model = make(pl, automatic=False)
     trainer_of(pl, tmp_path).fit(model, loader())
     recorded.check("manual", model.losses)
 
 
-def test_checkpoint_and_resume(pl, tmp_path):
+def test_checkpoint_and_resume(pl, tmp_path) -> None:
     whole = make(pl)
     keep = pl.callbacks.ModelCheckpoint(
         dirpath=tmp_path, filename="{epoch}", save_top_k=-1, monitor="val_loss", save_last=True
@@ -174,7 +174,7 @@ def test_checkpoint_and_resume(pl, tmp_path):
     torch.testing.assert_close(loaded(x), whole(x))
 
 
-def test_resume_without_dropout_is_exact(pl, tmp_path):
+def test_resume_without_dropout_is_exact(pl, tmp_path) -> None:
     def plain(seed):
         model = make(pl, seed)
         model.net[3] = torch.nn.Identity()
@@ -191,7 +191,7 @@ def test_resume_without_dropout_is_exact(pl, tmp_path):
         torch.testing.assert_close(left, right)
 
 
-def test_early_stopping(pl, tmp_path):
+def test_early_stopping(pl, tmp_path) -> None:
     model = make(pl)
     model.hparams.lr = 0.0
     stop = pl.callbacks.EarlyStopping("val_loss", patience=2, min_delta=10.0)
@@ -217,7 +217,7 @@ def callback_cases(pl):
 @pytest.mark.parametrize(
     "kind", ["swa", "lr", "accumulation", "timer", "summary", "rich", "pruning", "ema"]
 )
-def test_callback(pl, kind, tmp_path):
+def test_callback(pl, kind, tmp_path) -> None:
     model = make(pl)
     logger = pl.loggers.CSVLogger(tmp_path)
     trainer = trainer_of(pl, tmp_path, callbacks=[callback_cases(pl)[kind]], logger=logger)
@@ -225,7 +225,7 @@ def test_callback(pl, kind, tmp_path):
     recorded.check(f"callback {kind}", model.losses, rel=1e-3)
 
 
-def test_hooks_run_in_order(pl, tmp_path):
+def test_hooks_run_in_order(pl, tmp_path) -> None:
     seen = []
 
     class Watch(pl.Callback):
@@ -244,7 +244,7 @@ def test_hooks_run_in_order(pl, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["CSVLogger", "TensorBoardLogger"])
-def test_logger(pl, kind, tmp_path):
+def test_logger(pl, kind, tmp_path) -> None:
     logger = getattr(pl.loggers, kind)(tmp_path)
     trainer = trainer_of(pl, tmp_path, logger=logger, log_every_n_steps=1)
     trainer.fit(make(pl), loader(), loader(16, 5))
@@ -252,7 +252,7 @@ def test_logger(pl, kind, tmp_path):
     assert any(name == "metrics.csv" or name.startswith("events.") for name in files)
 
 
-def test_datamodule_and_workers(pl, tmp_path):
+def test_datamodule_and_workers(pl, tmp_path) -> None:
     class Data(pl.LightningDataModule):
         def train_dataloader(self):
             return loader(num_workers=2, persistent_workers=True)
@@ -265,7 +265,7 @@ def test_datamodule_and_workers(pl, tmp_path):
     recorded.check("datamodule", model.losses)
 
 
-def test_tuner(pl, tmp_path):
+def test_tuner(pl, tmp_path) -> None:
     from importlib import import_module
 
     tuner = import_module(f"{pl.__name__}.tuner").Tuner(trainer_of(pl, tmp_path))
@@ -273,11 +273,11 @@ def test_tuner(pl, tmp_path):
     recorded.check("lr_find", found.results["loss"][:5])
 
 
-def test_torchmetrics_inside(pl, tmp_path):
+def test_torchmetrics_inside(pl, tmp_path) -> None:
     import torchmetrics
 
     class WithMetric(pl.LightningModule):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(8, 2)
             self.accuracy = torchmetrics.Accuracy("multiclass", num_classes=2)
@@ -300,7 +300,7 @@ def test_torchmetrics_inside(pl, tmp_path):
 
 @pytest.mark.parametrize("name", ["lightning.fabric", "lightning_fabric"])
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "64-true"])
-def test_fabric(name, precision, tmp_path):
+def test_fabric(name, precision, tmp_path) -> None:
     fabric_module = importlib.import_module(name)
     fabric = fabric_module.Fabric(accelerator="cpu", devices=1, precision=precision)
     fabric.launch()

@@ -21,7 +21,7 @@ def exact_gp(kernel):
     import gpytorch
 
     class Model(gpytorch.models.ExactGP):
-        def __init__(self, x, y, likelihood):
+        def __init__(self, x, y, likelihood) -> None:
             super().__init__(x, y, likelihood)
             self.mean_module = gpytorch.means.ConstantMean()
             self.covar_module = gpytorch.kernels.ScaleKernel(kernel)
@@ -48,7 +48,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_exact_gp(kernel):
+def test_exact_gp(kernel) -> None:
     import gpytorch
 
     torch.manual_seed(0)
@@ -74,11 +74,11 @@ def test_exact_gp(kernel):
     assert (low < high).all()
 
 
-def test_variational_gp():
+def test_variational_gp() -> None:
     import gpytorch
 
     class Model(gpytorch.models.ApproximateGP):
-        def __init__(self, points):
+        def __init__(self, points) -> None:
             distribution = gpytorch.variational.CholeskyVariationalDistribution(points.size(0))
             strategy = gpytorch.variational.VariationalStrategy(
                 self, points, distribution, learn_inducing_locations=True
@@ -108,11 +108,11 @@ def test_variational_gp():
     recorded.check("variational", losses, rel=1e-2)
 
 
-def test_multitask_gp():
+def test_multitask_gp() -> None:
     import gpytorch
 
     class Model(gpytorch.models.ExactGP):
-        def __init__(self, x, y, likelihood):
+        def __init__(self, x, y, likelihood) -> None:
             super().__init__(x, y, likelihood)
             self.mean_module = gpytorch.means.MultitaskMean(
                 gpytorch.means.ConstantMean(), num_tasks=2
@@ -167,7 +167,7 @@ ACQUISITIONS = {
 
 
 @pytest.mark.parametrize("name", ACQUISITIONS)
-def test_botorch(name):
+def test_botorch(name) -> None:
     import botorch
     from botorch.optim import optimize_acqf
 
@@ -182,7 +182,7 @@ def test_botorch(name):
         recorded.check("botorch point", point.flatten(), abs=2e-2)
 
 
-def test_botorch_samplers():
+def test_botorch_samplers() -> None:
     from botorch.sampling import SobolQMCNormalSampler
     from botorch.utils.sampling import draw_sobol_samples
 
@@ -194,7 +194,7 @@ def test_botorch_samplers():
     assert sampler(model.posterior(x[:3])).shape == (8, 3, 1)
 
 
-def test_botorch_multi_objective():
+def test_botorch_multi_objective() -> None:
     from botorch.utils.multi_objective.hypervolume import Hypervolume
     from botorch.utils.multi_objective.pareto import is_non_dominated
 
@@ -216,7 +216,7 @@ def pyro():
     return pyro
 
 
-def coin_model(data):
+def coin_model(data) -> None:
     import pyro
     import pyro.distributions as dist
 
@@ -228,12 +228,12 @@ def coin_model(data):
 DATA = torch.tensor([1.0] * 6 + [0.0] * 4)
 
 
-def test_svi(pyro):
+def test_svi(pyro) -> None:
     import pyro.distributions as dist
 
     from torch.distributions import constraints
 
-    def guide(data):
+    def guide(data) -> None:
         a = pyro.param("a", torch.tensor(15.0), constraint=constraints.positive)
         b = pyro.param("b", torch.tensor(15.0), constraint=constraints.positive)
         pyro.sample("fairness", dist.Beta(a, b))
@@ -255,11 +255,11 @@ GUIDES = [
 
 
 @pytest.mark.parametrize("name", GUIDES)
-def test_autoguide(pyro, name):
+def test_autoguide(pyro, name) -> None:
     import pyro.distributions as dist
     from pyro.infer import autoguide
 
-    def model(data):
+    def model(data) -> None:
         mean = pyro.sample("mean", dist.Normal(torch.zeros(3), 1.0).to_event(1))
         scale = pyro.sample("scale", dist.HalfCauchy(1.0))
         with pyro.plate("data", len(data)):
@@ -277,7 +277,7 @@ def test_autoguide(pyro, name):
 
 
 @pytest.mark.parametrize("kernel", ["HMC", "NUTS"])
-def test_mcmc(pyro, kernel):
+def test_mcmc(pyro, kernel) -> None:
     kernel = getattr(pyro.infer, kernel)(coin_model)
     chain = pyro.infer.MCMC(kernel, num_samples=20, warmup_steps=10, disable_progbar=True)
     chain.run(DATA)
@@ -286,11 +286,11 @@ def test_mcmc(pyro, kernel):
     assert 0.3 < samples.mean() < 0.8
 
 
-def test_enumeration(pyro):
+def test_enumeration(pyro) -> None:
     import pyro.distributions as dist
 
     @pyro.infer.config_enumerate
-    def model(data):
+    def model(data) -> None:
         weights = pyro.param("weights", torch.tensor([0.5, 0.5]))
         locations = pyro.param("locations", torch.tensor([-1.0, 1.0]))
         with pyro.plate("data", len(data)):
@@ -302,7 +302,7 @@ def test_enumeration(pyro):
     recorded.check("enumeration", loss)
 
 
-def test_pyro_modules(pyro):
+def test_pyro_modules(pyro) -> None:
     import pyro.distributions as dist
     from pyro.nn import PyroModule, PyroSample
 
@@ -313,7 +313,7 @@ def test_pyro_modules(pyro):
     assert "weight" in trace.nodes
 
 
-def test_pyro_flows(pyro):
+def test_pyro_flows(pyro) -> None:
     import pyro.distributions as dist
     from pyro.distributions import transforms
 
@@ -342,7 +342,7 @@ def test_pyro_flows(pyro):
         "implicit_adams",
     ],
 )
-def test_odeint(method):
+def test_odeint(method) -> None:
     from torchdiffeq import odeint
 
     matrix = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]], dtype=torch.float64, requires_grad=True)
@@ -353,11 +353,11 @@ def test_odeint(method):
     recorded.check(f"ode {method}", [*path[-1].flatten().tolist(), *matrix.grad.flatten().tolist()])
 
 
-def test_odeint_adjoint():
+def test_odeint_adjoint() -> None:
     from torchdiffeq import odeint_adjoint, odeint_event
 
     class Field(torch.nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.net = torch.nn.Sequential(
                 torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
@@ -382,13 +382,13 @@ def test_odeint_adjoint():
 
 
 @pytest.mark.parametrize("method", ["euler", "milstein", "srk"])
-def test_sdeint(method):
+def test_sdeint(method) -> None:
     import torchsde
 
     class Process(torch.nn.Module):
         noise_type, sde_type = "diagonal", "ito"
 
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.rate = torch.nn.Parameter(torch.tensor(0.5))
 

@@ -20,7 +20,7 @@ def batch(count=16):
     return x, torch.randint(0, 3, (count,), generator=generator)
 
 
-def test_ignite():
+def test_ignite() -> None:
     from ignite.engine import Events, create_supervised_evaluator, create_supervised_trainer
     from ignite.handlers import EarlyStopping, ModelCheckpoint  # noqa: F401
     from ignite.metrics import Accuracy, Loss
@@ -37,7 +37,7 @@ def test_ignite():
     recorded.check("ignite metrics", [state.metrics["acc"], state.metrics["nll"]])
 
 
-def test_higher():
+def test_higher() -> None:
     import higher
 
     model = net()
@@ -51,7 +51,7 @@ def test_higher():
 
 
 @pytest.mark.parametrize("name", ["BatchGrad", "BatchL2Grad", "Variance", "DiagGGNExact", "KFLR"])
-def test_backpack(name):
+def test_backpack(name) -> None:
     from backpack import backpack, extend, extensions
 
     model = extend(net())
@@ -66,7 +66,7 @@ def test_backpack(name):
     recorded.check(f"backpack {name}", value.double().abs().sum().item(), rel=1e-3)
 
 
-def test_curvlinops():
+def test_curvlinops() -> None:
     import curvlinops
 
     model, (x, y) = net(), batch()
@@ -80,7 +80,7 @@ def test_curvlinops():
         recorded.check(f"curvlinops {kind}", (operator @ vector).norm().item(), rel=1e-3)
 
 
-def test_zuko():
+def test_zuko() -> None:
     import zuko
 
     torch.manual_seed(0)
@@ -93,7 +93,7 @@ def test_zuko():
         assert torch.isfinite(loss), name
 
 
-def test_nflows():
+def test_nflows() -> None:
     from nflows import distributions, flows, transforms
 
     torch.manual_seed(0)
@@ -111,7 +111,7 @@ def test_nflows():
     assert flow.sample(4).shape == (4, 3)
 
 
-def test_torchcde():
+def test_torchcde() -> None:
     import torchcde
 
     torch.manual_seed(0)
@@ -120,7 +120,7 @@ def test_torchcde():
     path = torchcde.CubicSpline(coefficients)
 
     class Field(torch.nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.linear = torch.nn.Linear(4, 12)
 
@@ -132,7 +132,7 @@ def test_torchcde():
     recorded.check("torchcde", out.detach().flatten()[:4], rel=1e-3)
 
 
-def test_torchquad():
+def test_torchquad() -> None:
     from torchquad import Boole, MonteCarlo, Simpson
 
     for rule in (Simpson(), Boole()):
@@ -147,7 +147,7 @@ def test_torchquad():
     MonteCarlo().integrate(lambda x: x[:, 0], dim=1, N=50, backend="torch", seed=1)
 
 
-def test_xitorch():
+def test_xitorch() -> None:
     from xitorch import LinearOperator, linalg, optimize
 
     torch.manual_seed(0)
@@ -161,7 +161,7 @@ def test_xitorch():
     assert root.item() == pytest.approx(2 ** (1 / 3), abs=1e-5)
 
 
-def test_quanto():
+def test_quanto() -> None:
     from optimum.quanto import freeze, qfloat8, qint8, quantize
 
     for weights in (qint8, qfloat8):
@@ -176,7 +176,7 @@ def test_quanto():
 
 
 @pytest.mark.parametrize("name", ["FNO", "TFNO"])
-def test_neuraloperator(name):
+def test_neuraloperator(name) -> None:
     from neuralop import models
 
     torch.manual_seed(0)
@@ -188,7 +188,7 @@ def test_neuraloperator(name):
     assert out.shape == (2, 1, 16, 16)
 
 
-def test_opacus():
+def test_opacus() -> None:
     from opacus import PrivacyEngine
 
     from torch.utils.data import DataLoader, TensorDataset
@@ -227,7 +227,7 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parametrize("package,name", OPTIMIZERS)
-def test_optimizer(package, name):
+def test_optimizer(package, name) -> None:
     import importlib
 
     model, (x, y) = net(), batch()
@@ -245,7 +245,7 @@ def test_optimizer(package, name):
     optimizer.load_state_dict(optimizer.state_dict())
 
 
-def test_entmax():
+def test_entmax() -> None:
     from entmax import entmax15, entmax_bisect, sparsemax
 
     x = torch.tensor([[1.0, 2.0, 0.5, -1.0]], requires_grad=True)
@@ -255,7 +255,7 @@ def test_entmax():
     recorded.check("entmax gradient", x.grad.flatten(), rel=1e-3)
 
 
-def test_transport():
+def test_transport() -> None:
     import geomloss
     import ot
 
@@ -269,7 +269,7 @@ def test_transport():
     recorded.check("sinkhorn", plan.flatten()[:4], rel=1e-3)
 
 
-def test_wavelets():
+def test_wavelets() -> None:
     import ptwt
 
     torch.manual_seed(0)
@@ -282,7 +282,7 @@ def test_wavelets():
     torch.testing.assert_close(ptwt.waverec2(ptwt.wavedec2(image, "haar", level=2), "haar"), image)
 
 
-def test_tensor_networks():
+def test_tensor_networks() -> None:
     import tensorly
     import tntorch
 
@@ -297,7 +297,7 @@ def test_tensor_networks():
     assert train.torch().shape == x.shape
 
 
-def test_geotorch_and_pruning():
+def test_geotorch_and_pruning() -> None:
     import geotorch
     import torch_pruning
 
@@ -312,7 +312,7 @@ def test_geotorch_and_pruning():
     assert model[2].in_features == 6
 
 
-def test_crf():
+def test_crf() -> None:
     from torchcrf import CRF
 
     torch.manual_seed(0)
@@ -324,7 +324,7 @@ def test_crf():
     assert len(crf.decode(scores)) == 2
 
 
-def test_tabnet():
+def test_tabnet() -> None:
     from pytorch_tabnet.tab_model import TabNetClassifier
 
     x, y = batch(64)
@@ -333,7 +333,7 @@ def test_tabnet():
     assert model.predict_proba(x.numpy()).shape == (64, 3)
 
 
-def test_nufft():
+def test_nufft() -> None:
     import torchkbnufft
 
     torch.manual_seed(0)
@@ -343,7 +343,7 @@ def test_nufft():
     recorded.check("nufft", torch.view_as_real(forward).flatten()[:6], rel=1e-2, abs=1e-3)
 
 
-def test_sequence_models():
+def test_sequence_models() -> None:
     from mambapy.mamba import Mamba, MambaConfig
     from performer_pytorch import PerformerLM
     from rotary_embedding_torch import RotaryEmbedding
@@ -359,7 +359,7 @@ def test_sequence_models():
     assert rotated.shape == (1, 2, 6, 8)
 
 
-def test_multi_objective_gradients():
+def test_multi_objective_gradients() -> None:
     from torchjd.aggregation import Mean
     from torchjd.autojac import backward, jac_to_grad
 

@@ -48,7 +48,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_model(name):
+def test_model(name) -> None:
     torch.manual_seed(0)
     model = timm.create_model(name, pretrained=False, num_classes=5)
     images, labels = torch.randn(2, 3, MODELS[name], MODELS[name]), torch.tensor([1, 3])
@@ -71,7 +71,7 @@ def test_model(name):
     assert all(parameter.isfinite().all() for parameter in model.parameters())
 
 
-def test_features_and_heads():
+def test_features_and_heads() -> None:
     torch.manual_seed(0)
     model = timm.create_model("resnet18", features_only=True, out_indices=(1, 3)).eval()
     parts = model(torch.randn(1, 3, 64, 64))
@@ -82,7 +82,7 @@ def test_features_and_heads():
     assert model(torch.randn(1, 3, 64, 64)).shape == (1, 7)
 
 
-def test_state_is_interchanged(tmp_path):
+def test_state_is_interchanged(tmp_path) -> None:
     torch.manual_seed(0)
     model = timm.create_model("mobilenetv3_small_050").eval()
     torch.save(model.state_dict(), tmp_path / "model.pth")
@@ -95,7 +95,7 @@ def test_state_is_interchanged(tmp_path):
 @pytest.mark.parametrize(
     "name", ["lamb", "adamw", "lookahead_radam", "madgrad", "adafactor", "lion"]
 )
-def test_optimizer(name):
+def test_optimizer(name) -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
     from timm.optim import create_optimizer_v2
@@ -111,7 +111,7 @@ def test_optimizer(name):
     recorded.check(f"optimizer {name}", losses)
 
 
-def test_training_parts():
+def test_training_parts() -> None:
     from timm.data import Mixup, create_transform
     from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
     from timm.scheduler import CosineLRScheduler

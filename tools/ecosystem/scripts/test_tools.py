@@ -48,7 +48,7 @@ def flat(value):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classification(name):
+def test_classification(name) -> None:
     import torchmetrics
 
     metric = getattr(torchmetrics, name)(task="multiclass", num_classes=5, **CLASSES[name])
@@ -75,7 +75,7 @@ REGRESSION = [
 
 
 @pytest.mark.parametrize("name", REGRESSION)
-def test_regression(name):
+def test_regression(name) -> None:
     import torchmetrics
 
     metric = getattr(torchmetrics, name)()
@@ -86,7 +86,7 @@ def test_regression(name):
     recorded.check(f"metric {name}", flat(metric.compute()), rel=1e-3)
 
 
-def test_image_and_text_metrics():
+def test_image_and_text_metrics() -> None:
     import torchmetrics
     from torchmetrics import image, text
 
@@ -116,7 +116,7 @@ def test_image_and_text_metrics():
     recorded.check("metric ndcg", flat(score))
 
 
-def test_metric_collections():
+def test_metric_collections() -> None:
     import copy
     import pickle
 
@@ -160,7 +160,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_captum(name):
+def test_captum(name) -> None:
     from captum import attr
 
     net = small_net().eval()
@@ -181,7 +181,7 @@ def test_captum(name):
         recorded.check(f"captum {name}", found.detach().flatten()[:6], rel=1e-3)
 
 
-def test_captum_layers():
+def test_captum_layers() -> None:
     from captum import attr
 
     net = small_net().eval()
@@ -194,7 +194,7 @@ def test_captum_layers():
 # ---- tensordict
 
 
-def test_tensordict(tmp_path):
+def test_tensordict(tmp_path) -> None:
     from tensordict import TensorDict
 
     data = TensorDict({"a": torch.arange(6).view(3, 2), "b": {"c": torch.ones(3, 4)}}, [3])
@@ -215,7 +215,7 @@ def test_tensordict(tmp_path):
         del data["a"]
 
 
-def test_tensordict_modules():
+def test_tensordict_modules() -> None:
     from tensordict import TensorDict, from_module
     from tensordict.nn import (
         ProbabilisticTensorDictModule,
@@ -254,7 +254,7 @@ def test_tensordict_modules():
     assert torch.vmap(run, (0, None))(stacked, torch.randn(2, 3)).shape == (2, 2, 4)
 
 
-def test_tensorclass():
+def test_tensorclass() -> None:
     from tensordict import tensorclass
 
     @tensorclass
@@ -270,7 +270,7 @@ def test_tensorclass():
 # ---- summaries and counters
 
 
-def test_torchinfo():
+def test_torchinfo() -> None:
     import torchinfo
 
     summary = torchinfo.summary(
@@ -282,14 +282,14 @@ def test_torchinfo():
     assert "Conv2d" in str(summary)
 
 
-def test_torchsummary(capsys):
+def test_torchsummary(capsys) -> None:
     import torchsummary
 
     torchsummary.summary(small_net(), (3, 8, 8), device="cpu")
     assert "Total params: 197" in capsys.readouterr().out
 
 
-def test_fvcore():
+def test_fvcore() -> None:
     from fvcore import nn
 
     net = small_net()
@@ -302,13 +302,13 @@ def test_fvcore():
     assert nn.giou_loss(torch.tensor([[0.0, 0, 2, 2]]), torch.tensor([[0.0, 0, 2, 2]])).item() == 0
 
 
-def test_fvcore_flops():
+def test_fvcore_flops() -> None:
     from fvcore.nn import FlopCountAnalysis
 
     assert FlopCountAnalysis(small_net(), torch.randn(1, 3, 8, 8)).total() > 0
 
 
-def test_opt_einsum():
+def test_opt_einsum() -> None:
     import opt_einsum
 
     torch.manual_seed(0)
@@ -322,7 +322,7 @@ def test_opt_einsum():
 # ---- e3nn
 
 
-def test_e3nn():
+def test_e3nn() -> None:
     from e3nn import o3
 
     torch.manual_seed(0)
@@ -338,7 +338,7 @@ def test_e3nn():
     recorded.check("wigner 3j", o3.wigner_3j(1, 1, 2).flatten(), abs=1e-4)
 
 
-def test_e3nn_layers():
+def test_e3nn_layers() -> None:
     from e3nn import nn, o3
 
     torch.manual_seed(0)
@@ -370,7 +370,7 @@ def test_e3nn_layers():
         "NPairsLoss",
     ],
 )
-def test_metric_learning(name):
+def test_metric_learning(name) -> None:
     from pytorch_metric_learning import losses, miners
 
     torch.manual_seed(0)
@@ -382,7 +382,7 @@ def test_metric_learning(name):
     miners.MultiSimilarityMiner()(embeddings, labels)
 
 
-def test_ema():
+def test_ema() -> None:
     from torch_ema import ExponentialMovingAverage
 
     net = small_net()
@@ -402,7 +402,7 @@ def test_ema():
 
 
 @pytest.mark.parametrize("name", ["PPO", "A2C", "DQN"])
-def test_baselines_discrete(name, tmp_path):
+def test_baselines_discrete(name, tmp_path) -> None:
     import stable_baselines3
 
     options = {"n_steps": 32} if name != "DQN" else {"learning_starts": 20, "buffer_size": 500}
@@ -419,7 +419,7 @@ def test_baselines_discrete(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SAC", "TD3", "DDPG"])
-def test_baselines_continuous(name):
+def test_baselines_continuous(name) -> None:
     import stable_baselines3
 
     model = getattr(stable_baselines3, name)(

@@ -19,7 +19,7 @@ HALVES = torch.tensor([0, 0, 0, 1, 1, 1])
 class Graph:
     """One graph with everything the layers ask for."""
 
-    def __init__(self, seed=1):
+    def __init__(self, seed=1) -> None:
         generator = torch.Generator().manual_seed(seed)
         edges = torch.randint(0, NODES, (2, EDGES), generator=generator)
         self.edges = edges[:, (edges[0] * NODES + edges[1]).argsort()]
@@ -182,21 +182,21 @@ OTHERS = {
 }
 
 
-def run_layer(name, layer, args, graph):
+def run_layer(name, layer, args, graph) -> None:
     graph.x.requires_grad_()
     recorded.check(name, train(lambda: layer(graph.x, *args), graph.x, layer.parameters()))
     assert type(layer).__name__ in repr(layer)
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layer(name):
+def test_layer(name) -> None:
     torch.manual_seed(12)
     graph, layer = Graph(), LAYERS[name]()
     run_layer(f"layer {name}", layer, (graph.edges,), graph)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_layer(name):
+def test_other_layer(name) -> None:
     torch.manual_seed(12)
     graph, (make, arguments) = Graph(), OTHERS[name]
     run_layer(f"layer {name}", make(), arguments(graph), graph)
@@ -210,7 +210,7 @@ SPARSE = [
 
 @pytest.mark.parametrize("layout", ["csc", "coo"])
 @pytest.mark.parametrize("name", SPARSE)
-def test_layer_with_a_sparse_matrix(name, layout):
+def test_layer_with_a_sparse_matrix(name, layout) -> None:
     torch.manual_seed(12)
     graph, layer = Graph(), LAYERS[name]()
     edges = utils.coalesce(utils.remove_self_loops(graph.edges)[0])
@@ -220,7 +220,7 @@ def test_layer_with_a_sparse_matrix(name, layout):
 
 
 @pytest.mark.parametrize("name", ["HGTConv", "HANConv", "HeteroConv"])
-def test_heterogeneous_layer(name):
+def test_heterogeneous_layer(name) -> None:
     torch.manual_seed(12)
     data = hetero()
     if name == "HeteroConv":
@@ -233,7 +233,7 @@ def test_heterogeneous_layer(name):
 
 
 class Difference(nn.MessagePassing):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(aggr=["mean", "max"], flow="target_to_source")
         self.lin = nn.Linear(16, 4)
 
@@ -247,7 +247,7 @@ class Difference(nn.MessagePassing):
         return self.lin(inputs)
 
 
-def test_own_message_passing():
+def test_own_message_passing() -> None:
     torch.manual_seed(12)
     graph, layer, seen = Graph(), Difference(), []
     hook = layer.register_message_forward_hook(lambda *_: seen.append("message"))
@@ -281,7 +281,7 @@ AGGREGATIONS = {
 
 
 @pytest.mark.parametrize("name", AGGREGATIONS)
-def test_aggregation(name):
+def test_aggregation(name) -> None:
     torch.manual_seed(12)
     graph, layer = Graph(), AGGREGATIONS[name]()
     run = lambda: layer(graph.x, BATCH)
@@ -303,7 +303,7 @@ NORMS = {
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_norm(name):
+def test_norm(name) -> None:
     torch.manual_seed(12)
     make, args = NORMS[name]
     graph, layer = Graph(), make()
@@ -333,7 +333,7 @@ POOLINGS = {
 
 
 @pytest.mark.parametrize("name", POOLINGS)
-def test_pooling(name):
+def test_pooling(name) -> None:
     torch.manual_seed(12)
     graph = Graph()
     run = lambda: POOLINGS[name](graph)
@@ -414,7 +414,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_model(name):
+def test_model(name) -> None:
     torch.manual_seed(12)
     make, call = MODELS[name]
     graph, model = Graph(), make()
@@ -424,7 +424,7 @@ def test_model(name):
     again.load_state_dict(model.state_dict())
 
 
-def test_training():
+def test_training() -> None:
     torch.manual_seed(12)
     data, model = Graph().data(), nn.GCN(8, 8, 2, 3)
     optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.05), []
@@ -437,14 +437,14 @@ def test_training():
     recorded.check("training", losses)
 
 
-def test_to_hetero():
+def test_to_hetero() -> None:
     torch.manual_seed(12)
     data = hetero()
     model = nn.to_hetero(nn.GraphSAGE((-1, -1), 8, 2, 4), data.metadata())
     recorded.check("to_hetero", digest(model(data.x_dict, data.edge_index_dict)))
 
 
-def test_explainer():
+def test_explainer() -> None:
     from torch_geometric.explain import Explainer, GNNExplainer
 
     torch.manual_seed(12)

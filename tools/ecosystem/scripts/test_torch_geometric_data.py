@@ -89,13 +89,13 @@ UTILITIES = {
 
 
 @pytest.mark.parametrize("name", UTILITIES)
-def test_utility(name):
+def test_utility(name) -> None:
     torch.manual_seed(12)
     recorded.check(f"utility {name}", digest(UTILITIES[name](Graph())))
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "mul"])
-def test_scatter(reduce):
+def test_scatter(reduce) -> None:
     graph = Graph()
     run = lambda: utils.scatter(graph.x, BATCH, reduce=reduce)
     recorded.check(f"scatter {reduce}", train(run, graph.x.requires_grad_()))
@@ -107,7 +107,7 @@ def test_scatter(reduce):
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("layout", ["csr", "coo"])
-def test_spmm(layout, reduce):
+def test_spmm(layout, reduce) -> None:
     graph = Graph()
     make = getattr(utils, f"to_torch_{layout}_tensor")
     matrix = make(utils.coalesce(graph.edges), size=(NODES, NODES))
@@ -134,7 +134,7 @@ TRANSFORMS = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_transform(name):
+def test_transform(name) -> None:
     torch.manual_seed(12)
     random.seed(12)
     transform = TRANSFORMS[name]()
@@ -142,7 +142,7 @@ def test_transform(name):
     assert name in repr(transform)
 
 
-def test_transforms_of_meshes_and_heterogeneous_graphs():
+def test_transforms_of_meshes_and_heterogeneous_graphs() -> None:
     torch.manual_seed(12)
     graph = Graph()
     for name, data in {
@@ -160,7 +160,7 @@ def test_transforms_of_meshes_and_heterogeneous_graphs():
 # ---- data
 
 
-def test_batches():
+def test_batches() -> None:
     data = [Graph(seed).data() for seed in range(3)]
     batch = Batch.from_data_list(data)
     recorded.check("batch", digest([batch, batch.batch, batch.ptr]))
@@ -171,7 +171,7 @@ def test_batches():
     recorded.check("hetero batch", digest([both["a"].batch, both["a", "to", "b"].edge_index]))
 
 
-def test_copies_of_data():
+def test_copies_of_data() -> None:
     data = Graph().data()
     file = io.BytesIO()
     torch.save(data, file)
@@ -183,7 +183,7 @@ def test_copies_of_data():
     assert copies[0].x.data_ptr() != data.x.data_ptr()
 
 
-def test_heterogeneous_data():
+def test_heterogeneous_data() -> None:
     data = hetero()
     whole = data.to_homogeneous()
     recorded.check("homogeneous", digest([whole.edge_index, whole.node_type, whole.edge_type]))
@@ -192,14 +192,14 @@ def test_heterogeneous_data():
     recorded.check("hetero subgraph", digest(part))
 
 
-def test_temporal_data():
+def test_temporal_data() -> None:
     data = TemporalData(src=torch.arange(5), dst=torch.arange(5) + 1, t=torch.arange(5) * 10)
     assert len(data) == 5 and data[1:3].src.tolist() == [1, 2]
     assert data.train_val_test_split(0.2, 0.2)[0].src.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_loader(workers):
+def test_loader(workers) -> None:
     torch.manual_seed(12)
     data = [Graph(seed).data() for seed in range(6)]
     loader = DataLoader(data, batch_size=4, shuffle=True, follow_batch=["x"], num_workers=workers)
@@ -210,15 +210,15 @@ class Saved(InMemoryDataset):
     raw_file_names = ()
     processed_file_names = ("data.pt",)
 
-    def __init__(self, root):
+    def __init__(self, root) -> None:
         super().__init__(root)
         self.load(self.processed_paths[0])
 
-    def process(self):
+    def process(self) -> None:
         self.save([Graph(seed).data() for seed in range(3)], self.processed_paths[0])
 
 
-def test_dataset(tmp_path):
+def test_dataset(tmp_path) -> None:
     data = Saved(str(tmp_path))
     assert len(data) == 3 and len(data[torch.tensor([True, False, True])]) == 2
     recorded.check("dataset", digest([data[2], data[torch.tensor([0, 2])][1], data.copy()[0]]))
@@ -249,11 +249,11 @@ EDGE_INDEX = {
 
 
 @pytest.mark.parametrize("name", EDGE_INDEX)
-def test_edge_index(name):
+def test_edge_index(name) -> None:
     recorded.check(f"edge index {name}", digest(EDGE_INDEX[name](edge_index())))
 
 
-def test_edge_index_keeps_its_class_and_state():
+def test_edge_index_keeps_its_class_and_state() -> None:
     index = edge_index().fill_cache_()
     index.validate()
     assert index.sort_order == "row" and index.sparse_size() == (NODES, NODES)
@@ -267,7 +267,7 @@ def test_edge_index_keeps_its_class_and_state():
         EdgeIndex(torch.tensor([[1, 0], [0, 1]]), sort_order="row").validate()
 
 
-def test_edge_index_gradients():
+def test_edge_index_gradients() -> None:
     torch.manual_seed(12)
     graph, weight = Graph(), Graph().weight.requires_grad_()
     run = lambda: edge_index().matmul(graph.x, weight)
@@ -277,7 +277,7 @@ def test_edge_index_gradients():
     recorded.check("edge index layer", train(run, graph.x.requires_grad_(), layer.parameters()))
 
 
-def test_index():
+def test_index() -> None:
     index = Index(torch.tensor([0, 1, 1, 2]), dim_size=3, is_sorted=True).fill_cache_()
     index.validate()
     parts = [index.get_indptr(), index[1:], index + 1, index.flip(0), index.sort().values]

@@ -20,7 +20,7 @@ PIXELS = torch.from_numpy(np.array(PICTURE)).permute(2, 0, 1).contiguous()
 
 
 @pytest.fixture(autouse=True)
-def seeds():
+def seeds() -> None:
     torch.manual_seed(12)
     random.seed(12)
     np.random.seed(12)
@@ -47,7 +47,7 @@ CLASSIFIERS = [
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_classifier(name):
+def test_classifier(name) -> None:
     model = models.get_model(name, weights=None, num_classes=4)
     images = torch.randn(2, 3, 96, 96)
     recorded.check(f"{name} output", digest(model.eval()(images)), rel=1e-2, abs=1e-2)
@@ -68,7 +68,7 @@ DETECTORS = {
 
 
 @pytest.mark.parametrize("name", DETECTORS)
-def test_detector(name):
+def test_detector(name) -> None:
     make = getattr(models.detection, name)
     model = make(weights=None, weights_backbone=None, num_classes=3, **DETECTORS[name]).train()
     images = [torch.rand(3, 64, 80), torch.rand(3, 72, 64)]
@@ -91,7 +91,7 @@ def test_detector(name):
     assert all(one["boxes"].isfinite().all() for one in found)
 
 
-def test_segmentation_video_and_flow():
+def test_segmentation_video_and_flow() -> None:
     none = {"weights": None}
     segment = models.segmentation.lraspp_mobilenet_v3_large(
         weights_backbone=None, num_classes=3, **none
@@ -108,14 +108,14 @@ def test_segmentation_video_and_flow():
     recorded.check("dense models", digest(results), rel=1e-2, abs=1e-2)
 
 
-def test_feature_extractor():
+def test_feature_extractor() -> None:
     from torchvision.models.feature_extraction import create_feature_extractor
 
     model = create_feature_extractor(models.resnet18(weights=None), {"layer1": "a"})
     assert model(torch.rand(1, 3, 32, 32))["a"].shape == (1, 64, 8, 8)
 
 
-def test_registry():
+def test_registry() -> None:
     assert "resnet18" in models.list_models()
     preset = models.get_weight("ResNet18_Weights.IMAGENET1K_V1").transforms()
     recorded.check("preset", digest(preset(PICTURE)), rel=1e-3, abs=1e-2)
@@ -140,14 +140,14 @@ TRANSFORMS = [
 @pytest.mark.parametrize("generation", ["v1", "v2"])
 @pytest.mark.parametrize(("name", "args"), TRANSFORMS, ids=[name for name, _ in TRANSFORMS])
 @pytest.mark.parametrize("kind", ["tensor", "picture"])
-def test_transform(name, args, generation, kind):
+def test_transform(name, args, generation, kind) -> None:
     transform = getattr(transforms if generation == "v1" else v2, name)(*args)
     out = transform(PIXELS if kind == "tensor" else PICTURE)
     # Of whole numbers a few may round the other way.
     recorded.check(f"{generation} {name} {kind}", digest(out), rel=1e-3, abs=6)
 
 
-def test_conversions():
+def test_conversions() -> None:
     noise = transforms.RandomErasing(1.0)(PIXELS / 255.0)
     results = [
         transforms.ToTensor()(PICTURE),
@@ -166,7 +166,7 @@ def test_conversions():
     recorded.check("conversions", digest(results), rel=1e-3, abs=6)
 
 
-def test_boxes_and_masks():
+def test_boxes_and_masks() -> None:
     boxes = tv_tensors.BoundingBoxes(
         torch.tensor([[2.0, 3, 10, 12], [5, 5, 20, 20]]), format="XYXY", canvas_size=(24, 32)
     )
@@ -185,7 +185,7 @@ def test_boxes_and_masks():
     recorded.check("boxes", digest([image, moved, covered]), rel=1e-3, abs=6)
 
 
-def test_mixing():
+def test_mixing() -> None:
     images, labels = torch.rand(4, 3, 8, 8), torch.arange(4)
     mixed = [*v2.MixUp(num_classes=4)(images, labels), *v2.CutMix(num_classes=4)(images, labels)]
     recorded.check("mixing", digest(mixed))
@@ -223,7 +223,7 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operator(name):
+def test_operator(name) -> None:
     x = torch.rand(1, 4, 8, 8, requires_grad=True)
     out = OPERATORS[name](x)
     results = [out.detach()]
@@ -237,7 +237,7 @@ def test_operator(name):
 # ---- datasets and drawing
 
 
-def test_datasets(tmp_path):
+def test_datasets(tmp_path) -> None:
     from torchvision.datasets import FakeData, ImageFolder
 
     for label in "ab":
@@ -252,7 +252,7 @@ def test_datasets(tmp_path):
     recorded.check("datasets", digest([folder[0][0], *batches]))
 
 
-def test_drawing(tmp_path):
+def test_drawing(tmp_path) -> None:
     from torchvision import utils
 
     results = [

@@ -116,7 +116,7 @@ def prompt_of(name):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_forward_backward(name, attention):
+def test_forward_backward(name, attention) -> None:
     model = build(name)
     model.set_attn_implementation(attention)
     model.eval()
@@ -130,7 +130,7 @@ def test_forward_backward(name, attention):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_dropout_in_training(name):
+def test_dropout_in_training(name) -> None:
     """Dropout draws the peer's numbers, so that even the loss of a training step is equal."""
     model = build(name)
     model.set_attn_implementation("eager")
@@ -140,7 +140,7 @@ def test_dropout_in_training(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_training_steps(name):
+def test_training_steps(name) -> None:
     model = build(name)
     model.eval()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -157,7 +157,7 @@ def test_training_steps(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_gradient_checkpointing(name):
+def test_gradient_checkpointing(name) -> None:
     model = build(name)
     model.train()
     for module in model.modules():
@@ -178,7 +178,7 @@ def test_gradient_checkpointing(name):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
-def test_half_precision(name, dtype):
+def test_half_precision(name, dtype) -> None:
     model = build(name).eval()
     inputs = inputs_of(name)
     exact = model(**inputs).logits
@@ -190,7 +190,7 @@ def test_half_precision(name, dtype):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_autocast(name):
+def test_autocast(name) -> None:
     model = build(name).eval()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output = model(**inputs_of(name))
@@ -210,7 +210,7 @@ WAYS = {
 
 @pytest.mark.parametrize("name", GENERATIVE)
 @pytest.mark.parametrize("way", WAYS)
-def test_generate(name, way):
+def test_generate(name, way) -> None:
     model = build(name).eval()
     torch.manual_seed(7)
     tokens = model.generate(**prompt_of(name), max_new_tokens=10, min_new_tokens=4, **WAYS[way])
@@ -219,7 +219,7 @@ def test_generate(name, way):
 
 @pytest.mark.parametrize("name", CAUSAL)
 @pytest.mark.parametrize("cache", ["dynamic", "static", None])
-def test_caches_agree(name, cache):
+def test_caches_agree(name, cache) -> None:
     model = build(name).eval()
     options = {"max_new_tokens": 8, "do_sample": False}
     plain = model.generate(**prompt_of(name), use_cache=False, **options)
@@ -229,7 +229,7 @@ def test_caches_agree(name, cache):
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_scores(name):
+def test_scores(name) -> None:
     model = build(name).eval()
     output = model.generate(
         **prompt_of(name),
@@ -245,7 +245,7 @@ def test_scores(name):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("shards", ["5GB", "20KB"])
-def test_safetensors(name, shards, tmp_path):
+def test_safetensors(name, shards, tmp_path) -> None:
     model = build(name).eval()
     model.save_pretrained(tmp_path, max_shard_size=shards)
     assert list(tmp_path.glob("*.safetensors"))
@@ -256,7 +256,7 @@ def test_safetensors(name, shards, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_bin(name, tmp_path):
+def test_bin(name, tmp_path) -> None:
     model = build(name).eval()
     model.config.save_pretrained(tmp_path)
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
@@ -266,14 +266,14 @@ def test_bin(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_load_in_half(name, tmp_path):
+def test_load_in_half(name, tmp_path) -> None:
     build(name).save_pretrained(tmp_path)
     loaded = type(build(name)).from_pretrained(tmp_path, dtype=torch.bfloat16)
     assert {p.dtype for p in loaded.parameters()} == {torch.bfloat16}
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "llama"])
-def test_device_map(name, tmp_path):
+def test_device_map(name, tmp_path) -> None:
     model = build(name).eval()
     model.save_pretrained(tmp_path)
     loaded = type(model).from_pretrained(tmp_path, device_map="cpu").eval()
@@ -284,11 +284,11 @@ def test_device_map(name, tmp_path):
 class Rows(torch.utils.data.Dataset):
     """Random sentences, the same for each run."""
 
-    def __init__(self, count=64):
+    def __init__(self, count=64) -> None:
         generator = torch.Generator().manual_seed(3)
         self.ids = torch.randint(3, 99, (count, 9), generator=generator)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index):
@@ -319,7 +319,7 @@ def losses_of(trainer):
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_trainer(name, tmp_path):
+def test_trainer(name, tmp_path) -> None:
     trainer = trainer_of(tmp_path, name=name)
     result = trainer.train()
     assert result.global_step == 20
@@ -331,7 +331,7 @@ def test_trainer(name, tmp_path):
     assert trainer.predict(Rows(8)).predictions.shape == (8, 9, 99)
 
 
-def test_trainer_resumes(tmp_path):
+def test_trainer_resumes(tmp_path) -> None:
     whole = trainer_of(tmp_path / "whole")
     whole.train()
     first = trainer_of(tmp_path / "parts")
@@ -359,14 +359,14 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_trainer_variant(variant, tmp_path):
+def test_trainer_variant(variant, tmp_path) -> None:
     trainer = trainer_of(tmp_path, **VARIANTS[variant])
     trainer.train()
     tolerance = 2e-2 if variant in ("bf16", "neftune") else 5e-3
     recorded.check(f"variant {variant}", losses_of(trainer), rel=tolerance)
 
 
-def test_accelerate_loop(tmp_path):
+def test_accelerate_loop(tmp_path) -> None:
     from accelerate import Accelerator
     from accelerate.utils import set_seed
 
@@ -399,7 +399,7 @@ def test_accelerate_loop(tmp_path):
         torch.testing.assert_close(left, right)
 
 
-def test_empty_weights_and_dispatch(tmp_path):
+def test_empty_weights_and_dispatch(tmp_path) -> None:
     import accelerate
 
     model = build("llama").eval()
@@ -413,7 +413,7 @@ def test_empty_weights_and_dispatch(tmp_path):
     torch.testing.assert_close(loaded.eval()(**inputs).logits, model(**inputs).logits)
 
 
-def test_disk_offload(tmp_path):
+def test_disk_offload(tmp_path) -> None:
     import accelerate
 
     model = build("gpt2").eval()

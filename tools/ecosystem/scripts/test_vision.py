@@ -63,7 +63,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_kornia_function(name):
+def test_kornia_function(name) -> None:
     import kornia
 
     value = FUNCTIONS[name](kornia, image())
@@ -117,7 +117,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_kornia_augmentation(name):
+def test_kornia_augmentation(name) -> None:
     import kornia.augmentation as augmentation
 
     options = {"p": 1.0, **ARGUMENTS.get(name, {})}
@@ -131,7 +131,7 @@ def test_kornia_augmentation(name):
     recorded.check(f"augment {name}", [*flat[:4].tolist(), flat.mean().item()], rel=5e-3, abs=1e-3)
 
 
-def test_kornia_sequential():
+def test_kornia_sequential() -> None:
     import kornia.augmentation as augmentation
 
     torch.manual_seed(0)
@@ -148,7 +148,7 @@ def test_kornia_sequential():
     assert chain.inverse(out, data_keys=["input"]).shape == x.shape
 
 
-def test_kornia_features():
+def test_kornia_features() -> None:
     import kornia.feature as feature
 
     torch.manual_seed(0)
@@ -186,7 +186,7 @@ NETS = {
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_monai_net(name):
+def test_monai_net(name) -> None:
     from monai.networks import nets
 
     torch.manual_seed(0)
@@ -213,7 +213,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_monai_loss(name):
+def test_monai_loss(name) -> None:
     from monai import losses
 
     generator = torch.Generator().manual_seed(0)
@@ -225,7 +225,7 @@ def test_monai_loss(name):
     recorded.check(f"monai {name}", loss.item(), rel=1e-3)
 
 
-def test_monai_transforms():
+def test_monai_transforms() -> None:
     from monai import transforms
 
     transform = transforms.Compose(
@@ -246,7 +246,7 @@ def test_monai_transforms():
     recorded.check("monai transforms", out.double().mean().item(), rel=1e-2)
 
 
-def test_monai_pipeline(tmp_path):
+def test_monai_pipeline(tmp_path) -> None:
     from monai.data import CacheDataset, DataLoader, decollate_batch
     from monai.inferers import sliding_window_inference
     from monai.metrics import DiceMetric
@@ -274,7 +274,7 @@ def test_monai_pipeline(tmp_path):
     assert metric.aggregate().shape == (1,)
 
 
-def test_msssim():
+def test_msssim() -> None:
     from pytorch_msssim import ms_ssim, ssim
 
     x, y = image(0, 3, 192), image(1, 3, 192)

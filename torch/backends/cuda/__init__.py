@@ -51,7 +51,7 @@ class cuBLASModule:
         return torch.get_float32_matmul_precision() != "highest"
 
     @property
-    def fp32_precision(self):
+    def fp32_precision(self) -> str:
         return "tf32" if self.allow_tf32 else "ieee"
 
     def __setattr__(self, name, value) -> Any:
@@ -101,7 +101,7 @@ _sdp = {
 _SDP_BITS = ("math", "flash", "mem_efficient", "cudnn", "overrideable")
 
 
-def _set_sdp(**switches):
+def _set_sdp(**switches) -> None:
     """Changes some switches, here and for the operator."""
     _sdp.update({name: bool(value) for name, value in switches.items()})
     _C._set_sdp_backends(sum(1 << bit for bit, name in enumerate(_SDP_BITS) if _sdp[name]))
@@ -186,7 +186,7 @@ class SDPAParams:
         self.is_causal, self.enable_gqa = is_causal, enable_gqa
 
 
-def _refused(debug, reason):
+def _refused(debug, reason) -> bool:
     if debug:
         import warnings
 

@@ -17,7 +17,7 @@ class GradScaler(torch.amp.GradScaler):
         backoff_factor=0.5,
         growth_interval=2000,
         enabled=True,
-    ):
+    ) -> None:
         warnings.warn(
             "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use "
             "`torch.amp.GradScaler('cpu', args...)` instead.",

@@ -10,7 +10,7 @@ __all__ = ["autocast", "custom_bwd", "custom_fwd"]
 class autocast(torch.amp.autocast):
     """torch.autocast("cuda", ...)."""
 
-    def __init__(self, enabled=True, dtype=torch.float16, cache_enabled=True):
+    def __init__(self, enabled=True, dtype=torch.float16, cache_enabled=True) -> None:
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 

@@ -3,7 +3,7 @@
 __all__ = ["amp_definitely_not_available"]
 
 
-def amp_definitely_not_available():
+def amp_definitely_not_available() -> bool:
     """Whether there is no CUDA device."""
     import torch
 

@@ -15,7 +15,7 @@ class GradScaler(torch.amp.GradScaler):
         backoff_factor=0.5,
         growth_interval=2000,
         enabled=True,
-    ):
+    ) -> None:
         super().__init__(
             "cuda",
             init_scale=init_scale,

@@ -91,7 +91,7 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     return model.load_state_dict(state, strict=options.strict)
 
 
-def _materialize(model, state):
+def _materialize(model, state) -> None:
     """Parameters without data take memory where their values are."""
     for name, module in model.named_modules():
         for store in (module._parameters, module._buffers):
@@ -164,7 +164,7 @@ def _per_parameter(given):
     return tables["state"], tables["param_groups"]
 
 
-def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
+def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None) -> None:
     """Loads what get_optimizer_state_dict gave."""
     _checked(options)
     names = _names_of(model)

@@ -6,7 +6,7 @@ from torch import _later
 __all__ = ["is_available"]
 
 
-def is_available():
+def is_available() -> bool:
     """Whether functions of other processes can be called: not in this version."""
     return False
 

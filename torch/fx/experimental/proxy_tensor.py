@@ -8,7 +8,7 @@ from torch import _later
 __all__ = ["get_proxy_mode"]
 
 
-def get_proxy_mode():
+def get_proxy_mode() -> None:
     """The mode that traces right now: none."""
     return None
 

@@ -26,17 +26,17 @@ def free_symbols(val):
 free_unbacked_symbols = free_symbols
 
 
-def is_symbolic(val):
+def is_symbolic(val) -> bool:
     """Whether a number is symbolic: no."""
     return False
 
 
-def has_free_symbols(val):
+def has_free_symbols(val) -> bool:
     """Whether a value holds symbols: no."""
     return False
 
 
-def is_concrete_int(a):
+def is_concrete_int(a) -> bool:
     """Whether a size is known: always."""
     return True
 
@@ -44,7 +44,7 @@ def is_concrete_int(a):
 is_concrete_bool = is_concrete_float = is_concrete_int
 
 
-def statically_known_true(x):
+def statically_known_true(x) -> bool:
     """Whether x holds for all sizes."""
     return bool(x)
 
@@ -68,7 +68,7 @@ def guard_int(a):
 hint_int = optimization_hint = guard_int
 
 
-def guard_bool(a):
+def guard_bool(a) -> bool:
     """a as a bool."""
     return bool(a)
 

@@ -1,7 +1,7 @@
 """How a masked tensor is printed: its values in nested brackets, -- for those not there."""
 
 
-def _formatted(value):
+def _formatted(value) -> str:
     return f"{value:8.4f}" if isinstance(value, float) else f"{value}"
 
 
@@ -16,7 +16,7 @@ def _lines(data, mask, indent):
     return f"{pad}[\n{rows}\n{pad}]"
 
 
-def text_of(data, mask):
+def text_of(data, mask) -> str:
     """The text of a masked tensor."""
     data = data.detach()
     if data.dim() == 0:

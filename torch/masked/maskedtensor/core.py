@@ -41,7 +41,7 @@ _INTEGRAL = (torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torc
 _SUPPORTED = (*_FLOATING, *_INTEGRAL)
 
 
-def is_masked_tensor(obj, /):
+def is_masked_tensor(obj, /) -> bool:
     """Whether obj is a MaskedTensor."""
     return isinstance(obj, MaskedTensor)
 
@@ -179,7 +179,7 @@ def _reduce(name, args, kwargs):
     return MaskedTensor(result, valid.expand(result.shape))
 
 
-def _check_pair(data, mask):
+def _check_pair(data, mask) -> None:
     """Raises unless these are plain tensors of one shape, the mask of bools."""
     for name, given in {"data": data, "mask": mask}.items():
         if not isinstance(given, torch.Tensor) or is_masked_tensor(given):
@@ -300,7 +300,7 @@ class MaskedTensor(torch.Tensor):
         made._masked_data, made._masked_mask = data.detach(), mask
         return made
 
-    def __init__(self, data, mask, requires_grad=False):
+    def __init__(self, data, mask, requires_grad=False) -> None:
         pass  # __new__ has made it whole
 
     def __repr__(self):
@@ -345,7 +345,7 @@ class MaskedTensor(torch.Tensor):
         self._check_strided()
         return super().contiguous(memory_format=memory_format)
 
-    def _check_strided(self):
+    def _check_strided(self) -> None:
         if self.layout is not torch.strided:
             raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
 

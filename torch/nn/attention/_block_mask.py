@@ -76,7 +76,7 @@ class BlockMask:
         dq_write_order_full=None,
         dq_kv_order=None,
         dq_kv_order_spt=None,
-    ):
+    ) -> None:
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
@@ -218,7 +218,7 @@ class BlockMask:
             dense |= _dense_from_lists(self.full_kv_num_blocks, self.full_kv_indices, columns)
         return dense
 
-    def to_string(self, grid_size=(20, 20), limit=4):
+    def to_string(self, grid_size=(20, 20), limit=4) -> str:
         """A picture of the blocks: full, partial and empty ones."""
         dense = self.to_dense()
         *batch_dims, rows, columns = dense.shape
@@ -255,12 +255,12 @@ class BlockMask:
         orders = dict(zip(self._ORDER_ATTRS, moved[1 + tensors : 5 + tensors], strict=True))
         return BlockMask(*moved[: 1 + tensors], moved[-2], moved[-1], **orders)
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = self.to_string(grid_size=(20, 20), limit=4)
         shape = tuple(int(n) for n in self.shape)
         return f"BlockMask(shape={shape}, sparsity={self.sparsity():.2f}%, \n{text.rstrip()}\n)"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         def shape_of(value):
             return None if value is None else value.shape
 

@@ -23,7 +23,7 @@ class CausalBias(torch.Tensor):
     def __new__(cls, variant, seq_len_q, seq_len_kv):
         return torch.Tensor._make_subclass(cls, torch.empty(0))
 
-    def __init__(self, variant, seq_len_q, seq_len_kv):
+    def __init__(self, variant, seq_len_q, seq_len_kv) -> None:
         if not isinstance(variant, CausalVariant):
             raise AssertionError("variant must be a CausalVariant")
         self.variant = variant
@@ -84,7 +84,7 @@ class CausalBias(torch.Tensor):
             return cls._dispatch(*args, **kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def __repr__(self, *, tensor_contents=None):
+    def __repr__(self, *, tensor_contents=None) -> str:
         return repr(self._materialize())
 
 

@@ -166,7 +166,7 @@ def create_block_mask(
     )
 
 
-def _check_inputs(query, key, value, block_mask, enable_gqa):
+def _check_inputs(query, key, value, block_mask, enable_gqa) -> None:
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
     if key.size(-3) != value.size(-3) or key.size(-2) != value.size(-2):

@@ -16,7 +16,7 @@ _GROUPS_SHOWN = 20
 _RENAMES_SHOWN = 5
 
 
-def _numbers(values):
+def _numbers(values) -> str:
     """Numbers of one place as a range or a list."""
     ordered = sorted(values)
     if len(ordered) == 1:
@@ -103,7 +103,7 @@ def _vote(key, differing, tails):
     return None
 
 
-def _sentence(kind, old, new, count):
+def _sentence(kind, old, new, count) -> str:
     keys = f"{count} keys" if count > 1 else "1 key"
     if kind == "part":
         return f'rename "{old}" to "{new}" ({keys})'

@@ -24,7 +24,7 @@ def _init_from(defaults):
     least = sum(default is _REQUIRED for default in defaults.values())
     takes = f"from {1 + least} to {1 + len(names)}" if least < len(names) else f"{1 + len(names)}"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         Module.__init__(self)
         where = f"{type(self).__name__}.__init__()"
         if len(args) > len(names):
@@ -59,13 +59,13 @@ def _init_from(defaults):
     return __init__
 
 
-def _make(name, function, doc, shown=None, **defaults):
+def _make(name, function, doc, shown=None, **defaults) -> None:
     """`shown` is how the repr gives the attributes, "" not at all; `inplace` only when set."""
 
     def forward(self, input):
         return getattr(F, function)(input, **{key: getattr(self, key) for key in defaults})
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         parts = []
         for key in defaults:
             value = getattr(self, key)
@@ -278,7 +278,7 @@ class MultiheadAttention(Module):
             shapes |= {f"{i}_proj_weight": (width, n) for i, n in zip("qkv", inputs, strict=True)}
         return shapes
 
-    def _reset_parameters(self):
+    def _reset_parameters(self) -> None:
         init = torch.nn.init
         start = dict.fromkeys(self._INPUT_WEIGHTS, init.xavier_uniform_)
         start |= dict.fromkeys(("bias_k", "bias_v"), init.xavier_normal_)

@@ -73,7 +73,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             first.reset_parameters()
             second.reset_parameters()
 
-    def _check(self, input, target):
+    def _check(self, input, target) -> None:
         if target.dim() == 1:
             if input.size(0) != target.size(0):
                 raise RuntimeError(

@@ -88,7 +88,7 @@ class _NormBase(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input) -> None:
         if not self._ranks:
             raise NotImplementedError(f"{type(self).__name__} does not say which inputs it takes")
         if input.dim() not in self._ranks:
@@ -104,7 +104,7 @@ class _NormBase(Module):
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    ) -> None:
         # Version 1 did not count batches; what it saved has no such key.
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
@@ -250,7 +250,7 @@ class SyncBatchNorm(_BatchNorm):
         )
         self.process_group = process_group
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 

@@ -59,7 +59,7 @@ class Sequential(Module):
             delattr(self, key)
         self._renumber()
 
-    def _renumber(self):
+    def _renumber(self) -> None:
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Sequential(Module):
         return self.extend([module for _ in range(times - 1) for module in list(self)])
 
     @classmethod
-    def _check_times(cls, times):
+    def _check_times(cls, times) -> None:
         if not isinstance(times, int):
             raise TypeError(f"unsupported operand type(s) for *: {cls} and {type(times)}")
         if times <= 0:
@@ -315,7 +315,7 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
-    def _key(self, index):
+    def _key(self, index) -> str:
         return str(_position(index, self._size))
 
     def __getitem__(self, idx) -> Any:
@@ -368,7 +368,7 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
-def _describe(value, dtype):
+def _describe(value, dtype) -> str:
     """A line about a value; `dtype` is how a tensor's is written, which differs by container."""
     if not isinstance(value, torch.Tensor):
         return f"Object of type: {type(value).__name__}"

@@ -41,7 +41,7 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def _require_named(self, sizes):
+    def _require_named(self, sizes) -> None:
         if not isinstance(sizes, tuple):
             raise TypeError(
                 f"unflattened_size must be a tuple of tuples, but found type {type(sizes).__name__}"
@@ -53,7 +53,7 @@ class Unflatten(Module):
                     f"{type(element).__name__} at pos {i}"
                 )
 
-    def _require_ints(self, sizes):
+    def _require_ints(self, sizes) -> None:
         if not isinstance(sizes, tuple | list):
             raise TypeError(
                 f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}"

@@ -54,7 +54,7 @@ class _InstanceNorm(_NormBase):
         )
         return result.squeeze(0) if lone else result
 
-    def _check_channels(self, shape, dim):
+    def _check_channels(self, shape, dim) -> None:
         """The wrong number matters where there is a scale for each channel."""
         if shape[dim] == self.num_features:
             return

@@ -33,7 +33,7 @@ class LazyModuleMixin(Module):
 
     def _lazy_load_hook(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    ) -> None:
         """Gives the parameters the shapes that are about to be loaded."""
         for name, value in self._lazy_members():
             loaded = state_dict.get(prefix + name)
@@ -48,7 +48,7 @@ class LazyModuleMixin(Module):
             f"initialize_parameters is not implemented for {type(self).__name__}"
         )
 
-    def _give_shapes(self, shapes):
+    def _give_shapes(self, shapes) -> None:
         """Gives tensors that have none yet their shapes, by name, and draws initial values."""
         for name, shape in shapes.items():
             if is_lazy(getattr(self, name)):
@@ -59,7 +59,7 @@ class LazyModuleMixin(Module):
         """Whether any parameter or buffer has no shape yet."""
         return any(is_lazy(value) for _, value in self._lazy_members())
 
-    def _infer_parameters(self, module, args, kwargs=None):
+    def _infer_parameters(self, module, args, kwargs=None) -> None:
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")

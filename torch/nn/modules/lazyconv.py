@@ -30,7 +30,7 @@ __all__ = [
 class _LazyConvXdMixin(LazyModuleMixin):
     """What all lazy convolutions share. Goes before the convolution among the bases."""
 
-    def _become_lazy(self, out_channels, bias, device, dtype):
+    def _become_lazy(self, out_channels, bias, device, dtype) -> None:
         """Replaces the empty parameters of a convolution without channels."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels

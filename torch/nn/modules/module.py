@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-def _addindent(text, spaces):
+def _addindent(text, spaces) -> str:
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line for line in rest)])
 
@@ -181,7 +181,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         self._compiled_call_impl = torch.compile(self._call_impl, *args, **kwargs)
 
     # ---- registration
-    def _check_name(self, name, kind, present):
+    def _check_name(self, name, kind, present) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
@@ -259,7 +259,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target, module, strict: bool = False):
+    def set_submodule(self, target, module, strict: bool = False) -> None:
         """Replaces the submodule at a dotted path."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -348,7 +348,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
             return
         super().__setattr__(name, value)
 
-    def _forget(self, name, keep):
+    def _forget(self, name, keep) -> None:
         state = self.__dict__
         state.pop(name, None)
         for store in ("_parameters", "_buffers", "_modules"):
@@ -357,7 +357,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         if keep != "_buffers":
             state["_non_persistent_buffers_set"].discard(name)
 
-    def _set_buffer(self, name, value, buffers):
+    def _set_buffer(self, name, value, buffers) -> None:
         if value is not None and not isinstance(value, torch.Tensor):
             raise TypeError(
                 f"cannot assign '{torch.typename(value)}' as buffer '{name}' "

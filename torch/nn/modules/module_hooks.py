@@ -87,13 +87,13 @@ _HOOK_DICTS = (
 class HooksMixin:
     """Registration of a module's own hooks."""
 
-    def _init_hooks(self):
+    def _init_hooks(self) -> None:
         state = self.__dict__
         for name in _HOOK_DICTS:
             state[name] = OrderedDict()
         state["_is_full_backward_hook"] = None
 
-    def _fill_missing_hooks(self):
+    def _fill_missing_hooks(self) -> None:
         state = self.__dict__
         for name in _HOOK_DICTS:
             state.setdefault(name, OrderedDict())
@@ -260,7 +260,7 @@ def call_with_hooks(module, args, kwargs) -> Any:
         raise
 
 
-def _run_always_called(module, args, kwargs, result, ran):
+def _run_always_called(module, args, kwargs, result, ran) -> None:
     for hook_id, hook in (*global_forward_hooks.items(), *module._forward_hooks.items()):
         always = (
             hook_id in global_forward_hooks_always_called

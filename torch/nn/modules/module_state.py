@@ -44,7 +44,7 @@ class StateMixin:
             held = [*held, *self._buffers.items()]
         return [(name, t) for name, t in held if t is not None and name not in hidden]
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
+    def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         for name, value in self._saved_tensors():
             # A tensor without a shape has nothing to detach from.
             plain = not keep_vars and not is_lazy(value)
@@ -79,7 +79,7 @@ class StateMixin:
                 destination = replaced
         return destination
 
-    def _load_one(self, key, name, target, value, assign, error_msgs):
+    def _load_one(self, key, name, target, value, assign, error_msgs) -> None:
         if not torch.overrides.is_tensor_like(value):
             error_msgs.append(
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
@@ -124,7 +124,7 @@ class StateMixin:
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-    ):
+    ) -> None:
         for hook in self._load_state_dict_pre_hooks.values():
             hook(
                 state_dict,
@@ -147,7 +147,7 @@ class StateMixin:
         if strict:
             self._find_unexpected(state_dict, prefix, local, unexpected_keys)
 
-    def _load_extra_state(self, state_dict, prefix, strict, missing_keys, unexpected_keys):
+    def _load_extra_state(self, state_dict, prefix, strict, missing_keys, unexpected_keys) -> None:
         key = prefix + _EXTRA_STATE
         if type(self).set_extra_state is not _base().set_extra_state:
             if key in state_dict:
@@ -157,7 +157,7 @@ class StateMixin:
         elif strict and key in state_dict:
             unexpected_keys.append(key)
 
-    def _find_unexpected(self, state_dict, prefix, local, unexpected_keys):
+    def _find_unexpected(self, state_dict, prefix, local, unexpected_keys) -> None:
         for key in state_dict:
             if not key.startswith(prefix) or key == prefix + _EXTRA_STATE:
                 continue
@@ -178,7 +178,7 @@ class StateMixin:
         if metadata is not None:
             state_dict._metadata = metadata
 
-        def load(module, state, prefix):
+        def load(module, state, prefix) -> None:
             local_metadata = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign

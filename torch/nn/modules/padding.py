@@ -42,7 +42,7 @@ class _CircularPadNd(_PadNd):
 
     _mode = "circular"
 
-    def _check_input_dim(self, input):
+    def _check_input_dim(self, input) -> None:
         low, high = self._dims + 1, self._dims + 2
         if input.dim() not in (low, high):
             raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")

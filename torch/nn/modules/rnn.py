@@ -23,7 +23,9 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _NONLINEARITIES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
-def _check_settings(module_name, mode, input_size, hidden_size, num_layers, dropout, proj_size):
+def _check_settings(
+    module_name, mode, input_size, hidden_size, num_layers, dropout, proj_size
+) -> None:
     is_number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
     if not is_number or not 0 <= dropout <= 1:
         raise ValueError(
@@ -50,7 +52,7 @@ def _check_settings(module_name, mode, input_size, hidden_size, num_layers, drop
         raise ValueError("proj_size has to be smaller than hidden_size")
 
 
-def _refuse_projection(options):
+def _refuse_projection(options) -> None:
     if "proj_size" in options:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
@@ -96,7 +98,7 @@ class RNNBase(Module):
                 self._add_cell(layer, suffix, {"device": device, "dtype": dtype})
         self.reset_parameters()
 
-    def _add_cell(self, layer, suffix, options):
+    def _add_cell(self, layer, suffix, options) -> None:
         """The parameters of one direction of one layer."""
         gates = _GATES[self.mode] * self.hidden_size
         state = self.proj_size or self.hidden_size
@@ -368,7 +370,7 @@ class RNNCellBase(Module):
             text += f", nonlinearity={self.nonlinearity}"
         return text
 
-    def _check(self, input, states):
+    def _check(self, input, states) -> None:
         """Raises when input or states do not fit. The names are those of the messages."""
         name = type(self).__name__
         if input.dim() not in (1, 2):

@@ -20,7 +20,7 @@ class _Table(Module):
     _OPTIONS: tuple[str, ...] = ()
     _PADDING_MESSAGE = ""
 
-    def _fill(self, options, weight, freeze, device, dtype):
+    def _fill(self, options, weight, freeze, device, dtype) -> None:
         """Takes over the sizes and options among a constructor's arguments; makes the table, of
         given values or of new ones."""
         size = rows, columns = options["num_embeddings"], options["embedding_dim"]
@@ -52,7 +52,7 @@ class _Table(Module):
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
-    def _fill_padding_idx_with_zero(self):
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with torch.no_grad():
                 self.weight[self.padding_idx].fill_(0)

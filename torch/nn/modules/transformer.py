@@ -97,7 +97,7 @@ class _Layer(Module):
         self.norm_first = norm_first
         self._set_activation(activation)
 
-    def _set_activation(self, activation):
+    def _set_activation(self, activation) -> None:
         if isinstance(activation, str):
             activation = _get_activation_fn(activation)
         if activation is F.relu or isinstance(activation, ReLU):
@@ -393,7 +393,7 @@ class Transformer(Module):
         """0 on and below the diagonal, -inf above: no position sees a later one."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 
-    def _reset_parameters(self):
+    def _reset_parameters(self) -> None:
         for param in self.parameters():
             if param.dim() > 1:
                 init.xavier_uniform_(param)

@@ -59,7 +59,7 @@ class DataParallel(Module, Generic[T]):
         copies = self.replicate(self.module, self.device_ids[: len(args)])
         return self.gather(self.parallel_apply(copies, args, named), self.output_device)
 
-    def _check_devices(self):
+    def _check_devices(self) -> None:
         """The copies are made from the first device: everything has to be there."""
         for tensor in chain(self.module.parameters(), self.module.buffers()):
             if tensor.device != self.src_device_obj:

@@ -39,7 +39,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> Any:
     grad_enabled = torch.is_grad_enabled()
     autocast = [(k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in _KINDS]
 
-    def work(i):
+    def work(i) -> None:
         args = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
         device = devices[i] if devices[i] is not None else getattr(get_a_var(args), "device", "cpu")
         device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)

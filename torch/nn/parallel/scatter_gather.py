@@ -14,7 +14,7 @@ def _device(target):
     return torch.device("cuda", target) if isinstance(target, int) else torch.device(target)
 
 
-def _is_namedtuple(value):
+def _is_namedtuple(value) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

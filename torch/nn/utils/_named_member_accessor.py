@@ -7,7 +7,7 @@ import torch
 _MISSING = object()
 
 
-def _checked_name(module, name):
+def _checked_name(module, name) -> None:
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"{module} is not an instance of torch.nn.Module")
     if "." in name:

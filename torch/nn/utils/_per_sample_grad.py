@@ -14,7 +14,7 @@ from torch.utils import _pytree
 __all__ = ["call_for_per_sample_grads"]
 
 
-def _check(module, batch_size, loss_reduction):
+def _check(module, batch_size, loss_reduction) -> None:
     if loss_reduction not in ("sum", "mean"):
         raise RuntimeError(
             f"Expected loss_reduction argument to be sum or mean, got {loss_reduction}"
@@ -56,7 +56,7 @@ def _batch_size(leaves, dim, given):
     return given
 
 
-def _keep(parameter, scale, grad):
+def _keep(parameter, scale, grad) -> None:
     grad = grad.detach() * scale
     known = getattr(parameter, "grad_sample", None)
     parameter.grad_sample = grad if known is None else known + grad

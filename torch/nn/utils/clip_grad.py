@@ -44,7 +44,7 @@ def _total_norm(tensors, norm_type, error_if_nonfinite):
     return total
 
 
-def _scale_to_norm(grads, max_norm, total_norm):
+def _scale_to_norm(grads, max_norm, total_norm) -> None:
     # Multiplying by one where nothing needs clipping costs less than reading the norm back.
     factor = torch.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
     strided = all(grad.layout is torch.strided for grad in grads)
@@ -55,7 +55,7 @@ def _scale_to_norm(grads, max_norm, total_norm):
         grad.mul_(factor.to(grad.device))
 
 
-def _fuses(grads, norm_type):
+def _fuses(grads, norm_type) -> bool:
     """Whether one CUDA call clips them all: one device, one dtype, a norm it knows."""
     if not grads or norm_type not in (1.0, 2.0, math.inf):
         return False
@@ -74,7 +74,7 @@ def get_total_norm(
 
 
 @torch.no_grad()
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach: bool | None = None):
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach: bool | None = None) -> None:
     """Scales gradients, whose norm together is total_norm, down to max_norm."""
     _scale_to_norm(_gradients(parameters), max_norm, total_norm)
 
@@ -114,7 +114,7 @@ def clip_grad_norm(
 
 
 @torch.no_grad()
-def clip_grad_value_(parameters, clip_value, foreach: bool | None = None):
+def clip_grad_value_(parameters, clip_value, foreach: bool | None = None) -> None:
     """Limits each element of each gradient to [-clip_value, clip_value]."""
     bound = float(clip_value)
     for grad in _gradients(parameters):

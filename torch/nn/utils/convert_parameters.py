@@ -10,7 +10,7 @@ import torch
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
-def _one_device(params):
+def _one_device(params) -> None:
     """Refuses parameters that live on different devices."""
     devices = {str(param.device) for param in params}
     if len(devices) > 1:

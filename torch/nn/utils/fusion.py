@@ -43,7 +43,7 @@ def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     return _fold(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
-def _check_evaluating(layer, bn):
+def _check_evaluating(layer, bn) -> None:
     if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
 

@@ -38,7 +38,7 @@ def weight_norm(module, name: str = "weight", dim: int | None = 0):
     """The weight as a length (original0) times a direction (original1), per slice along dim."""
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def rename_old_keys(state_dict, prefix, *_):
+    def rename_old_keys(state_dict, prefix, *_) -> None:
         # The older weight_norm kept the same two tensors under names of its own.
         for old, new in (("_g", "original0"), ("_v", "original1")):
             key = f"{prefix}{name}{old}"
@@ -71,7 +71,7 @@ class _SpectralNorm(Module):
             self.register_buffer("_" + name, unit)
         self._iterate(matrix, self._STEPS_AT_START)
 
-    def _iterate(self, matrix, steps):
+    def _iterate(self, matrix, steps) -> None:
         # From the right vector to the left one first, unlike the older hook.
         _power_iteration.iterate(matrix.t(), self._v, self._u, steps, self.eps)
 

@@ -44,14 +44,14 @@ def cached() -> _Any:
             _cache.clear()
 
 
-def _register(module, name, tensor):
+def _register(module, name, tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
         module.register_buffer(name, tensor)
 
 
-def _check_same(old, new, shapes):
+def _check_same(old, new, shapes) -> None:
     """Refuses a parametrization that changes what the tensor looks like from outside."""
     what = "Registering a parametrization may not change the {} of the tensor, unless {}"
     for attribute in ("dtype", "shape"):
@@ -105,7 +105,7 @@ class ParametrizationList(ModuleList):
             )
         return start
 
-    def _register_part(self, i, part, original):
+    def _register_part(self, i, part, original) -> None:
         if not isinstance(part, Tensor):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -118,7 +118,7 @@ class ParametrizationList(ModuleList):
             part = Parameter(part, requires_grad=original.requires_grad)
         _register(self, f"original{i}", part)
 
-    def _check_output(self, before):
+    def _check_output(self, before) -> None:
         with torch.no_grad():
             after = self()
         if not isinstance(after, Tensor):
@@ -183,7 +183,7 @@ def _property(name):
             _cache[key] = parametrization()
         return _cache[key]
 
-    def set_(self, value):
+    def set_(self, value) -> None:
         self.parametrizations[name].right_inverse(value)
 
     return property(get, set_)
@@ -205,7 +205,7 @@ def _deepcopy(self, memo):
     return copied
 
 
-def _set_class(module, base):
+def _set_class(module, base) -> None:
     """Gives the module a class of its own with one property for each parametrized tensor."""
     members = {"__getstate__": _refuse_pickling, "__module__": __name__}
     if not hasattr(base, "__deepcopy__"):
@@ -249,7 +249,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe: bo
     return module
 
 
-def _check_inverse(inverse, before, tensor_name):
+def _check_inverse(inverse, before, tensor_name) -> None:
     """What right_inverse gives has to be such a tensor as the parametrization is given."""
     if not isinstance(inverse, Tensor):
         raise ValueError(
@@ -265,7 +265,7 @@ def _check_inverse(inverse, before, tensor_name):
             )
 
 
-def _append(module, tensor_name, parametrization, unsafe):
+def _append(module, tensor_name, parametrization, unsafe) -> None:
     functions = module.parametrizations[tensor_name]
     if not unsafe:
         with torch.no_grad():

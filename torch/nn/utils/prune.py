@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _validate_pruning_amount_init(amount):
+def _validate_pruning_amount_init(amount) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
@@ -45,7 +45,7 @@ def _validate_pruning_amount_init(amount):
         )
 
 
-def _validate_pruning_amount(amount, tensor_size):
+def _validate_pruning_amount(amount, tensor_size) -> None:
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to "

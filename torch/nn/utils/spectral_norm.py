@@ -77,7 +77,7 @@ class SpectralNorm:
             register(function)
         return hook
 
-    def _take_over(self, module):
+    def _take_over(self, module) -> None:
         """Sets the weight aside as a parameter of another name, with the vectors beside it."""
         weight = module._parameters.pop(self.name)
         module.register_parameter(self.name + "_orig", weight)

@@ -65,7 +65,7 @@ def _with_tied(module, given):
     return out
 
 
-def _check_strict(module, given):
+def _check_strict(module, given) -> None:
     names = {name for name, _ in _all_slots(module)}
     missing, unexpected = sorted(names - set(given)), sorted(set(given) - names)
     if missing or unexpected:

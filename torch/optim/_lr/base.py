@@ -68,7 +68,7 @@ def callable_state(function) -> Any:
     return None if isinstance(function, types.FunctionType) else dict(function.__dict__)
 
 
-def _watch_step(optimizer):
+def _watch_step(optimizer) -> None:
     """Lets schedules see whether the optimizer has stepped since they were made."""
     step = optimizer.step
     if hasattr(step, "_wrapped_by_lr_sched"):
@@ -122,7 +122,7 @@ class LRScheduler:
         _watch_step(optimizer)
         self._initial_step()
 
-    def _initial_step(self):
+    def _initial_step(self) -> None:
         """Sets the first learning rates."""
         self._step_count = 0
         self._is_initial = True
@@ -147,7 +147,7 @@ class LRScheduler:
         """The rates of this epoch, one per group; subclasses define it."""
         raise NotImplementedError
 
-    def _warn_unless_stepping(self):
+    def _warn_unless_stepping(self) -> None:
         if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use "
@@ -159,7 +159,7 @@ class LRScheduler:
         """The present rates times a factor."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
-    def _warn_about_order(self):
+    def _warn_about_order(self) -> None:
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
             warnings.warn(
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
@@ -185,7 +185,7 @@ class LRScheduler:
             warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
         self._update_lr(epoch)
 
-    def _update_lr(self, epoch=None):
+    def _update_lr(self, epoch=None) -> None:
         with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
@@ -196,7 +196,7 @@ class LRScheduler:
                 rates = closed()
         self._store(rates)
 
-    def _store(self, rates):
+    def _store(self, rates) -> None:
         groups = self.optimizer.param_groups
         for group, rate in zip(groups, rates, strict=True):
             set_value(group, "lr", rate)

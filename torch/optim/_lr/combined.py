@@ -11,7 +11,7 @@ from torch.optim._lr.plateau import ReduceLROnPlateau
 __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
-def _refuse_unfit(owner, schedulers, optimizer):
+def _refuse_unfit(owner, schedulers, optimizer) -> None:
     """Every part must belong to the optimizer and step without arguments."""
     for i, scheduler in enumerate(schedulers):
         if not hasattr(scheduler, "optimizer"):
@@ -111,7 +111,7 @@ class ChainedScheduler(_Composite):
         self._schedulers = schedulers
         self._note_rates()
 
-    def _note_rates(self):
+    def _note_rates(self) -> None:
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self) -> Any:

@@ -37,7 +37,7 @@ def check_strategy(strategy) -> Any:
 class _CyclesMomentum(LRScheduler):
     """Moves momentum, or Adam's first beta, against the learning rate."""
 
-    def _find_momentum(self):
+    def _find_momentum(self) -> None:
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(
@@ -45,7 +45,7 @@ class _CyclesMomentum(LRScheduler):
             )
         self.use_beta1 = "betas" in defaults
 
-    def _set_momentum(self, group, momentum):
+    def _set_momentum(self, group, momentum) -> None:
         if self.use_beta1:
             group["betas"] = (momentum, *group["betas"][1:])
         else:
@@ -190,7 +190,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             rates = self.get_lr()
         self._store(rates)
 
-    def _place(self, epoch):
+    def _place(self, epoch) -> None:
         """Finds the cosine that contains an epoch, and where in it."""
         if epoch < self.T_0:
             self.T_i = self.T_0

@@ -75,7 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         """Forgets what was measured."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
@@ -110,7 +110,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs, self.cooldown_counter = counts
         self._last_lr = [copied(group["lr"]) for group in self.optimizer.param_groups]
 
-    def _reduce_lr(self, epoch):
+    def _reduce_lr(self, epoch) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:

@@ -33,7 +33,7 @@ class DeviceTypeTestBase(TestCase):
     def _init_and_get_primary_device(cls):
         return cls.get_primary_device()
 
-    def has_cudnn(self):
+    def has_cudnn(self) -> bool:
         return False
 
 
@@ -45,7 +45,7 @@ class CUDATestBase(DeviceTypeTestBase):
     device_type = "cuda"
 
     @classmethod
-    def get_primary_device(cls):
+    def get_primary_device(cls) -> str:
         return "cuda:0"
 
     @classmethod
@@ -101,7 +101,7 @@ def instantiate_device_type_tests(
     include_lazy=False,
     allow_mps=False,
     allow_xpu=False,
-):
+) -> None:
     """Replaces the generic class in `scope` (globals()) by one class per device type, named
     <Class><DEVICE>; its methods are named <test>[_<parameters>]_<device>[_<dtype>]."""
     scope.pop(generic_test_class.__name__, None)
@@ -131,7 +131,7 @@ def _without_tests(cls):
     return type(cls.__name__, (cls,), {"__module__": cls.__module__, **hidden})
 
 
-def _instantiate(device_class, generic_class, name):
+def _instantiate(device_class, generic_class, name) -> None:
     test = getattr(generic_class, name)
     mark = getattr(test, "parametrize_fn", None)
     if mark is None:
@@ -148,7 +148,7 @@ def _instantiate(device_class, generic_class, name):
             _add_case(device_class, test, suffix, dict(arguments), decorators, dtype)
 
 
-def _add_case(device_class, test, suffix, arguments, decorators, dtype):
+def _add_case(device_class, test, suffix, arguments, decorators, dtype) -> None:
     values = dtype if isinstance(dtype, (list, tuple)) else (dtype,)
     if dtype is not None:
         arguments["dtypes" if isinstance(dtype, (list, tuple)) else "dtype"] = dtype
@@ -197,7 +197,7 @@ def _with_device(test, dtype):
 class dtypes:
     """@dtypes(torch.float32, torch.int64), or pairs for tests that take several."""
 
-    def __init__(self, *args, device_type="all"):
+    def __init__(self, *args, device_type="all") -> None:
         if args and isinstance(args[0], (list, tuple)):
             if not all(isinstance(a, (list, tuple)) for a in args):
                 raise AssertionError("all dtype variants must be the same kind")
@@ -212,32 +212,32 @@ class dtypes:
 
 
 class dtypesIfCPU(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="cpu")
 
 
 class dtypesIfCUDA(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="cuda")
 
 
 class dtypesIfMPS(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="mps")
 
 
 class dtypesIfXPU(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="xpu")
 
 
 class dtypesIfHPU(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="hpu")
 
 
 class dtypesIfPRIVATEUSE1(dtypes):
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__(*args, device_type="privateuse1")
 
 
@@ -284,7 +284,7 @@ class ops(_TestParametrizer):
 
     def __init__(
         self, op_list, *, dtypes=OpDTypes.supported, allowed_dtypes=None, skip_if_dynamo=True
-    ):
+    ) -> None:
         self.op_list, self.opinfo_dtypes = list(op_list), dtypes
         self.allowed_dtypes = set(allowed_dtypes) if allowed_dtypes is not None else None
 
@@ -309,7 +309,7 @@ class ops(_TestParametrizer):
 class precisionOverride:
     """@precisionOverride({torch.half: 1e-2}): the absolute tolerance of assertEqual."""
 
-    def __init__(self, d):
+    def __init__(self, d) -> None:
         if not all(isinstance(k, torch.dtype) for k in d):
             raise AssertionError("precisionOverride is given dtypes")
         self.table = d
@@ -322,7 +322,7 @@ class precisionOverride:
 class toleranceOverride:
     """@toleranceOverride({torch.float: tol(atol=1e-2, rtol=1e-3)})."""
 
-    def __init__(self, d):
+    def __init__(self, d) -> None:
         if not all(isinstance(v, tol) for v in d.values()):
             raise AssertionError("toleranceOverride is given values of type tol")
         self.table = d
@@ -353,7 +353,7 @@ def _run_unless(condition, reason):
 class onlyOn:
     """Runs on the named device type (or one of several) only."""
 
-    def __init__(self, device_type):
+    def __init__(self, device_type) -> None:
         self.device_types = _as_list(device_type)
 
     def __call__(self, fn):
@@ -407,7 +407,7 @@ def onlyNativeDeviceTypesAnd(devices=None):
 class skipIf:
     """Skips the test on a device type when dep (a value or a function) is true."""
 
-    def __init__(self, dep, reason, device_type=None):
+    def __init__(self, dep, reason, device_type=None) -> None:
         self.dep, self.reason, self.device_type = dep, reason, device_type
 
     def __call__(self, fn):
@@ -423,7 +423,7 @@ class skipIf:
 
 
 def _skip_class(name, device_type):
-    def __init__(self, dep, reason):
+    def __init__(self, dep, reason) -> None:
         skipIf.__init__(self, dep, reason, device_type)
 
     text = f"Skips on {device_type} when dep is true."
@@ -507,14 +507,14 @@ def has_cusolver():
     return torch.cuda.is_available()
 
 
-def has_hipsolver():
+def has_hipsolver() -> bool:
     return False
 
 
 class expectedFailure:
     """Expects the test to fail on one device type (all when None)."""
 
-    def __init__(self, device_type):
+    def __init__(self, device_type) -> None:
         self.device_type = device_type
 
     def __call__(self, fn):
@@ -562,7 +562,7 @@ def expectedFailureHPU(fn):
 class deviceCountAtLeast:
     """The test receives all devices, and is skipped when there are fewer."""
 
-    def __init__(self, num_required_devices):
+    def __init__(self, num_required_devices) -> None:
         self.count = num_required_devices
 
     def __call__(self, fn):

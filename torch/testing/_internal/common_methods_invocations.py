@@ -35,7 +35,7 @@ class DecorateInfo:
         device_type=None,
         dtypes=None,
         active_if=True,
-    ):
+    ) -> None:
         self.decorators = (
             list(decorators) if isinstance(decorators, (list, tuple)) else [decorators]
         )

@@ -83,7 +83,7 @@ __all__ = [
 # ---- what this machine and build have --------------------------------------------------------
 
 
-def _found(name):
+def _found(name) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
@@ -135,7 +135,7 @@ def numpy_to_torch_dtype(dtype):
     return numpy_to_torch_dtype_dict[np.dtype(dtype).type]
 
 
-def has_corresponding_torch_dtype(dtype):
+def has_corresponding_torch_dtype(dtype) -> bool:
     return np.dtype(dtype).type in numpy_to_torch_dtype_dict
 
 
@@ -276,7 +276,7 @@ def suppress_warnings(fn):
 # ---- seeds, defaults, guards -------------------------------------------------------------------
 
 
-def set_rng_seed(seed=None):
+def set_rng_seed(seed=None) -> None:
     """Seeds Python, NumPy and this library."""
     seed = SEED if seed is None else seed
     torch.manual_seed(seed)
@@ -321,17 +321,17 @@ def set_default_tensor_type(tensor_type):
 class DeterministicGuard:
     """Sets the deterministic mode for a block."""
 
-    def __init__(self, deterministic, *, warn_only=False, fill_uninitialized_memory=True):
+    def __init__(self, deterministic, *, warn_only=False, fill_uninitialized_memory=True) -> None:
         self.wanted = deterministic, warn_only
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before = (
             torch.are_deterministic_algorithms_enabled(),
             torch.is_deterministic_algorithms_warn_only_enabled(),
         )
         torch.use_deterministic_algorithms(self.wanted[0], warn_only=self.wanted[1])
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         torch.use_deterministic_algorithms(self.before[0], warn_only=self.before[1])
 
 
@@ -418,7 +418,7 @@ def get_function_arglist(func):
     return inspect.getfullargspec(func).args
 
 
-def is_iterable(value):
+def is_iterable(value) -> bool:
     try:
         iter(value)
     except TypeError:
@@ -555,7 +555,7 @@ def outs_and_grads(fn, graph_inps, inps):
     return outs, grads
 
 
-def compare_equal_outs_and_grads(test, m1, m2, inps):
+def compare_equal_outs_and_grads(test, m1, m2, inps) -> None:
     first, second = outs_and_grads(m1, inps, inps), outs_and_grads(m2, inps, inps)
     test.assertEqual(first[0], second[0])
     test.assertEqual(first[1], second[1])
@@ -578,7 +578,7 @@ class TestCase(unittest.TestCase):
     maxDiff = None
     longMessage = True
 
-    def setUp(self):
+    def setUp(self) -> None:
         super().setUp()
         set_rng_seed()
 
@@ -609,7 +609,7 @@ class TestCase(unittest.TestCase):
             raise AssertionError(f"Objects{where} are not equal: {x!r} != {y!r}")
         return None
 
-    def _compare_numbers(self, x, y, options, where):
+    def _compare_numbers(self, x, y, options, where) -> None:
         kinds = {float: torch.float64, complex: torch.complex128}
         dtypes = [kinds.get(type(v), torch.int64) for v in (x, y)]
         rtol, atol = self._tolerances(dtypes, options["rtol"], options["atol"])
@@ -618,7 +618,7 @@ class TestCase(unittest.TestCase):
         if not abs(x - y) <= atol + rtol * abs(y):
             raise AssertionError(f"Scalars{where} are not close: {x} != {y} (atol {atol})")
 
-    def _compare_tensors(self, x, y, options, where):
+    def _compare_tensors(self, x, y, options, where) -> None:
         tensors = [
             torch.from_numpy(v.copy()) if TEST_NUMPY and isinstance(v, np.ndarray) else v
             for v in (x, y)
@@ -657,7 +657,7 @@ class TestCase(unittest.TestCase):
         exact_layout=False,
         exact_stride=False,
         exact_is_coalesced=False,
-    ):
+    ) -> None:
         """Equal, or close within the tolerances of the dtypes (or the given ones)."""
         if (rtol is None) != (atol is None):
             rtol, atol = (0.0, atol) if rtol is None else (rtol, 0.0)
@@ -676,7 +676,7 @@ class TestCase(unittest.TestCase):
             text = msg(str(error)) if callable(msg) else (f"{error}\n{msg}" if msg else str(error))
             raise self.failureException(text) from None
 
-    def assertNotEqual(self, x, y, msg=None, *, atol=None, rtol=None, **kwargs):
+    def assertNotEqual(self, x, y, msg=None, *, atol=None, rtol=None, **kwargs) -> None:
         with self.assertRaises(AssertionError, msg=msg):
             self.assertEqual(x, y, msg, atol=atol, rtol=rtol, **kwargs)
 
@@ -688,19 +688,19 @@ class TestCase(unittest.TestCase):
         y = torch.as_tensor(y, dtype=x.dtype, device=x.device).expand_as(x)
         return self.assertEqual(x, y, *args, exact_dtype=False, **kwargs)
 
-    def assertEqualTypeString(self, x, y):
+    def assertEqualTypeString(self, x, y) -> None:
         self.assertEqual(x.device, y.device)
         self.assertEqual(x.dtype, y.dtype)
         self.assertEqual(x.is_sparse, y.is_sparse)
 
-    def assertObjectIn(self, obj, iterable):
+    def assertObjectIn(self, obj, iterable) -> None:
         if not any(item is obj for item in iterable):
             raise AssertionError("object not found in iterable")
 
     def assertLeaksNoCudaTensors(self, name=None):
         return contextlib.nullcontext()
 
-    def assertNotWarn(self, callable, msg=""):
+    def assertNotWarn(self, callable, msg="") -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             callable()
@@ -715,10 +715,12 @@ class TestCase(unittest.TestCase):
         if not any(re.match(regex, str(w.message)) for w in found):
             raise AssertionError(f"no {category.__name__} that matches {regex!r}; got {found}")
 
-    def assertExpectedInline(self, actual, expect, skip=0):
+    def assertExpectedInline(self, actual, expect, skip=0) -> None:
         self.assertMultiLineEqual(str(actual), expect)
 
-    def compare_with_numpy(self, torch_fn, np_fn, tensor_like, device=None, dtype=None, **kwargs):
+    def compare_with_numpy(
+        self, torch_fn, np_fn, tensor_like, device=None, dtype=None, **kwargs
+    ) -> None:
         """torch_fn on the tensor against np_fn on the array of the same values."""
         if isinstance(tensor_like, torch.Tensor):
             tensor = tensor_like
@@ -754,7 +756,7 @@ class NoTest:
     __test__ = False
 
 
-def run_tests(argv=None):
+def run_tests(argv=None) -> None:
     """Runs the tests of the main module as unittest does."""
     unittest.main(argv=sys.argv if argv is None else argv)
 
@@ -778,7 +780,7 @@ def load_tests(loader, tests, pattern):
     return suite
 
 
-def do_test_dtypes(self, dtypes, layout, device):
+def do_test_dtypes(self, dtypes, layout, device) -> None:
     """Tensors of zeros have the dtype, layout and kind of device that were asked for."""
     kind = torch.device(device).type
     for dtype in set(dtypes) - {torch.float16}:

@@ -23,7 +23,7 @@ class subtest:
 
     __slots__ = ("arg_values", "decorators", "name")
 
-    def __init__(self, arg_values, name=None, decorators=None):
+    def __init__(self, arg_values, name=None, decorators=None) -> None:
         self.arg_values, self.name = arg_values, name
         self.decorators = list(decorators or ())
 
@@ -84,7 +84,7 @@ class parametrize(_TestParametrizer):
 
     name_fn gives the suffix of the test's name for the values of one set."""
 
-    def __init__(self, arg_str, arg_values, name_fn=None):
+    def __init__(self, arg_str, arg_values, name_fn=None) -> None:
         self.names = [name.strip() for name in arg_str.split(",") if name.strip()]
         self.values, self.name_fn = arg_values, name_fn
 
@@ -118,7 +118,7 @@ class reparametrize(_TestParametrizer):
     """Changes what another mark gives: adapter(test, suffix, arguments) -> (suffix, arguments),
     several of them, or None to drop the case."""
 
-    def __init__(self, parametrizer, adapt_parametrization):
+    def __init__(self, parametrizer, adapt_parametrization) -> None:
         self.parametrizer, self.adapt = parametrizer, adapt_parametrization
 
     def _parametrize_test(self, test, generic_cls=None, device_cls=None):
@@ -132,7 +132,7 @@ class reparametrize(_TestParametrizer):
 class decorateIf(_TestParametrizer):
     """Applies a decorator to the cases whose arguments satisfy the predicate."""
 
-    def __init__(self, decorator, predicate_fn):
+    def __init__(self, decorator, predicate_fn) -> None:
         self.decorator, self.predicate = decorator, predicate_fn
 
     def _parametrize_test(self, test, generic_cls=None, device_cls=None):

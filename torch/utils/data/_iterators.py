@@ -38,7 +38,7 @@ class _InfiniteConstantSampler(Sampler):
 # ---- datasets that know their place -------------------------------------------------------------
 
 
-def _keeps_state(obj):
+def _keeps_state(obj) -> bool:
     return callable(getattr(obj, "state_dict", None)) and callable(
         getattr(obj, "load_state_dict", None)
     )
@@ -66,7 +66,7 @@ def make_fetcher(kind, dataset, auto_collation, collate_fn, drop_last, state=Non
     return fetcher
 
 
-def skip(fetcher, count, index):
+def skip(fetcher, count, index) -> None:
     """Reads batches and drops them."""
     for _ in range(count):
         try:
@@ -82,7 +82,7 @@ class Progress:
     """What a loader remembers of its last pass, also when the iterator is gone. The order is not
     stored: the generators' states at its beginning are, from which it is drawn again."""
 
-    def __init__(self, loader, finished=False):
+    def __init__(self, loader, finished=False) -> None:
         self.start = rng.capture()
         self.generators = [generator.get_state() for generator in generators_of(loader)]
         self.base_seed = None
@@ -96,7 +96,7 @@ class Progress:
             {"yielded": 0, "rng": None, "dataset": None} for _ in range(loader.num_workers)
         ]
 
-    def took(self, task, worker=None, state=None):
+    def took(self, task, worker=None, state=None) -> None:
         """A batch was handed out."""
         if task == self.yielded:
             self.yielded += 1
@@ -109,7 +109,7 @@ class Progress:
             self.workers[worker]["yielded"] += 1
             self.knows(worker, state)
 
-    def knows(self, worker, state):
+    def knows(self, worker, state) -> None:
         """What a worker says of itself; None: nothing new."""
         if state is not None:
             self.workers[worker].update(state)
@@ -153,7 +153,7 @@ def generators_of(loader):
     return found
 
 
-def seed_pipe(dataset, shared_seed):
+def seed_pipe(dataset, shared_seed) -> None:
     """Gives the steps of a data pipe their seeds."""
     if shared_seed is not None:
         from torch.utils.data.graph_settings import apply_random_seed
@@ -167,7 +167,7 @@ def seed_pipe(dataset, shared_seed):
 class _BaseDataLoaderIter:
     """One pass over a DataLoader."""
 
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -192,7 +192,7 @@ class _BaseDataLoaderIter:
         self._base_seed = None
         self._begin_pass(loader)
 
-    def _begin_pass(self, loader):
+    def _begin_pass(self, loader) -> None:
         """Draws the seed and begins the order, or draws both again to continue within it."""
         # Not an attribute of what stands in for a loader in other libraries.
         resume, loader._resume = getattr(loader, "_resume", None), None
@@ -217,7 +217,7 @@ class _BaseDataLoaderIter:
             if resume["rng"] is None:
                 rng.restore(before)
 
-    def _draw_seed(self, loader, resume):
+    def _draw_seed(self, loader, resume) -> None:
         recorded = resume["base_seed"] if resume else None
         # Workers that stay keep their seed, so that only the first of their passes draws one.
         keep = loader.persistent_workers and (self._base_seed is not None or recorded is not None)
@@ -233,7 +233,7 @@ class _BaseDataLoaderIter:
         self._progress.base_seed = self._base_seed
         self._progress.drew_seed = drew
 
-    def _continue_order(self, resume):
+    def _continue_order(self, resume) -> None:
         """Passes over the indices of batches that were handed out before."""
         progress = self._progress
         progress.yielded = self._num_yielded = resume["yielded"]
@@ -243,14 +243,14 @@ class _BaseDataLoaderIter:
             for _ in itertools.islice(self._sampler_iter, resume["yielded"]):
                 pass
 
-    def _reset(self, loader, first_iter=False):
+    def _reset(self, loader, first_iter=False) -> None:
         """Begins another pass; iterators of other packages, which run their own workers, extend
         it."""
         self._begin_order(loader)
         if not first_iter and isinstance(self._dataset, IterDataPipe):
             self._shared_seed = rng.draw_seed(loader.generator)
 
-    def _begin_order(self, loader):
+    def _begin_order(self, loader) -> None:
         self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
 
@@ -289,7 +289,7 @@ class _BaseDataLoaderIter:
             warnings.warn(text, stacklevel=2)
         return data
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._index_sampler)
 
     def __getstate__(self):
@@ -297,7 +297,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         super().__init__(loader)
         resume = self._resume
         state = resume["dataset"] if resume else None

@@ -23,7 +23,7 @@ __all__ = []
 class _PinThread:
     """Copies batches into page-locked memory beside the program. `ready` can be polled."""
 
-    def __init__(self, device_index):
+    def __init__(self, device_index) -> None:
         self.inbox, self.outbox = queue.SimpleQueue(), queue.SimpleQueue()
         self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.thread = threading.Thread(
@@ -31,7 +31,7 @@ class _PinThread:
         )
         self.thread.start()
 
-    def _run(self, device_index):
+    def _run(self, device_index) -> None:
         if device_index is not None:
             torch.cuda.set_device(device_index)
         while (item := self.inbox.get()) is not None:
@@ -54,14 +54,14 @@ class _PinThread:
         while not self.outbox.empty():
             yield self.outbox.get()
 
-    def close(self):
+    def close(self) -> None:
         """Ends the thread."""
         self.inbox.put(None)
         self.thread.join()
         os.close(self.ready)
 
 
-def _end(group, pin_thread):
+def _end(group, pin_thread) -> None:
     """Run when an iterator is gone or the interpreter ends."""
     owner = group.owner == os.getpid()
     group.close()
@@ -72,7 +72,7 @@ def _end(group, pin_thread):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """One pass, or with persistent workers one pass after the other."""
 
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         self._failure = None
         self._epoch = 0
         self._timeout = loader.timeout
@@ -125,14 +125,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             "skip_index": getattr(loader, "_skip_index", None),
         }
 
-    def _continue_order(self, resume):
+    def _continue_order(self, resume) -> None:
         super()._continue_order(resume)
         # The first index is drawn while the generators are as they were, for it may draw the seed
         # of the whole order.
         first = list(itertools.islice(self._sampler_iter, 1))
         self._sampler_iter = itertools.chain(first, self._sampler_iter)
 
-    def _reset(self, loader):
+    def _reset(self, loader) -> None:
         """The next pass of persistent workers. Returns to requests of the last one may still come;
         they carry its number and are dropped."""
         before = self._progress.workers
@@ -145,7 +145,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._group.send(worker, (self._epoch, None, self._shared_seed))
         self._begin_tasks()
 
-    def _begin_tasks(self):
+    def _begin_tasks(self) -> None:
         first = self._progress.yielded
         self._next_task = first  # the next to ask for
         self._wanted = first  # the next to hand out
@@ -176,7 +176,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._turn = (chosen + 1) % self._num_workers
         return chosen
 
-    def _ask(self):
+    def _ask(self) -> None:
         """Asks for one more batch, if there is one and a worker to read it."""
         if not any(self._active):
             return
@@ -192,7 +192,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     # ---- receiving
 
-    def _accept(self, worker, message):
+    def _accept(self, worker, message) -> None:
         epoch, task, data, state = message
         if epoch != self._epoch:
             self._progress.knows(worker, state)
@@ -210,13 +210,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._pin_thread.inbox.put(((epoch, task), data))
         del self._tasks[task]
 
-    def _accept_pinned(self):
+    def _accept_pinned(self) -> None:
         for key, data in self._pin_thread.finished():
             worker, state = self._pinning.pop(key, (None, None))
             if worker is not None:
                 self._answers[key[1]] = (data, worker, state)
 
-    def _receive(self, timeout):
+    def _receive(self, timeout) -> None:
         """Takes in what has come within `timeout` seconds."""
         pinned = self._pin_thread.ready if self._pin_thread is not None else None
         dead = None
@@ -241,12 +241,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._shutdown(patience=0.2)
         raise RuntimeError(message)
 
-    def _shutdown(self, patience):
+    def _shutdown(self, patience) -> None:
         if self._finalizer.detach() is not None:
             self._group.close(patience)
             _end(self._group, self._pin_thread)
 
-    def _shutdown_workers(self):
+    def _shutdown_workers(self) -> None:
         """Ends the workers."""
         self._finalizer()
 
@@ -266,7 +266,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._wanted += 1  # asked of a worker whose dataset had ended before it
         return self._wanted
 
-    def _late(self):
+    def _late(self) -> None:
         worker = self._tasks.get(self._wanted)
         late = sorted(set(self._tasks.values())) if worker is None else [worker]
         names = ", ".join(f"worker {i} (pid {self._group.members[i].pid})" for i in late)
@@ -295,7 +295,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             data.reraise()
         return data
 
-    def _hand_out(self, task, worker, state):
+    def _hand_out(self, task, worker, state) -> None:
         self._wanted = max(self._wanted, task + 1) if self._in_order else self._wanted
         progress = self._progress
         if self._dataset_kind == _DatasetKind.Map:

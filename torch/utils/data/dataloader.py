@@ -62,7 +62,7 @@ def _start_context(context):
     return context
 
 
-def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id):
+def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id) -> None:
     """Gives the data pipe of a worker its share among all workers of all processes."""
     from torch.utils.data.graph_settings import apply_sharding
 
@@ -174,7 +174,7 @@ class DataLoader(Generic[_T_co]):
         self.check_worker_number_rationality()
 
     @staticmethod
-    def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
+    def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers) -> None:
         if num_workers < 0:
             raise ValueError(
                 "num_workers option should be non-negative; use num_workers=0 to disable "
@@ -198,7 +198,7 @@ class DataLoader(Generic[_T_co]):
             raise ValueError("persistent_workers option needs num_workers > 0")
 
     @staticmethod
-    def _refuse_order(shuffle, sampler, batch_sampler):
+    def _refuse_order(shuffle, sampler, batch_sampler) -> None:
         given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
         for name, value in given.items():
             if value is not None:
@@ -220,7 +220,7 @@ class DataLoader(Generic[_T_co]):
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context):
+    def multiprocessing_context(self, context) -> None:
         if context is not None:
             if self.num_workers == 0:
                 raise ValueError(
@@ -303,7 +303,7 @@ class DataLoader(Generic[_T_co]):
             self._iterator = None
         self._resume = state
 
-    def _check_other_workers(self, state):
+    def _check_other_workers(self, state) -> None:
         if self._dataset_kind == _DatasetKind.Iterable and not state["finished"]:
             raise ValueError(
                 "load_state_dict: a pass over an IterableDataset continues only with the number "
@@ -322,7 +322,7 @@ class DataLoader(Generic[_T_co]):
         return None if self.batch_size is None else [None] * self.batch_size
 
     @property
-    def _auto_collation(self):
+    def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
     @property

@@ -5,7 +5,7 @@ from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 __all__ = ["traverse", "traverse_dps"]
 
 
-def _sources(value, found, seen):
+def _sources(value, found, seen) -> None:
     """Adds the pipes in an attribute, through containers and plain objects that hold a pipe."""
     if isinstance(value, IterDataPipe | MapDataPipe):
         found.setdefault(id(value), value)

@@ -20,7 +20,7 @@ def get_all_graph_pipes(graph):
     """Every pipe of a graph once, readers before what they read."""
     found = {}
 
-    def walk(part):
+    def walk(part) -> None:
         for key, (pipe, inner) in part.items():
             found.setdefault(key, pipe)
             walk(inner)
@@ -34,7 +34,7 @@ def apply_sharding(
 ):
     """Tells the sharding steps which part this process reads. One path has at most one of them."""
 
-    def walk(graph, above):
+    def walk(graph, above) -> None:
         for pipe, inner in graph.values():
             sharding = callable(getattr(pipe, "apply_sharding", None))
             if sharding:
@@ -54,7 +54,7 @@ def apply_sharding(
     return datapipe
 
 
-def _shuffles(pipe):
+def _shuffles(pipe) -> bool:
     return callable(getattr(pipe, "set_shuffle", None)) and callable(
         getattr(pipe, "set_seed", None)
     )

@@ -17,7 +17,7 @@ __all__ = ["load", "save", "patch"]
 
 
 class _Group:
-    def __init__(self, prefix):
+    def __init__(self, prefix) -> None:
         object.__setattr__(self, "_prefix", prefix)
 
     def _key(self, name):
@@ -29,7 +29,7 @@ class _Group:
     def __getattr__(self, name):
         return settings[self._key(name)]
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         settings[self._key(name)] = value
 
     def __dir__(self):

@@ -113,7 +113,7 @@ def inside(name):
 class EventFile:
     """One event file; messages are appended and complete as soon as they are flushed."""
 
-    def __init__(self, folder, suffix=""):
+    def __init__(self, folder, suffix="") -> None:
         os.makedirs(folder, exist_ok=True)
         stamp = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
         number = 0
@@ -127,30 +127,30 @@ class EventFile:
         self._write(double(1, time.time()) + chunk(3, "brain.Event:2"))
         self.flush()
 
-    def _write(self, message):
+    def _write(self, message) -> None:
         head = struct.pack("<Q", len(message))
         record = head + struct.pack("<I", masked_crc(head)) + message
         with self._lock:
             self._file.write(record + struct.pack("<I", masked_crc(message)))
 
-    def add_graph(self, message, walltime=None):
+    def add_graph(self, message, walltime=None) -> None:
         """Appends the graph of a model."""
         moment = time.time() if walltime is None else walltime
         self._write(double(1, moment) + chunk(4, message))
 
-    def add(self, values, step=None, walltime=None):
+    def add(self, values, step=None, walltime=None) -> None:
         """Appends values made by the functions above."""
         message = double(1, time.time() if walltime is None else walltime)
         if step is not None:
             message += integer(2, int(step))
         self._write(message + chunk(5, values))
 
-    def flush(self):
+    def flush(self) -> None:
         """Gives what was written to the system."""
         with self._lock:
             self._file.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Flushes and closes."""
         with self._lock:
             self._file.close()

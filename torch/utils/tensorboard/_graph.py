@@ -23,14 +23,14 @@ class _Recorder:
     """Nodes in the order of their calls; which node made a tensor is known by the tensor itself
     and, for what operations made of it, by the nodes of its autograd graph."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.nodes = []
         self.makers = {}
         self.steps = {}
         self.kept = []
         self.names = {}
 
-    def add(self, name, op, inputs, outputs):
+    def add(self, name, op, inputs, outputs) -> None:
         """One node; a name that comes again gets a number."""
         count = self.names[name] = self.names.get(name, 0) + 1
         name = name if count == 1 else f"{name}_{count}"
@@ -81,7 +81,7 @@ def graph_of(model, inputs):
     handles = []
 
     def hook(path):
-        def seen(module, args, kwargs, output):
+        def seen(module, args, kwargs, output) -> None:
             recorder.add(path, type(module).__name__, (args, kwargs), output)
 
         return seen

@@ -111,7 +111,7 @@ def _quoted(text):
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _table(path, rows, header=None):
+def _table(path, rows, header=None) -> None:
     with open(path, "w", encoding="utf-8") as file:
         if header:
             file.write("\t".join(map(str, header)) + "\n")
@@ -123,17 +123,17 @@ def _table(path, rows, header=None):
 class Plugins:
     """The part of SummaryWriter that is about plugins."""
 
-    def _add(self, value, global_step=None, walltime=None):
+    def _add(self, value, global_step=None, walltime=None) -> None:
         self._get_file_writer().add_values(value, global_step, walltime)
 
-    def add_tensor(self, tag, tensor, global_step=None, walltime=None):
+    def add_tensor(self, tag, tensor, global_step=None, walltime=None) -> None:
         """A tensor as it is."""
         self._add(_value(tag, _numbers(tensor), "tensor"), global_step, walltime)
 
     def add_histogram_raw(
         self, tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None,
         walltime=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """A histogram that was counted elsewhere."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
@@ -146,7 +146,7 @@ class Plugins:
     def add_pr_curve(
         self, tag, labels, predictions, global_step=None, num_thresholds=127, weights=None,
         walltime=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """Precision and recall of scores between 0 and 1 against labels 0 and 1."""
         count = min(num_thresholds, 127)
         self._add_curve(tag, _counts(labels, predictions, count, weights), global_step, walltime)
@@ -155,18 +155,20 @@ class Plugins:
         self, tag, true_positive_counts, false_positive_counts, true_negative_counts,
         false_negative_counts, precision, recall, global_step=None, num_thresholds=127,
         weights=None, walltime=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """A curve that was counted elsewhere."""
         rows = [true_positive_counts, false_positive_counts, true_negative_counts,
                 false_negative_counts, precision, recall]  # fmt: skip
         data = torch.stack([torch.as_tensor(row).double() for row in rows])
         self._add_curve(tag, data, global_step, walltime)
 
-    def _add_curve(self, tag, data, global_step, walltime):
+    def _add_curve(self, tag, data, global_step, walltime) -> None:
         content = _events.integer(2, data.shape[1])
         self._add(_value(tag, _numbers(data), "pr_curves", content), global_step, walltime)
 
-    def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
+    def add_audio(
+        self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None
+    ) -> None:
         """Samples between -1 and 1, one channel."""
         file, length = _sound(snd_tensor, sample_rate)
         body = _events.single(1, sample_rate) + _events.integer(2, 1) + _events.integer(3, length)
@@ -174,14 +176,14 @@ class Plugins:
         value = _events.chunk(1, _events.chunk(1, tag) + _events.chunk(6, body))
         self._add(value, global_step, walltime)
 
-    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
+    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None) -> None:
         """Moving pictures need a package that encodes them."""
         print("add_video needs package moviepy")
 
     def add_mesh(
         self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None,
         walltime=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """Points in space, with colours and with triangles between them."""
         parts = [(_VERTEX, "VERTEX", vertices), (_FACE, "FACE", faces), (_COLOR, "COLOR", colors)]
         present = sum(1 << kind for kind, _, data in parts if data is not None)
@@ -201,15 +203,15 @@ class Plugins:
                 _value(f"{tag}_{name}", _numbers(data), "mesh", content), global_step, walltime
             )
 
-    def add_custom_scalars(self, layout):
+    def add_custom_scalars(self, layout) -> None:
         """Charts of several scalars: {category: {title: ["Multiline" or "Margin", tags]}}."""
         self._add(_layout(layout))
 
-    def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
+    def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled") -> None:
         """One chart of several lines."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
-    def add_custom_scalars_marginchart(self, tags, category="default", title="untitled"):
+    def add_custom_scalars_marginchart(self, tags, category="default", title="untitled") -> None:
         """One chart of a line between two others: its tag, then those of the margins."""
         if len(tags) != 3:
             raise AssertionError(f"a margin chart has 3 tags, got {len(tags)}")
@@ -218,7 +220,7 @@ class Plugins:
     def add_image_with_boxes(
         self, tag, img_tensor, box_tensor, global_step=None, walltime=None, rescale=1,
         dataformats="CHW", labels=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """An image with rectangles (x1, y1, x2, y2) drawn into it, and their labels."""
         from PIL import Image, ImageDraw
 
@@ -242,7 +244,7 @@ class Plugins:
     def add_embedding(
         self, mat, metadata=None, label_img=None, global_step=None, tag="default",
         metadata_header=None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """Points (one in each row of mat) for the projector, with labels and small images."""
         mat = torch.as_tensor(mat).detach().cpu()
         folder = os.path.join(f"{global_step or 0:05d}", _events.inside(tag))

@@ -25,7 +25,7 @@ def _number(value):
 class FileWriter:
     """The event file of one folder."""
 
-    def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
+    def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix="") -> None:
         self._folder = str(log_dir)
         self._file = _events.EventFile(self._folder, filename_suffix)
         self._flush_secs = flush_secs
@@ -37,7 +37,7 @@ class FileWriter:
         """The folder."""
         return self._folder
 
-    def add_values(self, values, step=None, walltime=None):
+    def add_values(self, values, step=None, walltime=None) -> None:
         """Appends values; see torch.utils.tensorboard._events."""
         self._file.add(values, step, walltime)
         self._waiting += 1
@@ -45,23 +45,23 @@ class FileWriter:
         if self._waiting >= self._max_queue or late:
             self.flush()
 
-    def add_summary(self, summary, global_step=None, walltime=None):
+    def add_summary(self, summary, global_step=None, walltime=None) -> None:
         """Appends a summary made by torch.utils.tensorboard.summary, or a message of the package
         tensorboard."""
         if hasattr(summary, "SerializeToString"):
             summary = summary.SerializeToString()
         self.add_values(summary, global_step, walltime)
 
-    def add_graph(self, message, walltime=None):
+    def add_graph(self, message, walltime=None) -> None:
         """Appends a graph, given as the bytes of its message."""
         self._file.add_graph(message, walltime)
 
-    def flush(self):
+    def flush(self) -> None:
         """Writes what is waiting."""
         self._file.flush()
         self._waiting, self._flushed = 0, time.monotonic()
 
-    def close(self):
+    def close(self) -> None:
         """Flushes and closes."""
         self._file.close()
 
@@ -77,7 +77,7 @@ class SummaryWriter(Plugins):
         max_queue=10,
         flush_secs=120,
         filename_suffix="",
-    ):
+    ) -> None:
         if not log_dir:
             import socket
 
@@ -100,7 +100,7 @@ class SummaryWriter(Plugins):
             self.all_writers = {self.log_dir: self.file_writer}
         return self.file_writer
 
-    def get_logdir(self):
+    def get_logdir(self) -> str:
         """The folder."""
         return str(self.log_dir)
 
@@ -112,12 +112,12 @@ class SummaryWriter(Plugins):
         walltime=None,
         new_style=False,
         double_precision=False,
-    ):
+    ) -> None:
         """A number."""
         value = _events.scalar(tag, _number(scalar_value))
         self._get_file_writer().add_values(value, global_step, walltime)
 
-    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
+    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None) -> None:
         """Several numbers in one chart, each in a folder of its own."""
         self._get_file_writer()
         for tag, value in tag_scalar_dict.items():
@@ -130,7 +130,7 @@ class SummaryWriter(Plugins):
 
     def add_histogram(
         self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
-    ):
+    ) -> None:
         """How values are distributed."""
         values = torch.as_tensor(values).detach().double().cpu().reshape(-1)
         if values.numel() == 0:
@@ -152,13 +152,17 @@ class SummaryWriter(Plugins):
         )
         self._get_file_writer().add_values(encoded, global_step, walltime)
 
-    def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
+    def add_image(
+        self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"
+    ) -> None:
         """One image, floats from 0 to 1 or uint8."""
         pixels = as_pixels(img_tensor, dataformats)
         encoded = _events.image(tag, *pixels.shape, png(pixels))
         self._get_file_writer().add_values(encoded, global_step, walltime)
 
-    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+    def add_images(
+        self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"
+    ) -> None:
         """A batch of images side by side."""
         batch = torch.as_tensor(img_tensor)
         place = dataformats.upper().index("N")
@@ -166,13 +170,13 @@ class SummaryWriter(Plugins):
         row = torch.cat([as_pixels(image, each) for image in batch.unbind(place)], dim=1)
         self.add_image(tag, row, global_step, walltime, dataformats="HWC")
 
-    def add_text(self, tag, text_string, global_step=None, walltime=None):
+    def add_text(self, tag, text_string, global_step=None, walltime=None) -> None:
         """A text, shown as Markdown."""
         self._get_file_writer().add_values(_events.text(tag, text_string), global_step, walltime)
 
     def add_hparams(
         self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
-    ):
+    ) -> None:
         """Settings of a run and what came out, as numbers, in a folder of their own."""
         from torch.utils.tensorboard.summary import hparams
 
@@ -184,7 +188,7 @@ class SummaryWriter(Plugins):
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
-    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None) -> None:
         """A Matplotlib figure, as an image."""
         canvas = figure.canvas
         canvas.draw()
@@ -197,7 +201,7 @@ class SummaryWriter(Plugins):
 
             plt.close(figure)
 
-    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
+    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True) -> None:
         """The modules of a model and what flows between them, seen while it runs once."""
         from torch.utils.tensorboard._graph import graph_of
 
@@ -207,12 +211,12 @@ class SummaryWriter(Plugins):
                 print(f"{name}: {kind} {shapes} <- {', '.join(sources)}")
         self._get_file_writer().add_graph(message)
 
-    def flush(self):
+    def flush(self) -> None:
         """Writes what is waiting."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
-    def close(self):
+    def close(self) -> None:
         """Closes all files."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
@@ -222,5 +226,5 @@ class SummaryWriter(Plugins):
     def __enter__(self):
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         self.close()

@@ -57,16 +57,16 @@ class SampleInput:
 
     __slots__ = ("args", "input", "kwargs", "name")
 
-    def __init__(self, input, *values, args=None, kwargs=None, name="", **keywords):
+    def __init__(self, input, *values, args=None, kwargs=None, name="", **keywords) -> None:
         self.input = input
         self.args = tuple(args) if args is not None else values
         self.kwargs = dict(kwargs) if kwargs is not None else keywords
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"SampleInput({self.summary()})"
 
-    def summary(self):
+    def summary(self) -> str:
         """The call in one line, tensors as dtype and shape."""
         parts = [_describe(v) for v in (self.input, *self.args)]
         return ", ".join(parts + [f"{k}={_describe(v)}" for k, v in self.kwargs.items()])
@@ -160,7 +160,7 @@ def noncontiguous_like(tensor):
     return view.requires_grad_(tensor.requires_grad)
 
 
-def _describe(value):
+def _describe(value) -> str:
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype)[6:]}{list(value.shape)}"
     if isinstance(value, (list, tuple)):
@@ -176,7 +176,7 @@ class Maker:
     shapes of one call survive, which turns a small sample into one that is split between threads.
     """
 
-    def __init__(self, device, dtype, requires_grad=False, seed=0, scale=1, bounds=None):
+    def __init__(self, device, dtype, requires_grad=False, seed=0, scale=1, bounds=None) -> None:
         self.device, self.dtype, self.requires_grad = device, dtype, requires_grad
         self.random = np.random.default_rng(seed)
         self.scale, self.bounds, self.limit = scale, bounds, None
@@ -302,7 +302,7 @@ class OpInfo:
     skips: Mapping = dataclasses.field(default_factory=dict)
     decorators: tuple = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.op = self.op or resolve(self.name)
         self.aten_name = self.aten_name or self.name.replace("nn.functional.", "").replace(".", "_")
         if self.inplace == "":
@@ -317,7 +317,7 @@ class OpInfo:
         )
         self.supports_autograd = bool(self.grad_dtypes)
 
-    def add_unsigned(self):
+    def add_unsigned(self) -> None:
         """Adds uint16, uint32 and uint64 to a record of integers."""
         if "i" in self.dtype_codes and "u" not in self.dtype_codes and self.ref is not None:
             self.dtype_codes += "u"
@@ -331,7 +331,7 @@ class OpInfo:
     def formatted_name(self):
         return self.full_name.replace(".", "_")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"OpInfo({self.full_name})"
 
     def __call__(self, *args, **kwargs):
@@ -360,7 +360,7 @@ class OpInfo:
     def supported_dtypes(self, device="cpu"):
         return set(self.dtypes)
 
-    def supports_dtype(self, dtype, device="cpu"):
+    def supports_dtype(self, dtype, device="cpu") -> bool:
         return dtype in self.dtypes
 
     def maker(self, device, dtype, requires_grad=False, scale=1):

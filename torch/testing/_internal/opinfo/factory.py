@@ -31,7 +31,7 @@ def _fixed(value):
     return lambda *size, **kwargs: np.full(_size(*size), value)
 
 
-def _shape_only(sample, result):
+def _shape_only(sample, result) -> None:
     assert result.dtype == sample.kwargs.get("dtype", result.dtype)
 
 

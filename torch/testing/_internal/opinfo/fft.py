@@ -22,7 +22,7 @@ def _real(dtype):
     return wide.to_real() if wide.is_complex else wide
 
 
-def _codes(name):
+def _codes(name) -> str:
     return "dib" if name in _REAL_IN else "dibc"
 
 
@@ -168,7 +168,7 @@ def _stft_samples(t):
     ]
 
 
-def _check_istft(sample, result):
+def _check_istft(sample, result) -> None:
     """The inverse of the transform of its own result gives it back."""
     n_fft, window = sample.args[0], sample.kwargs["window"]
     again = torch.stft(result, n_fft, window=window, return_complex=True)

@@ -17,7 +17,7 @@ def _lists(t, **interval):
     return [t(*shape, **interval) for shape in _SHAPES]
 
 
-def _codes(record):
+def _codes(record) -> str:
     """The dtypes of the single form, without bool, whose list forms differ between operators."""
     return "".join(c for c in record.dtype_codes if c in "fic")
 
@@ -68,7 +68,7 @@ def pointwise_second(name):
     return next(row[4] for row in pointwise._BINARY if row[0] == name)
 
 
-def _present(name):
+def _present(name) -> bool:
     return hasattr(torch, f"_foreach_{name}")
 
 

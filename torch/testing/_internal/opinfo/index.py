@@ -640,7 +640,7 @@ def _plain(t):
     return t
 
 
-def _check_nonzero_static(sample, result):
+def _check_nonzero_static(sample, result) -> None:
     size = sample.kwargs["size"]
     assert result.shape == (size, sample.input.dim())
     found = torch.nonzero(sample.input)[:size]

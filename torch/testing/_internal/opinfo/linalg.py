@@ -66,7 +66,7 @@ def _op(name, samples, ref, **options):
     return OpInfo(name, samples, ref, options.pop("codes", DTYPES), **options)
 
 
-def _close(a, b):
+def _close(a, b) -> None:
     torch.testing.assert_close(a, b, rtol=2e-3, atol=2e-3)
 
 
@@ -74,31 +74,31 @@ def _eye_like(x):
     return torch.eye(x.shape[-1], dtype=x.dtype).expand(x.shape)
 
 
-def _check_qr(sample, result):
+def _check_qr(sample, result) -> None:
     q, r = result
     _close(q @ r, sample.input)
     _close(q.mH @ q, _eye_like(q.mH @ q))
     _close(r.triu(), r)
 
 
-def _check_svd(sample, result):
+def _check_svd(sample, result) -> None:
     u, s, vh = result
     k = s.shape[-1]
     _close(u[..., :k] * s.unsqueeze(-2).to(u.dtype) @ vh[..., :k, :], sample.input)
     _close(s.sort(-1, descending=True).values, s)
 
 
-def _check_old_svd(sample, result):
+def _check_old_svd(sample, result) -> None:
     u, s, v = result
     _check_svd(sample, (u, s, v.mH))
 
 
-def _check_eig(sample, result):
+def _check_eig(sample, result) -> None:
     values, vectors = result
     _close(sample.input.to(vectors.dtype) @ vectors, vectors * values.unsqueeze(-2))
 
 
-def _check_eigh(sample, result):
+def _check_eigh(sample, result) -> None:
     values, vectors = result
     _close(sample.input @ vectors, vectors * values.unsqueeze(-2).to(vectors.dtype))
     _close(values.sort(-1).values, values)
@@ -107,7 +107,7 @@ def _check_eigh(sample, result):
 def _same_set(reference):
     """Eigenvalues in any order: compare sums of powers."""
 
-    def check(sample, result):
+    def check(sample, result) -> None:
         expected = torch.from_numpy(np.asarray(reference(sample.numpy().input))).to(result.dtype)
         for power in (1, 2, 3):
             _close((result**power).sum(-1), (expected**power).sum(-1))
@@ -115,7 +115,7 @@ def _same_set(reference):
     return check
 
 
-def _check_ldl(sample, result):
+def _check_ldl(sample, result) -> None:
     b = torch.ones(*sample.input.shape[:-1], 1, dtype=sample.input.dtype)
     x = torch.linalg.ldl_solve(result[0], result[1], b)
     full = sample.input.tril() + sample.input.tril(-1).mT
@@ -156,7 +156,7 @@ def _exp(x):
     return scipy.linalg.expm(x)
 
 
-def _check_geqrf(sample, result):
+def _check_geqrf(sample, result) -> None:
     q = torch.linalg.householder_product(*result)
     k = min(sample.input.shape[-2:])
     _close(q[..., :k] @ result[0].triu()[..., :k, :], sample.input)
@@ -192,7 +192,7 @@ def _ormqr_samples(t):
     return [call(a, tau, t(4, 2), transpose=True)]
 
 
-def _check_lstsq(sample, result):
+def _check_lstsq(sample, result) -> None:
     """The residual is orthogonal to the columns."""
     a, b = sample.input, sample.args[0]
     residual = a @ result[0] - b

@@ -188,7 +188,7 @@ _BINARY_NOTES = {
 }
 
 
-def _check_nextafter(sample, result):
+def _check_nextafter(sample, result) -> None:
     dtype = np.float32 if result.dtype is torch.float32 else np.float64
     arrays = [x.detach().numpy().astype(dtype) for x in (sample.input, *sample.args)]
     np.testing.assert_array_equal(result.numpy(), np.nextafter(*arrays))

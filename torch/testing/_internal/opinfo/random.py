@@ -10,13 +10,13 @@ _RANDOM = "draws random numbers: moved inputs do not change the result's distrib
 
 
 def _within(low, high):
-    def check(sample, result):
+    def check(sample, result) -> None:
         assert bool(((result.float() >= low) & (result.float() <= high)).all())
 
     return check
 
 
-def _finite(sample, result):
+def _finite(sample, result) -> None:
     assert bool(torch.isfinite(result.float()).all())
 
 
@@ -62,13 +62,13 @@ def _fill(name, method, args, check, errors, codes="f"):
     )
 
 
-def _dropout(sample, result):
+def _dropout(sample, result) -> None:
     kept = result[result != 0]
     scaled = sample.input[result != 0] / 0.5
     torch.testing.assert_close(kept.float(), scaled.float(), rtol=2e-2, atol=1e-3)
 
 
-def _no_check(sample, result):
+def _no_check(sample, result) -> None:
     assert result.shape == sample.input.shape
 
 
@@ -80,7 +80,7 @@ _META = {"meta": "there is no input tensor: the call names its device"}
 _NEGATIVE = lambda t: [error(RuntimeError, "negative", (-1,))]
 
 
-def _rrelu(sample, result):
+def _rrelu(sample, result) -> None:
     x = sample.input.float()
     slope = (result.float() / x)[x < 0]
     assert bool((result[x >= 0] == sample.input[x >= 0]).all())
@@ -250,11 +250,11 @@ RECORDS = [
 ]
 
 
-def _counts(sample, result):
+def _counts(sample, result) -> None:
     assert bool(((result >= 0) & (result == result.round())).all())
 
 
-def _simplex(sample, result):
+def _simplex(sample, result) -> None:
     torch.testing.assert_close(
         result.sum(-1).float(), torch.ones(result.shape[:-1]), rtol=2e-2, atol=2e-2
     )

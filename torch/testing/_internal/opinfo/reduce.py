@@ -463,7 +463,7 @@ RECORDS = [
 ]
 
 
-def _check_hash(sample, result):
+def _check_hash(sample, result) -> None:
     """The hash depends on the values only, and changes with one of them."""
     x = sample.input
     assert torch.equal(torch.hash_tensor(x.clone(), *sample.args), result)

@@ -385,7 +385,7 @@ def _repeats(t):
     return t(4, grad=False).repeat_interleave(3)
 
 
-def _check_mode(sample, result):
+def _check_mode(sample, result) -> None:
     values, index = result
     x = sample.input
     dim = sample.args[0] if sample.args else -1

@@ -45,7 +45,7 @@ _LAYOUTS = {
 }
 
 
-def _gradients(layout):
+def _gradients(layout) -> str:
     """The dtypes derivatives exist for: blocks have none, they raise NotImplementedError."""
     return "" if layout.startswith("b") else "dc"
 

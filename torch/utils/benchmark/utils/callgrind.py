@@ -21,7 +21,7 @@ FunctionCount = collections.namedtuple("FunctionCount", ["count", "function"])
 class FunctionCounts:
     """Functions with their counts, the largest first; can be added, subtracted and filtered."""
 
-    def __init__(self, _data, inclusive, truncate_rows=True):
+    def __init__(self, _data, inclusive, truncate_rows=True) -> None:
         self._data = tuple(_data)
         self.inclusive = inclusive
         self.truncate_rows = truncate_rows
@@ -29,7 +29,7 @@ class FunctionCounts:
     def __iter__(self):
         return iter(self._data)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._data)
 
     def __getitem__(self, item):
@@ -77,7 +77,7 @@ class FunctionCounts:
         """Without the interpreter's dictionaries, whose cost depends on addresses."""
         return self.filter(lambda function: "dictobject.c" not in function)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = list(self)
         if self.truncate_rows and len(rows) > 18:
             rows = [*rows[:9], None, *rows[-9:]]
@@ -104,7 +104,7 @@ class CallgrindStats:
         stmt_inclusive_stats,
         stmt_exclusive_stats,
         stmt_callgrind_out,
-    ):
+    ) -> None:
         self.task_spec = task_spec
         self.number_per_run = number_per_run
         self.built_with_debug_symbols = built_with_debug_symbols
@@ -147,7 +147,7 @@ class CallgrindStats:
             self.stmt_callgrind_out,
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         base = self.baseline_exclusive_stats
         return (
             f"{type(self).__name__}\n{self.task_spec.summarize()}\n"
@@ -160,7 +160,7 @@ class CallgrindStats:
 class CopyIfCallgrind:
     """A value of the timer's globals that the counting process gets a copy of."""
 
-    def __init__(self, value, *, setup=None):
+    def __init__(self, value, *, setup=None) -> None:
         self._value = value
         self._setup = setup
 
@@ -175,7 +175,7 @@ class CopyIfCallgrind:
         return self._setup
 
     @property
-    def serialization(self):
+    def serialization(self) -> str:
         """How the copy is made."""
         return "pickle"
 

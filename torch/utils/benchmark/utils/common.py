@@ -46,19 +46,19 @@ class TaskSpec:
             return self.stmt + (f": {self.sub_label}" if self.sub_label else "")
         return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{_indent(self.stmt)}"
 
-    def setup_str(self):
+    def setup_str(self) -> str:
         """The code that runs before."""
         if self.setup == "pass" or not self.setup:
             return ""
         return f"setup:\n{_indent(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
 
-    def summarize(self):
+    def summarize(self) -> str:
         """Title, description and setup."""
         parts = [self.title, self.description or "", self.setup_str()]
         return "\n".join(part for part in parts if part)
 
 
-def _indent(text):
+def _indent(text) -> str:
     return "\n".join("  " + line for line in text.splitlines())
 
 
@@ -142,7 +142,7 @@ class Measurement:
             raise AttributeError(name)
         return getattr(self.task_spec, name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [object.__repr__(self), self.task_spec.summarize()]
         unit, scale = select_unit(self.median)
         values = [f"{self.median / scale:.2f} {unit}"]

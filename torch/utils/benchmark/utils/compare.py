@@ -23,15 +23,15 @@ class Colorize(enum.Enum):
 class Compare:
     """A table of measurements; print() shows it."""
 
-    def __init__(self, results):
+    def __init__(self, results) -> None:
         self._trim = self._highlight = False
         self._colorize, self._results = Colorize.NONE, []
         self.extend_results(results)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(self._render())
 
-    def extend_results(self, results):
+    def extend_results(self, results) -> None:
         """Adds measurements."""
         kinds = {type(result) for result in results}
         for kind in kinds:
@@ -39,19 +39,19 @@ class Compare:
                 raise ValueError(f"Expected an instance of `Measurement`, got {kind} instead.")
         self._results += results
 
-    def trim_significant_figures(self):
+    def trim_significant_figures(self) -> None:
         """Shows only digits that mean something."""
         self._trim = True
 
-    def colorize(self, rowwise=False):
+    def colorize(self, rowwise=False) -> None:
         """Shows the best times in colour, by column or by row."""
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
-    def highlight_warnings(self):
+    def highlight_warnings(self) -> None:
         """Marks times that are not to be relied on."""
         self._highlight = True
 
-    def print(self):
+    def print(self) -> None:
         """Prints the table."""
         print(str(self))
 

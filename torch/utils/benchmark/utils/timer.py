@@ -43,7 +43,7 @@ class Timer:
         env=None,
         num_threads=1,
         language=Language.PYTHON,
-    ):
+    ) -> None:
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
         if language not in (Language.PYTHON, "py", "python"):

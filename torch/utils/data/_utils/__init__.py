@@ -14,7 +14,7 @@ MP_STATUS_CHECK_INTERVAL = 5.0
 python_exit_status = False
 
 
-def _set_python_exit_flag():
+def _set_python_exit_flag() -> None:
     global python_exit_status
     python_exit_status = True
 

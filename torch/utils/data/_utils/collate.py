@@ -23,7 +23,7 @@ def _is_numpy(value):
     return kind.__module__ == "numpy" and kind.__name__ not in ("str_", "string_", "bytes_")
 
 
-def _holds_text(dtype):
+def _holds_text(dtype) -> bool:
     """Whether an array of this NumPy dtype holds texts or objects, which no tensor can."""
     return np_str_obj_array_pattern.search(dtype.str) is not None
 

@@ -9,7 +9,7 @@ from torch.utils.data._utils.collate import _with_items, _with_values
 __all__ = ["pin_memory"]
 
 
-def _pin_memory_loop(in_queue, out_queue, device_id, done_event, device):
+def _pin_memory_loop(in_queue, out_queue, device_id, done_event, device) -> None:
     """The loop of a thread that takes (index, batch) from one queue and puts it, pinned, into
     another, until done_event is set; for loaders that run workers of their own."""
     from torch._utils import ExceptionWrapper

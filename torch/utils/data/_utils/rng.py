@@ -49,7 +49,7 @@ def portable(state):
     return {**state, "numpy": (str(name), tuple(keys.tolist()), *rest)}
 
 
-def restore(state):
+def restore(state) -> None:
     """Puts a capture back."""
     version, keys, gauss = state["python"]
     random.setstate((version, tuple(keys), gauss))
@@ -71,13 +71,13 @@ def numpy_words(numpy_random, base_seed, worker_id):
     return numpy_random.SeedSequence(words).generate_state(4)
 
 
-def seed_all(base_seed, worker_id):
+def seed_all(base_seed, worker_id) -> None:
     """Seeds for a worker: base_seed + worker_id for Python and torch; NumPy's from both numbers,
     because its generator takes four words."""
     random.seed(base_seed + worker_id)
     torch.manual_seed(base_seed + worker_id)
 
-    def seed_numpy(numpy_random):
+    def seed_numpy(numpy_random) -> None:
         numpy_random.seed(numpy_words(numpy_random, base_seed, worker_id))
 
     _with_numpy(seed_numpy)
@@ -86,7 +86,7 @@ def seed_all(base_seed, worker_id):
 class _SeedOnImport:
     """Acts on numpy.random right after it is imported, once."""
 
-    def __init__(self, action):
+    def __init__(self, action) -> None:
         self.action = action
 
     def find_spec(self, name, path=None, target=None):
@@ -99,7 +99,7 @@ class _SeedOnImport:
             return spec
         loader, run, action = spec.loader, spec.loader.exec_module, self.action
 
-        def exec_module(module):
+        def exec_module(module) -> None:
             run(module)
             action(module)
 
@@ -107,7 +107,7 @@ class _SeedOnImport:
         return spec
 
 
-def _with_numpy(action):
+def _with_numpy(action) -> None:
     """Acts on numpy.random now or, where nothing has imported it, when something does."""
     for finder in [f for f in sys.meta_path if isinstance(f, _SeedOnImport)]:
         sys.meta_path.remove(finder)

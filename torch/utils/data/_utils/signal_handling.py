@@ -12,17 +12,17 @@ _before = None
 _installed = False
 
 
-def _set_worker_pids(loader_id, pids):
+def _set_worker_pids(loader_id, pids) -> None:
     """Remembers the workers of a loader."""
     _workers[loader_id] = tuple(pids)
 
 
-def _remove_worker_pids(loader_id):
+def _remove_worker_pids(loader_id) -> None:
     """Forgets the workers of a loader, which may end now."""
     _workers.pop(loader_id, None)
 
 
-def _error_if_any_worker_fails():
+def _error_if_any_worker_fails() -> None:
     """Raises where a remembered worker was killed or ended with an error."""
     for loader_id, pids in list(_workers.items()):
         for pid in pids:
@@ -40,13 +40,13 @@ def _error_if_any_worker_fails():
             raise RuntimeError(f"DataLoader worker (pid {pid}) {how}.")
 
 
-def _on_child(number, frame):
+def _on_child(number, frame) -> None:
     _error_if_any_worker_fails()
     if callable(_before):
         _before(number, frame)
 
 
-def _set_SIGCHLD_handler():
+def _set_SIGCHLD_handler() -> None:
     """Looks after the workers whenever a child of this process ends."""
     global _before, _installed
     if _installed or threading.current_thread() is not threading.main_thread():
@@ -55,7 +55,7 @@ def _set_SIGCHLD_handler():
     _installed = True
 
 
-def _set_worker_signal_handlers():
+def _set_worker_signal_handlers() -> None:
     """Called in a worker: it inherited its parent's handler, and has no workers of its own."""
     global _installed
     _workers.clear()

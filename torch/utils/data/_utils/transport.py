@@ -49,7 +49,7 @@ def _rebuild(storage, dtype, offset, size, stride, requires_grad, flags):
 class _Packer(ForkingPickler):
     """Collects the storages it meets and writes their places."""
 
-    def __init__(self, file):
+    def __init__(self, file) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.storages = []
         self.total = 0
@@ -94,7 +94,7 @@ def _compact(tensor):
         return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _write_all(descriptor, data, position):
+def _write_all(descriptor, data, position) -> None:
     data = memoryview(data)
     while data:
         written = os.pwrite(descriptor, data, position)
@@ -150,7 +150,7 @@ def unpack(packet, descriptor):
 class Channel:
     """One end of a socket pair. It works for one thread at a time."""
 
-    def __init__(self, sock):
+    def __init__(self, sock) -> None:
         self.socket = sock
         self._waiting = []  # packets that did not fit yet
 
@@ -158,7 +158,7 @@ class Channel:
         """The descriptor to poll."""
         return self.socket.fileno()
 
-    def close(self):
+    def close(self) -> None:
         """Closes this end and what was not sent."""
         for _, descriptor in self._waiting:
             if descriptor is not None:
@@ -171,7 +171,7 @@ class Channel:
         self._waiting.append(pack(obj))
         return self.flush()
 
-    def flush(self):
+    def flush(self) -> bool:
         """Sends what waits; False when the other end has no room now. Raises Closed."""
         while self._waiting:
             packet, descriptor = self._waiting[0]

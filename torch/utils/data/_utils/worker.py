@@ -14,18 +14,18 @@ class WorkerInfo:
 
     __initialized = False
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         self.__keys = tuple(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)
         self.__initialized = True
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         if self.__initialized:
             raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
         super().__setattr__(name, value)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         items = ", ".join(f"{name}={getattr(self, name)}" for name in self.__keys)
         return f"{type(self).__name__}({items})"
 
@@ -50,7 +50,7 @@ class _ResumeIteration:
 class ManagerWatchdog:
     """Tells a worker whether the process that started it still lives."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.manager_pid = os.getppid()
 
     def is_alive(self):

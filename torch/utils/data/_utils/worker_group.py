@@ -20,7 +20,7 @@ _GRACE = 0.5
 _groups = weakref.WeakSet()
 
 
-def _forget_in_child():
+def _forget_in_child() -> None:
     """A forked process is not the one that workers belong to: its copies of the sockets would keep
     them from noticing the loader's end."""
     for group in list(_groups):
@@ -33,7 +33,7 @@ os.register_at_fork(after_in_child=_forget_in_child)
 class _Member:
     """One process."""
 
-    def __init__(self, process, channel):
+    def __init__(self, process, channel) -> None:
         self.process = process
         self.channel = channel
         self.pid = process.pid
@@ -45,7 +45,7 @@ class _Member:
             self.handle = process.sentinel
             self.own_handle = False
 
-    def close(self):
+    def close(self) -> None:
         """Closes what this process holds open for it."""
         self.channel.close()
         if self.own_handle:
@@ -53,7 +53,7 @@ class _Member:
             self.own_handle = False
 
 
-def _cause(process):
+def _cause(process) -> str:
     """Why a process ended, in words."""
     code = process.exitcode
     if code is None:
@@ -74,7 +74,7 @@ def _cause(process):
 class WorkerGroup:
     """Processes with a channel to each. Belongs to the process that made it."""
 
-    def __init__(self, context, setups):
+    def __init__(self, context, setups) -> None:
         self.owner = os.getpid()
         self.members = []
         self._opening = None  # the channel of a worker that is being started
@@ -88,7 +88,7 @@ class WorkerGroup:
             self.close(patience=0.0)
             raise
 
-    def _start(self, context, setup):
+    def _start(self, context, setup) -> None:
         ours, theirs = channel_pair()
         name = f"DataLoader worker {setup['worker_id']}"
         process = context.Process(
@@ -111,7 +111,7 @@ class WorkerGroup:
         self.poll.register(channel.fileno(), select.POLLIN)
         self.poll.register(member.handle, select.POLLIN)
 
-    def abandon(self):
+    def abandon(self) -> None:
         """Closes this process's copies without touching the workers."""
         if self._opening is not None:
             self._opening.socket.close()
@@ -122,7 +122,7 @@ class WorkerGroup:
         self.members = []
         self.owner = None
 
-    def send(self, index, message):
+    def send(self, index, message) -> None:
         """Queues a message; a worker that is gone is noticed by the next wait."""
         channel = self.members[index].channel
         try:
@@ -159,7 +159,7 @@ class WorkerGroup:
     def _data_first(self, event):
         return self._by_descriptor.get(event[0], (0, "data"))[1] == "end"
 
-    def _flush(self, channel):
+    def _flush(self, channel) -> None:
         try:
             if channel.flush():
                 self.poll.modify(channel.fileno(), select.POLLIN)
@@ -179,13 +179,13 @@ class WorkerGroup:
                 return
             yield index, message
 
-    def describe_death(self, index):
+    def describe_death(self, index) -> str:
         """A sentence with the pid and the cause."""
         process = self.members[index].process
         process.join(1.0)  # collects the exit code
         return f"DataLoader worker (pid {process.pid}) {_cause(process)}"
 
-    def close(self, patience=_PATIENCE):
+    def close(self, patience=_PATIENCE) -> None:
         """Ends all workers: asked first, then by SIGTERM, then by SIGKILL. Returns when they are
         gone."""
         if self.owner != os.getpid():
@@ -206,7 +206,7 @@ class WorkerGroup:
             member.close()
 
     @staticmethod
-    def _wait_for(members, seconds):
+    def _wait_for(members, seconds) -> None:
         deadline = time.monotonic() + seconds
         for member in members:
             member.process.join(max(0.0, deadline - time.monotonic()))

@@ -25,13 +25,13 @@ class End:
 class _Reader:
     """The dataset of a worker, its place in an epoch and what of both has to be told."""
 
-    def __init__(self, setup):
+    def __init__(self, setup) -> None:
         self.setup = setup
         self.fetcher = None
         self.ended = False
         self.told = None  # the random state that the loader knows
 
-    def start(self, shared_seed, resume=None):
+    def start(self, shared_seed, resume=None) -> None:
         """A new epoch, or the rest of one that another process began."""
         setup = self.setup
         self.ended = False
@@ -69,7 +69,7 @@ class _Reader:
         except Exception:
             return ExceptionWrapper(where=self.where())
 
-    def where(self):
+    def where(self) -> str:
         """Names this process in messages."""
         return f"in DataLoader worker process {self.setup['worker_id']}"
 
@@ -84,7 +84,7 @@ class _Reader:
         return {"rng": now, "dataset": dataset}
 
 
-def _prepare(setup):
+def _prepare(setup) -> None:
     """Seeds, the worker's identity and the user's function."""
     torch.set_num_threads(1)
     seed = setup["base_seed"] + setup["worker_id"]
@@ -106,7 +106,7 @@ def _prepare(setup):
         setup["init_fn"](setup["worker_id"])
 
 
-def _answer(channel, epoch, task, data, state, where):
+def _answer(channel, epoch, task, data, state, where) -> None:
     """Sends a batch; what cannot be pickled is returned by the reason."""
     try:
         channel.send((epoch, task, data, state))
@@ -130,7 +130,7 @@ def _attempt(action, where):
     return None
 
 
-def _serve(channel, reader, failure):
+def _serve(channel, reader, failure) -> None:
     """Answers requests until one says stop: (epoch, task, indices), or without a task a new
     epoch."""
     while (request := channel.receive()) is not None:
@@ -150,25 +150,25 @@ def _serve(channel, reader, failure):
         del data, state, request, indices
 
 
-def _leave_when_closed(sock):
+def _leave_when_closed(sock) -> None:
     poll = select.poll()
     poll.register(sock, 0)  # only the end of the connection
     poll.poll()
     os._exit(1)
 
 
-def _on_interrupt(sock):
+def _on_interrupt(sock) -> None:
     """Ctrl-C goes to the whole group. The loader's process decides what becomes of the pass; should
     it end, nobody waits for the sample that is being read."""
     threading.Thread(target=_leave_when_closed, args=(sock,), daemon=True).start()
 
 
-def _begin(setup, reader):
+def _begin(setup, reader) -> None:
     _prepare(setup)
     reader.start(setup["shared_seed"], setup["resume"])
 
 
-def run(setup, sock):
+def run(setup, sock) -> None:
     """The main function of a worker."""
     _C._die_with(setup["parent"], signal.SIGKILL)
     signal.signal(signal.SIGINT, lambda number, frame: _on_interrupt(sock))

@@ -12,20 +12,20 @@ _determinism = False
 class guaranteed_datapipes_determinism:
     """Within it, making a pipe that is marked non_deterministic raises."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         global _determinism
         self.prev = _determinism
         _determinism = True
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         global _determinism
         _determinism = self.prev
 
 
-def _refuse(cls):
+def _refuse(cls) -> None:
     if _determinism:
         raise TypeError(
             f"{cls.__name__} is non-deterministic, but you set 'guaranteed_datapipes_determinism'. "
@@ -40,7 +40,7 @@ class non_deterministic:
 
     cls = None
 
-    def __init__(self, arg):
+    def __init__(self, arg) -> None:
         if isinstance(arg, type):
             if not issubclass(arg, IterDataPipe):
                 raise TypeError(

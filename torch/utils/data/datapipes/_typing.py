@@ -70,15 +70,15 @@ def argument_validation(f):
 class runtime_validation_disabled:
     """Within it runtime_validation checks nothing."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         global _enabled
         self.prev = _enabled
         _enabled = False
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         global _enabled
         _enabled = self.prev
 

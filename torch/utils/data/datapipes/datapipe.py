@@ -32,12 +32,12 @@ class _Pipe:
         return bound
 
     @classmethod
-    def register_function(cls, function_name, function):
+    def register_function(cls, function_name, function) -> None:
         """Makes function(pipe, ...) a method of every pipe of this kind."""
         cls.functions[function_name] = function
 
     @classmethod
-    def register_datapipe_as_function(cls, function_name, cls_to_register):
+    def register_datapipe_as_function(cls, function_name, cls_to_register) -> None:
         """Makes a class of pipes a method of every pipe of this kind."""
         if function_name in cls.functions:
             raise Exception(
@@ -65,12 +65,12 @@ class _Pipe:
         return super().__reduce_ex__(*args, **kwargs)
 
     @classmethod
-    def set_getstate_hook(cls, hook_fn):
+    def set_getstate_hook(cls, hook_fn) -> None:
         """A function that gives the state to pickle; None takes it away."""
         cls.getstate_hook = _set_hook(cls.getstate_hook, hook_fn, "getstate_hook")
 
     @classmethod
-    def set_reduce_ex_hook(cls, hook_fn):
+    def set_reduce_ex_hook(cls, hook_fn) -> None:
         """A function that pickles a pipe; None takes it away."""
         cls.reduce_ex_hook = _set_hook(cls.reduce_ex_hook, hook_fn, "reduce_ex_hook")
 
@@ -123,7 +123,7 @@ class IterDataPipe(_Pipe, IterableDataset[_T_co]):
     _number_of_samples_yielded = 0
     _snapshot_state = _SnapshotState.NotStarted
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         if "__iter__" in cls.__dict__:
             cls.__iter__ = one_iterator(cls.__dict__["__iter__"])
@@ -134,11 +134,11 @@ class IterDataPipe(_Pipe, IterableDataset[_T_co]):
     @classmethod
     def register_datapipe_as_function(
         cls, function_name, cls_to_register, enable_df_api_tracing=False
-    ):
+    ) -> None:
         """Makes a class of pipes a method of every IterDataPipe."""
         super().register_datapipe_as_function(function_name, cls_to_register)
 
-    def reset(self):
+    def reset(self) -> None:
         """Called before each pass; here nothing is kept from one to the next."""
         return None
 
@@ -156,35 +156,35 @@ class MapDataPipe(_Pipe, Dataset[_T_co]):
 class _IterDataPipeSerializationWrapper(IterDataPipe):
     """A pipe on its way to a worker; it stands for the pipe there."""
 
-    def __init__(self, datapipe):
+    def __init__(self, datapipe) -> None:
         super().__init__()
         self._datapipe = datapipe
 
     def __iter__(self):
         yield from self._datapipe
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._datapipe)
 
 
 class _MapDataPipeSerializationWrapper(MapDataPipe):
     """A pipe on its way to a worker; it stands for the pipe there."""
 
-    def __init__(self, datapipe):
+    def __init__(self, datapipe) -> None:
         super().__init__()
         self._datapipe = datapipe
 
     def __getitem__(self, index):
         return self._datapipe[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._datapipe)
 
 
 class functional_datapipe:
     """Registers the class it decorates as a method of all pipes of its kind."""
 
-    def __init__(self, name, enable_df_api_tracing=False):
+    def __init__(self, name, enable_df_api_tracing=False) -> None:
         self.name = name
         self.enable_df_api_tracing = enable_df_api_tracing
 
@@ -200,7 +200,7 @@ class functional_datapipe:
 class DataChunk(list):
     """A batch within a pipe: a list that shows what it is made of."""
 
-    def __init__(self, items):
+    def __init__(self, items) -> None:
         items = list(items)
         super().__init__(items)
         self.items = items

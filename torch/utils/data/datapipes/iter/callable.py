@@ -12,7 +12,7 @@ __all__ = ["CollatorIterDataPipe", "MapperIterDataPipe"]
 class MapperIterDataPipe(IterDataPipe):
     """fn of each item, or of columns of it."""
 
-    def __init__(self, datapipe, fn, input_col=None, output_col=None):
+    def __init__(self, datapipe, fn, input_col=None, output_col=None) -> None:
         super().__init__()
         warn_if_unpicklable(fn)
         if input_col is None and output_col is not None:
@@ -38,5 +38,5 @@ class MapperIterDataPipe(IterDataPipe):
 class CollatorIterDataPipe(MapperIterDataPipe):
     """Batches collated."""
 
-    def __init__(self, datapipe, conversion=default_collate, collate_fn=None):
+    def __init__(self, datapipe, conversion=default_collate, collate_fn=None) -> None:
         super().__init__(datapipe, fn=conversion if collate_fn is None else collate_fn)

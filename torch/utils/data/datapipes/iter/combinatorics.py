@@ -12,7 +12,9 @@ __all__ = ["SamplerIterDataPipe", "ShufflerIterDataPipe"]
 class SamplerIterDataPipe(IterDataPipe):
     """What a sampler gives for the pipe."""
 
-    def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
+    def __init__(
+        self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None
+    ) -> None:
         super().__init__()
         if not isinstance(datapipe, Sized):
             raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
@@ -23,7 +25,7 @@ class SamplerIterDataPipe(IterDataPipe):
     def __iter__(self):
         return iter(self.sampler)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.sampler)
 
 
@@ -31,7 +33,7 @@ class SamplerIterDataPipe(IterDataPipe):
 class ShufflerIterDataPipe(Shuffling):
     """Items drawn at random from a buffer that is kept full."""
 
-    def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
+    def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0) -> None:
         super().__init__()
         if buffer_size <= 0:
             raise ValueError("buffer_size should be larger than 0")

@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 
-def _check_pipes(datapipes):
+def _check_pipes(datapipes) -> None:
     if not datapipes:
         raise ValueError("Expected at least one DataPipe, but got nothing")
     if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
@@ -27,7 +27,7 @@ def _check_pipes(datapipes):
 class ConcaterIterDataPipe(IterDataPipe):
     """Pipes one after the other."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes) -> None:
         _check_pipes(datapipes)
         self.datapipes = datapipes
 
@@ -43,7 +43,7 @@ class ConcaterIterDataPipe(IterDataPipe):
 class ZipperIterDataPipe(IterDataPipe):
     """Tuples of one item of each pipe, until the shortest ends."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes) -> None:
         _check_pipes(datapipes)
         self.datapipes = datapipes
 
@@ -58,7 +58,7 @@ class ZipperIterDataPipe(IterDataPipe):
 class MultiplexerIterDataPipe(IterDataPipe):
     """One item of each pipe in turn, until the shortest ends."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes) -> None:
         _check_pipes(datapipes)
         self.datapipes = datapipes
         self._row = []
@@ -72,7 +72,7 @@ class MultiplexerIterDataPipe(IterDataPipe):
     def __len__(self):
         return min(length_of(self, pipe) for pipe in self.datapipes) * len(self.datapipes)
 
-    def reset(self):
+    def reset(self) -> None:
         """Drops the items of a row that was begun."""
         self._row = []
 
@@ -81,7 +81,7 @@ class _Source:
     """A pipe that several children read: what one is ahead of the others is kept for them. A child
     that begins again begins a new pass for all."""
 
-    def __init__(self, datapipe, children, buffer_size, name):
+    def __init__(self, datapipe, children, buffer_size, name) -> None:
         if children < 1:
             raise ValueError(f"Expected `num_instances` larger than 0, but {children} is found")
         self.datapipe = datapipe
@@ -115,7 +115,7 @@ class _Source:
         self.begun[child] = True
         return self.iterator
 
-    def room(self):
+    def room(self) -> None:
         """Refuses to keep more than was allowed."""
         if self.buffer_size >= 0 and max(map(len, self.buffers)) > self.buffer_size:
             raise BufferError(
@@ -154,25 +154,25 @@ def _same(item):
 
 
 class _ForkSource(_Source):
-    def __init__(self, datapipe, children, buffer_size, copy):
+    def __init__(self, datapipe, children, buffer_size, copy) -> None:
         super().__init__(datapipe, children, buffer_size, "ForkerIterDataPipe")
         copies = {None: _same, "shallow": _copy.copy, "deep": _copy.deepcopy}
         if copy not in copies:
             raise ValueError(f"Unknown copy method `{copy}`: None, 'shallow' or 'deep'")
         self.copy = copies[copy]
 
-    def deliver(self, item):
+    def deliver(self, item) -> None:
         for buffer in self.buffers:
             buffer.append(self.copy(item))
 
 
 class _DemuxSource(_Source):
-    def __init__(self, datapipe, children, classifier_fn, drop_none, buffer_size):
+    def __init__(self, datapipe, children, classifier_fn, drop_none, buffer_size) -> None:
         super().__init__(datapipe, children, buffer_size, "DemultiplexerIterDataPipe")
         self.classifier_fn = classifier_fn
         self.drop_none = drop_none
 
-    def deliver(self, item):
+    def deliver(self, item) -> None:
         which = self.classifier_fn(item)
         if which is None and self.drop_none:
             return
@@ -187,7 +187,7 @@ class _DemuxSource(_Source):
 class _ChildDataPipe(IterDataPipe):
     """One of the pipes that a split gives."""
 
-    def __init__(self, main_datapipe, instance_id, sized):
+    def __init__(self, main_datapipe, instance_id, sized) -> None:
         self.main_datapipe = main_datapipe
         self.instance_id = instance_id
         self._sized = sized

@@ -27,7 +27,7 @@ class FileListerIterDataPipe(IterDataPipe):
         abspath=False,
         non_deterministic=False,
         length=-1,
-    ):
+    ) -> None:
         super().__init__()
         if isinstance(root, str):
             root = [root]

@@ -10,7 +10,7 @@ __all__ = ["FileOpenerIterDataPipe"]
 class FileOpenerIterDataPipe(IterDataPipe):
     """(name, file) for each name; the reader closes the file."""
 
-    def __init__(self, datapipe, mode="r", encoding=None, length=-1):
+    def __init__(self, datapipe, mode="r", encoding=None, length=-1) -> None:
         super().__init__()
         if mode not in ("b", "t", "rb", "rt", "r"):
             raise ValueError(f"Invalid mode {mode}")

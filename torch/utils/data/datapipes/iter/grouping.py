@@ -18,7 +18,7 @@ __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"
 class BatcherIterDataPipe(IterDataPipe):
     """Batches of batch_size items."""
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk) -> None:
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
         super().__init__()
@@ -42,7 +42,7 @@ class BatcherIterDataPipe(IterDataPipe):
 class UnBatcherIterDataPipe(IterDataPipe):
     """The items of batches, through unbatch_level levels; -1: all of them."""
 
-    def __init__(self, datapipe, unbatch_level=1):
+    def __init__(self, datapipe, unbatch_level=1) -> None:
         if unbatch_level < -1:
             raise ValueError("unbatch_level must be -1 or >= 0")
         self.datapipe = datapipe
@@ -78,7 +78,7 @@ class GrouperIterDataPipe(IterDataPipe):
         group_size=None,
         guaranteed_group_size=None,
         drop_remaining=False,
-    ):
+    ) -> None:
         warn_if_unpicklable(group_key_fn)
         if group_size is not None and not 0 < group_size <= buffer_size:
             raise ValueError("group_size must be > 0 and <= buffer_size")
@@ -97,7 +97,7 @@ class GrouperIterDataPipe(IterDataPipe):
         self.drop_remaining = drop_remaining
         self._groups = collections.defaultdict(list)
 
-    def reset(self):
+    def reset(self) -> None:
         """Drops the groups of a pass that was begun."""
         self._groups = collections.defaultdict(list)
 

@@ -12,13 +12,13 @@ class RoutedDecoderIterDataPipe(IterDataPipe):
     """(name, data) with data replaced by what the first handler(key, data) gives that is not
     None. Streams are read and closed; images become tensors where no handler takes them."""
 
-    def __init__(self, datapipe, *handlers, key_fn=extension_extract_fn):
+    def __init__(self, datapipe, *handlers, key_fn=extension_extract_fn) -> None:
         super().__init__()
         self.datapipe = datapipe
         handlers = handlers or (_decoder.imagehandler("torch"),)
         self.decoder = _decoder.Decoder(*handlers, key_fn=key_fn)
 
-    def add_handler(self, *handler):
+    def add_handler(self, *handler) -> None:
         """Handlers that are tried after those there are."""
         self.decoder.add_handler(*handler)
 

@@ -11,7 +11,7 @@ __all__ = ["FilterIterDataPipe"]
 class FilterIterDataPipe(IterDataPipe):
     """The items of which filter_fn, or filter_fn of columns, is true."""
 
-    def __init__(self, datapipe, filter_fn, input_col=None):
+    def __init__(self, datapipe, filter_fn, input_col=None) -> None:
         super().__init__()
         warn_if_unpicklable(filter_fn)
         self.datapipe = datapipe

@@ -25,7 +25,7 @@ class _ShardingIterDataPipe(IterDataPipe):
 class ShardingFilterIterDataPipe(_ShardingIterDataPipe):
     """Every n-th item, as the DataLoader's workers set n."""
 
-    def __init__(self, source_datapipe, sharding_group_filter=None):
+    def __init__(self, source_datapipe, sharding_group_filter=None) -> None:
         self.source_datapipe = source_datapipe
         self.sharding_group_filter = sharding_group_filter
         self.groups = {}
@@ -34,7 +34,7 @@ class ShardingFilterIterDataPipe(_ShardingIterDataPipe):
 
     def apply_sharding(
         self, num_of_instances, instance_id, sharding_group=SHARDING_PRIORITIES.DEFAULT
-    ):
+    ) -> None:
         """Adds a division. The default one goes with no other."""
         if instance_id >= num_of_instances:
             raise ValueError(

@@ -9,7 +9,7 @@ __all__ = ["StreamReaderIterDataPipe"]
 class StreamReaderIterDataPipe(IterDataPipe):
     """(name, content) of (name, file), in pieces of `chunk`."""
 
-    def __init__(self, datapipe, chunk=None):
+    def __init__(self, datapipe, chunk=None) -> None:
         self.datapipe = datapipe
         self.chunk = chunk
 

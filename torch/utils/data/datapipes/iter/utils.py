@@ -11,7 +11,7 @@ __all__ = ["IterableWrapperIterDataPipe"]
 class IterableWrapperIterDataPipe(IterDataPipe):
     """The items of an iterable, by default of a copy made for each pass where it can be copied."""
 
-    def __init__(self, iterable, deepcopy=True):
+    def __init__(self, iterable, deepcopy=True) -> None:
         self.iterable = iterable
         self.deepcopy = deepcopy
 

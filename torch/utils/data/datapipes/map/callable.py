@@ -15,13 +15,13 @@ def default_fn(data):
 class MapperMapDataPipe(MapDataPipe):
     """fn of each item."""
 
-    def __init__(self, datapipe, fn=default_fn):
+    def __init__(self, datapipe, fn=default_fn) -> None:
         super().__init__()
         self.datapipe = datapipe
         warn_if_unpicklable(fn)
         self.fn = fn
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.datapipe)
 
     def __getitem__(self, index):

@@ -9,7 +9,7 @@ __all__ = ["ShufflerIterDataPipe"]
 class ShufflerIterDataPipe(Shuffling):
     """The items of a MapDataPipe at random."""
 
-    def __init__(self, datapipe, *, indices=None):
+    def __init__(self, datapipe, *, indices=None) -> None:
         super().__init__()
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
@@ -21,7 +21,7 @@ class ShufflerIterDataPipe(Shuffling):
         for index in order:
             yield self.datapipe[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.datapipe)
 
 

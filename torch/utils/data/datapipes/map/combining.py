@@ -5,7 +5,7 @@ from torch.utils.data.datapipes.datapipe import MapDataPipe, functional_datapipe
 __all__ = ["ConcaterMapDataPipe", "ZipperMapDataPipe"]
 
 
-def _check_pipes(datapipes):
+def _check_pipes(datapipes) -> None:
     if not datapipes:
         raise ValueError("Expected at least one DataPipe, but got nothing")
     if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
@@ -16,7 +16,7 @@ def _check_pipes(datapipes):
 class ConcaterMapDataPipe(MapDataPipe):
     """Pipes one after the other."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes) -> None:
         _check_pipes(datapipes)
         self.datapipes = datapipes
 
@@ -36,7 +36,7 @@ class ConcaterMapDataPipe(MapDataPipe):
 class ZipperMapDataPipe(MapDataPipe):
     """Tuples of the items of each pipe at one index."""
 
-    def __init__(self, *datapipes):
+    def __init__(self, *datapipes) -> None:
         _check_pipes(datapipes)
         self.datapipes = datapipes
 

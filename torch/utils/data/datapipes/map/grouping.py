@@ -9,7 +9,7 @@ __all__ = ["BatcherMapDataPipe"]
 class BatcherMapDataPipe(MapDataPipe):
     """Batches of batch_size items."""
 
-    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk) -> None:
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
         super().__init__()

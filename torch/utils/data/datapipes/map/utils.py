@@ -11,7 +11,7 @@ __all__ = ["SequenceWrapperMapDataPipe"]
 class SequenceWrapperMapDataPipe(MapDataPipe):
     """The items of a sequence or a mapping, by default of a copy where it can be copied."""
 
-    def __init__(self, sequence, deepcopy=True):
+    def __init__(self, sequence, deepcopy=True) -> None:
         self.sequence = sequence
         if deepcopy:
             with contextlib.suppress(TypeError):
@@ -20,5 +20,5 @@ class SequenceWrapperMapDataPipe(MapDataPipe):
     def __getitem__(self, index):
         return self.sequence[index]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.sequence)
