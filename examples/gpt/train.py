@@ -46,7 +46,8 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self._parameter_groups(), lr=options.rate, betas=(0.9, 0.99)
         )
-        self.losses, self.tests = [], []
+        self.losses: list[float] = []
+        self.tests: list[tuple[int, float]] = []
 
     def _parameter_groups(self):
         """Decay pulls matrices towards zero; scales and shifts are left where they are."""

@@ -8,7 +8,6 @@ import mmap
 import os
 import resource
 import struct
-import time
 import zipfile
 import zlib
 
@@ -143,13 +142,12 @@ SWELLING = {
 
 
 @pytest.mark.parametrize("body", SWELLING.values(), ids=SWELLING.keys())
-def test_file_that_swells_is_refused_in_time(body):
+def test_file_that_swells_is_refused_within_its_memory(body):
     data = checkpoint(pickled(body), DATA)
     torch.load(io.BytesIO(checkpoint(GOOD, DATA)))
-    before, start = peak_memory(), time.process_time()
+    before = peak_memory()
     with pytest.raises(CheckpointError):
         load(data)
-    assert time.process_time() - start < 3
     # Python's own allocator keeps what is freed; the rule allows 64 MiB and twice the file.
     assert peak_memory() - before < (64 << 20) + 8 * len(data)
 
