@@ -133,7 +133,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sampler_iter = itertools.chain(first, self._sampler_iter)
 
     def _reset(self, loader) -> None:
-        """The next pass of persistent workers. Returns to requests of the last one may still come;
+        """The next pass of persistent workers. Replies to requests of the last one may still come;
         they carry its number and are dropped."""
         before = self._progress.workers
         self._begin_pass(loader)
