@@ -211,3 +211,14 @@ def test_more_elements_than_an_int_counts():
     x[n - 3] = 5
     assert x.argmax().item() == n - 3
     assert x[: n - 9].view(-1, 2).sum(0).tolist() == [2**30, 2**30]
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremum_of_bools_along_a_dimension_is_found_on_the_device(name):
+    data = np.array([[True, False, True], [False, False, True], [False, True, True]])
+    x = torch.tensor(data, device=cuda)
+    for dim in (0, 1):
+        values, indices = getattr(torch, name)(x, dim)
+        assert values.device == x.device and indices.device == x.device
+        assert values.tolist() == getattr(data, name)(dim).tolist()
+        assert indices.tolist() == getattr(data, "arg" + name)(dim).tolist()

@@ -25,7 +25,8 @@ Tensor truths(const Tensor& t) {
 } // namespace
 
 Tensor private_copy(const Tensor& t) {
-  if (t.scalar_type() == kBool) return truths(t);
+  // The bytes of another device are not to be read here; its kernels read bools as truths.
+  if (t.scalar_type() == kBool && t.device().is_cpu()) return truths(t);
   const Tensor own = t.contiguous();
   return own.storage() == t.storage() ? own.clone(MemoryFormat::Contiguous) : own;
 }
