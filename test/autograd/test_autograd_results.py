@@ -181,3 +181,12 @@ def test_gradient_of_a_mean_can_be_viewed():
     x = torch.arange(6.0).reshape(2, 3).requires_grad_()
     (grad,) = torch.autograd.grad(x.mean(1).sum(), x)
     assert torch.equal(grad.view(-1), torch.full((6,), 1 / 3))
+
+
+def test_tangent_passes_a_composite_with_a_formula_of_its_own():
+    x = torch.arange(8.0).reshape(1, 4, 2).requires_grad_()
+    direction = torch.randn(1, 4, 2)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, direction)
+        result = torch.autograd.forward_ad.unpack_dual(torch.channel_shuffle(dual, 2))
+        assert torch.equal(result.tangent, direction[:, [0, 2, 1, 3]])

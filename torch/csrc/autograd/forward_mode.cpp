@@ -189,9 +189,9 @@ class DualKernel final : public at::BoxedKernel {
         dual = dual || tangent_of(t).defined();
         return t;
       });
-    // Operators made of others are treated part by part.
-    if (!dual || !c10::tls_autograd_state.fw_grad_mode || (op.flags & at::kOpComposite) != 0 ||
-        !has_gradient(op)) {
+    // Operators made of others are treated part by part, unless they have a formula of their own:
+    // its kernel hides the parts from this one.
+    if (!dual || !c10::tls_autograd_state.fw_grad_mode || !has_gradient(op)) {
       op.redispatch_boxed(below, stack);
       return;
     }
