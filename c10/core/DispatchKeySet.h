@@ -22,14 +22,16 @@ namespace c10 {
   X(SparseCPU) X(SparseCUDA) X(SparseMeta) X(SparsePrivateUse1)                                    \
   X(SparseCsrCPU) X(SparseCsrCUDA) X(SparseCsrMeta)                                                \
   X(NestedTensorCPU) X(NestedTensorCUDA) X(NestedTensorMeta)                                       \
-  X(BackendSelect) X(Python) X(Fake) X(FuncTorchDynamicLayerBackMode) X(Functionalize) X(Named)    \
+  X(BackendSelect) X(Fake) X(Python) X(FuncTorchDynamicLayerBackMode) X(Functionalize) X(Named)    \
   X(Conjugate) X(Negative) X(ZeroTensor) X(ADInplaceOrView)                                        \
   X(AutogradOther) X(AutogradFunctionality) X(AutogradNestedTensor) X(AutogradCPU)                 \
-  X(AutogradCUDA) X(AutogradMeta) X(AutogradPrivateUse1) X(Tracer)                                 \
+  X(AutogradCUDA) X(AutogradMeta) X(AutogradPrivateUse1) X(ForwardGrad) X(Tracer)                  \
   X(AutocastCPU) X(AutocastCUDA) X(AutocastPrivateUse1)                                            \
   X(FuncTorchBatched) X(BatchedNestedTensor) X(FuncTorchVmapMode) X(Batched) X(VmapMode)           \
-  X(FuncTorchGradWrapper) X(DeferredInit) X(PythonTLSSnapshot) X(FuncTorchDynamicLayerFrontMode)   \
-  X(TESTING_ONLY_GenericWrapper) X(TESTING_ONLY_GenericMode) X(PreDispatch) X(PythonDispatcher)
+  X(FuncTorchGradWrapper) X(InferenceCheck) X(DeferredInit) X(PythonTLSSnapshot)                   \
+  X(FunctionalizeMode) X(FuncTorchDynamicLayerFrontMode)                                           \
+  X(TESTING_ONLY_GenericWrapper) X(TESTING_ONLY_GenericMode) X(Profiler) X(PreDispatch)            \
+  X(PythonDispatcher)
 // clang-format on
 // Names that stand for several keys in a registration.
 // clang-format off

@@ -33,7 +33,7 @@ TensorImpl::TensorImpl(Storage storage, DispatchKeySet keys, ScalarType dtype, D
   dims_[1] = 1;
   // Of inference tensors: ATen/core/InferenceCheck.h.
   constexpr DispatchKeySet kTracked{DispatchKey::ADInplaceOrView};
-  constexpr DispatchKeySet kInference{DispatchKey::DeferredInit};
+  constexpr DispatchKeySet kInference{DispatchKey::InferenceCheck};
   keys_ = keys_ | (C10_LIKELY(!inference_) ? kTracked : kInference);
 }
 

@@ -127,3 +127,38 @@ def test_conjugate_and_negative_bits_are_resolved_by_their_keys():
     z = torch.tensor([1 + 2j, 3 - 4j])
     assert z.conj().is_conj() and (z.conj() * 1j).tolist() == [2 + 1j, -4 + 3j]
     assert z.conj().imag.is_neg() and (z.conj().imag + 1).tolist() == [-1, 5]
+
+
+def test_keys_with_another_meaning_are_free_for_their_users():
+    """Forward mode, inference mode and the profiler have keys of their own."""
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        keys = torch._C._dispatch_keys(dual)
+        assert keys.has(torch._C.DispatchKey.ForwardGrad)
+        assert not keys.has(torch._C.DispatchKey.Tracer)
+    with torch.inference_mode():
+        keys = torch._C._dispatch_keys(torch.ones(2))
+        assert keys.has(torch._C.DispatchKey.InferenceCheck)
+        assert not keys.has(torch._C.DispatchKey.DeferredInit)
+
+
+def test_pre_dispatch_kernel_runs_while_the_profiler_records(library):
+    library.define("traced(Tensor x) -> Tensor")
+    seen = []
+
+    def pre_dispatch(x):
+        seen.append("PreDispatch")
+        with excluded("PreDispatch"):
+            return torch.ops.cresset_keys.traced(x)
+
+    library.impl("traced", pre_dispatch, "PreDispatch")
+    library.impl("traced", lambda x: x + 1, "CPU")
+    with torch.profiler.profile() as profiler, included("PreDispatch"):
+        assert torch.ops.cresset_keys.traced(torch.ones(1)).item() == 2
+    assert seen == ["PreDispatch"]
+    assert "cresset_keys::traced" in {event.name for event in profiler.events()}
+
+
+def test_handlers_in_python_are_asked_before_the_fake_key():
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.Fake).add(torch._C.DispatchKey.Python)
+    assert keys.highestPriorityTypeId() == torch._C.DispatchKey.Python

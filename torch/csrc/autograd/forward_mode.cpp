@@ -21,7 +21,7 @@ using at::IValue;
 using Tensors = std::vector<Tensor>;
 
 // Marks tensors with a tangent. The first key dispatched before Autograd.
-constexpr c10::DispatchKey kDualKey = c10::DispatchKey::Tracer;
+constexpr c10::DispatchKey kDualKey = c10::DispatchKey::ForwardGrad;
 constexpr c10::DispatchKeySet kDualKeys{kDualKey};
 
 struct Level {

@@ -6,7 +6,7 @@
 namespace at {
 
 // Carried by inference tensors only; excluded inside inference mode, where they may be written.
-constexpr c10::DispatchKey kInferenceKey = c10::DispatchKey::DeferredInit;
+constexpr c10::DispatchKey kInferenceKey = c10::DispatchKey::InferenceCheck;
 
 // Installs the check. Called when inference mode is first entered, so that programs without it have
 // none.

@@ -87,7 +87,7 @@ TORCH_API bool was_written(const Tensor& t, const Level& level);
 constexpr DispatchKeySet kFrontKeys{DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchVmapMode,
                                     DispatchKey::FuncTorchGradWrapper};
 // While a functionalize level is open every operator looks for it: factories make tensors of it.
-constexpr DispatchKey kFunctionalizeMode = DispatchKey::FuncTorchDynamicLayerFrontMode;
+constexpr DispatchKey kFunctionalizeMode = DispatchKey::FunctionalizeMode;
 constexpr DispatchKey kBackKey = DispatchKey::FuncTorchDynamicLayerBackMode;
 
 // `t` with dimension `from` moved to `to`.

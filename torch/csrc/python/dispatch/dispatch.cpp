@@ -224,7 +224,7 @@ void exclude_functorch(PyObject*, PyGuard* g) {
   using c10::DispatchKey;
   for (const DispatchKey key :
        {DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
-        DispatchKey::FuncTorchDynamicLayerFrontMode, DispatchKey::FuncTorchDynamicLayerBackMode}) {
+        DispatchKey::FunctionalizeMode, DispatchKey::FuncTorchDynamicLayerBackMode}) {
     g->exclude = g->exclude.add(key);
   }
 }

@@ -22,7 +22,7 @@
 namespace torch::python {
 namespace {
 
-constexpr c10::DispatchKey kProfilerKey = c10::DispatchKey::PreDispatch;
+constexpr c10::DispatchKey kProfilerKey = c10::DispatchKey::Profiler;
 constexpr int kMaxFrames = 64;
 
 struct Event {

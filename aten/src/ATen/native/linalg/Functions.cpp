@@ -44,7 +44,7 @@ namespace {
 // Whether vectors are wanted for a derivative though only values were asked for: the tensor
 // requires grad or carries a tangent.
 bool may_be_differentiated(const Tensor& t) {
-  return t.requires_grad() || t.key_set().has_any({DispatchKey::Tracer}) ||
+  return t.requires_grad() || t.key_set().has_any({DispatchKey::ForwardGrad}) ||
          functorch::is_transformed(t);
 }
 } // namespace
