@@ -34,7 +34,7 @@ class TorchDispatchMode:
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> None:
-        _pop_mode()
+        _pop_mode(getattr(self, "_mode_key", None))
 
     @classmethod
     def push(cls, *args, **kwargs):
@@ -50,11 +50,15 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 
 def _push_mode(mode) -> None:
-    _C._push_on_torch_dispatch_stack(mode)
+    # A mode of the infrastructure goes to its slot below all others.
+    if getattr(mode, "_mode_key", None) is None:
+        _C._push_on_torch_dispatch_stack(mode)
+    else:
+        _C._set_dispatch_mode(mode)
 
 
 def _pop_mode(k=None):
-    return _C._pop_torch_dispatch_stack()
+    return _C._pop_torch_dispatch_stack() if k is None else _C._pop_torch_dispatch_stack(k)
 
 
 def _get_current_dispatch_mode():

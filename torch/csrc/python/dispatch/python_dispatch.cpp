@@ -10,7 +10,7 @@
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/enum_type.h>
 
-#include <ATen/core/Dispatcher.h>
+#include <ATen/core/NativeMode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/matmul.h>
@@ -32,8 +32,23 @@ enum InfraMode { kFake = 0, kProxy = 1, kFunctional = 2, kInfraModes = 3 };
 constexpr EnumMember kInfraMembers[] = {
     {"FAKE", kFake}, {"PROXY", kProxy}, {"FUNCTIONAL", kFunctional}};
 
+// An infrastructure slot. A slot whose handler is native has the Python object only for those who
+// ask which mode is active.
+struct Slot {
+  PyObject* mode = nullptr; // owned
+  c10::intrusive_ptr<at::NativeModeHandler> native;
+  bool hidden = false; // its native handler is running
+
+  bool visible() const { return mode != nullptr && !hidden; }
+  // Whether calls come to it through the key Python.
+  bool by_python_key() const { return visible() && !(native && native->has_own_key()); }
+  void set_active(bool on) const {
+    if (native) native->set_active(on);
+  }
+};
+
 struct ThreadModes {
-  PyObject* infra[kInfraModes] = {};
+  Slot infra[kInfraModes];
   std::vector<PyObject*> user; // owned
 };
 ThreadModes& thread_modes() {
@@ -44,22 +59,44 @@ ThreadModes& thread_modes() {
 size_t mode_count() {
   const ThreadModes& modes = thread_modes();
   size_t n = modes.user.size();
-  for (PyObject* mode : modes.infra) n += mode != nullptr;
+  for (const Slot& slot : modes.infra) n += slot.visible();
   return n;
 }
 
-// The thread includes the key exactly while some mode is active.
+// The innermost slot that calls reach through the key Python, or null.
+Slot* innermost_slot() {
+  ThreadModes& modes = thread_modes();
+  for (int i = kInfraModes - 1; i >= 0; --i)
+    if (modes.infra[i].by_python_key()) return &modes.infra[i];
+  return nullptr;
+}
+
+// The thread includes the key exactly while some mode is to be reached by it.
 void update_thread_keys() {
   const uint64_t bit = c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  const bool wanted = !thread_modes().user.empty() || innermost_slot() != nullptr;
   uint64_t& included = c10::tls_dispatch_keys.included;
-  included = mode_count() ? included | bit : included & ~bit;
+  included = wanted ? included | bit : included & ~bit;
+}
+
+// Fills or empties (null) a slot; returns the mode that was there, a new reference or null.
+PyRef exchange_slot(int index, PyObject* mode, c10::intrusive_ptr<at::NativeModeHandler> native) {
+  Slot& slot = thread_modes().infra[index];
+  PyRef before(std::exchange(slot.mode, nullptr));
+  if (before) slot.set_active(false);
+  Py_XINCREF(mode);
+  slot.mode = mode;
+  slot.native = std::move(native);
+  if (mode) slot.set_active(true);
+  update_thread_keys();
+  return before;
 }
 
 PyObject* mode_at(size_t index) {
   const ThreadModes& modes = thread_modes();
-  for (PyObject* mode : modes.infra) {
-    if (!mode) continue;
-    if (index-- == 0) return mode;
+  for (const Slot& slot : modes.infra) {
+    if (!slot.visible()) continue;
+    if (index-- == 0) return slot.mode;
   }
   return index < modes.user.size() ? modes.user[index] : nullptr;
 }
@@ -74,6 +111,7 @@ void push_mode(PyObject* mode) {
 struct Popped {
   PyRef mode;
   int slot = -1;
+  c10::intrusive_ptr<at::NativeModeHandler> native = {};
 };
 Popped pop_mode() {
   ThreadModes& modes = thread_modes();
@@ -81,16 +119,17 @@ Popped pop_mode() {
   if (!modes.user.empty()) {
     out.mode = PyRef(modes.user.back());
     modes.user.pop_back();
-  } else {
-    for (int slot = kInfraModes - 1; slot >= 0 && !out.mode; --slot) {
-      if (!modes.infra[slot]) continue;
-      out = {PyRef(modes.infra[slot]), slot};
-      modes.infra[slot] = nullptr;
-    }
+    update_thread_keys();
+    return out;
   }
-  if (!out.mode) raise(PyExc_RuntimeError, "the torch dispatch mode stack is empty");
-  update_thread_keys();
-  return out;
+  for (int slot = kInfraModes - 1; slot >= 0; --slot) {
+    if (!modes.infra[slot].visible()) continue;
+    out.slot = slot;
+    out.native = modes.infra[slot].native;
+    out.mode = exchange_slot(slot, nullptr, {});
+    return out;
+  }
+  raise(PyExc_RuntimeError, "the torch dispatch mode stack is empty");
 }
 
 // Takes the innermost mode off while its handler runs.
@@ -100,10 +139,9 @@ class ModeOff {
   ~ModeOff() {
     if (popped_.slot < 0) {
       push_mode(popped_.mode.get());
-      return;
+    } else {
+      exchange_slot(popped_.slot, popped_.mode.get(), std::move(popped_.native));
     }
-    Py_XSETREF(thread_modes().infra[popped_.slot], popped_.mode.release());
-    update_thread_keys();
   }
   ModeOff(const ModeOff&) = delete;
   ModeOff& operator=(const ModeOff&) = delete;
@@ -111,6 +149,23 @@ class ModeOff {
 
  private:
   Popped popped_;
+};
+
+// Hides a slot while its native handler runs. Touches no Python object.
+class SlotOff {
+ public:
+  explicit SlotOff(Slot& slot) : slot_(slot) { set(true); }
+  ~SlotOff() { set(false); }
+  SlotOff(const SlotOff&) = delete;
+  SlotOff& operator=(const SlotOff&) = delete;
+
+ private:
+  void set(bool hidden) {
+    slot_.hidden = hidden;
+    slot_.set_active(!hidden);
+    update_thread_keys();
+  }
+  Slot& slot_;
 };
 
 // ---- the kernel
@@ -209,7 +264,7 @@ PyRef handle(const at::OperatorEntry& called, const at::Stack& stack) {
   PyRef types = handlers.types();
   const PythonCall call = call_from_stack(schema, stack);
   PyRef mode;
-  if (mode_count() > 0) {
+  if (!thread_modes().user.empty() || innermost_slot() != nullptr) {
     ModeOff off;
     mode = PyRef::borrow(off.mode());
     PyRef result = ask(off.mode(), func.get(), types.get(), call);
@@ -239,6 +294,34 @@ at::Tensor linear_in_parts(const at::Tensor& input, const at::Tensor& weight,
   return product.view(shape);
 }
 
+bool has_subclass_argument(const at::OperatorEntry& op, const at::Stack& stack) {
+  Handlers handlers;
+  for (size_t i = stack.size() - op.schema().arguments.size(); i < stack.size(); ++i) {
+    handlers.add(stack[i]);
+  }
+  return !handlers.objects().empty();
+}
+
+void call_in_python(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) {
+  WithGil gil;
+  const bool mode = !thread_modes().user.empty() || innermost_slot() != nullptr;
+  if (!mode && !has_subclass_argument(op, stack)) { // native handlers have let the call pass
+    op.redispatch_boxed(keys.remove(c10::DispatchKey::Python), stack);
+    return;
+  }
+  PyRef result = handle(op, stack);
+  push_result(op.schema(), stack, result.get());
+}
+
+// Hands the call to the innermost mode: a native one at once, until one takes it.
+void call_handlers(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) {
+  Slot* slot = thread_modes().user.empty() ? innermost_slot() : nullptr;
+  if (!slot || !slot->native) return call_in_python(op, keys, stack);
+  const c10::intrusive_ptr<at::NativeModeHandler> handler = slot->native;
+  SlotOff off(*slot);
+  if (!handler->handle(op, keys, stack)) call_handlers(op, keys, stack);
+}
+
 struct PythonKeyKernel final : at::BoxedKernel {
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
     if (is_composite(op)) {
@@ -254,11 +337,34 @@ struct PythonKeyKernel final : at::BoxedKernel {
       stack.push_back(at::IValue(std::move(out)));
       return;
     }
-    WithGil gil;
-    PyRef result = handle(op, stack);
-    push_result(op.schema(), stack, result.get());
+    call_handlers(op, keys, stack);
   }
 };
+
+// ---- native handlers as Python values
+// -------------------------------------------------------------------------------
+constexpr const char* kHandlerCapsule = "torch.NativeModeHandler";
+
+void drop_handler(PyObject* capsule) {
+  auto* handler =
+      static_cast<at::NativeModeHandler*>(PyCapsule_GetPointer(capsule, kHandlerCapsule));
+  if (handler) handler->decref();
+}
+
+// The handler that a mode's attribute `_native_handler` holds; null where calls go through Python.
+c10::intrusive_ptr<at::NativeModeHandler> native_handler_of(PyObject* mode) {
+  PyRef capsule(PyObject_GetAttrString(mode, "_native_handler"));
+  if (!capsule) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw python_error();
+    PyErr_Clear();
+    return {};
+  }
+  if (capsule.get() == Py_None) return {};
+  void* handler = PyCapsule_GetPointer(capsule.get(), kHandlerCapsule);
+  if (!handler) throw python_error();
+  return c10::intrusive_ptr<at::NativeModeHandler>::reclaim_copy(
+      static_cast<at::NativeModeHandler*>(handler));
+}
 
 // ---- functions of the module
 // -----------------------------------------------------------------------------------
@@ -282,11 +388,10 @@ PyObject* py_pop(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "|O", &key)) return nullptr;
   return guarded([&] {
     if (key == Py_None) return pop_mode().mode.release();
-    PyObject*& slot = thread_modes().infra[infra_slot(key)];
-    if (!slot) raise(PyExc_RuntimeError, "this infrastructure mode is not active");
-    PyObject* mode = std::exchange(slot, nullptr);
-    update_thread_keys();
-    return mode;
+    const int slot = infra_slot(key);
+    if (!thread_modes().infra[slot].visible())
+      raise(PyExc_RuntimeError, "this infrastructure mode is not active");
+    return exchange_slot(slot, nullptr, {}).release();
   });
 }
 PyObject* py_len(PyObject*, PyObject*) { return PyLong_FromSize_t(mode_count()); }
@@ -304,25 +409,24 @@ PyObject* py_at(PyObject*, PyObject* index) {
 }
 PyObject* py_get_infra(PyObject*, PyObject* key) {
   return guarded([&] {
-    PyObject* mode = thread_modes().infra[infra_slot(key)];
-    Py_XINCREF(mode);
-    return mode ? mode : new_none();
+    const Slot& slot = thread_modes().infra[infra_slot(key)];
+    if (!slot.visible()) return new_none();
+    Py_INCREF(slot.mode);
+    return slot.mode;
   });
 }
 PyObject* py_set_infra(PyObject*, PyObject* mode) {
   return guarded([&] {
     PyRef key = checked(PyObject_GetAttrString(mode, "_mode_key"));
-    Py_INCREF(mode);
-    Py_XSETREF(thread_modes().infra[infra_slot(key.get())], mode);
-    update_thread_keys();
+    exchange_slot(infra_slot(key.get()), mode, native_handler_of(mode));
     return new_none();
   });
 }
 PyObject* py_unset_infra(PyObject*, PyObject* key) {
   return guarded([&] {
-    PyObject* mode = std::exchange(thread_modes().infra[infra_slot(key)], nullptr);
-    update_thread_keys();
-    return mode ? mode : new_none();
+    const int slot = infra_slot(key);
+    if (!thread_modes().infra[slot].visible()) return new_none();
+    return exchange_slot(slot, nullptr, {}).release();
   });
 }
 
@@ -369,6 +473,12 @@ PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", py_push, METH_O, nu
                            {nullptr, nullptr, 0, nullptr}};
 
 } // namespace
+
+PyRef native_handler_object(c10::intrusive_ptr<at::NativeModeHandler> handler) {
+  PyRef capsule = checked(PyCapsule_New(handler.get(), kHandlerCapsule, drop_handler));
+  handler.release();
+  return capsule;
+}
 
 bool init_python_dispatch(PyObject* module) {
   torch_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");

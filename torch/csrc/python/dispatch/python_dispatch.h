@@ -3,7 +3,13 @@
 #pragma once
 #include <torch/csrc/python/runtime/support.h>
 
+#include <ATen/core/NativeMode.h>
+
 namespace torch::python {
+
+// A handler as a Python value. A mode with a `_mode_key` that has it as its attribute
+// `_native_handler` when it is pushed is run by the handler; its __torch_dispatch__ is not called.
+PyRef native_handler_object(c10::intrusive_ptr<at::NativeModeHandler> handler);
 
 bool init_python_dispatch(PyObject* module);
 
