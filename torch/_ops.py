@@ -14,8 +14,8 @@ from torch._C import DispatchKey
 
 
 class OperatorBase:
-    """What operators of all kinds share: kernels registered from Python, by dispatch key or mode
-    class.
+    """What operators of all kinds share: kernels registered from Python, by dispatch key, mode
+    class or functorch transform.
     """
 
     def __init__(self) -> None:
@@ -102,11 +102,11 @@ def _keys(keyset):
     return keyset.keys()
 
 
-class OpOverload(OperatorBase):
-    """One overload of an operator: a schema and its kernels."""
+class OpOverload(_C._Operator, OperatorBase):
+    """One overload of an operator: a schema and its kernels. Calls are the C base's."""
 
     def __init__(self, overloadpacket, op, overload_name) -> None:
-        super().__init__()
+        OperatorBase.__init__(self)
         self._op = op
         self._handle = op
         self._schema = op.schema
@@ -120,9 +120,6 @@ class OpOverload(OperatorBase):
         self.__name__ = f"{self._opname}.{overload_name}"
         self.__qualname__ = self._name
         self.__module__ = overloadpacket.__module__
-
-    def __call__(self, /, *args, **kwargs):
-        return self._op(*args, **kwargs)
 
     def redispatch(self, /, keyset, *args, **kwargs):
         """Runs the kernel that `keyset` leads to."""
@@ -158,10 +155,12 @@ class OpOverload(OperatorBase):
         return self._name
 
     def has_kernel_for_dispatch_key(self, k):
-        return super().has_kernel_for_dispatch_key(k) or self._op.has_kernel_for_dispatch_key(k)
+        return OperatorBase.has_kernel_for_dispatch_key(
+            self, k
+        ) or self._op.has_kernel_for_dispatch_key(k)
 
     def has_kernel_for_any_dispatch_key(self, ks) -> bool:
-        if super().has_kernel_for_any_dispatch_key(ks):
+        if OperatorBase.has_kernel_for_any_dispatch_key(self, ks):
             return True
         return any(self._op.has_kernel_for_dispatch_key(k) for k in _keys(ks))
 
@@ -192,8 +191,14 @@ class OpOverload(OperatorBase):
         return _find, (self._namespace, self._opname, self._overloadname)
 
 
-class OpOverloadPacket:
-    """All overloads of an operator. Calling it tries them in the order of their definition."""
+class TorchBindOpOverload(OpOverload):
+    """An overload that takes objects of classes bound to TorchScript. Nothing makes one here."""
+
+
+class OpOverloadPacket(_C._OperatorPacket):
+    """All overloads of an operator. A call, which is the C base's, runs the first that takes its
+    arguments: overloads on tensors before those on numbers, out= forms last.
+    """
 
     def __init__(self, qualified_op_name, op_name, overload_names) -> None:
         self._qualified_op_name = qualified_op_name
@@ -218,13 +223,6 @@ class OpOverloadPacket:
         setattr(self, key, overload)
         self._dir.append(key)
         return overload
-
-    def __call__(self, /, *args, **kwargs):
-        names = self._overload_names
-        if len(names) == 1:
-            return getattr(self, names[0])(*args, **kwargs)
-        operators = tuple(getattr(self, name)._op for name in names)
-        return _C._call_overloads(self, operators, *args, **kwargs)
 
     @property
     def op(self):

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include <ATen/core/BoxedCall.h>
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/SparseFallback.h>
@@ -182,7 +183,7 @@ uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t argument
     const IValue& v = stack[i];
     switch (v.tag) {
     case IValue::Tag::Tensor:
-      bits |= detail::keys_of(v.toTensor());
+      bits |= static_cast<const c10::TensorImpl*>(v.ref.get())->key_set().raw();
       break;
     case IValue::Tag::TensorList:
       bits |= detail::keys_of(TensorList(v.toTensorList()));
@@ -228,12 +229,15 @@ void OperatorEntry::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {
   boxing->boxed_from_unboxed(fn, KernelContext{this, keys}, stack);
 }
 
+void call_boxed(const OperatorEntry& op, size_t arguments, Stack& stack) {
+  TORCH_CHECK(stack.size() >= arguments, op.full_name(), ": expected ", arguments,
+              " arguments, got ", stack.size());
+  const uint64_t bits = stack_keys(op, stack, arguments);
+  op.redispatch_boxed(op.compute_keys(DispatchKeySet::from_raw(bits)), stack);
+}
+
 void OperatorEntry::call_boxed(Stack& stack) const {
-  const size_t arguments = schema().arguments.size();
-  TORCH_CHECK(stack.size() >= arguments, full_name(), ": expected ", arguments, " arguments, got ",
-              stack.size());
-  const uint64_t bits = stack_keys(*this, stack, arguments);
-  redispatch_boxed(compute_keys(DispatchKeySet::from_raw(bits)), stack);
+  at::call_boxed(*this, schema().arguments.size(), stack);
 }
 
 namespace boxing {

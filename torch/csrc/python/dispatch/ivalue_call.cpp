@@ -3,6 +3,8 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 
+#include <c10/util/SmallVector.h>
+
 #include <cstring>
 
 namespace torch::python {
@@ -78,14 +80,37 @@ at::IValue return_value(PyObject* o, size_t i, const at::FunctionSchema& schema)
 
 } // namespace
 
-at::Stack stack_from_call(const at::FunctionSchema& schema, PyObject* const* args, Py_ssize_t nargs,
-                          PyObject* kwnames) {
+bool call_fits(const at::FunctionSchema& schema, PyObject* const* args, Py_ssize_t nargs,
+               PyObject* kwnames) {
+  if (static_cast<size_t>(nargs) > positional_count(schema)) return false;
+  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  size_t needed = 0, met = 0;
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const bool required = !schema.arguments[i].has_default;
+    needed += required;
+    if (i >= static_cast<size_t>(nargs)) continue;
+    if (!fits_type(args[i], schema.arguments[i].type)) return false;
+    met += required;
+  }
+  for (Py_ssize_t k = 0; k < keywords; ++k) {
+    const int i = find_argument(schema, PyTuple_GET_ITEM(kwnames, k));
+    if (i < nargs) return false;
+    const at::SchemaArgument& argument = schema.arguments[static_cast<size_t>(i)];
+    if (!fits_type(args[nargs + k], argument.type)) return false;
+    met += !argument.has_default;
+  }
+  return met == needed;
+}
+
+void stack_from_call(const at::FunctionSchema& schema, PyObject* const* args, Py_ssize_t nargs,
+                     PyObject* kwnames, at::Stack& stack) {
   const size_t count = schema.arguments.size();
-  std::vector<PyObject*> given(count, nullptr);
-  if (static_cast<size_t>(nargs) > positional_count(schema)) {
+  const auto last = static_cast<size_t>(nargs);
+  if (last > count || (last > 0 && schema.arguments[last - 1].kwarg_only)) {
     fail_call(schema, c10::str("takes ", positional_count(schema), " positional argument(s) but ",
                                static_cast<long>(nargs), " was/were given."));
   }
+  c10::SmallVector<PyObject*, 16> given(count, nullptr);
   for (Py_ssize_t i = 0; i < nargs; ++i) given[static_cast<size_t>(i)] = args[i];
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
   for (Py_ssize_t k = 0; k < keywords; ++k) {
@@ -97,7 +122,6 @@ at::Stack stack_from_call(const at::FunctionSchema& schema, PyObject* const* arg
     }
     given[static_cast<size_t>(i)] = args[nargs + k];
   }
-  at::Stack stack;
   stack.reserve(count + 2);
   for (size_t i = 0; i < count; ++i) {
     const at::SchemaArgument& argument = schema.arguments[i];
@@ -109,7 +133,6 @@ at::Stack stack_from_call(const at::FunctionSchema& schema, PyObject* const* arg
       fail_call(schema, "is missing value for argument '" + argument.name + "'.");
     }
   }
-  return stack;
 }
 
 PyRef result_from_stack(const at::FunctionSchema& schema, const at::Stack& stack) {

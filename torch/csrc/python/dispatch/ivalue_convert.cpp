@@ -22,56 +22,79 @@ struct Where {
                  where.argument, "' but instead found type '", type_name(o), "'."));
 }
 
+bool fits_item(PyObject* o, Kind kind) {
+  c10::ScalarType dtype = c10::kFloat;
+  c10::Device device;
+  switch (kind) {
+  case Kind::Tensor:
+    return is_tensor(o) || is_number_like(o);
+  case Kind::Int:
+  case Kind::SymInt:
+    return is_integer_like(o);
+  case Kind::Float:
+    return is_number_like(o) && !PyComplex_Check(o);
+  case Kind::Bool:
+    return PyBool_Check(o);
+  case Kind::Str:
+    return PyUnicode_Check(o);
+  case Kind::Scalar:
+  case Kind::Complex:
+    return is_number_like(o);
+  case Kind::ScalarType:
+    // Serialised programs carry dtypes as numbers.
+    return PyLong_CheckExact(o) || dtype_from_object(o, &dtype);
+  case Kind::Layout:
+    return is_layout(o);
+  case Kind::MemoryFormat:
+    return is_memory_format(o);
+  case Kind::Device:
+    return device_from_object(o, &device);
+  case Kind::Generator:
+    return is_generator(o);
+  case Kind::Storage:
+    return is_storage(o);
+  default:
+    return false;
+  }
+}
+
 at::IValue item_to_ivalue(PyObject* o, Kind kind, const at::SchemaType& type, const Where& where) {
-  auto require = [&](bool fits) {
-    if (!fits) mismatch(o, type, where);
-  };
+  if (!fits_item(o, kind)) mismatch(o, type, where);
   switch (kind) {
   case Kind::Tensor:
     if (is_tensor(o)) return at::IValue(tensor_of(o));
     // A number passes for a 0-d tensor that promotes like a number.
-    require(is_number_like(o));
     return at::IValue(at::detail::wrapped_number(to_scalar(o)));
   case Kind::Int:
   case Kind::SymInt:
-    require(is_integer_like(o));
     return at::IValue(to_int64(o));
   case Kind::Float:
-    require(is_number_like(o) && !PyComplex_Check(o));
     return at::IValue(to_double(o));
   case Kind::Bool:
-    require(PyBool_Check(o));
     return at::IValue(o == Py_True);
   case Kind::Str:
-    require(PyUnicode_Check(o));
     return at::IValue(std::string(utf8(o)));
   case Kind::Scalar:
   case Kind::Complex:
-    require(is_number_like(o));
     return at::IValue(to_scalar(o));
   case Kind::ScalarType: {
-    c10::ScalarType dtype = c10::kFloat;
-    // Serialised programs carry dtypes as numbers.
     if (PyLong_CheckExact(o)) return at::IValue(to_int64(o));
-    require(dtype_from_object(o, &dtype));
+    c10::ScalarType dtype = c10::kFloat;
+    dtype_from_object(o, &dtype);
     return at::IValue(dtype);
   }
   case Kind::Layout:
-    require(is_layout(o));
     return at::IValue(layout_value(o));
   case Kind::MemoryFormat:
-    require(is_memory_format(o));
     return at::IValue(memory_format_value(o));
   case Kind::Device: {
     c10::Device device;
-    require(device_from_object(o, &device));
+    device_from_object(o, &device);
     return at::IValue(device);
   }
   case Kind::Generator:
-    require(is_generator(o));
     return at::IValue(generator_value(o));
   case Kind::Storage:
-    require(is_storage(o));
     return at::IValue(storage_of(o));
   default:
     mismatch(o, type, where);
@@ -135,8 +158,22 @@ template <class List, class Wrap> PyRef list_from(const List& values, Wrap&& wra
 
 } // namespace
 
+bool fits_type(PyObject* o, const at::SchemaType& type) {
+  if (o == Py_None) return type.optional;
+  if (!type.is_list) return fits_item(o, type.kind);
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return type.list_size > 0 && fits_item(o, type.kind);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (item == Py_None ? !type.element_optional : !fits_item(item, type.kind)) return false;
+  }
+  return true;
+}
+
 at::IValue to_ivalue(PyObject* o, const at::SchemaType& type, const char* function,
                      const char* argument) {
+  if (type.kind == Kind::Tensor && !type.is_list && is_plain_tensor(o)) {
+    return at::IValue(tensor_of(o));
+  }
   const Where where{function, argument};
   if (o == Py_None) {
     if (!type.optional) mismatch(o, type, where);
