@@ -679,6 +679,7 @@ class _RootArguments:
             return leaves
 
         flatten_fn.__wrapped__ = call
+        flatten_fn.__annotations__ = {}  # what the graph returns has no type of its own
         return flatten_fn, flat
 
 

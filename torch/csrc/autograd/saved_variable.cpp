@@ -3,21 +3,21 @@
 
 #include <ATen/ops/detach.h>
 #include <torch/csrc/autograd/view_nodes.h>
+#include <torch/csrc/autograd/visible_detach.h>
 
 namespace torch::autograd {
 
-namespace {
-// The tensor without its history. One with __torch_dispatch__ makes it itself: a copy of the
-// implementation alone would have lost the object that knows what the tensor is.
-Tensor without_history(const Tensor& t) {
-  if (C10_LIKELY(!t.key_set().has(c10::DispatchKey::Python))) return autograd::detach(t);
+Tensor visible_detach(const Tensor& t) {
+  const c10::DispatchKeySet python(c10::DispatchKey::Python);
+  const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
+  const uint64_t seen = (t.key_set().raw() | local.included) & ~local.excluded & python.raw();
+  if (C10_LIKELY(seen == 0)) return autograd::detach(t);
   c10::ExcludeDispatchKeyGuard below(c10::kAutogradKeys);
   const Tensor out = at::detach(t);
-  if (!out.key_set().has(c10::DispatchKey::Python) || out.is_same(t)) return autograd::detach(t);
+  if (out.is_same(t)) return autograd::detach(t);
   out.unsafeGetTensorImpl()->share_version_of(*t.unsafeGetTensorImpl());
   return out;
 }
-} // namespace
 
 SavedTensorHooks::~SavedTensorHooks() = default;
 std::shared_ptr<SavedTensorHooks> (*current_saved_tensor_hooks)() = nullptr;
@@ -39,7 +39,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (C10_UNLIKELY(current_saved_tensor_hooks != nullptr)) {
     if (std::shared_ptr<SavedTensorHooks> hooks = current_saved_tensor_hooks()) {
       packed_ = std::make_unique<Packed>();
-      packed_->value = hooks->pack(is_output ? without_history(t) : t);
+      packed_->value = hooks->pack(is_output ? visible_detach(t) : t);
       packed_->hooks = std::move(hooks);
       if (!is_output) packed_->edge = gradient_edge(t);
       return;
@@ -47,7 +47,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   }
   // An output is kept without its history, which is the node that saves it: the graph must not own
   // itself.
-  data_ = is_output ? without_history(t) : t;
+  data_ = is_output ? visible_detach(t) : t;
 }
 SavedVariable::~SavedVariable() {
   if (packed_) release_node(std::move(packed_->edge.function));
@@ -61,7 +61,7 @@ void SavedVariable::reset() {
 }
 
 Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const {
-  Tensor out = without_history(plain);
+  Tensor out = visible_detach(plain);
   AutogradMeta& meta = ensure_meta(out);
   if (dynamic_cast<AccumulateGrad*>(edge.function.get())) {
     meta.requires_grad = true;

@@ -133,6 +133,7 @@ void index_remove(NodeObject* node);
 bool init_node(PyObject* module);
 bool init_graph(PyObject* module);
 bool init_names(PyObject* module);
+bool init_recorder(PyObject* module);
 // torch._C._fx.
 bool init_fx(PyObject* module);
 

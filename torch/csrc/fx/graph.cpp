@@ -570,7 +570,8 @@ bool init_fx(PyObject* module) {
       !intern(words.fields, "_fields"))
     return false;
   PyRef space(PyModule_New("torch._C._fx"));
-  if (!space || !init_node(space.get()) || !init_names(space.get()) || !init_graph(space.get()))
+  if (!space || !init_node(space.get()) || !init_names(space.get()) || !init_graph(space.get()) ||
+      !init_recorder(space.get()))
     return false;
   return python::add_object(module, "_fx", space.release());
 }

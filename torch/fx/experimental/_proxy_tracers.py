@@ -1,0 +1,426 @@
+"""Tracers of make_fx and what they know: which value of the running program is which proxy. Tensors
+are known by identity in a native table (torch._C._fx._Recorder, torch/csrc/fx/recorder.cpp), which
+also records the operators; symbolic numbers and script objects in tables here.
+
+Names that users meet are re-exported by torch.fx.experimental.proxy_tensor."""
+
+import collections
+import contextlib
+import dataclasses
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import SymBool, SymFloat, SymInt, Tensor
+from torch._C import _fx
+from torch._ops import OpOverload
+from torch.fx._symbolic_trace import Tracer
+from torch.fx.graph import Graph
+from torch.fx.node import Argument, Node
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
+from torch.fx.proxy import GraphAppendingTracer, Proxy, TracerBase
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._thunk import Thunk
+
+py_sym_types = (SymInt, SymFloat, SymBool)
+
+# Tensors with at most so many elements are carried along as constants.
+CONSTANT_NUMEL_LIMIT = 1
+
+
+class _NoDefault:
+    """Stands for a default that was not given."""
+
+
+no_default = _NoDefault()
+
+
+@dataclasses.dataclass
+class _ProxyTensor:
+    """What a traced tensor is known as, and its value where that is known as numbers."""
+
+    proxy: Proxy
+    constant: Tensor | None
+
+
+# ---- values noted on nodes
+def snapshot_fake(val: Tensor, include_real: bool = False) -> Tensor:
+    """The tensor as it is now, unmoved by later changes of its shape."""
+    with _disable_current_modes(), torch.no_grad():
+        return val.detach()
+
+
+def _without_data(val: Tensor) -> Tensor | None:
+    """A tensor of the same geometry that has no data; None where a layout has no such form."""
+    from torch._subclasses.fake_tensor import is_fake
+
+    if is_fake(val):
+        return snapshot_fake(val)
+    if val.layout is not torch.strided:
+        return None
+    with _disable_current_modes():
+        return torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+
+
+def extract_val(val: Any, include_real: bool = False) -> Any:
+    """A value as node.meta["val"] keeps it: tensors without their data, containers of such."""
+    if isinstance(val, Tensor):
+        return _without_data(val)
+    if isinstance(val, (list, tuple)):
+        return type(val)([extract_val(item) for item in val])
+    if isinstance(val, dict):
+        return {key: extract_val(item) for key, item in val.items()}
+    return val
+
+
+def _note(node: Node, value: Any, is_tensor: bool) -> None:
+    node.meta["val"] = extract_val(value)
+    if is_tensor:
+        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+
+
+def set_meta(proxy: Proxy, val: Any) -> Proxy:
+    """Notes on a proxy's node what value it stands for."""
+    _note(proxy.node, val, isinstance(val, Tensor))
+    return proxy
+
+
+# ---- what the recorder asks
+_DATA_DEPENDENT, _SEEDED, _LIFTS, _MUTATES = 1, 2, 4, 8
+
+
+def _operator_facts(func: OpOverload) -> tuple[int, str, Callable]:
+    tags = func.tags
+    facts = 0
+    if torch.Tag.data_dependent_output in tags:
+        facts |= _DATA_DEPENDENT
+    if torch.Tag.nondeterministic_seeded in tags:
+        facts |= _SEEDED
+    if func._schema.is_mutable:
+        facts |= _MUTATES
+    target = func
+    if func is torch.ops.aten.lift_fresh.default:
+        # The graph must not hand out its constant for others to write to.
+        facts |= _LIFTS
+        target = torch.ops.aten.lift_fresh_copy.default
+    elif func is torch.ops.aten.lift_fresh_copy.default:
+        facts |= _LIFTS
+    return facts, _fx._name_of_target(target.overloadpacket.__name__), target
+
+
+def _on_numbers(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
+    with _disable_current_modes():
+        return func(*args, **kwargs)
+
+
+def _lifted(tensor: Tensor) -> Tensor | None:
+    from torch._subclasses.fake_tensor import is_fake
+
+    if is_fake(tensor):
+        return None
+    with _disable_current_modes():
+        return tensor.clone()
+
+
+def _refuse_data(func: OpOverload) -> None:
+    raise RuntimeError(
+        f"It appears that you're trying to get value out of a tracing tensor with {func} - "
+        "erroring out! It's likely that this is caused by data-dependent control flow or similar.  "
+        "It may be possible to trace this with dynamic shapes; try setting "
+        "tracing_mode='symbolic' in your make_fx call."
+    )
+
+
+class _TensorTracker(collections.abc.MutableMapping):
+    """The recorder's table as a mapping from tensors to _ProxyTensor."""
+
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+    def __getitem__(self, tensor: Tensor) -> _ProxyTensor:
+        known = self._recorder.get(tensor)
+        if known is None:
+            raise KeyError(tensor)
+        return _ProxyTensor(*known)
+
+    def __setitem__(self, tensor: Tensor, value: _ProxyTensor) -> None:
+        self._recorder.set(tensor, value.proxy, value.constant)
+
+    def __delitem__(self, tensor: Tensor) -> None:
+        if not self._recorder.forget(tensor):
+            raise KeyError(tensor)
+
+    def __iter__(self) -> Any:
+        return iter(self._recorder.tensors())
+
+    def __len__(self) -> int:
+        return len(self._recorder)
+
+    def __contains__(self, tensor: object) -> bool:
+        return isinstance(tensor, Tensor) and self._recorder.node(tensor) is not None
+
+
+class _SymNodeDict:
+    """Symbolic numbers by what they stand for: two objects with one expression are one value."""
+
+    def __init__(self) -> None:
+        self.sym_node_dict: dict[Any, Any] = {}
+
+    @staticmethod
+    def _key(sym: Any) -> Any:
+        node = sym.node
+        return type(sym), getattr(node, "_expr_key", None) or id(node), node
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.sym_node_dict[self._key(key)[:2]] = (value, key)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.sym_node_dict[self._key(key)[:2]][0]
+
+    def __contains__(self, key: Any) -> bool:
+        return self._key(key)[:2] in self.sym_node_dict
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = self.sym_node_dict.get(self._key(key)[:2])
+        return default if found is None else found[0]
+
+    def __iter__(self) -> Any:
+        raise NotImplementedError("iteration over symbolic numbers")
+
+    def __len__(self) -> int:
+        return len(self.sym_node_dict)
+
+    def clear(self) -> None:
+        self.sym_node_dict.clear()
+
+
+def _init_proxy_trackers(tracer: TracerBase) -> None:
+    """Gives a tracer the tables that proxies are found in."""
+    tracer.recorder = _fx._Recorder(
+        tracer,
+        _operator_facts,
+        _on_numbers,
+        _refuse_data,
+        _note,
+        _lifted,
+        constant_limit=CONSTANT_NUMEL_LIMIT,
+    )
+    tracer.tensor_tracker = _TensorTracker(tracer.recorder)
+    tracer.symnode_tracker = _SymNodeDict()
+    tracer.script_object_tracker = weakref.WeakKeyDictionary()
+    tracer.sympy_expr_tracker = {}
+    tracer.torch_fn_metadata = None
+    tracer.torch_fn_counts = {}
+    tracer.enable_thunkify = False
+
+
+def _drop_trackers(tracer: TracerBase) -> None:
+    """Forgets every value of the program, which a graph must not keep alive."""
+    tracer.recorder.clear()
+    tracer.symnode_tracker.clear()
+    tracer.script_object_tracker.clear()
+    tracer.sympy_expr_tracker.clear()
+
+
+class PythonKeyTracer(Tracer):
+    """The tracer of make_fx: modules are gone through, parameters are constants of the graph."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_modules=())
+        _init_proxy_trackers(self)
+
+    def _recording(self, namespace: dict[str, Any]) -> Any:
+        # Values are tensors, not proxies: no function and no module needs to be replaced.
+        return contextlib.nullcontext()
+
+    def call_module(
+        self, m: torch.nn.Module, forward: Callable[..., Any], args: tuple, kwargs: dict
+    ) -> Any:
+        return forward(*args, **kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        return attr_val
+
+    def create_arg(self, a: Any) -> Argument:
+        if isinstance(a, Tensor):
+            node = self._constant_node(a)
+            node.meta.setdefault("val", extract_val(a))
+            return node
+        if isinstance(a, py_sym_types):
+            proxy = get_proxy_slot(a, self, None)
+            return a.node.constant if proxy is None else proxy.force().node
+        return super().create_arg(a)
+
+    def _constant_node(self, a: Tensor) -> Node:
+        """A tensor that the program closed over, as an attribute of the graph's module."""
+        if not isinstance(a, torch.nn.Parameter):
+            return super().create_arg(a)
+        path = next((p for p, value in self.root.named_parameters() if value is a), None)
+        if path is None:
+            path = self.get_fresh_qualname("_param_constant")
+            setattr(self.root, path, a)
+        return self.create_node("get_attr", path, (), {})
+
+    def unwrap_proxy(self, e: Any) -> Any:
+        """The proxy of a value, or the value if it has none."""
+        if isinstance(e, Tensor):
+            return get_proxy_slot(e, self, e, lambda known: known.proxy)
+        if isinstance(e, py_sym_types):
+            return get_proxy_slot(e, self, e, lambda known: known.force())
+        return e
+
+
+class _GraphAppendingTracerEx(GraphAppendingTracer):
+    """Adds what is traced to a graph that exists."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        _init_proxy_trackers(self)
+
+    def unwrap_proxy(self, e: Any) -> Any:
+        """The proxy of a value, or the value if it has none."""
+        return PythonKeyTracer.unwrap_proxy(self, e)
+
+
+# ---- slots
+def _tracker_for(obj: Any, tracer: TracerBase) -> Any:
+    if isinstance(obj, Tensor):
+        return tracer.tensor_tracker
+    if isinstance(obj, py_sym_types):
+        return tracer.symnode_tracker
+    return tracer.script_object_tracker
+
+
+def set_proxy_slot(obj: Any, tracer: TracerBase, proxy: Any) -> None:
+    """Makes obj known to a tracer: a tensor as a _ProxyTensor, a symbolic number as a thunk."""
+    tracker = _tracker_for(obj, tracer)
+    if isinstance(obj, py_sym_types) and obj in tracker:
+        return  # the first proxy of an expression stays
+    tracker[obj] = proxy
+
+
+def has_proxy_slot(obj: Tensor, tracer: TracerBase) -> bool:
+    """Whether the tracer knows obj."""
+    return obj in _tracker_for(obj, tracer)
+
+
+def get_proxy_slot(
+    obj: Any,
+    tracer: TracerBase,
+    default: Any = no_default,
+    transform: Callable[[Any], Any] = lambda known: known,
+) -> Any:
+    """What obj is known as to a tracer, through transform; default, or an error, when unknown."""
+    try:
+        known = _tracker_for(obj, tracer)[obj]
+    except (KeyError, TypeError):
+        if default is no_default:
+            raise RuntimeError(f"{obj} is not tracked with proxy for {tracer}") from None
+        return default
+    return transform(known)
+
+
+def thunkify(tracer: TracerBase, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Thunk:
+    """f's value: computed when asked for where the tracer allows that, else now."""
+    thunk = Thunk(lambda: f(*args, **kwargs))
+    if not tracer.enable_thunkify:
+        thunk.force()
+    return thunk
+
+
+def track_tensor(
+    tensor: Tensor, proxy: Proxy, *, constant: Tensor | None, tracer: TracerBase
+) -> None:
+    """Makes a tensor, and the symbolic numbers of its shape, known as a proxy."""
+    _track_sizes(tensor, proxy, tracer)
+    set_proxy_slot(tensor, tracer, _ProxyTensor(proxy, constant))
+
+
+def _track_sizes(tensor: Tensor, proxy: Proxy, tracer: TracerBase) -> None:
+    """Symbolic sizes, strides and offset become questions to the tensor."""
+
+    def track(sym: Any, func: OpOverload, *args: int) -> None:
+        if not isinstance(sym, py_sym_types) or has_proxy_slot(sym, tracer):
+            return
+
+        def ask() -> Proxy:
+            made = tracer.create_proxy(
+                "call_function", func, (proxy, *args), {}, name=func.__name__.replace(".", "_")
+            )
+            made.node.meta["val"] = sym
+            return made
+
+        set_proxy_slot(sym, tracer, thunkify(tracer, ask))
+
+    for i, size in enumerate(tensor.shape):
+        if isinstance(size, SymInt):
+            track(size, torch.ops.aten.sym_size.int, i)
+    if tensor.layout is not torch.strided:
+        return
+    for i, stride in enumerate(tensor.stride()):
+        if isinstance(stride, SymInt):
+            track(stride, torch.ops.aten.sym_stride.int, i)
+    numel, offset = tensor.numel(), tensor.storage_offset()
+    if isinstance(numel, SymInt):
+        track(numel, torch.ops.aten.sym_numel.default)
+    if isinstance(offset, SymInt):
+        track(offset, torch.ops.aten.sym_storage_offset.default)
+
+
+def track_tensor_tree(inner_res: Any, proxy_res: Any, *, constant: Any, tracer: TracerBase) -> Any:
+    """Makes the tensors of a result known as a proxy, or as items of it. Returns the result."""
+
+    def visit(value: Any, proxy: Any, known: Any) -> None:
+        if isinstance(value, Tensor):
+            if isinstance(proxy, Proxy):
+                set_meta(proxy, value)
+                track_tensor(value, proxy, constant=known, tracer=tracer)
+        elif isinstance(value, py_sym_types):
+            if isinstance(proxy, Proxy):
+                proxy.node.meta["val"] = value
+                set_proxy_slot(value, tracer, thunkify(tracer, lambda: proxy))
+        elif isinstance(value, (tuple, list)):
+            if isinstance(proxy, Proxy):
+                set_meta(proxy, value)
+            for i, item in enumerate(value):
+                if item is not None:
+                    visit(item, proxy[i], None if known is None else known[i])
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                visit(item, proxy[key], None if known is None else known[key])
+        elif isinstance(proxy, Proxy):
+            proxy.node.meta["val"] = value
+
+    visit(inner_res, proxy_res, constant)
+    return inner_res
+
+
+def fetch_object_proxy(tracer: TracerBase, t: Any) -> Any:
+    """The _ProxyTensor or thunk of a value, or the value itself."""
+    return get_proxy_slot(t, tracer, t)
+
+
+def fetch_sym_proxy(tracer: TracerBase) -> Callable[[Any], Any]:
+    """A function from symbolic numbers to their proxies, and from constant ones to numbers."""
+
+    def fetch(e: Any) -> Any:
+        if e.node.constant is not None:
+            return e.node.constant
+        return get_proxy_slot(e, tracer).force()
+
+    return fetch
+
+
+def flat_outputs(tracer: TracerBase, out: Any) -> Any:
+    """A program's result with proxies in place of traced values."""
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return get_proxy_slot(value, tracer, value, lambda known: known.proxy)
+        if isinstance(value, py_sym_types):
+            return get_proxy_slot(value, tracer, value, lambda known: known.force())
+        return value
+
+    return pytree.tree_map(leaf, out)
