@@ -7,10 +7,11 @@ if(NOT simd_all)
   return()
 endif()
 
-# Fused products leave an imaginary residue in a * conj(a), so pointwise loops, whose maths asks for
-# fma where it wants it, are compiled without contraction.
+# Fused products leave an imaginary residue in a * conj(a) and move the points of a grid: loops of
+# pointwise operators and of grids, whose maths asks for fma where it wants it, are compiled without
+# contraction.
 foreach(source ${simd_all})
-  if(source MATCHES "[Pp]ointwise")
+  if(source MATCHES "[Pp]ointwise|interpolate/Grid")
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   endif()
 endforeach()

@@ -268,6 +268,30 @@ def test_grid_sample_equals_the_definition(dims, mode, padding, align):
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 1), (1, 2), (4, 5), (2, 3, 1), (2, 2, 3)])
+def test_grid_sample_of_many_floats_equals_the_definition(size, padding):
+    torch.manual_seed(0)
+    dims = len(size)
+    x = torch.randn(1, 2, *size)
+    grid = torch.rand(1, *(7, 39, 2)[:dims], dims) * 3 - 1.5  # more points than a block has
+    for mode in ("bilinear", "nearest") + ("bicubic",) * (dims == 2):
+        got = F.grid_sample(x, grid, mode, padding, False)
+        expected = sampled(x.double().numpy(), grid.double().numpy(), mode, padding, False)
+        np.testing.assert_allclose(got.numpy(), expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("column", [0, 1, 2, 3])
+def test_grid_sample_reads_nan_only_where_a_tap_lies(column):
+    x = torch.zeros(1, 1, 1, 4)
+    x[..., column] = math.nan
+    places = torch.tensor([-0.75, 0.5, 1.25, 3.5])  # columns 0 and outside, 0 | 1, 1 | 2, 3
+    grid = torch.stack([(2 * places + 1) / 4 - 1, torch.zeros(4)], -1).view(1, 1, 4, 2)
+    taps = [{0}, {0, 1}, {1, 2}, {3}]
+    got = F.grid_sample(x, grid, "bilinear", "zeros", False)
+    assert got.isnan().flatten().tolist() == [column in read for read in taps]
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize(("dims", "mode"), [(2, "bilinear"), (2, "bicubic"), (3, "bilinear")])
 def test_grid_sample_gradients(dims, mode, padding):
     torch.manual_seed(0)

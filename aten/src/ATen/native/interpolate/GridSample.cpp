@@ -1,143 +1,102 @@
-// Taps of grid sampling. A coordinate in [-1, 1] becomes a position among the elements, is brought
-// inside by the padding rule, and takes its neighbours; elements outside have no tap, which is what
-// padding with zeros means.
+// Taps of grid sampling in half types. A coordinate in [-1, 1] becomes a position among the
+// elements, is brought inside by the padding rule, and takes its neighbours; elements outside have
+// no tap, which is what padding with zeros means.
 #include <ATen/native/interpolate/GridSample.h>
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
-
 #include <cmath>
-#include <type_traits>
 
 namespace at::native::interpolate {
 namespace {
 
 // Half types compute in themselves here, rounding after each step, as PyTorch does: which neighbour
 // a sample takes depends on it.
-template <class A> using Wide = std::conditional_t<std::is_same_v<A, double>, double, float>;
-template <class A> A floor_of(A x) { return static_cast<A>(std::floor(static_cast<Wide<A>>(x))); }
-template <class A> A abs_of(A x) { return static_cast<A>(std::abs(static_cast<Wide<A>>(x))); }
+template <class A> A floor_of(A x) { return static_cast<A>(std::floor(static_cast<float>(x))); }
+template <class A> A abs_of(A x) { return static_cast<A>(std::abs(static_cast<float>(x))); }
 template <class A> A modulo(A x, A y) {
-  return static_cast<A>(std::fmod(static_cast<Wide<A>>(x), static_cast<Wide<A>>(y)));
+  return static_cast<A>(std::fmod(static_cast<float>(x), static_cast<float>(y)));
 }
-template <class A> int64_t whole_of(A x) { return static_cast<int64_t>(static_cast<Wide<A>>(x)); }
+template <class A> int64_t whole_of(A x) { return static_cast<int64_t>(static_cast<float>(x)); }
 
-// A position and its derivative by the coordinate.
-template <class A> struct Position { A at, slope; };
-
-template <class A> Position<A> unnormalized(A x, int64_t size, bool align_corners) {
-  const A factor = static_cast<A>(static_cast<Wide<A>>(align_corners ? size - 1 : size) / 2);
+template <class A> A unnormalized(A x, int64_t size, bool align_corners) {
+  const A factor = static_cast<A>(static_cast<float>(align_corners ? size - 1 : size) / 2);
   const A at = (x + A(1.f)) * factor;
-  return {align_corners ? at : at - A(0.5f), factor};
+  return align_corners ? at : at - A(0.5f);
 }
 
-template <class A> void clip(Position<A>& p, int64_t size) {
-  const A most = static_cast<A>(static_cast<Wide<A>>(size - 1));
-  if (p.at > A(0.f) && p.at < most) return;
-  p.slope = A(0.f);
-  p.at = p.at >= most ? most : A(0.f);
+template <class A> A clipped(A at, int64_t size) {
+  const A most = static_cast<A>(static_cast<float>(size - 1));
+  if (at > A(0.f) && at < most) return at;
+  return at >= most ? most : A(0.f);
 }
 
 // Mirrored at low / 2 and high / 2 until it lies between.
-template <class A> void reflect(Position<A>& p, int64_t low, int64_t high) {
-  if (low == high) {
-    p = {A(0.f), A(0.f)};
-    return;
-  }
-  const A least = static_cast<A>(static_cast<Wide<A>>(low) / 2);
-  const A span = static_cast<A>(static_cast<Wide<A>>(high - low) / 2);
-  A x = p.at - least;
-  if (x < A(0.f)) {
-    x = -x;
-    p.slope = -p.slope;
-  }
-  const A rest = modulo(x, span);
-  const A flips = floor_of(x / span);
-  if (modulo(flips, A(2.f)) == A(0.f)) {
-    p.at = rest + least;
-  } else {
-    p.at = span - rest + least;
-    p.slope = -p.slope;
-  }
+template <class A> A reflected(A at, int64_t low, int64_t high) {
+  if (low == high) return A(0.f);
+  const A least = static_cast<A>(static_cast<float>(low) / 2);
+  const A span = static_cast<A>(static_cast<float>(high - low) / 2);
+  const A x = abs_of(at - least), rest = modulo(x, span);
+  const bool even = modulo(floor_of(x / span), A(2.f)) == A(0.f);
+  return (even ? rest : span - rest) + least;
 }
 
-template <class A> Position<A> padded(Position<A> p, const GridGeometry& g, int64_t size) {
-  if (g.padding == GridPadding::Border) clip(p, size);
-  if (g.padding == GridPadding::Reflection) {
-    if (g.align_corners) {
-      reflect(p, 0, 2 * (size - 1));
-    } else {
-      reflect(p, -1, 2 * size - 1);
-    }
-    clip(p, size);
-  }
+template <class A> A padded(A at, const GridGeometry& g, int64_t size) {
+  if (g.padding == GridPadding::Reflection)
+    at = g.align_corners ? reflected(at, 0, 2 * (size - 1)) : reflected(at, -1, 2 * size - 1);
+  if (g.padding != GridPadding::Zeros) at = clipped(at, size);
   // What no integer holds lies outside.
-  if (!(static_cast<Wide<A>>(abs_of(p.at)) < Wide<A>(1e9))) p.at = A(-100.f);
-  return p;
+  return static_cast<float>(abs_of(at)) < 1e9f ? at : A(-100.f);
 }
 
-// The elements along one axis with weights and slopes; -1 outside.
+// The elements along one axis with weights; -1 outside.
 template <class A> struct AxisTaps {
   int count = 0;
   int64_t index[4];
-  A weight[4], slope[4];
-  void add(int64_t i, int64_t size, A w, A s) {
+  A weight[4];
+  void add(int64_t i, int64_t size, A w) {
     index[count] = i >= 0 && i < size ? i : -1;
-    weight[count] = w;
-    slope[count++] = s;
+    weight[count++] = w;
   }
 };
 
-// Weight and slope of the cubic convolution kernel at distance x, slope -0.75 at 1.
-template <class A> void cubic_weight(A x, A& weight, A& slope) {
-  const A a(-0.75f), d = abs_of(x), sign = x < A(0.f) ? A(-1.f) : A(1.f);
-  if (!(d > A(1.f))) {
-    weight = (A(1.25f) * d - A(2.25f)) * d * d + A(1.f);
-    slope = (A(3.75f) * d - A(4.5f)) * d * sign;
-  } else {
-    weight = ((a * d - A(-3.75f)) * d + A(-6.f)) * d - A(-3.f);
-    slope = ((A(-2.25f) * d + A(7.5f)) * d + A(-6.f)) * sign;
-  }
+// The cubic convolution kernel at distance x, slope -0.75 at 1.
+template <class A> A cubic_weight(A x) {
+  const A d = abs_of(x);
+  if (!(d > A(1.f))) return (A(1.25f) * d - A(2.25f)) * d * d + A(1.f);
+  return ((A(-0.75f) * d - A(-3.75f)) * d + A(-6.f)) * d - A(-3.f);
 }
 
 template <class A> AxisTaps<A> axis_taps(const GridGeometry& g, A x, int64_t size) {
   AxisTaps<A> out;
-  Position<A> p = unnormalized(x, size, g.align_corners);
+  A at = unnormalized(x, size, g.align_corners);
   if (g.mode == GridMode::Cubic) {
-    if (!(static_cast<Wide<A>>(abs_of(p.at)) < Wide<A>(1e9))) p.at = A(-100.f);
-    const A whole = floor_of(p.at), rest = p.at - whole;
+    if (!(static_cast<float>(abs_of(at)) < 1e9f)) at = A(-100.f);
+    const A whole = floor_of(at), rest = at - whole;
     for (int t = -1; t < 3; ++t) {
-      A weight, slope;
-      const A step = static_cast<A>(static_cast<Wide<A>>(t));
-      cubic_weight(rest - step, weight, slope);
-      const Position<A> tap = padded(Position<A>{whole + step, A(0.f)}, g, size);
-      out.add(whole_of(tap.at), size, weight, slope * p.slope);
+      const A step = static_cast<A>(static_cast<float>(t));
+      out.add(whole_of(padded(whole + step, g, size)), size, cubic_weight(rest - step));
     }
     return out;
   }
-  p = padded(p, g, size);
+  at = padded(at, g, size);
   if (g.mode == GridMode::Nearest) {
-    out.add(static_cast<int64_t>(std::nearbyint(static_cast<Wide<A>>(p.at))), size, A(1.f), A(0.f));
+    out.add(static_cast<int64_t>(std::nearbyint(static_cast<float>(at))), size, A(1.f));
     return out;
   }
-  const A whole = floor_of(p.at), rest = p.at - whole;
-  const int64_t first = whole_of(whole);
-  out.add(first, size, A(1.f) - rest, -p.slope);
-  out.add(first + 1, size, rest, p.slope);
+  const A whole = floor_of(at), rest = at - whole;
+  out.add(whole_of(whole), size, A(1.f) - rest);
+  out.add(whole_of(whole) + 1, size, rest);
   return out;
 }
 
 } // namespace
 
-template <class A>
-void grid_taps(const GridGeometry& g, const A* point, bool slopes, GridTaps<A>& taps) {
+template <class A> void grid_taps(const GridGeometry& g, const A* point, GridTaps<A>& taps) {
   const AxisTaps<A> x = axis_taps(g, point[0], g.size[2]), y = axis_taps(g, point[1], g.size[1]);
   AxisTaps<A> z;
-  if (g.dims == 3) {
+  if (g.dims == 3)
     z = axis_taps(g, point[2], g.size[0]);
-  } else {
-    z.add(0, 1, A(1.f), A(0.f));
-  }
+  else
+    z.add(0, 1, A(1.f));
   taps.count = 0;
   for (int k = 0; k < z.count; ++k) {
     for (int j = 0; j < y.count; ++j) {
@@ -147,20 +106,13 @@ void grid_taps(const GridGeometry& g, const A* point, bool slopes, GridTaps<A>& 
         taps.index[n] = (z.index[k] * g.size[1] + y.index[j]) * g.size[2] + x.index[i];
         taps.weight[n] = x.weight[i] * y.weight[j];
         if (g.dims == 3) taps.weight[n] = taps.weight[n] * z.weight[k];
-        if (!slopes) continue;
-        taps.slope[n][0] = x.slope[i] * y.weight[j] * z.weight[k];
-        taps.slope[n][1] = x.weight[i] * y.slope[j] * z.weight[k];
-        taps.slope[n][2] = x.weight[i] * y.weight[j] * z.slope[k];
       }
     }
   }
 }
 
-template void grid_taps<c10::Half>(const GridGeometry&, const c10::Half*, bool,
-                                   GridTaps<c10::Half>&);
-template void grid_taps<c10::BFloat16>(const GridGeometry&, const c10::BFloat16*, bool,
+template void grid_taps<c10::Half>(const GridGeometry&, const c10::Half*, GridTaps<c10::Half>&);
+template void grid_taps<c10::BFloat16>(const GridGeometry&, const c10::BFloat16*,
                                        GridTaps<c10::BFloat16>&);
-template void grid_taps<float>(const GridGeometry&, const float*, bool, GridTaps<float>&);
-template void grid_taps<double>(const GridGeometry&, const double*, bool, GridTaps<double>&);
 
 } // namespace at::native::interpolate

@@ -1,6 +1,6 @@
-// Where a sample of a grid lies in the input: up to 16 elements with their weights, and the
-// weights' derivatives by the coordinates. One description serves sampling, both gradients, two and
-// three dimensions and every mode.
+// Where a sample of a grid lies in the input: up to 16 elements with their weights. One description
+// serves two and three dimensions and every mode. GridRows.h finds the taps of many points for float
+// and double; here are those of the half types, point by point.
 #pragma once
 #include <cstdint>
 
@@ -26,18 +26,14 @@ template <class A> struct GridTaps {
   int count = 0;
   int64_t index[kMostTaps];
   A weight[kMostTaps];
-  A slope[kMostTaps][3]; // by x, y, z
 };
 
-// Taps of the point (x, y[, z]) in [-1, 1]; any number is allowed. Slopes only when asked for.
-template <class A>
-void grid_taps(const GridGeometry& g, const A* point, bool slopes, GridTaps<A>& taps);
+// Taps of the point (x, y[, z]) in [-1, 1]; any number is allowed.
+template <class A> void grid_taps(const GridGeometry& g, const A* point, GridTaps<A>& taps);
 
-extern template void grid_taps<c10::Half>(const GridGeometry&, const c10::Half*, bool,
+extern template void grid_taps<c10::Half>(const GridGeometry&, const c10::Half*,
                                           GridTaps<c10::Half>&);
-extern template void grid_taps<c10::BFloat16>(const GridGeometry&, const c10::BFloat16*, bool,
+extern template void grid_taps<c10::BFloat16>(const GridGeometry&, const c10::BFloat16*,
                                               GridTaps<c10::BFloat16>&);
-extern template void grid_taps<float>(const GridGeometry&, const float*, bool, GridTaps<float>&);
-extern template void grid_taps<double>(const GridGeometry&, const double*, bool, GridTaps<double>&);
 
 } // namespace at::native::interpolate

@@ -2,15 +2,17 @@
 // worked on in blocks whose taps are found once for all channels; the gradient for the input gives
 // each task some channels of one image, so that no two write to the same place.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/CpuIsa.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/OutputBuilder.h>
-#include <ATen/native/interpolate/GridSample.h>
+#include <ATen/native/interpolate/GridRows.h>
 #include <ATen/native/interpolate/Native.h>
 #include <ATen/ops/grid_sampler_2d.h>
 #include <ATen/ops/grid_sampler_2d_backward.h>
 #include <ATen/ops/grid_sampler_3d.h>
 #include <ATen/ops/grid_sampler_3d_backward.h>
 #include <ATen/parallel/Stretches.h>
+#include <c10/util/NumericLimits.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -20,10 +22,7 @@ namespace at::native {
 namespace {
 using namespace interpolate;
 
-constexpr int64_t kBlock = 256;   // points per block
 constexpr int64_t kChannels = 16; // channels per task of the gradient for the input
-
-template <class T> using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 GridGeometry geometry(const Tensor& input, int64_t mode, int64_t padding, bool align_corners) {
   GridGeometry g;
@@ -37,6 +36,7 @@ GridGeometry geometry(const Tensor& input, int64_t mode, int64_t padding, bool a
 
 struct Counts {
   int64_t batch, channels, points, plane;
+  int64_t blocks() const { return (points + kGridBlock - 1) / kGridBlock; }
 };
 Counts counts(const Tensor& input, const Tensor& grid) {
   Counts c{input.size(0), input.size(1), 1, 1};
@@ -45,102 +45,111 @@ Counts counts(const Tensor& input, const Tensor& grid) {
   return c;
 }
 
-// The taps of a block of points of one image, packed: what all channels read again must stay in the
-// first-level cache. Point p has count[p] taps from p * width on.
-template <class A> struct BlockTaps {
-  int width;
-  std::vector<int> count;
-  std::vector<int64_t> index;
-  std::vector<A> weight, slope;
+template <class A> const GridLoops<A>& grid_loops() {
+  static const GridLoops<A> loops = [] {
+    if constexpr (std::is_same_v<A, float>)
+      return CRESSET_BY_ISA(, float_grid)();
+    else
+      return CRESSET_BY_ISA(, double_grid)();
+  }();
+  return loops;
+}
 
-  BlockTaps(const GridGeometry& g, bool slopes)
-      : width(g.mode == GridMode::Nearest ? 1
-              : g.mode == GridMode::Cubic ? 16
-              : g.dims == 2               ? 4
-                                          : 8),
-        count(kBlock), index(kBlock * width), weight(kBlock * width),
-        slope(slopes ? kBlock * width * 3 : 0) {}
+// f(tag of the type to compute in): float counts elements in 32 bits, so a plane of more takes
+// double.
+template <class T, class F> void with_computed(const Counts& c, const F& f) {
+  if (std::is_same_v<T, double> || c.plane > c10::numeric_limits<int>::max())
+    f(c10::TypeTag<double>());
+  else
+    f(c10::TypeTag<float>());
+}
 
-  template <class T> void find(const GridGeometry& g, const T* grid, int64_t begin, int64_t end) {
-    GridTaps<A> taps;
-    for (int64_t p = begin; p < end; ++p) {
-      A point[3];
-      for (int i = 0; i < g.dims; ++i) point[i] = static_cast<A>(grid[p * g.dims + i]);
-      grid_taps(g, point, !slope.empty(), taps);
-      const int64_t at = (p - begin) * width;
-      count[p - begin] = taps.count;
-      std::copy(taps.index, taps.index + taps.count, index.data() + at);
-      std::copy(taps.weight, taps.weight + taps.count, weight.data() + at);
-      if (slope.empty()) continue;
-      for (int i = 0; i < taps.count; ++i)
-        std::copy(taps.slope[i], taps.slope[i] + 3, slope.data() + 3 * (at + i));
-    }
+// The taps of n points whose coordinates begin at `grid`.
+template <class T, class A>
+void find_taps(const GridGeometry& g, const T* grid, int64_t n, GridBlock<A>& block) {
+  const int64_t filled = std::min(kGridBlock, (n + 15) / 16 * 16); // whole registers
+  for (int d = 0; d < g.dims; ++d) {
+    A* to = block.coordinates.get() + d * kGridBlock;
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<A>(grid[i * g.dims + d]);
+    std::fill(to + n, to + filled, A(0));
   }
-};
+  grid_loops<A>().find(g, n, block);
+}
 
-// f(image, first point, last point) over blocks of points, in parallel.
-template <class F> void for_blocks(const Counts& c, int64_t work, const F& f) {
-  const int64_t blocks = (c.points + kBlock - 1) / kBlock;
-  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(work * kBlock, 1));
-  parallel_for(0, c.batch * blocks, grain, [&](int64_t begin, int64_t end) {
+// f(begin, end) over numbers of blocks of points of all images, in parallel.
+template <class F> void for_blocks(const Counts& c, const F& f) {
+  const int64_t work = std::max<int64_t>(c.channels * kGridBlock, 1);
+  parallel_for(0, c.batch * c.blocks(), std::max<int64_t>(1, 16384 / work), f);
+}
+
+template <class T, class A> void
+sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
+  for_blocks(c, [&](int64_t begin, int64_t end) {
+    GridBlock<A> block(g, false);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * kBlock;
-      f(i / blocks, first, std::min(first + kBlock, c.points));
+      const int64_t image = i / c.blocks(), first = i % c.blocks() * kGridBlock;
+      const int64_t n = std::min(kGridBlock, c.points - first);
+      find_taps(g, grid + (image * c.points + first) * g.dims, n, block);
+      for (int64_t k = image * c.channels; k < (image + 1) * c.channels; ++k) {
+        const T* plane = input + k * c.plane;
+        T* to = out + k * c.points + first;
+        if constexpr (std::is_same_v<T, A>) {
+          grid_loops<A>().sample(block, plane, to, n);
+        } else {
+          for (int64_t p = 0; p < n; ++p) {
+            A sum = 0;
+            block.for_taps(p, [&](auto j, A weight) { sum += weight * static_cast<A>(plane[j]); });
+            to[p] = static_cast<T>(sum);
+          }
+        }
+      }
       check_interrupt();
     }
   });
 }
 
-template <class T>
-void sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
-  for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
-    BlockTaps<T> taps(g, false); // in T: see GridSample.cpp
-    taps.find(g, grid + n * c.points * g.dims, begin, end);
-    for (int64_t k = 0; k < c.channels; ++k) {
-      const T* plane = input + (n * c.channels + k) * c.plane;
-      T* to = out + (n * c.channels + k) * c.points + begin;
-      const int64_t* index = taps.index.data();
-      const T* weight = taps.weight.data();
-      for (int64_t p = 0; p < end - begin; ++p, index += taps.width, weight += taps.width) {
-        if (taps.width == 4 && taps.count[p] == 4) {
-          to[p] = weight[0] * plane[index[0]] + weight[1] * plane[index[1]] +
-                  weight[2] * plane[index[2]] + weight[3] * plane[index[3]];
-          continue;
+// In a half type every step rounds to it: see GridSample.cpp.
+template <class T> void
+sample_rounding(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
+  for_blocks(c, [&](int64_t begin, int64_t end) {
+    std::vector<GridTaps<T>> taps(static_cast<size_t>(kGridBlock));
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / c.blocks(), first = i % c.blocks() * kGridBlock;
+      const int64_t n = std::min(kGridBlock, c.points - first);
+      for (int64_t p = 0; p < n; ++p)
+        grid_taps(g, grid + (image * c.points + first + p) * g.dims, taps[p]);
+      for (int64_t k = image * c.channels; k < (image + 1) * c.channels; ++k) {
+        const T* plane = input + k * c.plane;
+        for (int64_t p = 0; p < n; ++p) {
+          T sum = T(0.f);
+          for (int t = 0; t < taps[p].count; ++t) sum += taps[p].weight[t] * plane[taps[p].index[t]];
+          out[k * c.points + first + p] = sum;
         }
-        T sum = T(0.f);
-        for (int i = 0; i < taps.count[p]; ++i) sum += weight[i] * plane[index[i]];
-        to[p] = sum;
       }
+      check_interrupt();
     }
   });
 }
 
-template <class T>
-void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const T* grid, T* out) {
-  using A = Compute<T>;
+template <class T, class A> void
+input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const T* grid, T* out) {
   const int64_t groups = (c.channels + kChannels - 1) / kChannels;
   parallel_for(0, c.batch * groups, 1, [&](int64_t begin, int64_t end) {
-    BlockTaps<A> taps(g, false);
+    GridBlock<A> block(g, false);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / groups, from = task % groups * kChannels;
       const int64_t to = std::min(from + kChannels, c.channels);
       std::vector<A> sums(static_cast<size_t>((to - from) * c.plane), A(0));
-      for (int64_t first = 0; first < c.points; first += kBlock) {
+      for (int64_t first = 0; first < c.points; first += kGridBlock) {
         check_interrupt();
-        const int64_t last = std::min(first + kBlock, c.points);
-        taps.find(g, grid + n * c.points * g.dims, first, last);
+        const int64_t count = std::min(kGridBlock, c.points - first);
+        find_taps(g, grid + (n * c.points + first) * g.dims, count, block);
         for (int64_t k = from; k < to; ++k) {
           A* plane = sums.data() + (k - from) * c.plane;
           const T* gradient = grad + (n * c.channels + k) * c.points + first;
-          const int64_t* index = taps.index.data();
-          const A* weight = taps.weight.data();
-          for (int64_t p = 0; p < last - first; ++p, index += taps.width, weight += taps.width) {
+          for (int64_t p = 0; p < count; ++p) {
             const A value = static_cast<A>(gradient[p]);
-            if (taps.width == 4 && taps.count[p] == 4) {
-              for (int i = 0; i < 4; ++i) plane[index[i]] += weight[i] * value;
-              continue;
-            }
-            for (int i = 0; i < taps.count[p]; ++i) plane[index[i]] += weight[i] * value;
+            block.for_taps(p, [&](auto j, A weight) { plane[j] += weight * value; });
           }
         }
       }
@@ -150,40 +159,46 @@ void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const
   });
 }
 
-// D slopes for each of `count` taps of one point, summed with the elements they belong to.
-template <int D, class T, class A> C10_ALWAYS_INLINE void
-add_slopes(const T* plane, const int64_t* index, const A* slope, int count, A value, A* sum) {
-  A total[D] = {};
-  for (int i = 0; i < count; ++i) {
-    const A element = static_cast<A>(plane[index[i]]);
-    for (int d = 0; d < D; ++d) total[d] += slope[3 * i + d] * element;
-  }
-  for (int d = 0; d < D; ++d) sum[d] += total[d] * value;
-}
-
-template <int D, class T> void grid_gradient(const GridGeometry& g, const Counts& c, const T* grad,
-                                             const T* input, const T* grid, T* out) {
-  using A = Compute<T>;
-  for_blocks(c, c.channels, [&](int64_t n, int64_t begin, int64_t end) {
-    BlockTaps<A> taps(g, true);
-    std::vector<A> sums(D * kBlock, A(0));
-    taps.find(g, grid + n * c.points * D, begin, end);
-    for (int64_t k = 0; k < c.channels; ++k) {
-      const T* plane = input + (n * c.channels + k) * c.plane;
-      const T* gradient = grad + (n * c.channels + k) * c.points + begin;
-      for (int64_t p = 0; p < end - begin; ++p) {
-        const int64_t* index = taps.index.data() + p * taps.width;
-        const A* slope = taps.slope.data() + 3 * p * taps.width;
-        const A value = static_cast<A>(gradient[p]);
-        if (taps.width == 4 && taps.count[p] == 4) {
-          add_slopes<D>(plane, index, slope, 4, value, sums.data() + D * p);
-        } else {
-          add_slopes<D>(plane, index, slope, taps.count[p], value, sums.data() + D * p);
-        }
+// sums[d][p] += grad[p] * the derivative of the sample by coordinate d.
+template <class T, class A> void add_slopes(const GridBlock<A>& block, int dims, const T* plane,
+                                            const T* grad, int64_t n, A* const* sums) {
+  A values[kGridBlock];
+  for (int64_t p = 0; p < n; ++p) values[p] = static_cast<A>(grad[p]);
+  std::fill(values + n, values + kGridBlock, A(0));
+  if constexpr (std::is_same_v<T, A>) {
+    grid_loops<A>().slopes(block, dims, plane, values, n, sums);
+  } else {
+    for (int64_t p = 0; p < n; ++p) {
+      for (int d = 0; d < dims; ++d) {
+        A total = 0;
+        block.for_taps(p, block.slope[d], [&](auto j, A slope) {
+          total += slope * static_cast<A>(plane[j]);
+        });
+        sums[d][p] += total * values[p];
       }
     }
-    for (int64_t i = 0; i < D * (end - begin); ++i)
-      out[(n * c.points + begin) * D + i] = static_cast<T>(sums[i]);
+  }
+}
+
+template <class T, class A> void grid_gradient(const GridGeometry& g, const Counts& c,
+                                               const T* grad, const T* input, const T* grid,
+                                               T* out) {
+  for_blocks(c, [&](int64_t begin, int64_t end) {
+    GridBlock<A> block(g, true);
+    std::vector<A> store(3 * kGridBlock);
+    A* const sums[3] = {store.data(), store.data() + kGridBlock, store.data() + 2 * kGridBlock};
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / c.blocks(), first = i % c.blocks() * kGridBlock;
+      const int64_t n = std::min(kGridBlock, c.points - first);
+      const int64_t at = (image * c.points + first) * g.dims;
+      find_taps(g, grid + at, n, block);
+      std::fill(store.begin(), store.end(), A(0));
+      for (int64_t k = image * c.channels; k < (image + 1) * c.channels; ++k)
+        add_slopes(block, g.dims, input + k * c.plane, grad + k * c.points + first, n, sums);
+      for (int64_t p = 0; p < n; ++p)
+        for (int d = 0; d < g.dims; ++d) out[at + p * g.dims + d] = static_cast<T>(sums[d][p]);
+      check_interrupt();
+    }
   });
 }
 
@@ -196,9 +211,17 @@ void run_forward(const Tensor& input, const Tensor& grid, int64_t mode, int64_t 
     const Tensor target = out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type());
     {
       const BlockingRegion unlocked;
-      sample<T>(geometry(x, mode, padding, align_corners), counts(x, places),
-                static_cast<const T*>(x.data_ptr()), static_cast<const T*>(places.data_ptr()),
-                static_cast<T*>(target.data_ptr()));
+      const GridGeometry g = geometry(x, mode, padding, align_corners);
+      const Counts c = counts(x, places);
+      const T *from = static_cast<const T*>(x.data_ptr()),
+              *points = static_cast<const T*>(places.data_ptr());
+      T* to = static_cast<T*>(target.data_ptr());
+      if constexpr (sizeof(T) == sizeof(c10::Half))
+        sample_rounding<T>(g, c, from, points, to);
+      else
+        with_computed<T>(c, [&](auto computed) {
+          sample<T, typename decltype(computed)::type>(g, c, from, points, to);
+        });
     }
     if (!target.is_same(out)) out.copy_(target);
   });
@@ -222,16 +245,13 @@ void run_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, i
       const BlockingRegion unlocked;
       T *dx = static_cast<T*>(to_input.data_ptr()), *dp = static_cast<T*>(to_grid.data_ptr());
       // A gradient that is not wanted is zero.
-      if (!mask[0]) {
-        parallel_zero(dx, to_input.nbytes());
-      } else if (to_input.numel() > 0) {
-        input_gradient<T>(shape, c, gs, ps, dx);
-      }
-      if (!mask[1]) {
-        parallel_zero(dp, to_grid.nbytes());
-      } else if (to_grid.numel() > 0) {
-        (shape.dims == 2 ? grid_gradient<2, T> : grid_gradient<3, T>)(shape, c, gs, xs, ps, dp);
-      }
+      if (!mask[0]) parallel_zero(dx, to_input.nbytes());
+      if (!mask[1]) parallel_zero(dp, to_grid.nbytes());
+      with_computed<T>(c, [&](auto computed) {
+        using A = typename decltype(computed)::type;
+        if (mask[0] && to_input.numel() > 0) input_gradient<T, A>(shape, c, gs, ps, dx);
+        if (mask[1] && to_grid.numel() > 0) grid_gradient<T, A>(shape, c, gs, xs, ps, dp);
+      });
     }
     if (!to_input.is_same(input_grad)) input_grad.copy_(to_input);
     if (!to_grid.is_same(grid_grad)) grid_grad.copy_(to_grid);
