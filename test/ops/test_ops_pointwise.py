@@ -344,3 +344,43 @@ def test_heaviside_refuses_a_complex_out():
     x = torch.ones(2)
     with pytest.raises(RuntimeError, match="not yet implemented for complex tensors"):
         torch.heaviside(x, x, out=torch.empty(2, dtype=torch.complex64))
+
+
+# Shapes of two operands whose innermost dimension is short or repeats.
+SHORT_ROWS = [
+    ((2000, 3), (3,)),
+    ((2000, 3), (2000, 1)),
+    ((3000, 8), (1, 8)),
+    ((7, 1, 30, 1), (1, 9, 1, 31)),
+    ((5, 600, 1), (2, 1, 1, 700)),
+    ((40, 6, 5), (6, 1)),
+    ((11, 1300), (1300,)),
+    ((3, 4, 1, 2), (50, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.float32, torch.int64,
+                                   torch.complex64, torch.complex128])  # fmt: skip
+@pytest.mark.parametrize(("left", "right"), SHORT_ROWS)
+def test_short_rows_broadcast_as_numpy_does(left, right, dtype):
+    x = torch.arange(np.prod(left)).reshape(left).remainder(11).to(dtype)
+    y = torch.arange(np.prod(right)).reshape(right).remainder(7).to(dtype)
+    expected = torch.from_numpy(x.numpy() + y.numpy())
+    assert torch.equal(x + y, expected)
+    gaps = torch.zeros(*expected.shape[:-1], expected.shape[-1] + 3, dtype=dtype)
+    out = gaps[..., 1:-2]
+    torch.add(x, y, out=out)
+    assert torch.equal(out, expected)
+    assert torch.equal(gaps[..., :1], torch.zeros_like(gaps[..., :1]))
+    assert torch.equal(gaps[..., -2:], torch.zeros_like(gaps[..., -2:]))
+    assert torch.equal(x.mT.contiguous().mT + y, expected) if x.dim() > 1 else True
+
+
+@pytest.mark.parametrize(("left", "right"), SHORT_ROWS[:3])
+def test_short_rows_in_place_and_through_gaps_as_numpy_does(left, right):
+    base = torch.randn(left[0], 2 * left[1])
+    x, y = base[:, ::2], torch.randn(right)
+    kept, expected = base[:, 1::2].clone(), x.numpy() * y.numpy()
+    x.mul_(y)
+    np.testing.assert_array_equal(x.numpy(), expected)
+    assert torch.equal(base[:, 1::2], kept)

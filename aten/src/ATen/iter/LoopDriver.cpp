@@ -2,6 +2,9 @@
 // amortise the calls, short enough to stay in the first-level cache.
 #include <ATen/iter/LoopDriver.h>
 
+#include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/Spread.h>
+
 #include <cstring>
 
 namespace at::native {
@@ -47,7 +50,8 @@ struct Operands {
 
 // Fills one register of the operand's buffer with its only element and points the kernel at it.
 void splat(Operands& ops, int k, const char* element, const VecLoopShape& shape) {
-  copy_strided(ops.buffer[k], shape.in_size, element, 0, shape.lanes, shape.in_size);
+  static const SpreadFn spread = CRESSET_BY_ISA(, spread);
+  spread(ops.buffer[k], shape.lanes, element, 0, 1, shape.in_size);
   ops.in[k] = ops.buffer[k];
   ops.step[k] = 0;
 }

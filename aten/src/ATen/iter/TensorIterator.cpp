@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <ATen/iter/Cast.h>
+#include <ATen/iter/ShortRows.h>
 #include <ATen/parallel/Stretches.h>
 
 namespace at {
@@ -223,7 +224,28 @@ void TensorIterator::for_each(RowFn row, int64_t grain) {
   });
 }
 
+namespace {
+void run_together(native::Loop1d loop, const void* params, IntArrayRef shape, int64_t numel,
+                  ArrayRef<iter::RowOperand> rows, int64_t grain) {
+  const auto run = [&](int64_t begin, int64_t end) {
+    iter::run_short_rows(loop, params, shape, rows, begin, end);
+  };
+  if (numel <= grain) return run(0, numel);
+  const BlockingRegion unlocked;
+  parallel_for(0, numel, grain,
+               [&](int64_t begin, int64_t end) { serial_for(begin, end, 1, run); });
+}
+} // namespace
+
 void TensorIterator::run(native::Loop1d loop, const void* params, int64_t grain) {
+  if (shape_.size() > 1 && !needs_cast_ && numel_ > 0) {
+    c10::SmallVector<iter::RowOperand, 4> rows;
+    for (const OperandInfo& op : operands_)
+      rows.push_back(
+          {op.data, op.strides.data(), static_cast<int>(c10::elementSize(op.dtype)), op.is_output});
+    if (iter::rows_are_short(shape_, rows))
+      return run_together(loop, params, shape_, numel_, rows, grain);
+  }
   for_each(
       [&](char* const* data, const int64_t* strides, int64_t n) { loop(data, strides, n, params); },
       grain);

@@ -1,6 +1,7 @@
-// The loops of GridRows.h. A coordinate in [-1, 1] becomes a position among the elements, is brought
-// inside by the padding rule, and takes its neighbours along each axis; the taps are the products.
-// Compiled without contraction: which neighbour a point takes must not depend on the machine.
+// The loops of GridRows.h. A coordinate in [-1, 1] becomes a position among the elements, is
+// brought inside by the padding rule, and takes its neighbours along each axis; the taps are the
+// products. Compiled without contraction: which neighbour a point takes must not depend on the
+// machine.
 #include <ATen/native/interpolate/GridRows.h>
 #include <ATen/vec/ValueMath.h>
 
@@ -47,7 +48,8 @@ template <class A> C10_ALWAYS_INLINE Vec<A> gather(const A* plane, Vec<int_of<A>
 // A position and its derivative by the coordinate.
 template <class A> struct Position { Vec<A> at, slope; };
 
-template <class A> C10_ALWAYS_INLINE Position<A> unnormalized(Vec<A> x, int64_t size, bool align_corners) {
+template <class A>
+C10_ALWAYS_INLINE Position<A> unnormalized(Vec<A> x, int64_t size, bool align_corners) {
   const Vec<A> factor(static_cast<A>(align_corners ? size - 1 : size) / 2);
   const Vec<A> at = (x + Vec<A>(A(1))) * factor;
   return {align_corners ? at : at - Vec<A>(A(0.5)), factor};
@@ -75,7 +77,8 @@ template <class A> C10_ALWAYS_INLINE void reflect(Position<A>& p, int64_t low, i
   p.slope = select(odd ^ (moved < zero), -p.slope, p.slope);
 }
 
-template <class A> C10_ALWAYS_INLINE Position<A> padded(Position<A> p, const GridGeometry& g, int64_t size) {
+template <class A>
+C10_ALWAYS_INLINE Position<A> padded(Position<A> p, const GridGeometry& g, int64_t size) {
   if (g.padding == GridPadding::Reflection)
     reflect(p, g.align_corners ? 0 : -1, g.align_corners ? 2 * (size - 1) : 2 * size - 1);
   if (g.padding != GridPadding::Zeros) clip(p, size);
@@ -193,13 +196,12 @@ template <class A> void find(const GridGeometry& g, int64_t n, GridBlock<A>& blo
     (block.slopes ? with_slopes : plain)(g, n, block);
   };
   switch (g.mode) {
-    case GridMode::Linear:
-      return choose(&find_taps<A, GridMode::Linear, false>, &find_taps<A, GridMode::Linear, true>);
-    case GridMode::Nearest:
-      return choose(&find_taps<A, GridMode::Nearest, false>,
-                    &find_taps<A, GridMode::Nearest, true>);
-    case GridMode::Cubic:
-      return choose(&find_taps<A, GridMode::Cubic, false>, &find_taps<A, GridMode::Cubic, true>);
+  case GridMode::Linear:
+    return choose(&find_taps<A, GridMode::Linear, false>, &find_taps<A, GridMode::Linear, true>);
+  case GridMode::Nearest:
+    return choose(&find_taps<A, GridMode::Nearest, false>, &find_taps<A, GridMode::Nearest, true>);
+  case GridMode::Cubic:
+    return choose(&find_taps<A, GridMode::Cubic, false>, &find_taps<A, GridMode::Cubic, true>);
   }
 }
 

@@ -1,6 +1,6 @@
 // Where a sample of a grid lies in the input: up to 16 elements with their weights. One description
-// serves two and three dimensions and every mode. GridRows.h finds the taps of many points for float
-// and double; here are those of the half types, point by point.
+// serves two and three dimensions and every mode. GridRows.h finds the taps of many points for
+// float and double; here are those of the half types, point by point.
 #pragma once
 #include <cstdint>
 

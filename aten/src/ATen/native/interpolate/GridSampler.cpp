@@ -82,8 +82,8 @@ template <class F> void for_blocks(const Counts& c, const F& f) {
   parallel_for(0, c.batch * c.blocks(), std::max<int64_t>(1, 16384 / work), f);
 }
 
-template <class T, class A> void
-sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
+template <class T, class A>
+void sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
   for_blocks(c, [&](int64_t begin, int64_t end) {
     GridBlock<A> block(g, false);
     for (int64_t i = begin; i < end; ++i) {
@@ -109,8 +109,8 @@ sample(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T*
 }
 
 // In a half type every step rounds to it: see GridSample.cpp.
-template <class T> void
-sample_rounding(const GridGeometry& g, const Counts& c, const T* input, const T* grid, T* out) {
+template <class T> void sample_rounding(const GridGeometry& g, const Counts& c, const T* input,
+                                        const T* grid, T* out) {
   for_blocks(c, [&](int64_t begin, int64_t end) {
     std::vector<GridTaps<T>> taps(static_cast<size_t>(kGridBlock));
     for (int64_t i = begin; i < end; ++i) {
@@ -122,7 +122,8 @@ sample_rounding(const GridGeometry& g, const Counts& c, const T* input, const T*
         const T* plane = input + k * c.plane;
         for (int64_t p = 0; p < n; ++p) {
           T sum = T(0.f);
-          for (int t = 0; t < taps[p].count; ++t) sum += taps[p].weight[t] * plane[taps[p].index[t]];
+          for (int t = 0; t < taps[p].count; ++t)
+            sum += taps[p].weight[t] * plane[taps[p].index[t]];
           out[k * c.points + first + p] = sum;
         }
       }
@@ -131,8 +132,8 @@ sample_rounding(const GridGeometry& g, const Counts& c, const T* input, const T*
   });
 }
 
-template <class T, class A> void
-input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const T* grid, T* out) {
+template <class T, class A>
+void input_gradient(const GridGeometry& g, const Counts& c, const T* grad, const T* grid, T* out) {
   const int64_t groups = (c.channels + kChannels - 1) / kChannels;
   parallel_for(0, c.batch * groups, 1, [&](int64_t begin, int64_t end) {
     GridBlock<A> block(g, false);
@@ -171,9 +172,8 @@ template <class T, class A> void add_slopes(const GridBlock<A>& block, int dims,
     for (int64_t p = 0; p < n; ++p) {
       for (int d = 0; d < dims; ++d) {
         A total = 0;
-        block.for_taps(p, block.slope[d], [&](auto j, A slope) {
-          total += slope * static_cast<A>(plane[j]);
-        });
+        block.for_taps(p, block.slope[d],
+                       [&](auto j, A slope) { total += slope * static_cast<A>(plane[j]); });
         sums[d][p] += total * values[p];
       }
     }

@@ -5,6 +5,7 @@
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/conj.h>
 #include <ATen/ops/dot.h>
@@ -46,6 +47,9 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
                ? Scalar(detail::scalar_tensor(s, type).item().to<double>())
                : s;
   };
+  // These compute in their own precision, so that one pass rounds as the three would.
+  if (beta.equal(1.0) && (type == kFloat || type == kDouble || c10::isIntegralType(type, false)))
+    return at::addcmul(self.to(type), vec1.to(type).unsqueeze(1), vec2.to(type), alpha);
   Tensor row = vec1.to(type);
   if (!alpha.equal(1.0)) row = at::mul(row, rounded(alpha)).to(type);
   const Tensor product = outer(row, vec2.to(type));
