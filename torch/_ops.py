@@ -6,6 +6,7 @@
 The objects are made on first access and kept, so that identity is equality."""
 
 import contextlib
+import importlib
 import types
 
 import torch
@@ -264,6 +265,10 @@ def _find(namespace, name, overload=None):
     return packet if overload is None else getattr(packet, overload)
 
 
+# Namespaces whose operators are defined when one of them is first asked for.
+_DEFINED_IN_PYTHON = {"prims": "torch._prims"}
+
+
 class _OpNamespace(types.ModuleType):
     """The operators of one library."""
 
@@ -282,6 +287,9 @@ class _OpNamespace(types.ModuleType):
             raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
         qualified = f"{self.name}::{op_name}"
         names = _C._get_overload_names(qualified)
+        if not names and self.name in _DEFINED_IN_PYTHON:
+            importlib.import_module(_DEFINED_IN_PYTHON[self.name])
+            names = _C._get_overload_names(qualified)
         if not names:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"

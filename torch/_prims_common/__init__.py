@@ -3,23 +3,41 @@ agree in everything but their values."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+
 import torch
-from torch._prims_common.promotion import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from torch._prims_common.promotion import (
+    ELEMENTWISE_TYPE_PROMOTION_KIND,
+    elementwise_dtypes,
+    get_computation_dtype,
+)
+from torch._prims_common.rng import CUDARngStateHelper
 
 __all__ = [
+    "CUDARngStateHelper",
     "ELEMENTWISE_TYPE_PROMOTION_KIND",
+    "canonicalize_dim",
+    "canonicalize_dims",
+    "check",
     "check_all_strides",
+    "check_float_or_complex",
     "check_significant_strides",
     "compare_tensor_meta",
     "corresponding_complex_dtype",
     "corresponding_real_dtype",
     "dtype_to_type",
     "elementwise_dtypes",
+    "get_computation_dtype",
     "is_boolean_dtype",
     "is_complex_dtype",
     "is_float_dtype",
     "is_integer_dtype",
+    "make_contiguous_strides_for",
     "reduced_dims",
+    "reduction_dims",
+    "suggest_memory_format",
+    "type_to_dtype",
 ]
 
 
@@ -138,3 +156,83 @@ def corresponding_real_dtype(dtype: torch.dtype) -> torch.dtype:
 def corresponding_complex_dtype(dtype: torch.dtype) -> torch.dtype:
     """The complex dtype whose parts have this dtype."""
     return dtype.to_complex()
+
+
+def type_to_dtype(typ: type[bool | int | float | complex]) -> torch.dtype:
+    """The dtype that a tensor of Python's numbers of a type gets."""
+    default = torch.get_default_dtype()
+    found = {bool: torch.bool, int: torch.int64, float: default, complex: default.to_complex()}
+    if typ not in found:
+        raise ValueError(f"expected bool, int, float or complex, got {typ}")
+    return found[typ]
+
+
+def canonicalize_dim(rank: int, idx: int, wrap_scalar: bool = True) -> int:
+    """A dimension counted from 0. A tensor without dimensions is taken as having one."""
+    if rank == 0 and not wrap_scalar:
+        raise IndexError(f"Dimension specified as {idx} but tensor has no dimensions")
+    span = max(rank, 1)
+    if not -span <= idx < span:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], "
+            f"but got {idx})"
+        )
+    return idx % span
+
+
+def canonicalize_dims(
+    rank: int, indices: int | Sequence[int], wrap_scalar: bool = True
+) -> int | tuple[int, ...]:
+    """The same for one dimension or several."""
+    if isinstance(indices, int):
+        return canonicalize_dim(rank, indices, wrap_scalar)
+    return tuple(canonicalize_dim(rank, index, wrap_scalar) for index in indices)
+
+
+def reduction_dims(shape: Sequence[int], dims: Sequence[int] | None) -> tuple[int, ...]:
+    """The dimensions that a reduction of a shape goes over; all of them for None."""
+    return tuple(range(len(shape))) if dims is None else reduced_dims(len(shape), tuple(dims))
+
+
+def make_contiguous_strides_for(shape: Sequence[int], row_major: bool = True) -> tuple[int, ...]:
+    """Strides of a dense tensor; with row_major=False the last two dimensions are swapped."""
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step = step * max(length, 1)
+    strides.reverse()
+    if not row_major and len(shape) >= 2:
+        strides[-1], strides[-2] = max(shape[-2], 1), 1
+    return tuple(strides)
+
+
+def suggest_memory_format(x: torch.Tensor) -> torch.memory_format:
+    """The memory format that a result of the same rank should have."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if x.layout == torch.strided and x.dim() in formats:
+        found, strides = formats[x.dim()], x.stride()
+        # Where sizes of 1 leave both formats open, the strides written down decide.
+        nearest = strides[1] <= min(strides[2:]) and strides[1] != strides[0]
+        if nearest and x.is_contiguous(memory_format=found):
+            return found
+    return torch.contiguous_format
+
+
+def check_float_or_complex(name: str, *tensors: torch.Tensor) -> None:
+    """Raises RuntimeError for a tensor of integers or bools."""
+    for value in tensors:
+        if is_integer_dtype(value.dtype):
+            raise RuntimeError(
+                f"{name}: Expected a floating point or complex tensor as input. Got {value.dtype}"
+            )
+
+
+def check(b: bool, s: Callable[[], str], exc_type: type[Exception] = RuntimeError) -> None:
+    """torch._check under its former name."""
+    warnings.warn(
+        "'torch._prims_common.check' will be removed in the future. Please use 'torch._check*' "
+        "functions instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    torch._check_with(exc_type, b, s)

@@ -6,7 +6,7 @@ import enum
 
 import torch
 
-__all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "elementwise_dtypes"]
+__all__ = ["ELEMENTWISE_TYPE_PROMOTION_KIND", "elementwise_dtypes", "get_computation_dtype"]
 
 
 class ELEMENTWISE_TYPE_PROMOTION_KIND(enum.Enum):
@@ -27,28 +27,59 @@ _WIDE = {
 }
 
 
+def get_computation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which arithmetic on elements of a dtype is done: half precision in single."""
+    return _WIDE.get(dtype, dtype)
+
+
+def _kind(dtype: torch.dtype) -> int:
+    """Bool, integer, floating, complex, in the order of promotion."""
+    if dtype.is_complex:
+        return 3
+    if dtype.is_floating_point:
+        return 2
+    return 0 if dtype is torch.bool else 1
+
+
+def _joined(strong: torch.dtype | None, weak: torch.dtype | None) -> torch.dtype | None:
+    """The dtype of a group of arguments beside one that gives way: it counts only if its kind is
+    higher, and a floating dtype that becomes complex keeps its precision."""
+    if strong is None or weak is None:
+        return weak if strong is None else strong
+    if _kind(weak) <= _kind(strong):
+        return strong
+    if weak.is_complex and strong.is_floating_point:
+        return strong.to_complex()
+    return torch.promote_types(strong, weak)
+
+
+def _number_dtype(number: bool | int | float | complex) -> torch.dtype:
+    if isinstance(number, (bool, torch.SymBool)):
+        return torch.bool
+    if isinstance(number, (int, torch.SymInt)):
+        return torch.int64
+    default = torch.get_default_dtype()
+    return default.to_complex() if isinstance(number, complex) else default
+
+
 def _common_dtype(
     args: tuple[torch.Tensor | bool | int | float | complex | None, ...],
 ) -> torch.dtype:
     """The dtype of the sum of all arguments. A tensor with dimensions decides over one without, and
     that over a number, unless the lesser one is of a higher kind."""
-    tensors = [a for a in args if isinstance(a, torch.Tensor)]
-    ranked = [
-        *(t for t in tensors if t.dim() > 0),
-        *(t for t in tensors if t.dim() == 0),
-        *(a for a in args if a is not None and not isinstance(a, torch.Tensor)),
-    ]
-    if not ranked:
+    groups: list[torch.dtype | None] = [None, None, None]
+    for value in args:
+        if value is None:
+            continue
+        if isinstance(value, torch.Tensor):
+            place, dtype = (0 if value.dim() else 1), value.dtype
+        else:
+            place, dtype = 2, _number_dtype(value)
+        seen = groups[place]
+        groups[place] = dtype if seen is None else torch.promote_types(seen, dtype)
+    found = _joined(groups[0], _joined(groups[1], groups[2]))
+    if found is None:
         raise ValueError("elementwise_dtypes: expected a tensor or a number")
-    if not tensors:
-        found = torch.tensor(ranked[0]).dtype
-        for number in ranked[1:]:
-            found = torch.promote_types(found, torch.tensor(number).dtype)
-        return found
-    shape = (1,) if ranked[0].dim() > 0 else ()
-    found = ranked[0].dtype
-    for other in ranked[1:]:
-        found = torch.result_type(torch.empty(shape, dtype=found), other)
     return found
 
 

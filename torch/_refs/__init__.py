@@ -1,15 +1,36 @@
-"""Reductions as Python functions of simpler operators: definitions to compare with and to trace.
+"""Operators as Python functions of simpler ones: definitions to compare with and to trace.
 
-Each says in a few lines what the operator of the same name computes. Elementwise operators and the
-sum over dimensions are taken as given."""
+Reductions are here and say in a few lines what the operator of the same name computes; elementwise
+operators are in `elementwise`, shapes in `shape`. Where a decomposition is the definition, the name
+refers to it."""
 
 from __future__ import annotations
 
 import torch
+from torch._decomp import decompositions as _decompositions
 from torch._prims_common import reduced_dims
 from torch._prims_common.wrappers import out_wrapper
+from torch._refs import elementwise as _elementwise
+from torch._refs import shape as _shape
 
 __all__ = ["all", "amax", "amin", "any", "count_nonzero", "mean", "prod", "std", "sum", "var"]
+
+for _module in (_elementwise, _shape):
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+    __all__ += _module.__all__
+for _name in (
+    "addcdiv addcmul addr alias_copy as_strided_copy clamp_max clamp_min deg2rad diag_embed "
+    "diagonal_copy dot expand_copy eye fill fill_ floor_divide frac heaviside index_add index_copy "
+    "index_copy_ index_fill index_select isin isneginf isposinf lcm lerp linspace logaddexp "
+    "logaddexp2 logspace logsumexp masked_fill nan_to_num native_group_norm native_layer_norm "
+    "new_full new_ones new_zeros ones ones_like permute_copy rad2deg renorm roll rot90 rsub sgn "
+    "sinc split_with_sizes squeeze_copy stack std_mean t t_copy trace transpose transpose_copy "
+    "tril tril_indices triu triu_indices unbind "
+    "unbind_copy unfold_copy unsqueeze_copy var_mean vdot "
+    "view_copy xlogy zero zero_ zeros zeros_like"
+).split():
+    globals()[_name] = getattr(_decompositions, _name)
+    __all__.append(_name)
 
 Dims = int | list[int] | tuple[int, ...] | None
 
