@@ -80,11 +80,6 @@ def _is_tracing() -> bool:
     return False
 
 
-def _get_cudnn_enabled():
-    """torch.backends.cudnn.enabled."""
-    return torch.backends.cudnn.enabled
-
-
 def _get_accelerator(check=None):
     """The device that is not the host, where there is one, else the host."""
     found = torch.accelerator.current_accelerator()

@@ -1,59 +1,67 @@
-"""Settings of cuDNN. They are kept for the operators that will use it; as long as none does,
-is_available() is False."""
+"""Settings of cuDNN, which computes convolutions on CUDA where it is installed. The switches are
+kept in C++, where the operators read them."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import types
-from typing import Any as _Any
+from collections.abc import Iterator
+
+import torch
+from torch import _C
 
 __all__ = ["flags", "is_acceptable", "is_available", "set_flags", "version"]
 
-_DEFAULTS = {
-    "enabled": True,
-    "benchmark": False,
-    "benchmark_limit": 10,
-    "deterministic": False,
-    "allow_tf32": True,
-    "fp32_precision": "none",
-    "depthwise_kernel": "auto",
+_READ = {
+    "enabled": _C._get_cudnn_enabled,
+    "benchmark": _C._get_cudnn_benchmark,
+    "benchmark_limit": _C._cuda_get_cudnn_benchmark_limit,
+    "deterministic": _C._get_cudnn_deterministic,
+    "allow_tf32": _C._get_cudnn_allow_tf32,
 }
-enabled = True
-benchmark = False
-benchmark_limit = 10
-deterministic = False
-allow_tf32 = True
-fp32_precision = "none"
-depthwise_kernel = "auto"
+_WRITE = {
+    "enabled": _C._set_cudnn_enabled,
+    "benchmark": _C._set_cudnn_benchmark,
+    "benchmark_limit": _C._cuda_set_cudnn_benchmark_limit,
+    "deterministic": _C._set_cudnn_deterministic,
+    "allow_tf32": _C._set_cudnn_allow_tf32,
+}
+# What no operator reads; kept so that programs get back what they set.
+_KEPT: dict[str, str] = {"fp32_precision": "none", "depthwise_kernel": "auto"}
+_SETTINGS = (*_READ, *_KEPT)
+
+_Setting = bool | int | str
 
 
-def version() -> _Any:
-    """The version of cuDNN as one number, or None where it is not used."""
-    from torch import _C
-
-    return _C._cudnn_version() if is_available() else None
+def version() -> int | None:
+    """The version of cuDNN as one number (91002 for 9.10.2), or None where there is none."""
+    return _C._cudnn_version() or None
 
 
-def is_available() -> _Any:
-    """Whether operators use cuDNN."""
-    return False
+def is_available() -> bool:
+    """Whether cuDNN 9 could be loaded."""
+    return version() is not None
 
 
-def is_acceptable(tensor) -> _Any:
-    """Whether cuDNN would take the tensor."""
-    return False
+_TYPES = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+
+
+def is_acceptable(tensor: torch.Tensor) -> bool:
+    """Whether a convolution of the tensor would go to cuDNN."""
+    on_gpu = tensor.device.type == "cuda" and tensor.dtype in _TYPES
+    return bool(_READ["enabled"]()) and on_gpu and is_available()
 
 
 def set_flags(
-    _enabled=None,
-    _benchmark=None,
-    _benchmark_limit=None,
-    _deterministic=None,
-    _allow_tf32=None,
-    _fp32_precision="none",
-    _depthwise_kernel="auto",
-) -> _Any:
+    _enabled: bool | None = None,
+    _benchmark: bool | None = None,
+    _benchmark_limit: int | None = None,
+    _deterministic: bool | None = None,
+    _allow_tf32: bool | None = None,
+    _fp32_precision: str | None = "none",
+    _depthwise_kernel: str | None = "auto",
+) -> tuple[_Setting, ...]:
     """Changes settings; returns what they were."""
     wanted = (
         _enabled,
@@ -65,8 +73,8 @@ def set_flags(
         _depthwise_kernel,
     )
     module = sys.modules[__name__]
-    before = tuple(getattr(module, name) for name in _DEFAULTS)
-    for name, value in zip(_DEFAULTS, wanted, strict=True):
+    before = tuple(getattr(module, name) for name in _SETTINGS)
+    for name, value in zip(_SETTINGS, wanted, strict=True):
         if value is not None:
             setattr(module, name, value)
     return before
@@ -74,14 +82,14 @@ def set_flags(
 
 @contextlib.contextmanager
 def flags(
-    enabled=False,
-    benchmark=False,
-    benchmark_limit=10,
-    deterministic=False,
-    allow_tf32=True,
-    fp32_precision="none",
-    depthwise_kernel="auto",
-) -> _Any:
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+    fp32_precision: str = "none",
+    depthwise_kernel: str = "auto",
+) -> Iterator[None]:
     """Settings for the with statement's body."""
     before = set_flags(
         enabled,
@@ -99,12 +107,24 @@ def flags(
 
 
 class _Module(types.ModuleType):
-    """Keeps misspelled settings from passing unnoticed."""
+    """Settings are read and written where the operators look; a misspelled one raises."""
 
-    def __setattr__(self, name, value) -> _Any:
-        if not name.startswith("_") and name not in self.__dict__:
+    def __getattr__(self, name: str) -> _Setting:
+        if name in _READ:
+            return _READ[name]()
+        if name in _KEPT:
+            return _KEPT[name]
+        raise AttributeError(f"module 'torch.backends.cudnn' has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _WRITE:
+            _WRITE[name](value)
+        elif name in _KEPT:
+            _KEPT[name] = str(value)
+        elif name.startswith("_") or name in self.__dict__:
+            super().__setattr__(name, value)
+        else:
             raise AttributeError(f"torch.backends.cudnn has no setting '{name}'")
-        super().__setattr__(name, value)
 
 
 conv = types.SimpleNamespace(fp32_precision="none")

@@ -45,5 +45,6 @@ bool init_cuda(PyObject* module);
 bool init_cuda_graph(PyObject* module);
 bool init_cuda_memory(PyObject* module);
 bool init_cuda_stream(PyObject* module);
+bool init_cudnn(PyObject* module);
 
 } // namespace torch::python
