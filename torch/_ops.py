@@ -47,6 +47,10 @@ class OperatorBase:
                     f"Trying to override a python impl for {k} on operator {self.name()}"
                 )
             table[k] = fn
+            # A mode whose calls do not pass through Python wants to know.
+            registered = getattr(k, "_rule_registered", None)
+            if registered is not None:
+                registered(self)
             return fn
 
         return register

@@ -309,7 +309,7 @@ def _str_intern(self, *, tensor_contents=None):
         contents = tensor_contents or _sparse_contents(self, members, indent, suffixes)
         suffixes.append("layout=" + str(self.layout))
         force_newline = coo
-    elif self.device.type == "meta":
+    elif self.device.type == "meta" or torch._C._is_fake(self):
         suffixes.append(_size_text(self.shape))
         if self.dtype is not torch.get_default_dtype():
             suffixes.append("dtype=" + str(self.dtype))

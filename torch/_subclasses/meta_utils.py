@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
 
+if TYPE_CHECKING:
+    from torch._guards import Source
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv, SymbolicContext
+
 __all__ = ["MetaConverter", "assert_metadata_eq", "is_sparse_any", "safe_is_leaf"]
 
+_ABOVE_META = torch._C.DispatchKeySet(torch._C.DispatchKey.Fake) | torch._C.DispatchKeySet(
+    torch._C.DispatchKey.Python
+)
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
@@ -128,7 +136,8 @@ class MetaConverter:
     """`MetaConverter()(t)` is the meta image of t. What is not a tensor is returned as it is; a
     tensor of a kind that has no meta form is too, and counts as a miss."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, copy_data: bool = False) -> None:
+        self.copy_data = copy_data
         self.describer = MetaTensorDescriber()
         self.tensor_memo: weakref.WeakValueDictionary[int, torch.Tensor] = (
             weakref.WeakValueDictionary()
@@ -144,7 +153,14 @@ class MetaConverter:
         """Whether something was converted and nothing had to stay as it was."""
         return self.hit > 0 and self.miss == 0
 
-    def __call__(self, t: object) -> object:
+    def __call__(
+        self,
+        t: object,
+        shape_env: ShapeEnv | None = None,
+        *,
+        source: Source | None = None,
+        symbolic_context: SymbolicContext | None = None,
+    ) -> object:
         """The meta image of t."""
         if not isinstance(t, torch.Tensor):
             return t
@@ -174,10 +190,15 @@ class MetaConverter:
         if held is None:
             held = _Storage(t.untyped_storage().nbytes())
             self.storage_memo[number] = held
-        with torch.no_grad():
+        with torch.no_grad(), torch._C._ExcludeDispatchKeyGuard(_ABOVE_META):
             made = torch.empty(0, dtype=t.dtype, device="meta")
             made.set_(held.storage, t.storage_offset(), t.size(), t.stride())
+        made = self._finish(made, t)
         self._held[made] = held
+        return made
+
+    def _finish(self, made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        """What stands for t, from a meta tensor in its geometry."""
         return made
 
     def _own_image(self, t: torch.Tensor) -> torch.Tensor:
@@ -185,9 +206,11 @@ class MetaConverter:
         if t.is_leaf:
             made.requires_grad_(t.requires_grad)
         elif t.requires_grad:
-            source = torch.empty(t.size(), dtype=t.dtype, device="meta", requires_grad=True)
+            source = torch.empty_like(made).requires_grad_()
             with torch.enable_grad():
                 made.copy_(source)
+        if isinstance(t, torch.nn.Parameter):
+            made._is_param = True
         return _with_bits(made, t)
 
     # ---- views

@@ -373,10 +373,12 @@ const OperatorEntry* Dispatcher::define(const std::string& schema, std::vector<s
   auto op =
       std::make_unique<OperatorEntry>(state->owned_name.c_str(), state->owned_overload.c_str(),
                                       state->owned_schema.c_str(), nullptr, nullptr, flags, "");
+  Dropped dropped;
   std::lock_guard<std::mutex> lock(registry_->mutex);
   auto& slot = registry_->runtime[{state->owned_name, state->owned_overload}];
   op->state.store(state.release());
   slot = std::move(op);
+  reset_resolution(*slot, dropped); // fallbacks hold from the start
   return slot.get();
 }
 

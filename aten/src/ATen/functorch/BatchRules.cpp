@@ -318,7 +318,8 @@ Chosen choose(const OperatorEntry& op) {
   if (tagged(op, "pointwise")) return {pointwise_rule, 0};
   if (tagged(op, "inplace_view") && view_of_inplace(op) != nullptr) return {inplace_view_rule, 0};
   if (is_inplace(op) && functional_of(op) != nullptr) return {inplace_rule, 0};
-  if (tagged(op, "data_dependent_output")) return {dynamic_rule, 0};
+  if (tagged(op, "data_dependent_output") || tagged(op, "dynamic_output_shape"))
+    return {dynamic_rule, 0};
   if ((op.flags & kOpView) != 0) return {unsupported_rule, 0};
   return {};
 }

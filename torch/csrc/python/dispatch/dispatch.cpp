@@ -3,6 +3,7 @@
 #include <torch/csrc/python/dispatch/dispatch.h>
 
 #include <torch/csrc/python/dispatch/dispatch_keys.h>
+#include <torch/csrc/python/dispatch/fake_tensor.h>
 #include <torch/csrc/python/dispatch/operators.h>
 #include <torch/csrc/python/dispatch/python_dispatch.h>
 #include <torch/csrc/python/dispatch/python_kernels.h>
@@ -405,7 +406,7 @@ bool init_dispatch(PyObject* module) {
          add_guard<exclude_python, 0>(module, DisableDispatch) &&
          add_guard<exclude_functorch, 0>(module, DisableFuncTorch) &&
          PyModule_AddFunctions(module, functions) == 0 && init_operators(module) &&
-         init_python_kernels(module) && init_python_dispatch(module);
+         init_python_kernels(module) && init_python_dispatch(module) && init_fake_tensor(module);
 }
 
 } // namespace torch::python

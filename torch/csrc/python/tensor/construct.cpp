@@ -12,6 +12,7 @@
 #include <torch/csrc/python/types/types.h>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/ops/lift_fresh.h>
 #include <ATen/ops/to.h>
 #include <ATen/parallel/Stretches.h>
 #include <c10/util/SmallVector.h>
@@ -269,6 +270,14 @@ Tensor from_sequence(PyObject* data, ScalarType dtype) {
   return out;
 }
 
+// A tensor made of Python data, as modes see it come into being.
+Tensor lifted(Tensor made) {
+  constexpr c10::DispatchKeySet kModes{c10::DispatchKey::Fake, c10::DispatchKey::Python};
+  const c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
+  if (C10_LIKELY((local.included & ~local.excluded & kModes.raw()) == 0)) return made;
+  return at::_ops::lift_fresh::call(made);
+}
+
 } // namespace
 
 at::Tensor converted(const Tensor& tensor, c10::Device device, ScalarType dtype, bool copy) {
@@ -322,7 +331,7 @@ Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
                      options.dtype.value_or(source.scalar_type()), options.copy);
   }
   if (is_numpy_array(data)) {
-    const Tensor shared = tensor_from_numpy(data, !options.copy);
+    const Tensor shared = lifted(tensor_from_numpy(data, !options.copy));
     return converted(shared, options.device.value_or(c10::Device(at::kCPU)),
                      options.dtype.value_or(shared.scalar_type()), options.copy);
   }
@@ -337,21 +346,22 @@ Tensor tensor_from_data(PyObject* data, const ConstructOptions& options) {
   // The shape comes first: its complaints about a nest are the better ones.
   if (!options.dtype) nested_sizes(data);
   const ScalarType dtype = options.dtype ? *options.dtype : infer_scalar_type(data);
-  const Tensor made = from_sequence(data, dtype);
+  const Tensor made = lifted(from_sequence(data, dtype));
   return options.device ? converted(made, *options.device, dtype) : made;
 }
 
 Tensor indexing_tensor_from_data(PyObject* data, c10::Device device) {
   if (is_text(data)) throw_text(data);
   if (is_numpy_array(data)) {
-    const Tensor shared = tensor_from_numpy(data, false);
+    const Tensor shared = lifted(tensor_from_numpy(data, false));
     const ScalarType type = shared.scalar_type();
     const bool mask = type == at::kByte || type == at::kBool;
     return converted(shared, device, mask ? type : at::kLong);
   }
   const ScalarType type = infer_scalar_type(data);
   const bool mask = type == at::kByte || type == at::kBool;
-  return converted(from_sequence(data, mask ? type : at::kLong), device, mask ? type : at::kLong);
+  const ScalarType kept = mask ? type : at::kLong;
+  return converted(lifted(from_sequence(data, kept)), device, kept);
 }
 
 } // namespace torch::python

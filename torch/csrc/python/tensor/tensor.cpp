@@ -5,6 +5,7 @@
 #include <torch/csrc/python/autograd/engine.h>
 #include <torch/csrc/python/autograd/hooks.h>
 #include <torch/csrc/python/autograd/node.h>
+#include <torch/csrc/python/dispatch/fake_tensor.h>
 #include <torch/csrc/python/dispatch/subclass.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/tensor/construct.h>
@@ -304,7 +305,9 @@ PyObject* wrap(at::Tensor&& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (C10_UNLIKELY(impl == nullptr)) return new_none();
   if (impl->pyobj != nullptr) return existing_object(impl);
-  return guarded([&] { return new_tensor_object(TensorClass, std::move(tensor)); });
+  const bool fake = C10_UNLIKELY(impl->key_set().has(c10::DispatchKey::Fake)) && FakeTensorClass;
+  PyTypeObject* type = fake ? FakeTensorClass : TensorClass;
+  return guarded([&] { return new_tensor_object(type, std::move(tensor)); });
 }
 
 PyObject* wrap(const at::Tensor& tensor) {

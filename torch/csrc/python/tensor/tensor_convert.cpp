@@ -6,6 +6,7 @@
 
 #include <torch/csrc/python/args/arg_parser.h>
 
+#include <ATen/fake/FakeTensorImpl.h>
 #include <ATen/ops/to.h>
 #include <c10/core/DeviceHooks.h>
 
@@ -27,14 +28,16 @@ bool same_device(c10::Device have, c10::Device want) {
 }
 
 // "cpu:0" is the CPU, "cuda" the current device; tensors always carry the full form.
-c10::Device plain_device(c10::Device device) {
+// A fake tensor only claims to be there: no driver is needed.
+c10::Device plain_device(c10::Device device, const at::Tensor& self) {
   if (device.is_cpu()) return c10::Device();
-  return device.has_index() ? device : c10::usable_device(device);
+  if (device.has_index()) return device;
+  return at::fake::is_fake(self) ? at::fake::indexed(device) : c10::usable_device(device);
 }
 
 PyObject* convert(ArgValues& a, const Wanted& wanted) {
   const at::Tensor& self = a.tensor(0);
-  const c10::Device device = plain_device(wanted.device.value_or(self.device()));
+  const c10::Device device = plain_device(wanted.device.value_or(self.device()), self);
   const c10::ScalarType dtype = wanted.dtype.value_or(self.scalar_type());
   const c10::MemoryFormat format = wanted.format.value_or(c10::MemoryFormat::Preserve);
   const bool same_layout =

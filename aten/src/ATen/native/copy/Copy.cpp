@@ -159,7 +159,9 @@ Tensor convert(const Tensor& self, std::optional<ScalarType> dtype, std::optiona
                bool copy, std::optional<MemoryFormat> memory_format) {
   const MemoryFormat format = memory_format ? *memory_format : MemoryFormat::Preserve;
   if (device && device->is_cpu() && device->has_index()) device = Device(kCPU);
-  if (device && device->is_cuda() && !device->has_index()) device = c10::usable_device(*device);
+  // A fake tensor goes where no driver need be.
+  if (device && device->is_cuda() && !device->has_index() && !self.key_set().has(DispatchKey::Fake))
+    device = c10::usable_device(*device);
   const bool same = (!dtype || *dtype == self.scalar_type()) &&
                     (!layout || *layout == self.layout()) &&
                     (!device || *device == self.device() ||

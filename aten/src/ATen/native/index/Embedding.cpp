@@ -226,11 +226,12 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     return at::zeros(shape, self.options());
   }
   int64_t largest = num_classes - 1;
-  if (!self.has_storage() || self.is_cuda()) {
+  const bool has_data = !self.key_set().has(DispatchKey::Meta);
+  if (!self.has_storage() || (has_data && self.is_cuda())) {
     largest = at::_ops::max::call(self).item<int64_t>();
     TORCH_CHECK(at::_ops::min::call(self).item<int64_t>() >= 0,
                 "Class values must be non-negative.");
-  } else if (!self.is_meta()) {
+  } else if (has_data) {
     const Tensor classes = self.contiguous();
     TORCH_CHECK_NOT_IMPLEMENTED(classes.is_cpu(), "one_hot is not available on ", self.device());
     const int64_t* first = classes.data_ptr<int64_t>();
@@ -238,7 +239,7 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     TORCH_CHECK(*low >= 0, "Class values must be non-negative.");
     largest = *high;
   }
-  TORCH_CHECK(!self.is_meta() || num_classes != -1,
+  TORCH_CHECK(has_data || num_classes != -1,
               "one_hot: the number of classes cannot be found without data");
   if (num_classes == -1)
     TORCH_CHECK(!c10::add_overflows(largest, 1, &num_classes), "Class values are too large.");

@@ -144,7 +144,8 @@ Tensor logdet(const Tensor& self) {
   if (self.is_complex()) return at::add(at::log(sign), logabsdet);
   const Tensor nan =
       detail::scalar_tensor(std::numeric_limits<double>::quiet_NaN(), logabsdet.scalar_type());
-  return at::where(at::eq(sign, -1), sign.is_meta() ? logabsdet : nan, logabsdet);
+  return at::where(at::eq(sign, -1), sign.key_set().has(DispatchKey::Meta) ? logabsdet : nan,
+                   logabsdet);
 }
 
 // ---- spectra -----------------------------------------------------------------------------------

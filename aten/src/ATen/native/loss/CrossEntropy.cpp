@@ -61,10 +61,11 @@ bool is_autocast_half(const Tensor& self) {
 
 // Whether CUDA's kernel for a matrix of scores computes exactly this call; any other, also one that
 // is in error, goes through the operators below.
+// Whoever traces fakes wants the operators that the fused one stands for.
 bool fits_rows(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
-  return self.is_cuda() && self.has_storage() && self.is_floating_point() && self.dim() == 2 &&
-         self.size(1) > 0 && self.size(0) > 0 && target.dim() == 1 &&
-         target.size(0) == self.size(0) && target.scalar_type() == kLong &&
+  return self.is_cuda() && !self.key_set().has(DispatchKey::Fake) && self.has_storage() &&
+         self.is_floating_point() && self.dim() == 2 && self.size(1) > 0 && self.size(0) > 0 &&
+         target.dim() == 1 && target.size(0) == self.size(0) && target.scalar_type() == kLong &&
          target.device() == self.device() && !functorch::is_differentiated_twice(self) &&
          (!has(weight) || (weight->dim() == 1 && weight->size(0) == self.size(1) &&
                            weight->scalar_type() == self.scalar_type()));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/parallel/Stretches.h>
@@ -65,11 +66,14 @@ void write_combinations(int64_t n, int64_t r, bool with_replacement, int64_t cou
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   TORCH_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
   TORCH_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
-  if (r == 0) return detail::empty({0}, self.scalar_type(), self.device());
+  if (r == 0) return at::empty({0}, self.options());
   const int64_t n = self.numel(), rows = combination_count(n, r, with_replacement);
   Tensor index = detail::empty({rows * r}, kLong);
   write_combinations(n, r, with_replacement, rows, index.data_ptr<int64_t>());
-  if (!self.is_cpu()) index = detail::empty({rows * r}, kLong, self.device()).copy_(index);
+  if (self.key_set().has(DispatchKey::Meta))
+    index = at::empty({rows * r}, self.options().dtype(kLong));
+  else if (!self.is_cpu())
+    index = detail::empty({rows * r}, kLong, self.device()).copy_(index);
   return at::index_select(self, 0, index).view({rows, r});
 }
 

@@ -15,6 +15,7 @@
 #include <ATen/ops/movedim.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/round.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
@@ -36,8 +37,8 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q,
               "() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
               "got ",
               interpolation);
-  // A tensor of a function transform has no memory to look at.
-  if (!q.is_cpu() || !q.has_storage()) return;
+  // A tensor of a function transform has no memory to look at, and a fake one no data.
+  if (!q.is_cpu() || !q.has_storage() || q.key_set().has(DispatchKey::Meta)) return;
   const Tensor values = q.detach().to(kDouble).contiguous();
   for (int64_t i = 0; i < values.numel(); ++i) {
     const double v = values.data_ptr<double>()[i];
@@ -101,7 +102,7 @@ Tensor quantile_any(const char* name, const Tensor& self, const Tensor& q,
 Tensor scalar_q(const Tensor& self, double q) {
   TORCH_CHECK(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
   const ScalarType dtype = self.scalar_type() == kDouble ? kDouble : kFloat;
-  return detail::empty({}, dtype, self.device()).fill_(Scalar(q));
+  return at::scalar_tensor(q, self.options().dtype(dtype));
 }
 
 } // namespace

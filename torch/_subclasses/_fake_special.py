@@ -1,0 +1,202 @@
+"""Operators on fake tensors that the Meta backend cannot run: those that read data, those whose
+shapes depend on data, those without a Meta kernel, and those with a rule of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import _C
+from torch._subclasses._fake_errors import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.utils import _pytree as pytree
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+# Operators of these libraries may be tried on real zeros; others have effects of their own.
+_TRUSTED = ("aten", "prims", "prim", "debugprims", "xla", "vision", "torchvision", "torchtext")
+
+
+class Memo:
+    """A symbol that belongs to the values of a fake tensor; writing to the tensor forgets it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.key = "_" + name
+
+    def __get__(self, tensor: FakeTensor | None, owner: type | None = None) -> object:
+        if tensor is None:
+            return self
+        symbol, version = tensor.__dict__.get(self.key, (None, None))
+        return symbol if version == tensor._version else None
+
+    def __set__(self, tensor: FakeTensor, symbol: object) -> None:
+        tensor.__dict__[self.key] = (symbol, tensor._version)
+
+
+def functorch_config() -> object:
+    """The settings of torch._functorch, where they exist."""
+    try:
+        from torch._functorch import config
+    except ImportError:
+        return None
+    return config
+
+
+def unwrap_once(x: object) -> torch.Tensor | None:
+    """What a tensor of a function transform wraps; None for others."""
+    if isinstance(x, torch.Tensor) and _C._functorch.is_functorch_wrapped_tensor(x):
+        return _C._functorch.get_unwrapped(x)
+    return None
+
+
+def render_call(
+    func: OpOverload,
+    real: torch.Tensor,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> str:
+    """The call as text without any values."""
+
+    def render(value: object) -> str:
+        if not isinstance(value, torch.Tensor):
+            return repr(value)
+        kind = "tensor([...]" if value is real else "FakeTensor(..."
+        device = "" if value.device.type in ("cpu", "meta") else f", device='{value.device}'"
+        return f"{kind}{device}, size={tuple(value.shape)})"
+
+    def render_all(value: object) -> str:
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(render_all(item) for item in value) + "]"
+        return render(value)
+
+    parts = [render_all(a) for a in args] + [f"{k}={render_all(v)}" for k, v in kwargs.items()]
+    return f"{func}({', '.join(parts)})"
+
+
+def _lift(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    tensor = args[0]
+    if _C._is_fake(tensor):
+        return tensor.clone() if func._opname == "lift_fresh_copy" else tensor
+    return mode.fake_tensor_converter.from_real_tensor(mode, tensor, make_constant=True)
+
+
+def _by_rule(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    for kind in type(mode).__mro__:
+        if kind in func.python_key_table:
+            return func.python_key_table[kind](mode, *args, **kwargs)
+    raise UnsupportedOperatorException(func)
+
+
+def _value(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    raise DataDependentOutputException(func)
+
+
+def _dynamic_shape(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    raise DynamicOutputShapeException(func)
+
+
+def run_fallback_kernel(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    orig_not_implemented_exception: Exception,
+) -> object:
+    """The operator on real tensors of zeros, for the form of its result."""
+    if torch.Tag.inplace_view in func.tags:
+        raise orig_not_implemented_exception
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    made: dict[int, torch.Tensor] = {}
+    fakes: dict[int, torch.Tensor] = {}
+    device = torch.device("cpu")
+
+    def real_of(value: object) -> object:
+        nonlocal device
+        if not _C._is_fake(value):
+            return torch.device("cpu") if isinstance(value, torch.device) else value
+        if id(value) not in made:
+            # A storage of the right size under the same view.
+            count = value.untyped_storage().nbytes() // value.element_size()
+            memory = torch.zeros(count, dtype=value.dtype, device="cpu")
+            made[id(value)] = memory.as_strided(
+                value.size(), value.stride(), value.storage_offset()
+            )
+        real = made[id(value)]
+        fakes[id(real)] = value
+        device = value.device if value.device.type != "cpu" else device
+        return real
+
+    above = _C.DispatchKeySet(_C.DispatchKey.Fake) | _C.DispatchKeySet(_C.DispatchKey.Python)
+    with _C._ExcludeDispatchKeyGuard(above):
+        real_args, real_kwargs = pytree.tree_unflatten([real_of(v) for v in flat], spec)
+        results = func(*real_args, **real_kwargs)
+        storages = {t.untyped_storage()._cdata for t in made.values()}
+
+        def meta_of(value: object) -> object:
+            if not isinstance(value, torch.Tensor) or id(value) in fakes:
+                return value
+            if func.is_view or value.untyped_storage()._cdata in storages:
+                raise orig_not_implemented_exception
+            return value.to("meta")
+
+        results = pytree.tree_map(meta_of, results)
+
+    def fake_of(value: object) -> object:
+        if not isinstance(value, torch.Tensor):
+            return value
+        known = fakes.get(id(value))
+        if known is not None:
+            return known
+        return mode.fake_tensor_converter.from_meta_and_device(mode, value, device)
+
+    return pytree.tree_map(fake_of, results)
+
+
+def _without_meta(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    error = UnsupportedOperatorException(func)
+    if not mode.allow_fallback_kernels or func.namespace not in _TRUSTED:
+        raise error
+    return run_fallback_kernel(mode, func, args, kwargs, error)
+
+
+_Rule = Callable[
+    ["FakeTensorMode", "OpOverload", "tuple[object, ...]", "dict[str, object]"], object
+]
+RULES: dict[str, _Rule] = {
+    "data": _value,
+    "dynamic_shape": _dynamic_shape,
+    "no_meta": _without_meta,
+    "rule": _by_rule,
+    "lift": _lift,
+}
