@@ -75,6 +75,40 @@ def test_float64_function_over_its_range_agrees_with_scipy(name):
         assert off <= (2000 if name == "lgamma" and high <= 3 else DOUBLE_UNITS[name]), low
 
 
+WAVES = {
+    "j0": (torch.special.bessel_j0, sp.j0),
+    "j1": (torch.special.bessel_j1, sp.j1),
+    "y0": (torch.special.bessel_y0, sp.y0),
+    "y1": (torch.special.bessel_y1, sp.y1),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 8), (7.9, 8.1), (8, 60), (60, 5000)])
+def test_bessel_waves_are_exact_relative_to_their_height(name, low, high):
+    function, reference = WAVES[name]
+    x = np.random.default_rng(2).uniform(low, high, 20_001)
+    height = np.hypot(WAVES["j" + name[1]][1](x), WAVES["y" + name[1]][1](x))
+    off = np.abs(function(torch.from_numpy(x)).numpy() - reference(x)) / height
+    assert off.max() < 3e-15 + 4e-16 * high  # the last part: how SciPy rounds the angle
+    single = x.astype(np.float32)
+    off = np.abs(function(torch.from_numpy(single)).numpy() - reference(single.astype(np.float64)))
+    assert (off / height).max() < 1e-7
+
+
+def test_bessel_waves_at_the_edges_of_their_domain():
+    inf, nan = math.inf, math.nan
+    x = torch.tensor([0.0, -0.0, inf, -inf, nan, -3.0])
+    for dtype in (torch.float32, torch.float64):
+        j0, j1, y0, y1 = (f(x.to(dtype)) for f, _ in WAVES.values())
+        assert j0.nan_to_num(7).tolist()[:5] == [1, 1, 0, 0, 7]
+        assert j1.nan_to_num(7).tolist()[:5] == [0, 0, 0, 0, 7]
+        assert (j0[5], j1[5]) == (WAVES["j0"][0](-x[5].to(dtype)), -WAVES["j1"][0](-x[5].to(dtype)))
+        for y in (y0, y1):
+            assert y.tolist()[:3] == [-inf, -inf, 0]
+            assert y.isnan().tolist()[3:] == [True] * 3
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_special_values_of_inverse_and_bessel_functions(dtype):
     def of(function, *values):

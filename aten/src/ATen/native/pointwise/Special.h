@@ -1,10 +1,11 @@
 // Functors of the special functions; the routines are in SpecialMath.h, InverseErf.h, GammaMath.h,
-// BesselI.h, BesselK.h and BesselMath.h.
+// BesselI.h, BesselK.h, BesselWave.h and BesselMath.h.
 #pragma once
 
 #include <ATen/native/pointwise/BesselI.h>
 #include <ATen/native/pointwise/BesselK.h>
 #include <ATen/native/pointwise/BesselMath.h>
+#include <ATen/native/pointwise/BesselWave.h>
 #include <ATen/native/pointwise/GammaMath.h>
 #include <ATen/native/pointwise/InverseErf.h>
 #include <ATen/native/pointwise/SpecialMath.h>
@@ -130,29 +131,16 @@ struct K1e {
   template <class V> CRESSET_FN V apply(V x) { return special::bessel_k<1, true>(x); }
 };
 struct J0 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(vm::isinf(x) ? 0.0 : __builtin_j0(x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_wave<1, 0>(x); }
 };
 struct J1 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(vm::isinf(x) ? 0.0 : __builtin_j1(x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_wave<1, 1>(x); }
 };
-// Not defined below 0, minus infinity at 0.
 struct Y0 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(x < 0 ? special::kNan : x == 0 ? -special::kInf : __builtin_y0(x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_wave<2, 0>(x); }
 };
 struct Y1 {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x) {
-    return static_cast<T>(x < 0 ? special::kNan : x == 0 ? -special::kInf : __builtin_y1(x));
-  }
+  template <class V> CRESSET_FN V apply(V x) { return special::bessel_wave<2, 1>(x); }
 };
 struct AiryAi {
   static constexpr bool kVectorize = false;
