@@ -344,3 +344,35 @@ def test_quantile_errors():
     ):
         with pytest.raises(RuntimeError, match=phrase):
             call()
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.int64, torch.float32])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 130, 100_003])
+def test_unique_consecutive_of_many_runs_equals_a_plain_loop(dtype, n):
+    lengths = np.random.default_rng(n).integers(1, 90, n)
+    x = np.repeat(np.arange(n) % 5, lengths)[:n]
+    x = x % 2 if dtype == torch.bool else x
+    begins = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
+    values, inverse, counts = torch.unique_consecutive(
+        torch.from_numpy(x).to(dtype), return_inverse=True, return_counts=True
+    )
+    assert values.dtype == dtype and values.long().tolist() == x[begins].tolist()
+    assert inverse.tolist() == (np.searchsorted(begins, np.arange(n), "right") - 1).tolist()
+    assert counts.tolist() == np.diff([*begins, n]).tolist()
+
+
+def test_unique_consecutive_keeps_every_nan_and_the_first_zero_of_a_run():
+    x = torch.tensor([math.nan, math.nan, -0.0, 0.0, 1.0] * 40)
+    values = torch.unique_consecutive(x)
+    assert len(values) == 160 and values.isnan().sum() == 80
+    assert torch.signbit(values[values == 0]).all()
+
+
+@pytest.mark.parametrize("n", [31, 32, 100, 444, 3000])
+def test_sort_of_keys_that_differ_in_few_digits_equals_numpy(n):
+    random = np.random.default_rng(n)
+    for x in (random.integers(0, 7, n), random.integers(-(2**62), 2**62, n) // 2**40 * 2**40):
+        values, positions = torch.sort(torch.from_numpy(x), stable=True)
+        np.testing.assert_array_equal(positions.numpy(), np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(values.numpy(), np.sort(x))
+        np.testing.assert_array_equal(torch.msort(torch.from_numpy(x)).numpy(), np.sort(x))

@@ -23,6 +23,11 @@ std::string crossed(IntArrayRef sizes) {
   return out;
 }
 
+[[noreturn]] C10_NOINLINE void invalid_place(int64_t place, IntArrayRef output_size) {
+  TORCH_CHECK(false, "Found an invalid max index: ", place, " (output volumes are of size ",
+              crossed(output_size), ")");
+}
+
 // Indices may repeat (overlapping windows): the last one in a plane stays, so planes are the unit
 // of work.
 void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, const Tensor& out) {
@@ -39,20 +44,22 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(target.data_ptr());
     const BlockingRegion unlocked;
-    parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(large, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   parallel_zero(to + begin * large,
-                                 (end - begin) * large * static_cast<int64_t>(sizeof(T)));
-                   serial_for(begin * small, end * small, 16, [&](int64_t first, int64_t last) {
-                     for (int64_t i = first; i < last; ++i) {
-                       const int64_t place = at[i];
-                       TORCH_CHECK(place >= 0 && place < large,
-                                   "Found an invalid max index: ", place,
-                                   " (output volumes are of size ", crossed(output_size), ")");
-                       to[i / small * large + place] = from[i];
-                     }
-                   });
-                 });
+    const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(large, 1));
+    parallel_for(0, planes, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        T* whole = to + plane * large;
+        parallel_zero(whole, large * static_cast<int64_t>(sizeof(T)));
+        serial_for(plane * small, (plane + 1) * small, 4, [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i) {
+            const int64_t place = at[i];
+            // Negative places are large ones, too.
+            if (C10_UNLIKELY(static_cast<uint64_t>(place) >= static_cast<uint64_t>(large)))
+              invalid_place(place, output_size);
+            whole[place] = from[i];
+          }
+        });
+      }
+    });
   });
   if (!target.is_same(out)) out.copy_(target);
 }

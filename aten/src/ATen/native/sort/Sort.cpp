@@ -101,6 +101,17 @@ template <class Entry> Entry* sort_in_order(Entry* entries, Entry* scratch, int6
 template <class Entry> Entry* sort_freely(Entry* entries, Entry* scratch, int64_t n, int bits) {
   constexpr int64_t kStableAnyway = 16, kModerate = 16384;
   if (n <= kStableAnyway || n > kModerate) return sort_in_order(entries, scratch, n, bits);
+  const auto by_key = [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); };
+  // Fewer values than elements: some are equal.
+  uint64_t least = key_of(entries[0]), most = least;
+  for (int64_t i = 1; i < n; ++i) {
+    least = std::min(least, key_of(entries[i]));
+    most = std::max(most, key_of(entries[i]));
+  }
+  if (most - least < static_cast<uint64_t>(n - 1)) {
+    std::sort(entries, entries + n, by_key);
+    return entries;
+  }
   const std::unique_ptr<Entry[]> before(new Entry[static_cast<size_t>(n)]);
   std::copy(entries, entries + n, before.get());
   sort_entries(entries, scratch, n, bits);
@@ -108,8 +119,7 @@ template <class Entry> Entry* sort_freely(Entry* entries, Entry* scratch, int64_
   for (int64_t i = 1; i < n && !ties; ++i) ties = key_of(entries[i - 1]) == key_of(entries[i]);
   if (!ties) return entries;
   std::copy(before.get(), before.get() + n, entries);
-  std::sort(entries, entries + n,
-            [](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); });
+  std::sort(entries, entries + n, by_key);
   return entries;
 }
 
@@ -267,7 +277,9 @@ Tensor argsort_stable(const Tensor& self, bool stable, int64_t dim, bool descend
   return std::get<1>(at::sort(self, stable, dim, descending));
 }
 
-Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, 0, false)); }
+// The positions, and with them the order of equal elements, are not seen: the stable sort is
+// quicker.
+Tensor msort(const Tensor& self) { return std::get<0>(at::sort(self, true, 0, false)); }
 
 } // namespace native
 } // namespace at

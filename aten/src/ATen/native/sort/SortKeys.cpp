@@ -1,5 +1,6 @@
 // See SortKeys.h. Long rows are sorted by radix, digit by digit from the lowest, passing over
-// digits that are the same in all keys; short ones by comparison. A very long row is shared between
+// digits that are the same in all keys; short ones too where few digits are left, else by
+// comparison. A very long row is shared between
 // threads, and can be interrupted: each chunk counts its own digits, which tells it where its
 // entries go, in the order they would have in a plain loop.
 #include <ATen/native/sort/SortKeys.h>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kDigitBits = 8;
 constexpr int kBuckets = 1 << kDigitBits;
-constexpr int64_t kRadixFrom = 512;
+constexpr int64_t kLeastRadix = 32;
 // Rows worth sharing, and the least that a thread takes of one.
 constexpr int64_t kSharedFrom = int64_t(1) << 18, kSharedGrain = int64_t(1) << 16;
 
@@ -32,11 +33,11 @@ template <class Entry> int varying_digits(const Entry* entries, int64_t n, int b
   return count;
 }
 
-template <class Entry> void radix_sort(Entry* entries, Entry* scratch, int64_t n, int bits) {
-  int shifts[64 / kDigitBits];
-  const int digits = varying_digits(entries, n, bits, shifts);
-  // All digits are counted in one reading.
-  std::vector<int64_t> counts(static_cast<size_t>(digits) * kBuckets, 0);
+template <class Entry>
+void radix_sort(Entry* entries, Entry* scratch, int64_t n, const int* shifts, int digits) {
+  // All digits are counted in one reading. n is below kSharedFrom.
+  uint32_t counts[64 / kDigitBits * kBuckets];
+  std::fill(counts, counts + digits * kBuckets, 0);
   for (int64_t i = 0; i < n; ++i) {
     const uint64_t key = key_of(entries[i]);
     for (int d = 0; d < digits; ++d) ++counts[d * kBuckets + ((key >> shifts[d]) & (kBuckets - 1))];
@@ -44,11 +45,11 @@ template <class Entry> void radix_sort(Entry* entries, Entry* scratch, int64_t n
   Entry* from = entries;
   Entry* to = scratch;
   for (int d = 0; d < digits; ++d) {
-    int64_t* count = counts.data() + d * kBuckets;
+    uint32_t* count = counts + d * kBuckets;
     const int shift = shifts[d];
-    int64_t next = 0;
+    uint32_t next = 0;
     for (int b = 0; b < kBuckets; ++b) {
-      const int64_t own = count[b];
+      const uint32_t own = count[b];
       count[b] = next;
       next += own;
     }
@@ -117,12 +118,17 @@ template <class Entry> void shared_radix_sort(Entry* entries, Entry* scratch, in
 }
 
 template <class Entry> void sort_any(Entry* entries, Entry* scratch, int64_t n, int bits) {
-  if (n < kRadixFrom)
-    std::sort(entries, entries + n);
-  else if (n < kSharedFrom)
-    radix_sort(entries, scratch, n, bits);
+  if (n >= kSharedFrom) return shared_radix_sort(entries, scratch, n, bits);
+  if (n < kLeastRadix) return std::sort(entries, entries + n);
+  int shifts[64 / kDigitBits];
+  const int digits = varying_digits(entries, n, bits, shifts);
+  // A digit costs two walks and its buckets; a comparison about three steps of a walk.
+  int levels = 0;
+  while ((n >> levels) > 1) ++levels;
+  if (digits * (2 * n + kBuckets) <= 3 * n * levels)
+    radix_sort(entries, scratch, n, shifts, digits);
   else
-    shared_radix_sort(entries, scratch, n, bits);
+    std::sort(entries, entries + n);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include <ATen/ops/unique_dim_consecutive.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -77,7 +78,73 @@ Triple finish(const Tensor& values, const Groups& groups, bool inverse, IntArray
           counts ? groups.counts : detail::empty({0}, kLong)};
 }
 
-Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool return_counts) {
+constexpr int64_t kWord = 64;
+
+// Bit j tells whether element i + j differs from the one before it; the first of all does. `count`
+// elements, at most kWord.
+template <class T> uint64_t run_starts(const T* data, int64_t i, int64_t count) {
+  unsigned char differs[kWord];
+  if (i > 0 && count == kWord) {
+    for (int64_t j = 0; j < kWord; ++j) differs[j] = data[i + j - 1] != data[i + j];
+  } else {
+    for (int64_t j = 0; j < kWord; ++j)
+      differs[j] = j < count && (i + j == 0 || data[i + j - 1] != data[i + j]);
+  }
+  uint64_t bits = 0;
+  for (int64_t j = 0; j < kWord; j += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, differs + j, 8);
+    bits |= (eight * 0x0102040810204080 >> 56) << j; // the lowest bits of eight bytes, side by side
+  }
+  return bits;
+}
+
+// The runs of equal elements, as they stand. Where they begin is read once and kept, so that
+// elements that another thread changes meanwhile do no harm.
+template <class T> Triple runs(const T* data, int64_t n, ScalarType dtype, bool return_inverse,
+                               IntArrayRef inverse_sizes, bool return_counts) {
+  const int64_t words = (n + kWord - 1) / kWord, grain = kRowGrain / kWord;
+  const int64_t size = n > 0 ? chunk_size(words, grain) : 1;
+  std::vector<uint64_t> starts(static_cast<size_t>(words));
+  std::vector<int64_t> before(static_cast<size_t>(chunk_count(words, grain)) + 1, 0);
+  parallel_for(0, words, grain, [&](int64_t begin, int64_t end) {
+    int64_t own = 0;
+    for (int64_t w = begin; w < end; ++w) {
+      starts[w] = run_starts(data, w * kWord, std::min(kWord, n - w * kWord));
+      own += __builtin_popcountll(starts[w]);
+    }
+    before[static_cast<size_t>(begin / size) + 1] = own;
+  });
+  for (size_t c = 1; c < before.size(); ++c) before[c] += before[c - 1];
+  const int64_t groups = before.back();
+  const Tensor values = detail::empty({groups}, dtype);
+  const Tensor counts = detail::empty({return_counts ? groups : 0}, kLong);
+  const Tensor inverse = detail::empty(return_inverse ? inverse_sizes : IntArrayRef(0), kLong);
+  if (n == 0) return {values, inverse, counts};
+  T* const value = static_cast<T*>(values.data_ptr());
+  int64_t* const start = return_counts ? counts.data_ptr<int64_t>() : nullptr;
+  int64_t* const group = return_inverse ? inverse.data_ptr<int64_t>() : nullptr;
+  parallel_for(0, words, grain, [&](int64_t begin, int64_t end) {
+    int64_t next = before[static_cast<size_t>(begin / size)];
+    for (int64_t w = begin; w < end; ++w) {
+      const int64_t first = w * kWord, last = std::min(first + kWord, n);
+      if (group != nullptr) {
+        int64_t id = next - 1;
+        for (int64_t i = first; i < last; ++i) group[i] = id += starts[w] >> (i - first) & 1;
+      }
+      for (uint64_t left = starts[w]; left != 0; left &= left - 1, ++next) {
+        const int64_t i = first + __builtin_ctzll(left);
+        value[next] = data[i];
+        if (start != nullptr) start[next] = i;
+      }
+    }
+  });
+  for (int64_t g = 0; start != nullptr && g < groups; ++g)
+    start[g] = (g + 1 < groups ? start[g + 1] : n) - start[g];
+  return {values, inverse, counts};
+}
+
+Triple unique_flat(const Tensor& self, bool return_inverse, bool return_counts) {
   const Tensor flat = private_copy(self);
   const int64_t n = flat.numel();
   Triple result;
@@ -92,7 +159,6 @@ Triple unique_flat(const Tensor& self, bool sort, bool return_inverse, bool retu
       result = finish(pick(data, groups.first, self.scalar_type()), groups, return_inverse,
                       flat.sizes(), return_counts);
     };
-    if (!sort) return finished([](int64_t i) { return i; });
     entry_switch<T>(n, [&](auto entry_tag) {
       using Entry = typename decltype(entry_tag)::type;
       const std::unique_ptr<Entry[]> entries(new Entry[static_cast<size_t>(2 * n)]);
@@ -169,13 +235,13 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sort, bool return_inv
 
 std::tuple<Tensor, Tensor> unique_cpu(const Tensor& self, bool sorted, bool return_inverse) {
   static_cast<void>(sorted);
-  const Triple all = unique_flat(self, true, return_inverse, false);
+  const Triple all = unique_flat(self, return_inverse, false);
   return {std::get<0>(all), std::get<1>(all)};
 }
 
 Triple unique2_cpu(const Tensor& self, bool sorted, bool return_inverse, bool return_counts) {
   static_cast<void>(sorted);
-  return unique_flat(self, true, return_inverse, return_counts);
+  return unique_flat(self, return_inverse, return_counts);
 }
 
 Triple unique_dim_cpu(const Tensor& self, int64_t dim, bool sorted, bool return_inverse,
@@ -192,7 +258,17 @@ Triple unique_dim_consecutive_cpu(const Tensor& self, int64_t dim, bool return_i
 Triple unique_consecutive_cpu(const Tensor& self, bool return_inverse, bool return_counts,
                               std::optional<int64_t> dim) {
   if (dim) return at::unique_dim_consecutive(self, *dim, return_inverse, return_counts);
-  return unique_flat(self, false, return_inverse, return_counts);
+  // A bool may be any byte; a copy has 0 and 1.
+  const Tensor flat = self.scalar_type() == kBool ? private_copy(self) : self.contiguous();
+  Triple result;
+  dtype_switch<SortTypes>(self.scalar_type(), "unique", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::optional<BlockingRegion> unlocked;
+    if (flat.numel() > kRowGrain) unlocked.emplace();
+    result = runs(static_cast<const T*>(flat.data_ptr()), flat.numel(), self.scalar_type(),
+                  return_inverse, flat.sizes(), return_counts);
+  });
+  return result;
 }
 
 } // namespace at::native
