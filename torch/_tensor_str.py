@@ -6,6 +6,7 @@ fixes the number format and the common width, and a second pass lays out the row
 shown elements decide the format, as users expect it.
 """
 
+import contextlib
 import math
 
 import torch
@@ -361,5 +362,9 @@ def _transformed_str(self) -> str:
 def _str(self, *, tensor_contents=None):
     if torch._C._functorch.is_functorch_wrapped_tensor(self):
         return _transformed_str(self)
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with contextlib.ExitStack() as blocks:
+        if torch._C._len_torch_dispatch_stack():  # what is printed is no part of the program
+            blocks.enter_context(torch.utils._python_dispatch._disable_current_modes())
+        blocks.enter_context(torch.no_grad())
+        blocks.enter_context(torch._C.DisableTorchFunctionSubclass())
         return _str_intern(self, tensor_contents=tensor_contents)

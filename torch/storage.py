@@ -550,7 +550,8 @@ class TypedStorage:
         info = f"[torch.storage.TypedStorage({kind}) of size {len(self)}]"
         if self.device.type == "meta":
             return "...\n" + info
-        return "".join(f" {value}\n" for value in self.tolist()) + info
+        with _C._DisableTorchDispatch():  # what is printed is no part of the program
+            return "".join(f" {value}\n" for value in self.tolist()) + info
 
     __str__ = __repr__
 

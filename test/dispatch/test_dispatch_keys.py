@@ -162,3 +162,32 @@ def test_pre_dispatch_kernel_runs_while_the_profiler_records(library):
 def test_handlers_in_python_are_asked_before_the_fake_key():
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.Fake).add(torch._C.DispatchKey.Python)
     assert keys.highestPriorityTypeId() == torch._C.DispatchKey.Python
+
+
+def test_python_kernel_of_a_key_runs_only_where_the_python_dispatcher_is_on():
+    with torch.library._scoped_library("pydispatch", "FRAGMENT") as library:
+        library.define("f(Tensor x) -> Tensor")
+        library.impl("f", lambda x: x + 1, "CPU")
+        op = torch.ops.pydispatch.f.default
+        op.py_impl(torch._C.DispatchKey.CPU)(lambda x: x + 10)
+        x = torch.zeros(1)
+        assert op(x).item() == 1
+        with torch._C._EnablePythonDispatcher():
+            assert op(x).item() == 10
+            with torch._C._DisablePythonDispatcher():
+                assert op(x).item() == 1
+        assert op(x).item() == 1
+
+
+def test_forced_keys_replace_those_of_the_thread_for_a_block():
+    keys = torch._C._dispatch_tls_local_exclude_set
+    given = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU)
+    before = keys()
+    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.Meta)):
+        with torch._C._ForceDispatchKeyGuard(
+            torch._C.DispatchKeySet(torch._C.DispatchKey.Undefined), given
+        ):
+            assert keys() == given
+            assert not (torch.ones(1, requires_grad=True) * 2).requires_grad
+        assert keys() != given
+    assert keys() == before

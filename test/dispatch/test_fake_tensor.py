@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import types
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import torch
 from torch import nn
+from torch._subclasses import _fake_special
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -22,6 +24,7 @@ from torch._subclasses.fake_tensor import (
     maybe_get_fake_mode,
     unset_fake_temporarily,
 )
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -195,6 +198,18 @@ def test_constant_is_forgotten_with_all_its_views_after_a_write(mode):
         a.item()
 
 
+def test_constant_is_forgotten_after_a_write_through_a_view_too_large_to_follow(mode):
+    a = torch.tensor([1])
+    wide = a.expand(4)
+    assert wide.constant is None and a.constant is not None
+    wide[0] = torch.randint(3, ())
+    assert a.constant is None
+
+
+def test_numbers_alone_give_a_constant(mode):
+    assert torch.div(9, 4, rounding_mode="floor").item() == 2
+
+
 def test_data_of_python_and_numpy_becomes_fake(mode):
     assert isinstance(torch.tensor(np.zeros((2, 3))), FakeTensor)
     assert isinstance(torch.tensor([[1, 2]], device="cuda"), FakeTensor)
@@ -283,6 +298,13 @@ def test_repr_shows_form_and_no_data(mode):
     )
 
 
+def test_printing_a_real_tensor_in_the_mode_shows_its_data():
+    real = torch.zeros(2)
+    with FakeTensorMode():
+        assert str(real) == "tensor([0., 0.])"
+        assert str(real.untyped_storage()).startswith(" 0")
+
+
 # ---- modes
 
 
@@ -321,6 +343,30 @@ def test_subclass_of_the_mode_that_overrides_dispatch_sees_every_operator():
         out = torch.neg(torch.empty(2))
     assert out.fake_mode is mode
     assert seen == ["aten.empty.memory_format", "aten.neg.default"]
+
+
+def test_real_tensors_beside_the_fakes_follow_each_operator(monkeypatch):
+    config = types.SimpleNamespace(fake_tensor_propagate_real_tensors=True)
+    monkeypatch.setattr(_fake_special, "functorch_config", lambda: config)
+    with FakeTensorMode() as mode:
+        a = mode.from_tensor(torch.tensor([1.0, 2.0]))
+        b = (a * 3).add_(1)
+    assert isinstance(b, FakeTensor) and b.real_tensor.tolist() == [4.0, 7.0]
+
+
+def test_fakes_of_the_meta_device_can_be_switched_off(monkeypatch):
+    config = types.SimpleNamespace(fake_tensor_allow_meta=False)
+    monkeypatch.setattr(_fake_special, "functorch_config", lambda: config)
+    with FakeTensorMode():
+        assert torch.empty(2).shape == (2,)
+        with pytest.raises(AssertionError, match="meta device"):
+            torch.empty(2, device="meta")
+
+
+def test_no_dispatch_inside_the_mode_makes_real_tensors(mode):
+    with no_dispatch():
+        assert type(torch.ones(2)) is torch.Tensor
+    assert isinstance(torch.ones(2), FakeTensor)
 
 
 # ---- custom operators

@@ -138,8 +138,7 @@ _SUBMODULES = _later.install(
     """
     backends.registry: register_backend
     backends.common: aot_autograd
-    testing: CompileCounter CompileCounterWithBackend EagerAndRecordGraphs
     decorators: mark_static_address
     """,
 )
-__getattr__ = _later.submodules(__name__, _SUBMODULES | {"utils"})
+__getattr__ = _later.submodules(__name__, _SUBMODULES | {"testing", "utils"})

@@ -11,6 +11,7 @@ from torch import _C
 from torch._subclasses._fake_errors import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    MetadataMismatchError,
     UnsupportedOperatorException,
 )
 from torch.utils import _pytree as pytree
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch._ops import OpOverload
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+_ABOVE_META = _C.DispatchKeySet(_C.DispatchKey.Fake) | _C.DispatchKeySet(_C.DispatchKey.Python)
 # Operators of these libraries may be tried on real zeros; others have effects of their own.
 _TRUSTED = ("aten", "prims", "prim", "debugprims", "xla", "vision", "torchvision", "torchtext")
 
@@ -152,8 +154,7 @@ def run_fallback_kernel(
         device = value.device if value.device.type != "cpu" else device
         return real
 
-    above = _C.DispatchKeySet(_C.DispatchKey.Fake) | _C.DispatchKeySet(_C.DispatchKey.Python)
-    with _C._ExcludeDispatchKeyGuard(above):
+    with _C._ExcludeDispatchKeyGuard(_ABOVE_META):
         real_args, real_kwargs = pytree.tree_unflatten([real_of(v) for v in flat], spec)
         results = func(*real_args, **real_kwargs)
         storages = {t.untyped_storage()._cdata for t in made.values()}
@@ -176,6 +177,42 @@ def run_fallback_kernel(
         return mode.fake_tensor_converter.from_meta_and_device(mode, value, device)
 
     return pytree.tree_map(fake_of, results)
+
+
+def run_beside_real(
+    mode: FakeTensorMode,
+    func: OpOverload,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> object:
+    """The operator on fake tensors and, where all of them have one, on the real tensors beside
+    them, which the results then have too."""
+    from torch._subclasses.fake_utils import _same_form
+
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    fakes = [value for value in flat if _C._is_fake(value)]
+    known = all(fake.real_tensor is not None for fake in fakes)
+    real = None
+    if known and not any(isinstance(v, torch.Tensor) and not _C._is_fake(v) for v in flat):
+        reals = [value.real_tensor if _C._is_fake(value) else value for value in flat]
+        with _C._ExcludeDispatchKeyGuard(_ABOVE_META):
+            real_args, real_kwargs = pytree.tree_unflatten(reals, spec)
+            real = func(*real_args, **real_kwargs)
+    result = _C._fake_call(mode, func, args, kwargs)
+    if real is None:
+        return result
+    pairs = zip(pytree.tree_leaves(result), pytree.tree_leaves(real), strict=True)
+    for fake, value in pairs:
+        if not _C._is_fake(fake) or not isinstance(value, torch.Tensor):
+            continue
+        difference = _same_form(value, fake, check_grad=False)
+        if difference is not None:
+            raise MetadataMismatchError(
+                f"Real tensor propagation found a metadata mismatch for {func}: {difference}"
+            )
+        if fake.real_tensor is None:
+            fake.real_tensor = value
+    return result
 
 
 def _without_meta(

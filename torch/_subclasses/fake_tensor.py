@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -178,7 +179,13 @@ class FakeTensorConverter:
             with _C._ExcludeDispatchKeyGuard(_ABOVE_META):
                 meta = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
             small = t.numel() <= CONSTANT_NUMEL_LIMIT
-            return FakeTensor(fake_mode, meta, t.device, constant=t if small else None)
+            return FakeTensor(
+                fake_mode,
+                meta,
+                t.device,
+                constant=t if small else None,
+                real_tensor=_copied(t) if self.meta_converter.copy_data else None,
+            )
         return self.meta_converter.convert(
             fake_mode, t, shape_env, source=source, symbolic_context=symbolic_context
         )
@@ -228,9 +235,17 @@ class _FakeMetaConverter(MetaConverter):
             self._mode = before
 
     def _finish(self, made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        if _C._is_fake(made):
-            return made
-        return FakeTensor(self._mode, made, t.device)
+        if not _C._is_fake(made):
+            made = FakeTensor(self._mode, made, t.device)
+        if self.copy_data and not _C._is_fake(t):
+            made.real_tensor = _copied(t)
+        return made
+
+
+def _copied(real: torch.Tensor) -> torch.Tensor:
+    """A copy without history."""
+    with torch.no_grad(), _C._ExcludeDispatchKeyGuard(_ABOVE_META):
+        return real.detach().clone(memory_format=torch.preserve_format)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,10 +293,15 @@ class FakeTensorMode(TorchDispatchMode):
         self.in_kernel_invocation = False
         self.enter_stack: list[FakeTensorMode | None] = []
         self.epoch = 0
+        self.reset_nt_tensor_id_counter()
 
     @classmethod
     def is_infra_mode(cls) -> bool:
         return True
+
+    def reset_nt_tensor_id_counter(self) -> None:
+        """Nested tensors are numbered from the beginning again."""
+        self.nt_tensor_id_counter = itertools.count()
 
     @property
     def _native_handler(self) -> object | None:
@@ -291,6 +311,7 @@ class FakeTensorMode(TorchDispatchMode):
             kind.__torch_dispatch__ is not FakeTensorMode.__torch_dispatch__
             or kind.dispatch is not FakeTensorMode.dispatch
             or self.propagate_real_tensors
+            or not self.allow_meta
         )
         return None if overridden else _C._fake_handler(self)
 
@@ -327,7 +348,15 @@ class FakeTensorMode(TorchDispatchMode):
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
         """The operator on fake tensors."""
-        return _C._fake_call(self, func, tuple(args), dict(kwargs or {}))
+        args, kwargs = tuple(args), dict(kwargs or {})
+        if self.propagate_real_tensors:
+            return _fake_special.run_beside_real(self, func, args, kwargs)
+        result = _C._fake_call(self, func, args, kwargs)
+        if not self.allow_meta:
+            for t in pytree.tree_leaves(result):
+                if _C._is_fake(t) and t.device.type == "meta":
+                    raise AssertionError(f"{func} made a fake tensor of the meta device")
+        return result
 
     def is_our_fake(self, t: object) -> bool:
         """Whether t is a fake tensor of this mode."""

@@ -99,14 +99,17 @@ def _real_of(fake: FakeTensor) -> torch.Tensor | None:
     return None
 
 
-def _same_form(real: torch.Tensor, fake: torch.Tensor, check_strides: bool) -> str | None:
+def _same_form(
+    real: torch.Tensor, fake: torch.Tensor, *, check_strides: bool = True, check_grad: bool = True
+) -> str | None:
     """What differs, or None."""
     pairs = [
         ("Dtypes", real.dtype, fake.dtype),
         ("Shapes", tuple(real.shape), tuple(fake.shape)),
         ("Devices", real.device, fake.device),
-        ("requires_grad", real.requires_grad, fake.requires_grad),
     ]
+    if check_grad:
+        pairs.append(("requires_grad", real.requires_grad, fake.requires_grad))
     strided = real.layout is torch.strided
     if strided:
         pairs.append(("Storage offsets", real.storage_offset(), fake.storage_offset()))
@@ -201,7 +204,7 @@ class CrossRefFakeMode(TorchDispatchMode):
         if len(reals) != len(fakes):
             raise MetadataMismatchError(f"{func}: {len(reals)} real tensors, {len(fakes)} fake")
         for idx, (a, b) in enumerate(zip(reals, fakes, strict=True)):
-            difference = _same_form(a, b, self.check_strides)
+            difference = _same_form(a, b, check_strides=self.check_strides)
             if difference is None or is_sdpa_error(func, idx, MetadataMismatchError(difference)):
                 continue
             raise MetadataMismatchError(

@@ -85,13 +85,6 @@ def assert_metadata_eq(
         )
 
 
-class _Storage:
-    """A meta storage, kept by the meta tensors that are made on it."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.storage = torch.UntypedStorage(nbytes, device="meta")
-
-
 class MetaTensorDescriber:
     """Numbers tensors and storages for as long as they live."""
 
@@ -142,10 +135,10 @@ class MetaConverter:
         self.tensor_memo: weakref.WeakValueDictionary[int, torch.Tensor] = (
             weakref.WeakValueDictionary()
         )
-        self.storage_memo: weakref.WeakValueDictionary[int, _Storage] = (
+        self.storage_memo: weakref.WeakValueDictionary[int, torch.UntypedStorage] = (
             weakref.WeakValueDictionary()
         )
-        self._held = WeakIdKeyDictionary()  # meta tensor: its _Storage
+        self._held = WeakIdKeyDictionary()  # meta tensor: its storage
         self.hit = 0
         self.miss = 0
 
@@ -188,11 +181,11 @@ class MetaConverter:
         number = self.describer.get_storage_id(t)
         held = self.storage_memo.get(number)
         if held is None:
-            held = _Storage(t.untyped_storage().nbytes())
+            held = torch.UntypedStorage(t.untyped_storage().nbytes(), device="meta")
             self.storage_memo[number] = held
         with torch.no_grad(), torch._C._ExcludeDispatchKeyGuard(_ABOVE_META):
             made = torch.empty(0, dtype=t.dtype, device="meta")
-            made.set_(held.storage, t.storage_offset(), t.size(), t.stride())
+            made.set_(held, t.storage_offset(), t.size(), t.stride())
         made = self._finish(made, t)
         self._held[made] = held
         return made

@@ -143,7 +143,9 @@ class Call {
       if (known.fake.is_same(fake)) return known.image;
     if (const FakeTensorImpl* impl = as_fake(fake)) {
       if (C10_UNLIKELY(impl->mode() != mode_)) mode_->admit(op_, stack_, fake); // refuses
-      knows_values_ |= impl->knows_values();
+      knows_values_ |= impl->shares_values();
+    } else if (!is_fake(fake)) {
+      knows_values_ = true; // a number
     }
     Tensor image = is_fake(fake) ? meta_image(fake) : fake;
     operands_.push_back({std::move(fake), image, argument});
@@ -288,32 +290,34 @@ class Call {
     bool few = followed;
     for (const IValue& value : values)
       few = few && value.isTensor() && value.toTensor().numel() <= kMostKnownValues;
-    if (!few || values.size() != stack_.size() - base_) return forget_written(followed);
-    for (size_t i = 0; i < values.size(); ++i) {
-      FakeTensorImpl* result =
-          stack_[base_ + i].isTensor() ? as_fake(stack_[base_ + i].toTensor()) : nullptr;
-      if (result) result->set_constant({values[i].toTensor(), origin_of(values[i].toTensor())});
+    few = few && values.size() == stack_.size() - base_;
+    if (!followed) forget_written();
+    for (size_t i = base_; i < stack_.size(); ++i) {
+      FakeTensorImpl* result = stack_[i].isTensor() ? as_fake(stack_[i].toTensor()) : nullptr;
+      if (!result || result->origin()) continue;
+      const Tensor value = few ? values[i - base_].toTensor() : Tensor();
+      c10::intrusive_ptr<ConstantOrigin> origin = origin_of(*result);
+      if (few && !origin) origin = c10::make_intrusive<ConstantOrigin>();
+      result->set_constant({value, std::move(origin)});
     }
   }
 
   // Known values that share memory are spoiled together.
-  c10::intrusive_ptr<ConstantOrigin> origin_of(const Tensor& value) const {
+  c10::intrusive_ptr<ConstantOrigin> origin_of(const FakeTensorImpl& result) const {
     for (const Operand& operand : operands_) {
       const FakeTensorImpl* impl = as_fake(operand.fake);
-      if (impl && impl->knows_values() &&
-          impl->constant().unsafeGetTensorImpl()->storage() ==
-              value.unsafeGetTensorImpl()->storage())
+      if (impl && impl->shares_values() && impl->storage() == result.storage())
         return impl->origin();
     }
-    return c10::make_intrusive<ConstantOrigin>();
+    return {};
   }
 
-  void forget_written(bool followed) {
-    if (!plan_.mutates || followed) return;
+  void forget_written() {
+    if (!plan_.mutates) return;
     for (const Operand& operand : operands_) {
       if (operand.image.unsafeGetTensorImpl()->version() == 0) continue;
       const FakeTensorImpl* impl = as_fake(operand.fake);
-      if (impl && impl->knows_values()) impl->origin()->valid = false;
+      if (impl && impl->shares_values()) impl->origin()->valid = false;
     }
   }
 

@@ -33,7 +33,7 @@ struct TORCH_API ConstantOrigin final : c10::intrusive_ptr_target {
   bool valid = true;
 };
 struct Constant {
-  Tensor value; // on the CPU, or undefined
+  Tensor value; // on the CPU; undefined in a view that is too large to be followed
   c10::intrusive_ptr<ConstantOrigin> origin;
 };
 
@@ -47,7 +47,9 @@ class TORCH_API FakeTensorImpl final : public TensorImpl {
   const FakeModePtr& mode() const { return mode_; }
   // The values, while they are known; otherwise undefined.
   Tensor constant() const { return knows_values() ? constant_.value : Tensor(); }
-  bool knows_values() const { return constant_.origin && constant_.origin->valid; }
+  bool knows_values() const { return shares_values() && constant_.value.defined(); }
+  // Whether a write may change values that are known to it or to another view.
+  bool shares_values() const { return constant_.origin && constant_.origin->valid; }
   const c10::intrusive_ptr<ConstantOrigin>& origin() const { return constant_.origin; }
   void set_constant(Constant constant) { constant_ = std::move(constant); }
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/python/dispatch/fake_tensor.h>
 #include <torch/csrc/python/dispatch/operators.h>
 #include <torch/csrc/python/dispatch/python_dispatch.h>
+#include <torch/csrc/python/dispatch/python_dispatcher.h>
 #include <torch/csrc/python/dispatch/python_kernels.h>
 #include <torch/csrc/python/tensor/tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
@@ -177,6 +178,7 @@ bool init_key_set(PyObject* module) {
 // there.
 struct PyGuard {
   PyObject_HEAD c10::DispatchKeySet include, exclude;
+  c10::DispatchKeySet drop_included, drop_excluded; // taken out of what the thread has
   c10::LocalDispatchKeySet saved;
   bool active;
 };
@@ -189,8 +191,9 @@ PyObject* guard_enter(PyObject* o, PyObject*) {
   }
   self->active = true;
   self->saved = c10::tls_dispatch_keys;
-  c10::tls_dispatch_keys.included |= self->include.raw();
-  c10::tls_dispatch_keys.excluded |= self->exclude.raw();
+  c10::LocalDispatchKeySet& local = c10::tls_dispatch_keys;
+  local.included = (local.included & ~self->drop_included.raw()) | self->include.raw();
+  local.excluded = (local.excluded & ~self->drop_excluded.raw()) | self->exclude.raw();
   return new_none();
 }
 void guard_leave(PyGuard* self) {
@@ -229,8 +232,25 @@ void exclude_functorch(PyObject*, PyGuard* g) {
     g->exclude = g->exclude.add(key);
   }
 }
+// A FakeTensorMode is off too; fake tensors stay what they are.
 void exclude_python(PyObject*, PyGuard* g) {
   g->exclude = c10::DispatchKeySet(c10::DispatchKey::Python);
+  g->drop_included = c10::DispatchKeySet(c10::DispatchKey::Fake);
+}
+void force_given(PyObject* args, PyGuard* g) {
+  g->include = key_set_from(PyTuple_GET_ITEM(args, 0));
+  g->exclude = key_set_from(PyTuple_GET_ITEM(args, 1));
+  g->drop_included = g->drop_excluded = c10::DispatchKeySet(c10::DispatchKeySet::FULL);
+}
+void include_python_dispatcher(PyObject*, PyGuard* g) {
+  enable_python_dispatcher();
+  g->include = c10::DispatchKeySet(c10::DispatchKey::PythonDispatcher);
+}
+void drop_python_dispatcher(PyObject*, PyGuard* g) {
+  g->drop_included = c10::DispatchKeySet(c10::DispatchKey::PythonDispatcher);
+}
+void include_pre_dispatch(PyObject*, PyGuard* g) {
+  g->include = c10::DispatchKeySet(c10::DispatchKey::PreDispatch);
 }
 
 template <GuardKeys kKeys, int kArgs>
@@ -260,6 +280,10 @@ PyTypeObject BelowAutograd = type_object("torch._C._AutoDispatchBelowAutograd");
 PyTypeObject BelowViews = type_object("torch._C._AutoDispatchBelowADInplaceOrView");
 PyTypeObject DisableFuncTorch = type_object("torch._C._DisableFuncTorch");
 PyTypeObject DisableDispatch = type_object("torch._C._DisableTorchDispatch");
+PyTypeObject ForceKeys = type_object("torch._C._ForceDispatchKeyGuard");
+PyTypeObject EnablePythonDispatcher = type_object("torch._C._EnablePythonDispatcher");
+PyTypeObject DisablePythonDispatcher = type_object("torch._C._DisablePythonDispatcher");
+PyTypeObject EnablePreDispatch = type_object("torch._C._EnablePreDispatch");
 
 // ---- functions
 // -------------------------------------------------------------------------------------------------
@@ -341,6 +365,30 @@ PyObject* py_key_for_device(PyObject*, PyObject* device) {
     return PyUnicode_FromString(c10::toString(key));
   });
 }
+// _dispatch_key_set(tensor): the keys that concern a tensor, as text. Autograd and autocast keys
+// are named whether or not the tensor carries them now, and a fake tensor has those of its device.
+PyObject* py_key_set_text(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    if (!is_tensor(tensor)) raise_type_error("_dispatch_key_set expects a tensor");
+    const at::Tensor& t = tensor_of(tensor);
+    c10::DispatchKeySet keys = t.key_set();
+    if (keys.has(c10::DispatchKey::Fake)) {
+      keys = keys - c10::DispatchKeySet{c10::DispatchKey::Fake, c10::DispatchKey::Meta};
+      keys = keys.add(c10::backend_key(t.device().type())).add(c10::DispatchKey::Python);
+    }
+    keys = keys.remove(c10::DispatchKey::InferenceCheck);
+    if (!t.is_inference()) keys = keys.add(c10::autograd_key(t.device().type()));
+    keys = keys.add(c10::autocast_key(t.device().type()));
+    PyRef set = checked(wrap(keys));
+    return PyObject_Str(set.get());
+  });
+}
+PyObject* py_storage_id(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    if (!is_tensor(tensor)) raise_type_error("_storage_id expects a tensor");
+    return PyLong_FromVoidPtr(tensor_of(tensor).unsafeGetTensorImpl()->storage().get());
+  });
+}
 PyObject* py_full(PyObject*, PyObject*) {
   const uint64_t valid = (uint64_t(1) << c10::kNumRuntimeKeys) - 2;
   return wrap(c10::DispatchKeySet::from_raw(valid));
@@ -367,6 +415,8 @@ PyMethodDef functions[] = {
     {"_parse_dispatch_key", py_parse_key, METH_O, nullptr},
     {"_dispatch_is_alias_key", py_is_alias, METH_O, nullptr},
     {"_dispatch_key_for_device", py_key_for_device, METH_O, nullptr},
+    {"_dispatch_key_set", py_key_set_text, METH_O, nullptr},
+    {"_storage_id", py_storage_id, METH_O, nullptr},
     {"_dispatch_keyset_full", py_full, METH_NOARGS, nullptr},
     {"_dispatch_keyset_full_after", py_full_after, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -405,6 +455,10 @@ bool init_dispatch(PyObject* module) {
          add_guard<exclude_autograd_and_views, 0>(module, BelowViews) &&
          add_guard<exclude_python, 0>(module, DisableDispatch) &&
          add_guard<exclude_functorch, 0>(module, DisableFuncTorch) &&
+         add_guard<force_given, 2>(module, ForceKeys) &&
+         add_guard<include_python_dispatcher, 0>(module, EnablePythonDispatcher) &&
+         add_guard<drop_python_dispatcher, 0>(module, DisablePythonDispatcher) &&
+         add_guard<include_pre_dispatch, 0>(module, EnablePreDispatch) &&
          PyModule_AddFunctions(module, functions) == 0 && init_operators(module) &&
          init_python_kernels(module) && init_python_dispatch(module) && init_fake_tensor(module);
 }
