@@ -9,6 +9,7 @@
 #include <ATen/core/Boxing.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/SparseFallback.h>
+#include <ATen/core/UnregisteredAutograd.h>
 
 namespace at {
 namespace {
@@ -79,8 +80,12 @@ Found find_kernel(const OperatorEntry& op, DispatchKey key) {
   if (autograd) {
     if (Found f = find_exact(op, DispatchKey::Autograd)) return f;
     // An operator made of other operators is differentiated through them.
-    if (!has_backend_kernel(op))
+    const bool for_devices = has_backend_kernel(op);
+    if (!for_devices)
       if (Found f = find_exact(op, DispatchKey::CompositeImplicitAutograd)) return f;
+    const OperatorState* state = op.state.load();
+    if (for_devices && state != nullptr && state->defined_at_runtime)
+      return {nullptr, torch::autograd::unregistered_autograd_kernel()};
   }
   if (c10::intrusive_ptr<BoxedKernel> fallback = Dispatcher::singleton().fallback(key))
     return {nullptr, fallback};

@@ -3,6 +3,7 @@
 #include <torch/csrc/python/autograd/modes.h>
 
 #include <ATen/core/InferenceCheck.h>
+#include <ATen/core/UnregisteredAutograd.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
 
@@ -134,6 +135,28 @@ PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, n
                                    {"__exit__", as_method(inference_exit), METH_FASTCALL, nullptr},
                                    {nullptr, nullptr, 0, nullptr}};
 
+// What happens at an operator without an autograd kernel: "nothing" or "warn".
+PyObject* py_fallback_mode(PyObject*, PyObject*) {
+  const bool warns = autograd::unregistered_mode() == autograd::UnregisteredMode::Warn;
+  return guarded(
+      [&] { return checked(PyUnicode_FromString(warns ? "warn" : "nothing")).release(); });
+}
+PyObject* py_set_fallback_mode(PyObject*, PyObject* mode) {
+  return guarded([&] {
+    const std::string name = PyUnicode_Check(mode) ? text_of(mode) : std::string();
+    TORCH_CHECK(name == "nothing" || name == "warn",
+                "_set_autograd_fallback_mode: mode must be \"nothing\" or \"warn\", got ",
+                text_of(checked(PyObject_Repr(mode)).get()));
+    autograd::set_unregistered_mode(name == "warn" ? autograd::UnregisteredMode::Warn
+                                                   : autograd::UnregisteredMode::Nothing);
+    return new_none();
+  });
+}
+PyMethodDef module_functions[] = {
+    {"_get_autograd_fallback_mode", py_fallback_mode, METH_NOARGS, nullptr},
+    {"_set_autograd_fallback_mode", py_set_fallback_mode, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
 bool add(PyObject* module, PyTypeObject& type, newfunc make, PyMethodDef* methods) {
   type.tp_basicsize = sizeof(Mode);
   type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
@@ -150,7 +173,8 @@ bool init_autograd_modes(PyObject* module) {
   return add(module, NoGradType, grad_new<false>, grad_methods) &&
          add(module, EnableGradType, grad_new<true>, grad_methods) &&
          add(module, SetGradType, set_new, set_methods) &&
-         add(module, InferenceType, inference_new, inference_methods);
+         add(module, InferenceType, inference_new, inference_methods) &&
+         PyModule_AddFunctions(module, module_functions) == 0;
 }
 
 } // namespace torch::python
