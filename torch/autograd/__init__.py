@@ -76,6 +76,7 @@ class _Package(types.ModuleType):
         return importlib.import_module, (self.__name__,)
 
 
+SavedTensor = _C._autograd.SavedTensor
 is_view_replay_enabled = _C._is_view_replay_enabled
 is_multithreading_enabled = _C._is_multithreading_enabled
 

@@ -94,6 +94,14 @@ void mark_needed(Pass& pass) {
 } // namespace
 
 // ---- gradients ----------------------------------------------------------------------------------
+namespace {
+// A batch of gradients (vmap) cannot be added into a single one.
+bool holds_batch_of(const Tensor& sum, const Tensor& grad) {
+  constexpr c10::DispatchKey kBatched = c10::DispatchKey::FuncTorchBatched;
+  return C10_LIKELY(!grad.key_set().has(kBatched)) || sum.key_set().has(kBatched);
+}
+} // namespace
+
 void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph) {
   while (grads.size() < size) grads.push_back(Tensor());
   if (!grad.defined()) return;
@@ -101,7 +109,7 @@ void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create
   if (!sum.defined()) {
     sum = std::move(grad);
   } else if (!create_graph && sum.use_count() == 1 && sum.is_contiguous() && !sum.is_view() &&
-             !sum.requires_grad() && sum.sizes() == grad.sizes() &&
+             !sum.requires_grad() && sum.sizes() == grad.sizes() && holds_batch_of(sum, grad) &&
              sum.scalar_type() == grad.scalar_type() && sum.storage().use_count() == 1) {
     at::_ops::add__Tensor::call(sum, grad, 1);
   } else {
@@ -186,7 +194,12 @@ TensorVec run_node(Pass& pass, Node& node, TensorVec grads) {
     throw;
   }
   if (!pass.options.keep_graph) node.release_variables();
-  if (post) run_hooks(hooks->post, entering, out);
+  // A hook for saved tensors may have registered the first post-hook while the node ran.
+  hooks = node.hooks();
+  if (C10_UNLIKELY(hooks != nullptr && !hooks->post.empty())) {
+    if (!post) entering.resize(node.num_inputs());
+    run_hooks(hooks->post, entering, out);
+  }
   if (C10_UNLIKELY(anomaly_mode().enabled && anomaly_mode().check_nan)) check_finite(node, out);
   TORCH_CHECK(out.size() >= node.num_outputs() || out.empty(), "Function ", node.name(),
               " returned an incorrect number of gradients (expected ", node.num_outputs(), ", got ",

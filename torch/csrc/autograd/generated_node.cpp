@@ -1,5 +1,6 @@
 // See generated_node.h and ATen/core/AutogradKernels.h.
 #include <torch/csrc/autograd/generated_node.h>
+#include <torch/csrc/autograd/raw_saved.h>
 
 #include <ATen/core/IValue.h>
 #include <ATen/ops/real.h>
@@ -48,6 +49,29 @@ CRESSET_READ_BOTH(c10::DimVector)
 CRESSET_READ_BOTH(std::vector<double>)
 #undef CRESSET_READ
 #undef CRESSET_READ_BOTH
+
+// ---- raw_saved.h
+SavedKind saved_kind(const SavedField& field) {
+  if (field.read == &read_saved<SavedVariable>) return SavedKind::Tensor;
+  return field.read == &read_saved<std::vector<SavedVariable>> ? SavedKind::TensorList
+                                                               : SavedKind::Other;
+}
+namespace {
+void* member_of(const SavedField& field, Node& node) {
+  return reinterpret_cast<char*>(&node) + field.offset;
+}
+} // namespace
+size_t saved_count(const SavedField& field, Node& node) {
+  if (saved_kind(field) != SavedKind::TensorList) return saved_kind(field) == SavedKind::Tensor;
+  return static_cast<std::vector<SavedVariable>*>(member_of(field, node))->size();
+}
+SavedVariable& saved_variable(const SavedField& field, Node& node, size_t i) {
+  TORCH_CHECK_INDEX(i < saved_count(field, node), node.name(), " keeps no tensor ", i, " as ",
+                    field.name);
+  void* member = member_of(field, node);
+  if (saved_kind(field) == SavedKind::Tensor) return *static_cast<SavedVariable*>(member);
+  return (*static_cast<std::vector<SavedVariable>*>(member))[i];
+}
 
 namespace detail {
 [[noreturn]] static void throw_missing(const std::string& op);

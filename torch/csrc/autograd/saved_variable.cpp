@@ -60,6 +60,30 @@ void SavedVariable::reset() {
   released_ = true;
 }
 
+void SavedVariable::register_hooks(std::shared_ptr<SavedTensorHooks> hooks, Node* owner) {
+  TORCH_CHECK(!was_undefined_,
+              "Calling register_hooks on a saved tensor with value None is forbidden");
+  TORCH_CHECK(!released_, "Calling register_hooks on a saved tensor after it has been freed. Saved "
+                          "intermediate values of the graph are freed when you call .backward() or "
+                          "autograd.grad(); retain_graph=True keeps them.");
+  TORCH_CHECK(!packed_, "Calling register_hooks on a saved tensor whose hooks have already been "
+                        "set. Hint: only one pair of hooks is allowed at a time.");
+  const uint32_t now = data_.unsafeGetTensorImpl()->version();
+  if (now != version_) throw_modified(now, owner);
+  // The hook is the user's code, which may free the graph this belongs to: the tensor is held.
+  const Tensor held = data_;
+  auto fresh = std::make_unique<Packed>();
+  fresh->value = hooks->pack(held);
+  fresh->hooks = std::move(hooks);
+  if (!is_output_) fresh->edge = gradient_edge(held);
+  if (released_ || packed_) {
+    release_node(std::move(fresh->edge.function));
+    return;
+  }
+  packed_ = std::move(fresh);
+  data_.reset();
+}
+
 Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const {
   Tensor out = visible_detach(plain);
   AutogradMeta& meta = ensure_meta(out);

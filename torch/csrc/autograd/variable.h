@@ -119,6 +119,9 @@ class TORCH_API SavedVariable {
   // The tensor as it was. Raises when it was written since, or was released. `owner` is the node
   // that saved it: the grad_fn of a saved output.
   Tensor unpack(Node* owner = nullptr) const;
+  // Packs the tensor at once and unpacks it on its use. Raises when there is no tensor (any more),
+  // when it was written since, and when it has hooks already.
+  void register_hooks(std::shared_ptr<SavedTensorHooks> hooks, Node* owner);
   void reset();
 
  private:

@@ -12,6 +12,7 @@
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/args/keyword_args.h>
 #include <torch/csrc/python/autograd/node.h>
+#include <torch/csrc/python/autograd/saved.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/runtime/profiler.h>
 
@@ -103,6 +104,7 @@ void run_from(const Tensor& self, PyObject* gradient, std::optional<bool> retain
   autograd::BackwardOptions options;
   options.keep_graph = retain.value_or(create_graph);
   options.create_graph = create_graph;
+  const SavedHooksScope hooks_of_this_pass;
   autograd::run_backward(root, std::move(grads), wanted, options);
 }
 
@@ -181,6 +183,7 @@ PyObject* engine_run_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
     if (options.accumulate) warn_create_graph(options.create_graph);
     const EdgeList wanted = input_edges(values[4], options.accumulate);
     if (roots.empty()) return PyTuple_New(0);
+    const SavedHooksScope hooks_of_this_pass;
     const TensorVec found = autograd::run_backward(roots, std::move(grads), wanted, options);
     if (options.accumulate || wanted.empty()) return new_none();
     return gradients_found(found, truth(values[5], false));

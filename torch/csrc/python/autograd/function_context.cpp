@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <torch/csrc/python/autograd/node.h>
+#include <torch/csrc/python/autograd/saved_tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/types.h>
 
@@ -95,6 +96,9 @@ template <bool FunctionContext::*kFlag> int set_flag(PyObject* py, PyObject* val
   return 0;
 }
 
+PyObject* get_raw_saved_tensors(PyObject* py, void*) {
+  return guarded([&] { return raw_saved_of_context(py); });
+}
 PyObject* get_saved_tensors(PyObject* py, void*) {
   return guarded([&]() -> PyObject* {
     FunctionContext* self = as_context(py);
@@ -159,6 +163,7 @@ PyObject* context_call(PyObject* py, PyObject* args, PyObject*) {
 
 PyGetSetDef context_properties[] = {
     {"saved_tensors", get_saved_tensors, nullptr, nullptr, nullptr},
+    {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
     {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
     {"next_functions", get_next_functions, nullptr, nullptr, nullptr},
     {"metadata", get_metadata, nullptr, nullptr, nullptr},

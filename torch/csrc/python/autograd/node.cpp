@@ -6,10 +6,11 @@
 #include <map>
 #include <vector>
 
-#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/autograd/raw_saved.h>
 #include <torch/csrc/python/autograd/anomaly.h>
 #include <torch/csrc/python/autograd/function.h>
 #include <torch/csrc/python/autograd/hooks.h>
+#include <torch/csrc/python/autograd/saved_tensor.h>
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
@@ -62,7 +63,7 @@ PyObject* get_variable(PyObject* self, void*) {
 // Nodes of no operator's formula, which name() gives with the namespace of PyTorch's classes.
 bool is_written_by_hand(const std::string& name) {
   return name == "AccumulateGrad" || name == "CopySlices" || name == "CopyBackwards" ||
-         name == "NotImplemented";
+         name == "NotImplemented" || name == "WarnNotImplemented";
 }
 PyObject* py_name(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -138,6 +139,17 @@ PyObject* get_saved(PyObject* self, void* closure) {
   });
 }
 
+PyObject* get_raw_saved(PyObject* self, void* closure) {
+  return guarded([&]() -> PyObject* {
+    Node& node = self_node(self);
+    for (const autograd::SavedField& field : node.saved_fields())
+      if (std::strcmp(field.name, static_cast<const char*>(closure)) == 0)
+        return raw_saved_field(node, field);
+    raise(PyExc_AttributeError,
+          c10::str(node.name(), " keeps no ", static_cast<const char*>(closure)));
+  });
+}
+
 // The type for nodes like this one; kept for ever, as its objects may be. Nodes of one name may
 // keep different things.
 PyTypeObject* type_for(const Node& node) {
@@ -154,11 +166,15 @@ PyTypeObject* type_for(const Node& node) {
   auto found = types.find(key);
   if (found != types.end()) return &found->second->type;
   auto* made = new Made{name, {}, {}, {}};
-  for (const autograd::SavedField& field : fields)
+  made->saved.reserve(2 * fields.size()); // properties point to the texts
+  for (const autograd::SavedField& field : fields) {
+    auto* key_name = const_cast<char*>(field.name);
     made->saved.push_back(c10::str("_saved_", field.name));
-  for (size_t i = 0; i < fields.size(); ++i) {
+    made->properties.push_back({made->saved.back().c_str(), get_saved, nullptr, nullptr, key_name});
+    if (autograd::saved_kind(field) == autograd::SavedKind::Other) continue;
+    made->saved.push_back(c10::str("_raw_saved_", field.name));
     made->properties.push_back(
-        {made->saved[i].c_str(), get_saved, nullptr, nullptr, const_cast<char*>(fields[i].name)});
+        {made->saved.back().c_str(), get_raw_saved, nullptr, nullptr, key_name});
   }
   made->properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
   made->type = type_object(made->name.c_str());

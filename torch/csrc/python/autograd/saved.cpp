@@ -2,7 +2,7 @@
 // each thread.
 #include <torch/csrc/python/autograd/saved.h>
 
-#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/python/autograd/saved_tensor.h>
 #include <torch/csrc/python/tensor/wrap.h>
 
 namespace torch::python {
@@ -131,10 +131,22 @@ PyMethodDef functions[] = {
 
 } // namespace
 
+SavedHooksScope::SavedHooksScope() : before_(stack.hooks) {}
+SavedHooksScope::~SavedHooksScope() {
+  // The end of hooks may run Python code, which must find the stack in order.
+  stack.hooks.swap(before_);
+}
+
+std::shared_ptr<autograd::SavedTensorHooks> make_saved_tensor_hooks(PyObject* pack,
+                                                                    PyObject* unpack) {
+  return std::make_shared<PythonHooks>(pack, unpack);
+}
+
 // Public as torch._C._autograd.
 bool init_autograd_saved(PyObject* module) {
   PyRef space(PyModule_New("torch._C._autograd"));
   if (!space || PyModule_AddFunctions(space.get(), functions) < 0) return false;
+  if (!init_saved_tensor(space.get())) return false;
   return add_object(module, "_autograd", space.release());
 }
 
