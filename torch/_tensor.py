@@ -248,6 +248,12 @@ class Tensor(_C.TensorBase):
             self.requires_grad, _, hooks = state
         self._backward_hooks = hooks
 
+    def _neg_view(self) -> Tensor:
+        """The negative of the tensor as a view of its memory."""
+        if _has_torch_function(self):
+            return torch.overrides.redirect(Tensor._neg_view, locals())
+        return torch._neg_view(self)
+
     # ---- autograd
 
     def register_hook(self, hook) -> Any:

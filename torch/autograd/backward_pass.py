@@ -229,7 +229,7 @@ def grad(
             outputs, grads, keep, create_graph, inputs, allow_unused, False
         )
     if materialize_grads:
-        if any(_is_edge(i) for i in inputs):
+        if any(g is None and _is_edge(i) for i, g in zip(inputs, found, strict=True)):
             raise RuntimeError(
                 "materialize_grads cannot be used when the given input is a GradientEdge"
             )

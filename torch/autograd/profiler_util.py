@@ -104,18 +104,27 @@ class FunctionEvent(_Times):
 
     count = 1
     is_async = is_remote = is_legacy = False
-    node_id = sequence_nr = -1
     device_index = 0
     use_device = None
 
     def __init__(
-        self, id, name, thread, start_us, end_us, overload_name="", is_operator=True
+        self,
+        id,
+        name,
+        thread,
+        start_us,
+        end_us,
+        overload_name="",
+        is_operator=True,
+        node_id=-1,
+        sequence_nr=-1,
     ) -> None:
         from torch.profiler import DeviceType
 
         self.id = id
         self.name = self.trace_name = name
         self.overload_name = overload_name
+        self.node_id, self.sequence_nr = node_id, sequence_nr
         self.thread = self.fwd_thread = thread
         self.time_range = Interval(start_us, end_us)
         self.is_user_annotation = not is_operator

@@ -44,12 +44,20 @@ bool AutogradContext::needs_input_grad(size_t i) const {
   return node_->should_compute_output(i);
 }
 
+void check_dirty_view(const Tensor& t, size_t outputs) {
+  TORCH_CHECK(outputs == 1 || !t.is_view() || !t.requires_grad(),
+              "If your Function modifies inplace an input that is a view of another Tensor, your "
+              "Function cannot return more than one Tensor: the history of the other Tensor can "
+              "follow one result only. Clone the input, or split the Function in two, of which "
+              "the first writes and returns that one Tensor.");
+}
+
 Tensor record_custom_output(const Tensor& t, bool is_input, bool is_dirty,
                             const c10::intrusive_ptr<Node>& node) {
-  TORCH_CHECK(
-      !is_dirty || is_input,
-      "Some elements marked as dirty during the forward method were not inputs of the Function.");
-  if (is_dirty) {
+  if (is_dirty && !is_input) {
+    TORCH_WARN("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
+               "have been mutated should be passed to ctx.mark_dirty().");
+  } else if (is_dirty) {
     rebase_history(t, node);
     return t;
   }
@@ -107,6 +115,7 @@ void CustomCall::add(const Tensor& t) {
 variable_list CustomCall::finish(variable_list outputs) {
   AutogradContext& context = node_->context;
   for (const Tensor& t : context.dirty_) {
+    if (recorded_) check_dirty_view(t, outputs.size());
     if (recorded_) check_inplace(t, true);
     t.unsafeGetTensorImpl()->bump_version();
     TORCH_CHECK(

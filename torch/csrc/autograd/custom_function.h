@@ -46,6 +46,9 @@ class TORCH_API AutogradContext {
   bool released_ = false;
 };
 
+// Refuses a function with several results that writes to a view: the write could not be undone for
+// the view's base.
+TORCH_API void check_dirty_view(const Tensor& t, size_t outputs);
 // Makes a result of a custom function an output of its node, and returns it. A dirty input was
 // written in place; any other input that is returned becomes a view, since it keeps its own
 // history.

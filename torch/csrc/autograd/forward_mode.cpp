@@ -7,8 +7,12 @@
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/conj.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/DeviceHooks.h>
@@ -201,7 +205,12 @@ class DualKernel final : public at::BoxedKernel {
     {
       RandomStateGuard same_numbers(op, arguments);
       GradModeGuard on(true);
-      tangents = push_forward(run_trial(op, arguments));
+      try {
+        tangents = push_forward(run_trial(op, arguments));
+      } catch (const c10::NotImplementedError& error) {
+        throw c10::NotImplementedError(c10::str("Trying to use forward AD with ", op.name,
+                                                " that does not support it: ", error.what()));
+      }
     }
     op.redispatch_boxed(below, stack);
     at::Stack results(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end());
@@ -271,6 +280,28 @@ Tensor primal_of(const Tensor& t) {
   return out;
 }
 
+namespace {
+// The tangent with the strides and the lazy bits of the primal: views of the dual are views of
+// both.
+Tensor laid_out_like(const Tensor& primal, const Tensor& tangent) {
+  const bool same_bits =
+      primal.is_conj() == tangent.is_conj() && primal.is_neg() == tangent.is_neg();
+  const bool strided = primal.layout() == at::kStrided && tangent.layout() == at::kStrided;
+  const bool same_strides =
+      !strided || primal.strides() == tangent.strides() || !primal.is_non_overlapping_and_dense();
+  const bool batched = tangent.key_set().has(c10::DispatchKey::FuncTorchBatched);
+  if (same_bits && (same_strides || batched)) return tangent;
+  Tensor home = strided && !batched && primal.is_non_overlapping_and_dense()
+                    ? at::empty_strided(primal.sizes(), primal.strides(), primal.scalar_type(),
+                                        at::kStrided, primal.device(), std::nullopt)
+                    : at::empty_like(tangent);
+  if (primal.is_conj()) home = at::conj(home);
+  if (primal.is_neg()) home = at::_neg_view(home);
+  home.copy_(tangent);
+  return home;
+}
+} // namespace
+
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t number) {
   TORCH_CHECK(level.number == number && number >= 0,
               "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
@@ -294,7 +325,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t number) {
       "Trying to set a forward gradient of another dtype or device than that of the Tensor: ",
       tangent, " for ", primal);
   Tensor out = primal_of(primal);
-  set_tangent(out, tangent);
+  set_tangent(out, laid_out_like(primal, tangent));
   return out;
 }
 

@@ -48,19 +48,25 @@ void check_view_origin(const Tensor& t, const char* what) {
   const Origin origin = t.unsafeGetTensorImpl()->view_origin;
   if (C10_LIKELY(origin == Origin::Default || origin == Origin::MultiOutputSafe)) return;
   const AutogradMeta* meta = meta_of(t);
-  TORCH_CHECK(origin != Origin::Inference, "A view was created in inference mode and ", what,
-              " in normal mode, which is not allowed.");
-  TORCH_CHECK(origin != Origin::NoGrad, "A view was created in no_grad mode and ", what,
-              " with grad mode enabled. Given that this use case is ambiguous and error-prone, it "
-              "is forbidden. You can "
-              "clarify your code by moving both the view and the inplace either both inside the "
-              "no_grad block (if you "
-              "don't want the inplace to be tracked) or both outside (if you want the inplace to "
-              "be tracked).");
-  const std::string view =
+  const std::string output =
       c10::str("Output ", meta ? meta->output_nr : 0, " of ",
-               meta && meta->grad_fn ? forward_name(*meta->grad_fn) : "a function",
-               " is a view and ", what, ". ");
+               meta && meta->grad_fn ? forward_name(*meta->grad_fn) : "a function");
+  if (origin == Origin::Inference || origin == Origin::NoGrad) {
+    // A view made while gradients were recorded is of this kind because its base is.
+    const bool no_grad = origin == Origin::NoGrad;
+    const std::string view = meta && meta->grad_fn
+                                 ? output + " is a view of a view which was created"
+                                 : "A view was created";
+    throw c10::Error(c10::str(
+        view, no_grad ? " in no_grad mode and " : " in inference mode and ", what,
+        no_grad ? " with grad mode enabled" : " in normal mode",
+        ". Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+        "your code by moving both the view and the inplace either both inside the ",
+        no_grad ? "no_grad" : "inference_mode",
+        " block (if you don't want the inplace to be tracked) or both outside (if you want the "
+        "inplace to be tracked)."));
+  }
+  const std::string view = c10::str(output, " is a view and ", what, ". ");
   TORCH_CHECK(origin != Origin::Custom, view,
               "This view was created inside a custom Function (or because an input was returned "
               "as-is) and the autograd "
@@ -90,10 +96,14 @@ c10::intrusive_ptr<Node> grad_fn_of(const Tensor& t) {
   const uint32_t seen = meta && meta->grad_fn ? meta->attr_version : impl->version_when_viewed();
   if (C10_LIKELY(seen == version)) return meta ? meta->grad_fn : nullptr;
   const Tensor base = base_of(t);
-  if (!meta_of(base) || !meta_of(base)->grad_fn) return meta ? meta->grad_fn : nullptr;
+  const bool stale = meta_of(base) && meta_of(base)->grad_fn;
+  // A view of a leaf, made and written where nothing was recorded, has no history to show.
+  const bool unknown = impl->view_origin == Origin::NoGrad && base.requires_grad();
+  if (!stale && !unknown) return meta ? meta->grad_fn : nullptr;
   check_view_origin(t, "its base or another view of its base has been modified inplace");
   auto node = make_view_replay(t, base);
   AutogradMeta& fresh = ensure_meta(t);
+  fresh.hooks.clear(); // they stay with the value before the write
   fresh.grad_fn = node;
   fresh.output_nr = node->add_input_metadata(t);
   fresh.attr_version = version;
@@ -252,9 +262,9 @@ uint64_t register_hook(const Tensor& t, std::shared_ptr<TensorHook> hook) {
   struct Adapter final : NodeHook {
     explicit Adapter(std::shared_ptr<TensorHook> h) : hook(std::move(h)) {}
     void call(TensorVec& inputs, TensorVec&) override {
-      const Tensor& grad = inputs[input_index];
-      if (!grad.defined()) return;
-      if (Tensor replaced = hook->call(grad); replaced.defined()) inputs[input_index] = replaced;
+      // A gradient that does not exist is None to the hook.
+      if (Tensor replaced = hook->call(inputs[input_index]); replaced.defined())
+        inputs[input_index] = replaced;
     }
     std::shared_ptr<TensorHook> hook;
   };

@@ -37,8 +37,9 @@ Tensor kept_for_backward(const Tensor& self) {
 void store_out(Tensor& out, const Tensor& result) {
   if (!result.defined()) return; // a gradient that its mask left out
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
-              result.scalar_type(), " can't be cast to the desired output type ",
-              out.scalar_type());
+              result.scalar_type(), " can't be cast to the desired output type ", out.scalar_type(),
+              ": Expected result to be safely castable from ", result.scalar_type(),
+              " dtype, but got result with dtype ", out.scalar_type());
   TORCH_CHECK(out.device() == result.device(), "Expected out tensor to have device ",
               result.device(), ", but got ", out.device(), " instead");
   resize_output(out, result.sizes());

@@ -42,6 +42,19 @@ std::string Record::where() {
   return traceback_of(*this);
 }
 
+// Where warnings are errors the text goes to sys.stderr: another error is on its way already.
+void warn_or_print(const std::string& text) {
+  try {
+    TORCH_WARN(text);
+    return;
+  } catch (...) {
+    PyErr_Clear();
+  }
+  PyObject* stream = PySys_GetObject("stderr");
+  if (stream && stream != Py_None && PyFile_WriteString((text + "\n").c_str(), stream) < 0)
+    PyErr_Clear();
+}
+
 void Record::print(const std::string& node_name) {
   WithGil gil;
   // The error that is on its way out must survive the warning.
@@ -50,21 +63,21 @@ void Record::print(const std::string& node_name) {
   try {
     const std::string forward = traceback_of(*this);
     if (forward.empty()) {
-      TORCH_WARN(
+      warn_or_print(c10::str(
           "Error detected in ", node_name,
           ". No forward pass information available. Enable detect anomaly during forward pass "
-          "for more information.");
+          "for more information."));
     } else {
-      TORCH_WARN("Error detected in ", node_name,
-                 ". Traceback of forward call that caused the error:\n", forward);
+      warn_or_print(c10::str("Error detected in ", node_name,
+                             ". Traceback of forward call that caused the error:\n", forward));
     }
     c10::intrusive_ptr<autograd::Node> above = parent;
     while (above) {
       const auto* record = dynamic_cast<const Record*>(above->anomaly());
       if (!record) break;
-      TORCH_WARN("\n\nPrevious calculation was induced by ", above->name(),
-                 ". Traceback of forward call that induced the previous calculation:\n",
-                 traceback_of(*record));
+      warn_or_print(c10::str("\n\nPrevious calculation was induced by ", above->name(),
+                             ". Traceback of forward call that induced the previous calculation:\n",
+                             traceback_of(*record)));
       above = record->parent;
     }
   } catch (...) {

@@ -125,10 +125,12 @@ bool listed(PyObject* tuple, const Tensor& t) {
 }
 
 // In-place results: recorded writes to inputs.
-void check_dirty(const Application& call) {
+void check_dirty(const Application& call, PyObject* outputs) {
   PyObject* dirty = call.context->dirty_tensors;
   for (Py_ssize_t i = 0; dirty && i < PyTuple_GET_SIZE(dirty); ++i) {
     const Tensor& t = tensor_of(PyTuple_GET_ITEM(dirty, i));
+    if (call.recorded)
+      autograd::check_dirty_view(t, static_cast<size_t>(PyTuple_GET_SIZE(outputs)));
     if (call.recorded) autograd::check_inplace(t, true);
     if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
   }
@@ -153,7 +155,11 @@ PyRef wrap_outputs(Application& call, PyObject* outputs) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(outputs, i);
     if (!is_tensor(item)) {
-      if (call.node) call.node->output_index.push_back(-1);
+      if (call.node) {
+        call.node->output_index.push_back(-1);
+        call.node->add_input_metadata(Tensor()); // hooks see None in its place
+        ++next;
+      }
       PyTuple_SET_ITEM(out.get(), i, PyRef::borrow(item).release());
       continue;
     }
@@ -240,8 +246,40 @@ PyRef jvp_arguments(const Application& call) {
   return args;
 }
 
+// The tangent of an input that forward wrote to, and its version before jvp ran.
+struct TangentState {
+  const at::TensorImpl* input;
+  Tensor tangent;
+  uint32_t version;
+};
+std::vector<TangentState> tangents_of_dirty(const Application& call) {
+  std::vector<TangentState> out;
+  PyObject* dirty = call.context->dirty_tensors;
+  for (Py_ssize_t i = 0; dirty && i < PyTuple_GET_SIZE(dirty); ++i) {
+    const Tensor& t = tensor_of(PyTuple_GET_ITEM(dirty, i));
+    Tensor tangent = autograd::tangent_of(t);
+    if (!tangent.defined()) continue;
+    const uint32_t version = tangent.unsafeGetTensorImpl()->version();
+    out.push_back({t.unsafeGetTensorImpl(), std::move(tangent), version});
+  }
+  return out;
+}
+// Whether jvp changed the tangent of a written input in place; true for other outputs.
+bool is_written_tangent(const std::vector<TangentState>& dirty, const Tensor& output,
+                        const Tensor& tangent) {
+  for (const TangentState& state : dirty)
+    if (state.input == output.unsafeGetTensorImpl())
+      return state.tangent.is_same(tangent) &&
+             tangent.unsafeGetTensorImpl()->version() != state.version;
+  return true;
+}
+
 void run_jvp(Application& call, PyObject* outputs) {
+  // What was saved for the backward pass is not for jvp to see.
+  if (!call.context->saved_for_forward)
+    call.context->saved_for_forward = checked(PyTuple_New(0)).release();
   PyRef jvp = checked(PyObject_GetAttrString(call.cls, "jvp"));
+  const std::vector<TangentState> dirty = tangents_of_dirty(call);
   PyRef returned = checked(PyObject_CallObject(jvp.get(), jvp_arguments(call).get()));
   PyRef tangents =
       PyTuple_Check(returned.get()) ? returned : checked(PyTuple_Pack(1, returned.get()));
@@ -255,6 +293,10 @@ void run_jvp(Application& call, PyObject* outputs) {
     if (!is_tensor(tangent) || !is_tensor(output)) {
       raise_type_error("jvp must return a Tensor or None for each output of forward");
     }
+    TORCH_CHECK(is_written_tangent(dirty, tensor_of(output), tensor_of(tangent)),
+                "An inplace custom Function is not modifying the forward mode gradients inplace. "
+                "If the forward is modifying an input inplace, then the jvp function must modify "
+                "the corresponding gradient inplace.");
     autograd::carry_tangent(tensor_of(output), tensor_of(tangent));
   }
 }
@@ -314,8 +356,8 @@ PyObject* apply(PyObject* cls, PyObject* const* args, Py_ssize_t nargs, PyObject
   check_tensor_tuple(call.context->dirty_tensors, "mark_dirty", "dirty_tensors");
   check_tensor_tuple(call.context->non_differentiable, "mark_non_differentiable",
                      "non_differentiable");
-  check_dirty(call);
   check_dirty_returned(call, outputs.get());
+  check_dirty(call, outputs.get());
   PyRef wrapped = wrap_outputs(call, outputs.get());
   outputs = PyRef();
   save_tensors(call);

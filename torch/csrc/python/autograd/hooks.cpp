@@ -188,7 +188,6 @@ std::shared_ptr<autograd::TensorHook> make_post_accumulate_hook(PyObject* hooks)
 }
 
 PyObject* add_node_hook(autograd::Node& node, PyObject* hook, bool before) {
-  if (!PyCallable_Check(hook)) raise_type_error("a hook must be callable");
   autograd::NodeHooks& all = node.ensure_hooks();
   auto& list = before ? all.pre : all.post;
   PyRef dict;

@@ -59,7 +59,10 @@ PyObject* run_data_ptr(PyObject* self) {
 }
 PyObject* run_item(PyObject* self) { return wrap(item_of(tensor_of(self))); }
 PyObject* run_tolist(PyObject* self) { return tensor_to_list(tensor_of(self)); }
-PyObject* run_is_view(PyObject* self) { return new_bool(tensor_of(self).is_view()); }
+// Inference tensors keep no relation to their base that a program could see.
+PyObject* run_is_view(PyObject* self) {
+  return new_bool(tensor_of(self).is_view() && !tensor_of(self).is_inference());
+}
 PyObject* run_is_floating(PyObject* self) { return new_bool(tensor_of(self).is_floating_point()); }
 PyObject* run_is_complex(PyObject* self) { return new_bool(tensor_of(self).is_complex()); }
 PyObject* run_is_signed(PyObject* self) { return new_bool(tensor_of(self).is_signed()); }

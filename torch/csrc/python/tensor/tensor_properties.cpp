@@ -114,7 +114,14 @@ int put_grad(PyObject* self, PyObject* value) {
   set_grad(tensor_of(self), tensor_of(value));
   return 0;
 }
-PyObject* get_false(PyObject*) { return new_bool(false); }
+PyObject* get_volatile(PyObject*) {
+  TORCH_WARN("volatile was removed (Variable.volatile is always False)");
+  return new_bool(false);
+}
+int put_volatile(PyObject*, PyObject*) {
+  TORCH_WARN("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.");
+  return 0;
+}
 PyObject* get_grad_fn(PyObject* self) { return grad_fn_object(tensor_of(self)); }
 PyObject* get_retains_grad(PyObject* self) {
   const autograd::AutogradMeta* meta = autograd::meta_of(tensor_of(self));
@@ -312,7 +319,7 @@ CRESSET_READ(_grad_fn, get_grad_fn);
 CRESSET_READ(is_leaf, get_is_leaf);
 CRESSET_READ(retains_grad, get_retains_grad);
 CRESSET_READ(output_nr, get_output_nr);
-CRESSET_READ(volatile, get_false);
+CRESSET_PROPERTY(volatile, get_volatile, put_volatile);
 CRESSET_READ(name, get_name);
 CRESSET_READ(_version, get_version);
 CRESSET_READ(_base, get_base);

@@ -74,6 +74,11 @@ Tensor fresh(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<La
              std::optional<Device> device, std::optional<bool> pin_memory) {
   return at::empty(size, dtype, layout, device, pin_memory, std::nullopt);
 }
+// A result that was made by filling it: that write is no write to the tensor that a caller sees.
+Tensor& as_new(Tensor& filled) {
+  filled.unsafeGetTensorImpl()->set_version(0);
+  return filled;
+}
 Tensor fresh_like(const Tensor& self) {
   return at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
@@ -181,16 +186,16 @@ Tensor& bernoulli_tensor_(Tensor& self, const Tensor& p, Gen generator) {
 Tensor bernoulli(const Tensor& self, Gen generator) {
   Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                               MemoryFormat::Contiguous);
-  return at::_ops::bernoulli__Tensor::call(out, self, generator);
+  return as_new(at::_ops::bernoulli__Tensor::call(out, self, generator));
 }
 Tensor bernoulli_p(const Tensor& self, double p, Gen generator) {
   Tensor out = at::empty_like(self, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
                               MemoryFormat::Contiguous);
-  return at::_ops::bernoulli__float::call(out, p, generator);
+  return as_new(at::_ops::bernoulli__float::call(out, p, generator));
 }
 Tensor bernoulli_tensor(const Tensor& self, const Tensor& p, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::bernoulli__Tensor::call(out, p, generator);
+  return as_new(at::_ops::bernoulli__Tensor::call(out, p, generator));
 }
 
 // ---- integers ---------------------------------------------------------------------------------
@@ -214,7 +219,7 @@ Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, Gen ge
                              std::optional<ScalarType> dtype, std::optional<Layout> layout,
                              std::optional<Device> device, std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype ? *dtype : kLong, layout, device, pin_memory);
-  return at::_ops::random__from::call(out, low, high, generator);
+  return as_new(at::_ops::random__from::call(out, low, high, generator));
 }
 Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, std::optional<ScalarType> dtype,
                    std::optional<Layout> layout, std::optional<Device> device,
@@ -236,7 +241,7 @@ Tensor randint_like_low_generator(const Tensor& self, int64_t low, int64_t high,
                                   std::optional<Device> device, std::optional<bool> pin_memory,
                                   std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return at::_ops::random__from::call(out, low, high, generator);
+  return as_new(at::_ops::random__from::call(out, low, high, generator));
 }
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high,
                         std::optional<ScalarType> dtype, std::optional<Layout> layout,
@@ -303,7 +308,7 @@ Tensor rand_generator(IntArrayRef size, Gen generator, std::optional<ScalarType>
                       std::optional<Layout> layout, std::optional<Device> device,
                       std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
-  return at::_ops::uniform_::call(out, 0, 1, generator);
+  return as_new(at::_ops::uniform_::call(out, 0, 1, generator));
 }
 Tensor rand(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
             std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -313,7 +318,7 @@ Tensor randn_generator(IntArrayRef size, Gen generator, std::optional<ScalarType
                        std::optional<Layout> layout, std::optional<Device> device,
                        std::optional<bool> pin_memory) {
   Tensor out = fresh(size, dtype, layout, device, pin_memory);
-  return at::_ops::normal_::call(out, 0, 1, generator);
+  return as_new(at::_ops::normal_::call(out, 0, 1, generator));
 }
 Tensor randn(IntArrayRef size, std::optional<ScalarType> dtype, std::optional<Layout> layout,
              std::optional<Device> device, std::optional<bool> pin_memory) {
@@ -324,7 +329,7 @@ Tensor rand_like_generator(const Tensor& self, Gen generator, std::optional<Scal
                            std::optional<bool> pin_memory,
                            std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return at::_ops::uniform_::call(out, 0, 1, generator);
+  return as_new(at::_ops::uniform_::call(out, 0, 1, generator));
 }
 Tensor rand_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin_memory,
@@ -336,7 +341,7 @@ Tensor randn_like_generator(const Tensor& self, Gen generator, std::optional<Sca
                             std::optional<bool> pin_memory,
                             std::optional<MemoryFormat> memory_format) {
   Tensor out = at::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  return at::_ops::normal_::call(out, 0, 1, generator);
+  return as_new(at::_ops::normal_::call(out, 0, 1, generator));
 }
 Tensor randn_like(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
@@ -347,27 +352,27 @@ Tensor randn_like(const Tensor& self, std::optional<ScalarType> dtype, std::opti
 // ---- functional forms of the in-place fills ---------------------------------------------------
 Tensor uniform(const Tensor& self, double from, double to, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::uniform_::call(out, from, to, generator);
+  return as_new(at::_ops::uniform_::call(out, from, to, generator));
 }
 Tensor normal_functional(const Tensor& self, double mean, double std, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::normal_::call(out, mean, std, generator);
+  return as_new(at::_ops::normal_::call(out, mean, std, generator));
 }
 Tensor log_normal(const Tensor& self, double mean, double std, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::log_normal_::call(out, mean, std, generator);
+  return as_new(at::_ops::log_normal_::call(out, mean, std, generator));
 }
 Tensor exponential(const Tensor& self, double lambd, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::exponential_::call(out, lambd, generator);
+  return as_new(at::_ops::exponential_::call(out, lambd, generator));
 }
 Tensor cauchy(const Tensor& self, double median, double sigma, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::cauchy_::call(out, median, sigma, generator);
+  return as_new(at::_ops::cauchy_::call(out, median, sigma, generator));
 }
 Tensor geometric(const Tensor& self, double p, Gen generator) {
   Tensor out = fresh_like(self);
-  return at::_ops::geometric_::call(out, p, generator);
+  return as_new(at::_ops::geometric_::call(out, p, generator));
 }
 
 } // namespace at::native

@@ -62,14 +62,14 @@ Tensor view_wider(const Tensor& self, ScalarType dtype, int64_t ratio) {
 
 } // namespace
 
-Tensor view_dtype(const Tensor& self, ScalarType dtype) {
+namespace {
+Tensor view_bits(const Tensor& self, ScalarType dtype) {
   const ScalarType old = self.scalar_type();
-  if (old == dtype) return self;
-  TORCH_CHECK(!self.is_conj(),
+  TORCH_CHECK(old == dtype || !self.is_conj(),
               "torch.Tensor.view is not supported for conjugate view tensors when converting to a "
               "different dtype.");
   TORCH_CHECK(
-      !self.is_neg(),
+      old == dtype || !self.is_neg(),
       "torch.Tensor.view is not supported for tensors with negative bit set when converting "
       "to a different dtype.");
   const int64_t from = self.itemsize(), to = c10::elementSize(dtype);
@@ -79,6 +79,14 @@ Tensor view_dtype(const Tensor& self, ScalarType dtype) {
   TORCH_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", old, " as ", dtype,
               " (different element sizes)");
   return from > to ? view_narrower(self, dtype, from / to) : view_wider(self, dtype, to / from);
+}
+} // namespace
+
+// Bits have no gradient: the view requires none, whatever its dtype.
+Tensor view_dtype(const Tensor& self, ScalarType dtype) {
+  Tensor out = view_bits(self, dtype);
+  out.unsafeGetTensorImpl()->set_autograd_key(false);
+  return out;
 }
 
 // The result shares memory with a temporary of the caller and is deliberately no view of it.
