@@ -373,3 +373,69 @@ def test_gradcheck_of_a_sparse_input_notices_a_wrong_gradient():
 
     with pytest.raises(GradcheckError):
         gradcheck(Wrong.apply, (sparse_matrix(torch.sparse_coo),), masked=True)
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+def test_outputs_that_change_when_inputs_move_are_refused(fast_mode):
+    a = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    for func, what in (
+        (lambda x: torch.cat([x, x]) if bool((x >= 1).all()) else x, "shape"),
+        (lambda x: x.float() if bool((x >= 1).all()) else x, "dtype"),
+    ):
+        with pytest.raises(AssertionError, match=f"same {what} when inputs are perturbed"):
+            gradcheck(func, (a,), fast_mode=fast_mode)
+
+
+def test_a_wrong_gradient_of_a_complex_output_names_the_part():
+    def func(x):
+        y = x.clone()
+        y.register_hook(lambda g: g + 1e-2)
+        return y
+
+    x = torch.ones(2, dtype=torch.complex128, requires_grad=True)
+    with pytest.raises(RuntimeError, match="imaginary part of complex outputs only"):
+        gradcheck(func, (x,))
+
+
+def test_a_backward_that_fails_on_undefined_gradients_is_reported():
+    def hook(grad):
+        if grad is None:
+            raise RuntimeError("undefined")
+
+    def func(x):
+        y = x.clone()
+        y.register_hook(hook)
+        return y
+
+    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    with (
+        pytest.warns(UserWarning, match="New undefined gradient support checking"),
+        pytest.raises(RuntimeError, match="to handle undefined output grads"),
+    ):
+        gradcheck(func, (x,))
+
+
+def test_forward_mode_runs_on_inputs_without_requires_grad():
+    from torch.autograd import forward_ad
+
+    def func(x, y):
+        if forward_ad._current_level >= 0:
+            assert not x.requires_grad
+            assert forward_ad.unpack_dual(y).tangent is not None
+        return x * y
+
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    y = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(func, (x, y), check_forward_ad=True, check_undefined_grad=False)
+
+
+def test_old_jacobian_functions_warn_and_take_a_tuple():
+    from torch.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian
+
+    a = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    with pytest.warns(FutureWarning, match="private API"):
+        (found,) = get_numerical_jacobian(lambda inputs: inputs[0] * 2, (a,), eps=1e-6)
+    assert torch.allclose(found, 2 * torch.eye(2, dtype=torch.float64))
+    with pytest.warns(FutureWarning, match="private API"):
+        (found,), *_ = get_analytical_jacobian((a,), a * 2)
+    assert torch.allclose(found, 2 * torch.eye(2, dtype=torch.float64))

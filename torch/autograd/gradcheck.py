@@ -41,7 +41,7 @@ def _real(tensor):
 def _from_real(numbers, like):
     """A tensor like `like` from its real numbers."""
     if like.is_complex():
-        return torch.view_as_complex(numbers.reshape(*like.shape, 2).contiguous())
+        return torch.complex(*numbers.reshape(*like.shape, 2).unbind(-1))
     return numbers.reshape(like.shape)
 
 
@@ -84,6 +84,16 @@ class _Perturbed:
         with torch.no_grad():
             self.tensor.copy_(_from_real(numbers, self.tensor))
 
+    @staticmethod
+    def _check_steady(a, b) -> None:
+        for what in ("shape", "dtype"):
+            if getattr(a, what) != getattr(b, what):
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are "
+                    f"perturbed on all elements by eps. Got {getattr(a, what)} and "
+                    f"{getattr(b, what)}"
+                )
+
     def difference(self, direction):
         """Central difference of every output, flat and real, along the direction."""
         step = self.eps * direction
@@ -92,10 +102,12 @@ class _Perturbed:
             for sign in (1, -1):
                 self._move(self.start + sign * step)
                 # With gradients as the caller has them: the function may itself take some.
-                outputs = _outputs_of(self.func, self.inputs)
-                sides.append([_real(o.detach()) for o in outputs])
+                sides.append([o.detach().clone() for o in _outputs_of(self.func, self.inputs)])
         finally:
             self._move(self.start)
+        for a, b in zip(*sides, strict=False):
+            self._check_steady(a, b)
+        sides = [[_real(o) for o in side] for side in sides]
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=False)]
 
 
@@ -143,14 +155,36 @@ def _analytical(output, inputs, grad_dtypes):
 
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
-    """Jacobians of one real output by each input that requires grad (deprecated)."""
+    """Jacobians of the first output by each input that requires grad, or by those in `target`
+    (deprecated). `fn` takes the inputs as one tuple."""
+    _warn_private("get_numerical_jacobian", grad_out)
     inputs = _as_tuple(inputs)
-    outputs = _outputs_of(fn, inputs)
-    return [_numerical(fn, inputs, i, outputs, eps)[0] for i in _checked_inputs(inputs)]
+    wanted = None if target is None else _as_tuple(target)
+
+    def function(*args):
+        return fn(args)
+
+    outputs = _outputs_of(function, inputs)
+    chosen = [
+        i for i in _checked_inputs(inputs) if wanted is None or any(inputs[i] is t for t in wanted)
+    ]
+    return [_numerical(function, inputs, i, outputs, eps)[0] for i in chosen]
+
+
+def _warn_private(name, grad_out) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. It is "
+        "deprecated; use torch.func.jacrev or torch.autograd.functional.jacobian",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} takes no other, got {grad_out}")
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """(Jacobians by backward, same bits twice, right size, right dtype) (deprecated)."""
+    _warn_private("get_analytical_jacobian", grad_out)
     inputs = tuple(t for t in _as_tuple(inputs) if t.requires_grad)
     first = _analytical(output, inputs, False)
     second = _analytical(output, inputs, False)
@@ -200,6 +234,23 @@ def _mismatch(analytical, numerical, out_index, in_index, mode, note=""):
     )
 
 
+def _compare(analytical, numerical, output, places, mode, options) -> None:
+    """Compares two Jacobians; those of a complex output part by part."""
+    parts = [(analytical, numerical, "")]
+    if output.is_complex():
+        parts = [
+            (
+                analytical[:, k::2],
+                numerical[:, k::2],
+                f"While considering the {part} part of complex outputs only, ",
+            )
+            for k, part in ((1, "imaginary"), (0, "real"))
+        ]
+    for a, n, note in parts:
+        if not _close(a, n, options["rtol"], options["atol"]):
+            raise _mismatch(a, n, *places, mode, note)
+
+
 def _close(a, b, rtol, atol):
     return a.shape == b.shape and torch.allclose(a.to(b.dtype), b, rtol, atol)
 
@@ -211,8 +262,7 @@ def _slow_check(func, inputs, outputs, which, options, forward) -> None:
         for o, output in enumerate(outputs):
             columns = _analytical(output, tensors, options["grad_dtypes"])
             for k, column in enumerate(columns):
-                if not _close(column, numerical[k][o], options["rtol"], options["atol"]):
-                    raise _mismatch(column, numerical[k][o], o, which[k], "backward")
+                _compare(column, numerical[k][o], output, (o, which[k]), "backward", options)
             again = _analytical(output, tensors, False)
             for a, b in zip(columns, again, strict=False):
                 if a.numel() and (a - b).abs().max() > options["nondet_tol"]:
@@ -224,13 +274,12 @@ def _slow_check(func, inputs, outputs, which, options, forward) -> None:
                 direction = torch.zeros(_size(inputs[i]), dtype=_real(inputs[i]).dtype)
                 direction[d] = 1
                 for column, tangent in zip(
-                    columns, _forward_tangents(func, inputs, i, direction), strict=False
+                    columns, _forward_tangents(func, inputs, {i: direction}), strict=False
                 ):
                     if tangent is not None:
                         column[d] = _real(tangent)
             for o, column in enumerate(columns):
-                if not _close(column, numerical[k][o], options["rtol"], options["atol"]):
-                    raise _mismatch(column, numerical[k][o], o, i, "forward")
+                _compare(column, numerical[k][o], outputs[o], (o, i), "forward", options)
 
 
 _NOT_REENTRANT = (
@@ -240,14 +289,21 @@ _NOT_REENTRANT = (
 )
 
 
-def _forward_tangents(func, inputs, index, direction):
-    """Tangents of the outputs for a tangent of one input, by forward mode."""
+def _forward_tangents(func, inputs, directions, zeros=True):
+    """Tangents of the outputs for tangents of some inputs, by forward mode. The other inputs have
+    tangents of zeros, or none."""
     from torch.autograd import forward_ad
 
     with forward_ad.dual_level():
-        # They still require gradients: the function may be a backward pass, which takes them.
         duals = list(inputs)
-        duals[index] = forward_ad.make_dual(duals[index], _from_real(direction, duals[index]))
+        for index in _checked_inputs(inputs):
+            plain = inputs[index].detach()
+            if index in directions:
+                tangent = _from_real(directions[index], plain)
+                duals[index] = forward_ad.make_dual(plain, tangent)
+            else:
+                nothing = torch.zeros_like(plain)
+                duals[index] = forward_ad.make_dual(plain, nothing) if zeros else plain
         tangents = [forward_ad.unpack_dual(o).tangent for o in _outputs_of(func, duals)]
         return [None if t is None else t.clone() for t in tangents]
 
@@ -276,7 +332,7 @@ def _fast_check(func, inputs, outputs, which, options, forward) -> None:
                 if not torch.allclose(got.to(expected.dtype), expected, options["rtol"], atol):
                     raise _mismatch(got, expected, o, i, "backward", _FAST_NOTE)
             if forward:
-                tangent = _forward_tangents(func, inputs, i, rights[k])[o]
+                tangent = _forward_tangents(func, inputs, {i: rights[k]})[o]
                 got = (
                     torch.zeros(())
                     if tangent is None
@@ -346,19 +402,51 @@ def _check_undefined(func, inputs, outputs, tensors) -> None:
     if not outputs:
         return
     passed = _Undefined.apply(*outputs)
-    grads = torch.autograd.grad(
-        passed,
-        tensors,
-        [torch.zeros_like(o) for o in outputs],
-        allow_unused=True,
-        retain_graph=True,
-    )
+    zeros = [torch.zeros_like(o) for o in outputs]
+    try:
+        grads = torch.autograd.grad(passed, tensors, zeros, allow_unused=True, retain_graph=True)
+    except RuntimeError as error:
+        warnings.warn(
+            "Backwards compatibility: New undefined gradient support checking feature is enabled "
+            "by default, but it may break existing callers of this function. If this is true for "
+            'you, pass "check_undefined_grad=False"',
+            stacklevel=2,
+        )
+        raise GradcheckError(
+            "Expected backward function to handle undefined output grads. Zeros, or undefined "
+            "gradients, are what it should give"
+        ) from error
     for grad in grads:
         if grad is not None and grad.any():
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 "undefined or zero. Please look at 'Notes about undefined output gradients' in "
                 "tools/autograd/derivatives.yaml"
+            )
+
+
+def _same_tangent(a, b):
+    """Whether two tangents are equal; None is zeros."""
+    if a is None or b is None:
+        given = b if a is None else a
+        return given is None or not given.any()
+    return torch.allclose(a, b)
+
+
+def _check_undefined_forward(func, inputs, which) -> None:
+    """An input without a tangent counts as one whose tangent is zeros."""
+    for i in which:
+        others = {k: torch.rand_like(_real(inputs[k]).reshape(-1)) for k in which if k != i}
+        zeros = _forward_tangents(func, inputs, others)
+        if not others:
+            same = all(t is None or not t.any() for t in zeros)
+        else:
+            absent = _forward_tangents(func, inputs, others, zeros=False)
+            same = all(_same_tangent(a, b) for a, b in zip(absent, zeros, strict=True))
+        if not same:
+            raise GradcheckError(
+                "Expected all output tangents to be undefined or zero where the tangents of the "
+                f"inputs are: input {i} without a tangent and with one of zeros differ"
             )
 
 
@@ -381,18 +469,18 @@ def _check_batched(outputs, tensors) -> None:
 
 def _check_batched_forward(func, inputs, which) -> None:
     """Tangents of a batch of directions are those of each one."""
-    from torch.func import vmap
+    from torch._vmap_internals import _vmap
 
     for i in which:
         directions = torch.stack([torch.rand_like(_real(inputs[i]).reshape(-1)) for _ in range(2)])
-        single = [_forward_tangents(func, inputs, i, d) for d in directions]
+        single = [_forward_tangents(func, inputs, {i: d}) for d in directions]
         kept = [k for k, t in enumerate(single[0]) if t is not None]
 
         def tangents(direction, i=i, kept=kept):
-            found = _forward_tangents(func, inputs, i, direction)
+            found = _forward_tangents(func, inputs, {i: direction})
             return tuple(found[k] for k in kept)
 
-        together = vmap(tangents)(directions) if kept else ()
+        together = _vmap(tangents)(directions) if kept else ()
         for got, k in zip(together, kept, strict=True):
             if not torch.allclose(got, torch.stack([s[k] for s in single])):
                 raise GradcheckError(
@@ -415,6 +503,8 @@ def _gradcheck(func, inputs, options, fast_mode) -> None:
     check = _fast_check if fast_mode else _slow_check
     check(func, inputs, outputs, which, options, forward)
     tensors = [inputs[i] for i in which]
+    if forward and options["undefined"]:
+        _check_undefined_forward(func, inputs, which)
     if options["batched_forward"]:
         _check_batched_forward(func, inputs, which)
     if options["backward"]:
@@ -512,11 +602,17 @@ def gradgradcheck(
     else:
         grad_outputs = _as_tuple(grad_outputs)
     count = len(grad_outputs)
+    differentiable = set(_checked_inputs(inputs))
 
     def backward(*args):
+        # Forward mode gives the inputs without requires_grad.
+        args = [
+            a if i not in differentiable or a.requires_grad else a.requires_grad_()
+            for i, a in enumerate(args)
+        ]
         args, grads = args[:-count], args[-count:]
         outputs = _outputs_of(func, args)
-        wanted = tuple(t for t in args if isinstance(t, torch.Tensor) and t.requires_grad)
+        wanted = tuple(args[i] for i in sorted(differentiable))
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=False) if o.requires_grad]
         with torch.enable_grad():
             found = torch.autograd.grad(
