@@ -148,7 +148,9 @@ class OpOverload(_C._Operator, OperatorBase):
     @property
     def tags(self):
         """The tags of the operator's definition."""
-        return torch._tags.parse(self._op.tags)
+        own = torch._tags.parse(self._op.tags)
+        compliant = torch._tags.Tag.pt2_compliant_tag
+        return [*own, compliant] if self._namespace == "aten" and compliant not in own else own
 
     @property
     def is_view(self):

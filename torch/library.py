@@ -9,6 +9,7 @@ import weakref
 
 import torch
 from torch import _C
+from torch._library import simple_registry
 from torch._library import utils as _utils  # noqa: F401  (torch._library.utils for others)
 from torch._library.custom_ops import CustomOpDef, custom_op
 from torch._library.custom_ops import find_definition as _find_definition
@@ -103,6 +104,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._registrations, self._definitions, self._fallbacks = [], [], []
         self._taken = set()
+        self.m = self._registrations  # programs delete it together with the library
         self._finalizer = weakref.finalize(
             self, _release, self._registrations, self._definitions, self._fallbacks, ns, kind
         )
@@ -185,7 +187,21 @@ class Library:
         self._fallbacks.append(key)
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True) -> None:
+        name, overload = self._resolve(op_name)
+        full = name + ("." + overload if overload else "")
+        composite = "CompositeImplicitAutograd"
+        if overload in _C._get_overload_names(name) and (
+            _C._dispatch_has_kernel_for_dispatch_key(full, composite)
+        ):
+            raise RuntimeError(
+                f"We should not register a meta kernel directly to the operator '{full}', because "
+                f"it has a {composite} kernel: it is made of other operators, whose meta kernels "
+                "serve it"
+            )
         self.impl(op_name, fn, "Meta", allow_override=allow_override)
+        code = getattr(fn, "__code__", None)
+        source = f"{code.co_filename}:{code.co_firstlineno}" if code else repr(fn)
+        simple_registry.singleton.find(full).fake_impl.register(fn, source)
 
     def _destroy(self) -> None:
         self._finalizer()
@@ -214,6 +230,11 @@ def define(qualname, schema, *, lib=None, tags=()) -> None:
     if not name:
         raise ValueError(
             f"Expected the name of an operator to be namespace::name, got {qualname!r}"
+        )
+    if not schema.startswith("("):
+        raise ValueError(
+            "define(qualname, schema, ...): expected schema to look like "
+            f'"(Tensor x, int y, ...) -> Tensor" but got "{schema}"'
         )
     if lib is None:
         lib = Library(namespace, "FRAGMENT")

@@ -62,13 +62,14 @@ class CustomOpDef:
         self._vmap_fn = None
         self._autocast_dtypes = {}
         self._disabled_kernel = set()
-        if _C._get_overload_names(self._qualname):
+        if name.partition(".")[2] in _C._get_overload_names(self._qualname.partition(".")[0]):
             _DEFINITIONS.get(self._qualname, self)._lib_destroy()
         self._lib = torch.library.Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=_as_tuple(tags))
-        packet = torch._ops.OpOverloadPacket(self._qualname, name, [""])
-        setattr(getattr(torch.ops, namespace), name, packet)
-        self._opoverload = packet.default
+        space = getattr(torch.ops, namespace)
+        plain, _, overload = name.partition(".")
+        space.__dict__.pop(plain, None)  # made anew with the overloads that there are now
+        self._opoverload = getattr(getattr(space, plain), overload or "default")
         self._lib.impl(name, self._autograd_kernel, "Autograd", with_keyset=True)
         self._lib.impl(name, self._fake_kernel, "Meta")
         _DEFINITIONS[self._qualname] = self
@@ -264,5 +265,5 @@ def find_definition(op):
     custom one."""
     if isinstance(op, CustomOpDef):
         return op
-    name = op._qualified_op_name if isinstance(op, torch._ops.OpOverload) else str(op)
-    return _DEFINITIONS.get(name.partition(".")[0] if "::" in name else name)
+    name = op._name if isinstance(op, torch._ops.OpOverload) else str(op)
+    return _DEFINITIONS.get(name)

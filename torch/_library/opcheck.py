@@ -4,8 +4,12 @@ import torch
 from torch.utils._pytree import tree_iter, tree_map_only
 
 
-class OpCheckError(Exception):
-    """An operator does not do what its schema says."""
+def _fault(what: str) -> Exception:
+    """The error of a check that failed. Its class is a part of the testing package, which is
+    loaded when it is needed."""
+    from torch.testing._internal.optests import OpCheckError
+
+    return OpCheckError(what)
 
 
 def _bound(op, args, kwargs):
@@ -41,7 +45,7 @@ def test_schema(op, args, kwargs) -> None:
                 ((before[id(tensor)] == tensor) | (tensor != tensor)).all()
             )
             if not same and not argument.is_write:
-                raise OpCheckError(
+                raise _fault(
                     f"Argument {argument.name} is not defined as mutable but was mutated: "
                     f"{op._schema}"
                 )
@@ -49,7 +53,7 @@ def test_schema(op, args, kwargs) -> None:
     for tensor in _tensors(result):
         if tensor.untyped_storage()._cdata in owners and not promised:
             name = owners[tensor.untyped_storage()._cdata].name
-            raise OpCheckError(
+            raise _fault(
                 f"Argument {name} is not defined to alias output but was aliasing: {op._schema}"
             )
 
@@ -60,10 +64,15 @@ def test_faketensor(op, args, kwargs) -> None:
     with torch.no_grad():
         real = op(*real_args, **real_kwargs)
         meta_args, meta_kwargs = tree_map_only(torch.Tensor, lambda t: t.to("meta"), (args, kwargs))
-        fake = op(*meta_args, **meta_kwargs)
+        try:
+            fake = op(*meta_args, **meta_kwargs)
+        except NotImplementedError as error:
+            raise _fault(
+                f"{op} has no fake form, which torch.library.register_fake would add: {error}"
+            ) from error
     for r, f in zip(_tensors(real), _tensors(fake), strict=True):
         if r.shape != f.shape or r.dtype is not f.dtype or r.stride() != f.stride():
-            raise OpCheckError(
+            raise _fault(
                 f"the fake form of {op} gives {f.dtype}{list(f.shape)} with strides "
                 f"{f.stride()}, the operator "
                 f"{r.dtype}{list(r.shape)} with strides {r.stride()}"
@@ -78,7 +87,7 @@ def test_autograd_registration(op, args, kwargs) -> None:
         return
     keys = ("Autograd", "AutogradCPU", "CompositeImplicitAutograd")
     if not any(op._op.has_kernel_for_dispatch_key(key) for key in keys):
-        raise OpCheckError(
+        raise _fault(
             f"{op} has no autograd kernel; register one with torch.library.register_autograd"
         )
 
@@ -104,7 +113,7 @@ def run(op, args, kwargs, names, raise_exception):
             results[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(
+                raise _fault(
                     f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)"
                 ) from error
             results[name] = error
