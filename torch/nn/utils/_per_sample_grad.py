@@ -30,8 +30,9 @@ def _check(module, batch_size, loss_reduction) -> None:
     for parameter in module.parameters():
         if parameter.requires_grad and getattr(parameter, "grad_sample", None) is not None:
             raise RuntimeError(
-                "gradients of samples would be added to those of an earlier call: clear the "
-                f"grad_sample of {parameter}"
+                "Current Expanded Weights accumulates the gradients, which will be incorrect for "
+                "multiple calls without clearing gradients: clear the grad_sample of a parameter "
+                f"of size {tuple(parameter.shape)}"
             )
 
 
@@ -48,7 +49,9 @@ def _batch_size(leaves, dim, given):
         size = leaf.shape[dim]
         if given is not None and size != given:
             raise RuntimeError(
-                f"found one input with batch size {size} where {given} was given or found before"
+                "When computing batch size, found at least one input with batch size "
+                f"{given} and one with batch size {size}. Please specify it explicitly using the "
+                "batch size kwarg in call_for_per_sample_grads"
             )
         given = size
     if given is None:
