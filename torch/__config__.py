@@ -8,6 +8,11 @@ def show():
     return torch._C._show_config()
 
 
+def _cxx_flags() -> str:
+    """The flags of the C++ compiler, as far as the build tells them."""
+    return torch._C._show_config()
+
+
 def parallel_info() -> str:
     """A readable account of the threads."""
     return (

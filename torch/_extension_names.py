@@ -80,6 +80,20 @@ def _is_tracing() -> bool:
     return False
 
 
+def _infer_size(first: torch.Size, second: torch.Size) -> torch.Size:
+    """The size of what two tensors of these sizes broadcast to; RuntimeError if they do not."""
+    a, b = tuple(first), tuple(second)
+    width = max(len(a), len(b))
+    a, b = (1,) * (width - len(a)) + a, (1,) * (width - len(b)) + b
+    for dim, (m, n) in enumerate(zip(a, b, strict=True)):
+        if m != n and 1 not in (m, n):
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                f"non-singleton dimension {dim}"
+            )
+    return torch.Size(n if m == 1 else m for m, n in zip(a, b, strict=True))
+
+
 def _get_accelerator(check=None):
     """The device that is not the host, where there is one, else the host."""
     found = torch.accelerator.current_accelerator()

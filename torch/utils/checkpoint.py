@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 from torch import _C
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 __all__ = [
     "CheckpointError",
@@ -330,7 +332,7 @@ class _Part:
             placeholder = self.placeholders[index]()
             if placeholder is not None:
                 self.check_metadata(index, tensor)
-                placeholder.values[task] = tensor.detach()
+                placeholder.values[task] = tensor.detach() if tensor.requires_grad else tensor
             if self.early_stop and position == len(self.placeholders):
                 raise _StopRecomputation
             return tensor.detach()
@@ -519,9 +521,6 @@ def create_selective_checkpoint_contexts(
 ) -> Any:
     """A pair of contexts for checkpoint's context_fn: the results of operators that the policy (a
     function, or a list of operators) wants saved are kept and not computed again."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_map
-
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not isinstance(op, torch._ops.OpOverload):
@@ -537,55 +536,62 @@ def create_selective_checkpoint_contexts(
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept = {}
-
-    def copy(value):
-        if not isinstance(value, torch.Tensor):
-            return value
-        return (value.detach(), None if allow_cache_entry_mutation else value._version)
-
-    def restore(value):
-        tensor, version = value
-        if version is not None and tensor._version != version:
-            raise RuntimeError(
-                "Tensor cached during selective activation checkpoint has been mutated"
-            )
-        return tensor
-
-    class Keep(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            out = func(*args, **kwargs)
-            context = SelectiveCheckpointContext(is_recompute=False)
-            if _policy_of(policy_fn, context, func, args, kwargs) in _SAVED:
-                kept.setdefault(func, []).append(_Kept(tree_map(copy, out)))
-            return out
-
-    class Reuse(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            context = SelectiveCheckpointContext(is_recompute=True)
-            if _policy_of(policy_fn, context, func, args, kwargs) not in _SAVED:
-                return func(*args, **kwargs)
-            if not kept.get(func):
-                raise RuntimeError(f"{func} encountered during backward, but not found in storage")
-            return kept[func].pop(0).read(restore)
-
-    return Keep(), Reuse()
+    return (
+        _CachingTorchDispatchMode(policy_fn, kept, allow_cache_entry_mutation),
+        _CachedTorchDispatchMode(policy_fn, kept, allow_cache_entry_mutation),
+    )
 
 
 class _Kept:
-    """The result of an operator, with the version of each tensor in it."""
+    """A value in the result of an operator, with the version of a tensor when it was kept."""
 
-    def __init__(self, value) -> None:
-        self.value = value
+    def __init__(self, value, checked) -> None:
+        is_tensor = isinstance(value, torch.Tensor)
+        # Without its history, which would keep this entry alive for ever.
+        self.val = value.detach() if is_tensor else value
+        self.version = value._version if is_tensor and checked else None
 
-    def read(self, restore) -> Any:
-        return self._read(self.value, restore)
+    def read(self) -> Any:
+        if self.version is not None and self.val._version != self.version:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated"
+            )
+        return self.val
 
-    def _read(self, value, restore):
-        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], torch.Tensor):
-            if value[1] is None or isinstance(value[1], int):
-                return restore(value)
-        if isinstance(value, (tuple, list)):
-            return type(value)(self._read(v, restore) for v in value)
-        return value
+
+class _SelectiveMode(TorchDispatchMode):
+    """What the modes of both runs share: the policy, and the results by operator, in order."""
+
+    def __init__(self, policy_fn, storage, allow_cache_entry_mutation) -> None:
+        super().__init__()
+        self.policy_fn = policy_fn
+        self.storage = storage
+        self.checked = not allow_cache_entry_mutation
+
+    def is_saved(self, func, args, kwargs, is_recompute) -> bool:
+        context = SelectiveCheckpointContext(is_recompute=is_recompute)
+        return _policy_of(self.policy_fn, context, func, args, kwargs) in _SAVED
+
+
+class _CachingTorchDispatchMode(_SelectiveMode):
+    """The first run: keeps results."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if self.is_saved(func, args, kwargs, False):
+            entry = tree_map(lambda value: _Kept(value, self.checked), out)
+            self.storage.setdefault(func, []).append(entry)
+        return out
+
+
+class _CachedTorchDispatchMode(_SelectiveMode):
+    """The second run: takes the results that were kept."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not self.is_saved(func, args, kwargs, True):
+            return func(*args, **kwargs)
+        if not self.storage.get(func):
+            raise RuntimeError(f"{func} encountered during backward, but not found in storage")
+        return tree_map(lambda entry: entry.read(), self.storage[func].pop(0))
