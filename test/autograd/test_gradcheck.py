@@ -1,6 +1,9 @@
 """gradcheck finds wrong gradients and accepts right ones; torch.autograd.functional against closed
 forms; checkpointing against plain runs."""
 
+import gc
+import weakref
+
 import pytest
 
 import torch
@@ -439,3 +442,74 @@ def test_old_jacobian_functions_warn_and_take_a_tuple():
     with pytest.warns(FutureWarning, match="private API"):
         (found,), *_ = get_analytical_jacobian((a,), a * 2)
     assert torch.allclose(found, 2 * torch.eye(2, dtype=torch.float64))
+
+
+def test_a_checkpointed_graph_is_freed_without_the_garbage_collector():
+    def alive_after(call):
+        x = torch.ones((), requires_grad=True)
+        out = call(x)
+        mark = torch.nn.Module()
+        out.grad_fn.metadata["mark"] = mark
+        out.grad_fn.next_functions[0][0].metadata["mark"] = mark
+        return weakref.ref(mark), weakref.ref(x)
+
+    gc.disable()
+    try:
+        refs = alive_after(lambda x: ckpt.checkpoint(torch.sin, x, use_reentrant=False))
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_pass_inside_of_a_checkpoint_needs_only_what_was_saved_so_far():
+    def slope(x):
+        with torch.enable_grad():
+            return torch.autograd.grad(x.sin().exp(), x, create_graph=True)[0]
+
+    x = torch.tensor(0.3, requires_grad=True)
+    for early in (True, False):
+        with ckpt.set_checkpoint_early_stop(early):
+            got = ckpt.checkpoint(slope, x, use_reentrant=False)
+        assert torch.allclose(got, slope(x))
+
+
+def test_a_checkpoint_gives_the_saved_tensor_itself_where_it_requires_no_grad():
+    seen = []
+
+    class Keep(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.extend(ctx.saved_tensors)
+            return grad, None
+
+    y = torch.tensor(1.0)
+    x = torch.tensor(1.0, requires_grad=True)
+    ckpt.checkpoint(Keep.apply, x, y, use_reentrant=False).backward()
+    assert seen[0] is y
+
+
+def test_results_that_a_selective_checkpoint_keeps_are_freed_with_the_graph():
+    modes = []
+
+    def contexts():
+        save = ckpt.CheckpointPolicy.MUST_SAVE
+        pair = ckpt.create_selective_checkpoint_contexts(lambda ctx, op, *a, **k: save)
+        modes.append(pair[0])
+        return pair
+
+    x = torch.rand(3, requires_grad=True)
+    out = ckpt.checkpoint(
+        lambda t: t.cos().exp().sin(), x, use_reentrant=False, context_fn=contexts
+    )
+    kept = modes[0].storage[torch.ops.aten.exp.default][0].val
+    assert not kept.requires_grad
+    assert torch.allclose(kept, x.detach().cos().exp())
+    del kept
+    out.sum().backward()
+    slope = torch.cos(x.detach().cos().exp()) * x.detach().cos().exp() * -x.detach().sin()
+    assert torch.allclose(x.grad, slope)

@@ -268,17 +268,17 @@ class _SaveInputs(torch.autograd.Function):
         ctx.others = [None if isinstance(a, torch.Tensor) else a for a in inputs]
         ctx.save_for_backward(*(inputs[i] for i in ctx.positions))
 
-        def read():
-            values = list(ctx.others)
-            for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=False):
-                values[i] = tensor
-            return [v.tensor if isinstance(v, _Held) else v for v in values[1:]]
-
-        ctx.read = read
-
     @staticmethod
     def backward(ctx, *grads) -> Any:
         raise AssertionError("nothing flows through the saved inputs of a checkpoint")
+
+
+def _saved_inputs(ctx) -> list[Any]:
+    """What _SaveInputs keeps. No method of the context: that would keep the context alive."""
+    values = list(ctx.others)
+    for i, tensor in zip(ctx.positions, ctx.saved_tensors, strict=False):
+        values[i] = tensor
+    return [v.tensor if isinstance(v, _Held) else v for v in values[1:]]
 
 
 class _Part:
@@ -293,6 +293,7 @@ class _Part:
         self.metadata = []
         self.anchor = None
         self.args = ()  # where nothing is recorded, instead of the anchor
+        self.complete = False  # whether the first run has ended
         self.done = set()  # backward passes for which the second run has been made
 
     # -- the first run
@@ -340,13 +341,15 @@ class _Part:
         def unpack(tensor):
             return tensor
 
-        args = self.anchor.grad_fn.read() if self.anchor is not None else self.args
+        args = _saved_inputs(self.anchor.grad_fn) if self.anchor is not None else self.args
         try:
             with torch.autograd.graph.saved_tensors_hooks(pack, unpack), torch.enable_grad():
                 self.function(*args)
         except _StopRecomputation:
             pass
-        if position != len(self.placeholders):
+        # A pass inside of the first run needs only what has been saved so far.
+        short = position < len(self.placeholders)
+        if short or (self.complete and position != len(self.placeholders)):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
                 "original forward and recomputation.\nNumber of tensors saved during forward: "
@@ -408,7 +411,9 @@ def _without_reentrant(
         part.anchor = None
         part.args = flat
     with torch.autograd.graph.saved_tensors_hooks(part.pack, part.unpack), forward_context:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    part.complete = True
+    return result
 
 
 def checkpoint(
@@ -569,6 +574,8 @@ class _SelectiveMode(TorchDispatchMode):
         self.checked = not allow_cache_entry_mutation
 
     def is_saved(self, func, args, kwargs, is_recompute) -> bool:
+        if func is torch.ops.aten.detach.default:
+            return False  # both runs make views of their own, and a view costs nothing
         context = SelectiveCheckpointContext(is_recompute=is_recompute)
         return _policy_of(self.policy_fn, context, func, args, kwargs) in _SAVED
 

@@ -82,11 +82,13 @@ Tensor view_bits(const Tensor& self, ScalarType dtype) {
 }
 } // namespace
 
-// Bits have no gradient: the view requires none, whatever its dtype.
+// Bits have no gradient: the view requires none, whatever its dtype. A view requires what its base
+// does, so the base of this one is the tensor without its history, at the same versions.
 Tensor view_dtype(const Tensor& self, ScalarType dtype) {
-  Tensor out = view_bits(self, dtype);
-  out.unsafeGetTensorImpl()->set_autograd_key(false);
-  return out;
+  if (C10_LIKELY(!self.requires_grad())) return view_bits(self, dtype);
+  c10::intrusive_ptr<TensorImpl> plain = self.unsafeGetTensorImpl()->shallow_copy();
+  plain->share_version_of(*self.unsafeGetTensorImpl());
+  return view_bits(Tensor(std::move(plain)), dtype);
 }
 
 // The result shares memory with a temporary of the caller and is deliberately no view of it.
