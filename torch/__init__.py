@@ -27,6 +27,8 @@ _VariableFunctions = _C._VariableFunctions
 for _name in dir(_VariableFunctions):
     if not _name.startswith("__"):
         globals()[_name] = getattr(_VariableFunctions, _name)
+for _name in _C._functional_tensor_names:
+    globals()[_name] = getattr(_C, _name)
 # Names of the first sparse products, which the general operators have long covered.
 dsmm = spmm = _VariableFunctions.mm
 hsmm = _VariableFunctions.hspmm

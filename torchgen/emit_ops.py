@@ -234,6 +234,24 @@ def op_table(model: Model) -> str:
     return "".join(parts)
 
 
+def inverse_table(model: Model) -> str:
+    """How writes to views are carried back: the table behind at::functional::inverse_of."""
+    ops = [op for op in model.ops if op.entry.inverse not in ("", "none") and op.is_view]
+    bases = sorted({op.base for op in ops})
+    parts = [BANNER, "#include <ATen/functional/ViewInverse.h>\n\n"]
+    parts += [f"#include <ATen/ops/{base}.h>\n" for base in bases]
+    parts.append("\nnamespace at::functional::detail {\nnamespace {\n")
+    parts.append("const InverseRow table[] = {\n")
+    parts += [
+        f"    {{&at::_ops::{op.struct}::entry, &inverse::{op.entry.inverse}}},\n" for op in ops
+    ]
+    parts.append("};\n}  // namespace\n\nArrayRef<InverseRow> inverse_table() {\n")
+    parts.append(
+        f"  return {{table, size_t({len(ops)})}};\n}}\n}}  // namespace at::functional::detail\n"
+    )
+    return "".join(parts)
+
+
 def check_overloads(model: Model, hand_written: frozenset[str]) -> None:
     """Two operators whose C++ functions or methods would have the same parameters are an error of
     the list."""
@@ -266,4 +284,5 @@ def emit(model: Model, hand_written: frozenset[str]) -> dict[str, str]:
     files["ATen/core/TensorMethods.inc"] = method_declarations(model, hand_written)
     files.update(method_files(model, hand_written))
     files["ATen/OpTable.cpp"] = op_table(model)
+    files["ATen/functional/ViewInverses.cpp"] = inverse_table(model)
     return files

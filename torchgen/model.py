@@ -18,7 +18,7 @@ from .yaml_lines import Mapping, load_list
 ENTRY_KEYS = frozenset(
     """func variants inplace out python_module python tags doc pointwise structured dispatch
     inplace_dispatch out_dispatch out_args symint python_out alias foreach each
-    numbers_first out_keeps_shape""".split()
+    numbers_first out_keeps_shape inverse""".split()
 )
 PYTHON_MODULES = ("nn", "linalg", "special", "fft", "sparse", "nested")
 KEY_ALIASES = {
@@ -111,6 +111,7 @@ class Entry:
     doc: str = ""
     pointwise: Pointwise | None = None
     meta: str = ""  # structured: name of the shape function without its prefix
+    inverse: str = ""  # of a view: the function that carries a write back, or "none"
     ops: list[Op] = dataclasses.field(default_factory=list)
 
     def error(self, message: str) -> GenError:
@@ -256,10 +257,12 @@ class _EntryReader:
             numbers_first=self.boolean("numbers_first", False),
             tags=tuple(tags),
             doc=str(raw.get("doc") or ""),
+            inverse=str(raw.get("inverse", "")),
         )
         self.check_variants(entry)
         kernels = self.kernels(entry)
         entry.ops.append(Op(schema, entry, entry.variants, kernels))
+        self.check_inverse(entry)
         self.add_inplace(entry)
         self.add_out(entry)
         return entry
@@ -277,6 +280,21 @@ class _EntryReader:
             self_arg = entry.schema.self_arg
             if self_arg is None or not self_arg.type.is_plain_tensor:
                 raise self.error("the variant 'method' needs an argument 'Tensor self'", "variants")
+
+    def check_inverse(self, entry: Entry) -> None:
+        """A view that is no composition says how a write to it is carried back."""
+        op = entry.ops[0]
+        wanted = op.is_view and {k.key for k in op.kernels} != {"CompositeImplicitAutograd"}
+        if wanted != bool(entry.inverse):
+            raise self.error(
+                "a view operator with a kernel needs 'inverse': the name of a function in "
+                "ATen/functional/ViewInverse.h, or 'none'"
+                if wanted
+                else "'inverse' is for view operators with a kernel of their own",
+                "inverse",
+            )
+        if entry.inverse and not _IDENTIFIER.match(entry.inverse):
+            raise self.error(f"'inverse' must be a name, not '{entry.inverse}'", "inverse")
 
     def boolean(self, key: str, default: bool) -> bool:
         value = self.raw.get(key, default)

@@ -17,6 +17,7 @@
 #include <torch/csrc/python/cuda/cuda.h>
 #endif
 #include <torch/csrc/python/dispatch/dispatch.h>
+#include <torch/csrc/python/dispatch/functional.h>
 #include <torch/csrc/python/dispatch/functorch.h>
 #include <torch/csrc/python/dispatch/torch_function.h>
 #include <torch/csrc/python/nn/module_base.h>
@@ -145,9 +146,9 @@ bool init_all(PyObject* m) {
          init_indexing(m) && init_interop(m) && init_runtime(m) && init_dispatch(m) &&
          init_autograd_node(m) && init_autograd_function(m) && init_autograd_engine(m) &&
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
-         init_autograd_forward(m) && init_functorch(m) && init_autocast(m) && init_profiler(m) &&
-         init_module_base(m) && init_pytree(m) && fx::init_fx(m) && init_devices(m) &&
-         add_operators(m);
+         init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
+         init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
+         init_devices(m) && add_operators(m);
 }
 
 } // namespace

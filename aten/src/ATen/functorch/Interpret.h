@@ -5,6 +5,7 @@
 #include <ATen/core/Dispatcher.h>
 #include <ATen/core/FunctionSchema.h>
 #include <ATen/core/IValue.h>
+#include <ATen/functional/Engine.h>
 #include <ATen/functorch/Level.h>
 
 namespace at::functorch {
@@ -47,41 +48,14 @@ struct FallbackSettings {
 };
 TORCH_API FallbackSettings& fallback_settings();
 
-// The operator that computes what an in-place or out= operator writes, with the same arguments but
-// for the outputs; null when there is none.
-const OperatorEntry* functional_of(const OperatorEntry& op);
+// See ATen/functional/Engine.h.
+using functional::each_tensor;
+using functional::functional_of;
+using functional::map_tensors;
 
 // Whether argument `i` is written by the operator.
 inline bool writes(const FunctionSchema& schema, size_t i) {
   return schema.arguments[i].alias && schema.arguments[i].alias->is_write;
-}
-
-// Replaces each tensor in a value by f(tensor).
-template <class F> void map_tensors(IValue& value, const F& f) {
-  if (value.isTensor()) {
-    value = IValue(f(value.toTensor()));
-  } else if (value.isTensorList()) {
-    std::vector<Tensor> list = value.toTensorList();
-    for (Tensor& t : list)
-      if (t.defined()) t = f(t);
-    value = IValue(std::move(list));
-  } else if (value.isOptionalTensorList()) {
-    auto list = value.toOptionalTensorList();
-    for (auto& t : list)
-      if (t && t->defined()) t = f(*t);
-    value = IValue(std::move(list));
-  }
-}
-template <class F> void each_tensor(const IValue& value, const F& f) {
-  if (value.isTensor()) {
-    f(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const Tensor& t : value.toTensorList())
-      if (t.defined()) f(t);
-  } else if (value.isOptionalTensorList()) {
-    for (const auto& t : value.toOptionalTensorList())
-      if (t && t->defined()) f(*t);
-  }
 }
 
 } // namespace at::functorch

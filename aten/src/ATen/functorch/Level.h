@@ -17,6 +17,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TransformQueries.h>
 
+namespace at::functional {
+struct Cell; // what functionalisation knows of a tensor
+}
+
 namespace at::functorch {
 
 enum class LevelKind : uint8_t { Vmap, Grad, Jvp, Functionalize };
@@ -35,9 +39,6 @@ struct TORCH_API Level final : c10::intrusive_ptr_target {
   bool grad_mode_outside = true;
 };
 using LevelPtr = c10::intrusive_ptr<Level>;
-
-// What a functionalize level knows of a tensor: what it aliases, and how.
-struct FunctionalState;
 
 // The levels of this thread, outermost first.
 TORCH_API const std::vector<LevelPtr>& level_stack();
@@ -61,7 +62,7 @@ class TORCH_API WrapperImpl final : public TensorImpl {
   Tensor tangent; // of a jvp level, or undefined
   LevelPtr level;
   int64_t bdim;
-  std::shared_ptr<FunctionalState> functional; // of a functionalize level
+  std::shared_ptr<functional::Cell> functional; // of a functionalize level
 
  protected:
   void release_resources() override;
@@ -79,9 +80,9 @@ TORCH_API Tensor wrap_jvp(const Tensor& value, const Tensor& tangent, const Leve
 // ---- functionalize
 TORCH_API Tensor wrap_functional(const Tensor& value, const LevelPtr& level);
 // The present value of a tensor of the level, after writes to what it aliases.
-TORCH_API Tensor functional_value(const Tensor& t, const Level& level);
+TORCH_API Tensor functional_value(const Tensor& t, const LevelPtr& level);
 // Whether the tensor, or what it aliases, was written.
-TORCH_API bool was_written(const Tensor& t, const Level& level);
+TORCH_API bool was_written(const Tensor& t, const LevelPtr& level);
 
 // The keys of wrappers that are dispatched before Autograd, and the one after it.
 constexpr DispatchKeySet kFrontKeys{DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchVmapMode,

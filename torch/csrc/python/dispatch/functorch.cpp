@@ -221,8 +221,8 @@ PyObject* unwrap_functional_tensor(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_argument(tensor);
     const LevelPtr& level = level_at(depth);
-    PyRef value = checked(wrap(functional_value(t, *level)));
-    return PyTuple_Pack(2, value.get(), was_written(t, *level) ? Py_True : Py_False);
+    PyRef value = checked(wrap(functional_value(t, level)));
+    return PyTuple_Pack(2, value.get(), was_written(t, level) ? Py_True : Py_False);
   });
 }
 

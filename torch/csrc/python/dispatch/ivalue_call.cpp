@@ -1,7 +1,9 @@
 // Whole calls between Python and the stack of a boxed kernel.
 #include <torch/csrc/python/dispatch/ivalue_convert.h>
 
+#include <ATen/ops/_local_scalar_dense.h>
 #include <torch/csrc/python/args/arg_parser.h>
+#include <torch/csrc/python/tensor/wrap.h>
 
 #include <c10/util/SmallVector.h>
 
@@ -149,6 +151,22 @@ PyRef result_from_stack(const at::FunctionSchema& schema, const at::Stack& stack
   return out;
 }
 
+namespace {
+// A number that an operator took as a tensor is a number to Python.
+PyRef argument_from_stack(const at::IValue& value, const at::SchemaType& type) {
+  if (value.isTensor()) {
+    const at::Tensor tensor = value.toTensor();
+    const at::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    if (impl->is_wrapped_number() && impl->data() != nullptr && tensor.device().is_cpu()) {
+      c10::ExcludeDispatchKeyGuard unwatched(
+          c10::DispatchKeySet{c10::DispatchKey::Python, c10::DispatchKey::Fake});
+      return checked(wrap(at::_local_scalar_dense(tensor)));
+    }
+  }
+  return from_ivalue(value, &type);
+}
+} // namespace
+
 PythonCall call_from_stack(const at::FunctionSchema& schema, const at::Stack& stack) {
   const size_t count = schema.arguments.size();
   const size_t base = stack.size() - count;
@@ -162,12 +180,12 @@ PythonCall call_from_stack(const at::FunctionSchema& schema, const at::Stack& st
   out.kwargs = checked(PyDict_New());
   for (size_t i = 0; i < positional; ++i) {
     PyTuple_SET_ITEM(out.args.get(), static_cast<Py_ssize_t>(i),
-                     from_ivalue(stack[base + i], &schema.arguments[i].type).release());
+                     argument_from_stack(stack[base + i], schema.arguments[i].type).release());
   }
   for (size_t i = positional_count(schema); i < count; ++i) {
     const at::SchemaArgument& argument = schema.arguments[i];
     if (equals_default(stack[base + i], argument)) continue;
-    PyRef value = from_ivalue(stack[base + i], &argument.type);
+    PyRef value = argument_from_stack(stack[base + i], argument.type);
     check_status(PyDict_SetItemString(out.kwargs.get(), argument.name.c_str(), value.get()));
   }
   return out;

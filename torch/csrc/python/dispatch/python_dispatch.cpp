@@ -302,6 +302,29 @@ bool has_subclass_argument(const at::OperatorEntry& op, const at::Stack& stack) 
   return !handlers.objects().empty();
 }
 
+// A view that a handler made as an object of its own is a view to autograd too: writes to it
+// concern its base.
+void mark_views(const at::OperatorEntry& op, const at::Tensor& base, const at::Stack& stack,
+                size_t from) {
+  using Origin = at::TensorImpl::ViewOrigin;
+  const at::TensorImpl& source = *base.unsafeGetTensorImpl();
+  if (source.is_inference() || std::strcmp(op.name, "aten::detach") == 0) return;
+  const auto mark = [&](const at::Tensor& t, bool many) {
+    at::TensorImpl* impl = t.unsafeGetTensorImpl();
+    if (!t.key_set().has(c10::DispatchKey::Python) || impl->is_view() || t.is_same(base)) return;
+    impl->set_view_of(source.is_view() ? source.base() : base.getIntrusivePtr());
+    if (!c10::tls_autograd_state.grad_mode) impl->view_origin = Origin::NoGrad;
+    if (many) impl->view_origin = Origin::MultiOutput;
+    if (source.is_view() && source.view_origin != Origin::Default)
+      impl->view_origin = source.view_origin;
+  };
+  for (size_t i = from; i < stack.size(); ++i) {
+    if (stack[i].isTensor()) mark(stack[i].toTensor(), false);
+    if (stack[i].isTensorList())
+      for (const at::Tensor& t : stack[i].toTensorList()) mark(t, true);
+  }
+}
+
 void call_in_python(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) {
   WithGil gil;
   const bool mode = !thread_modes().user.empty() || innermost_slot() != nullptr;
@@ -309,8 +332,13 @@ void call_in_python(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::S
     op.redispatch_boxed(keys.remove(c10::DispatchKey::Python), stack);
     return;
   }
+  const size_t from = stack.size() - op.schema().arguments.size();
+  const bool views = (op.flags & at::kOpView) != 0 && stack[from].isTensor();
+  const at::Tensor base = views ? stack[from].toTensor() : at::Tensor();
   PyRef result = handle(op, stack);
   push_result(op.schema(), stack, result.get());
+  if (base.defined() && base.key_set().has(c10::DispatchKey::Python))
+    mark_views(op, base, stack, from);
 }
 
 // Hands the call to the innermost mode: a native one at once, until one takes it.
