@@ -128,12 +128,11 @@ def test_names_import_and_raise_when_used():
     from torch.distributed.fsdp import FullyShardedDataParallel
     from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
 
-    from torch.fx.experimental.proxy_tensor import make_fx
     from torch.onnx.symbolic_helper import parse_args
     from torch.quantization import quantize_dynamic
 
     for start in (
-        make_fx, QuantStub, FullyShardedDataParallel, transformer_auto_wrap_policy,
+        QuantStub, FullyShardedDataParallel, transformer_auto_wrap_policy,
         quantize_dynamic, torch.export.export, torch.onnx.export,
         torch.package.PackageExporter,
     ):  # fmt: skip
