@@ -20,14 +20,21 @@ import torch  # noqa: E402
 REGRESSIONS = (pathlib.Path(__file__).parent / "fuzz_regressions.txt").read_text().splitlines()
 
 
-def ops(*arguments):
+def ops(*arguments, **settings):
     command = [sys.executable, str(FUZZ / "ops.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **settings)
 
 
-def test_planted_crash_and_hang_are_found():
-    done = ops("--self-test")
+def test_planted_crash_and_hang_are_found_and_a_planted_file_does_not_stay(tmp_path):
+    done = ops("--self-test", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_replayed_call_that_writes_a_file_leaves_none_behind(tmp_path):
+    done = ops("--replay", "torch.save(T((2,), 'int8'), 'written')", cwd=tmp_path)
+    assert done.stdout == "None\n", done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_short_run_has_no_signal_and_no_hang():

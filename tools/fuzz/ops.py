@@ -1,6 +1,7 @@
 """Random valid and invalid calls over every bound callable. A call may return or raise; it may not
 end the process, and it may not go on for ten seconds without answering a signal. The calls run in
-child processes with a memory limit; each failure is printed as one line that runs it again:
+child processes with a memory limit, each in a folder of its own that goes when it ends, since some
+calls write files; each failure is printed as one line that runs it again:
 
     python tools/fuzz/ops.py --n 100000 --seed 1 --jobs 2
     python tools/fuzz/ops.py --replay "torch.add(T((2, 3), 'int8'), None)"
@@ -26,10 +27,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from targets import all_targets, call_text, full_name
 from values import Values, namespace
-from worker import HEADER, OUTCOMES, PAGE, Log, limit_resources, quiet, work
+from worker import HEADER, OUTCOMES, PAGE, PLANTED_FILE, Log, limit_resources, quiet, work
 
 HARD_LIMIT = 10.0
-CANARIES = {"crash": "plant('crash')", "hang": "plant('hang')"}
+CANARIES = {20: "plant('file')", 50: "plant('crash')", 100: "plant('hang')"}
 
 
 class Sequence:
@@ -42,8 +43,8 @@ class Sequence:
             raise SystemExit(f"no callable matches {only!r}")
 
     def __call__(self, index: int):
-        if self.canaries and index in (50, 100):
-            return CANARIES["crash" if index == 50 else "hang"], False
+        if self.canaries and index in CANARIES:
+            return CANARIES[index], False
         values = Values(self.seed * 1_000_003 + index)
         target = values.rng.choice(self.targets)
         if target.isolated and values.rng.random() < 0.9:
@@ -56,9 +57,12 @@ class Child:
 
     def __init__(self, options, begin: int, end: int) -> None:
         self.options, self.end = options, end
-        handle, self.path = tempfile.mkstemp(prefix="fuzz-")
-        os.truncate(handle, PAGE)
-        os.close(handle)
+        self.folder = tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True)
+        self.path = os.path.join(self.folder.name, "log")
+        self.current = os.path.join(self.folder.name, "current")
+        os.mkdir(self.current)
+        with open(self.path, "wb") as file:
+            file.truncate(PAGE)
         self.log = Log(self.path)
         self.counts = collections.Counter()
         self.start(begin)
@@ -72,7 +76,9 @@ class Child:
         command += ["--memory", str(o.memory)] + (["--only", o.only] if o.only else [])
         command += ["--canaries"] if o.canaries else []
         with open(self.path + ".err", "wb") as noise:
-            self.process = subprocess.Popen(command, stderr=noise, env=environment())
+            self.process = subprocess.Popen(
+                command, stderr=noise, env=environment(), cwd=self.current
+            )
 
     def poll(self):
         """None while running; else (kind, index, text) of what ended it, kind "" for done."""
@@ -106,18 +112,20 @@ class Child:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.unlink(self.path)
-        os.unlink(self.path + ".err")
+        self.folder.cleanup()
 
 
 def replay(text: str, options) -> None:
     """Makes one call here and shows what it gives."""
     limit_resources(options.memory)
     names = namespace()
-    try:
-        print(eval(text, names))
-    except Exception as error:
-        print(f"{type(error).__name__}: {error}")
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        os.chdir(folder)
+        try:
+            print(eval(text, names))
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
+        os.chdir("/")
 
 
 def confirmed(text: str, options) -> str:
@@ -199,13 +207,15 @@ def run(options) -> list:
 
 
 def self_test(options) -> int:
-    """A planted crash and a planted hang have to be found, and nothing else."""
+    """A planted crash and a planted hang have to be found, and nothing else; what a call writes
+    into its current folder does not end up in this one."""
     options.canaries, options.begin, options.end, options.jobs = True, 0, 200, 1
     options.hang_after, options.only = 4.0, r"torch\.ops\.aten\.(add|mul)\."
     found = [(kind, text) for kind, _, text in run(options)]
-    expected = [("SIGSEGV", CANARIES["crash"]), ("hang", CANARIES["hang"])]
-    print("self-test:", "ok" if found == expected else f"FAILED, found {found}")
-    return 0 if found == expected else 1
+    expected = [("SIGSEGV", CANARIES[50]), ("hang", CANARIES[100])]
+    left = os.path.exists(PLANTED_FILE)
+    print("self-test:", "ok" if found == expected and not left else f"FAILED: {found}, {left}")
+    return 0 if found == expected and not left else 1
 
 
 def parse(arguments):

@@ -16,6 +16,7 @@ import warnings
 PAGE = 1 << 16
 HEADER = struct.Struct("<qdqqqq")  # index, start, returned, raised, interrupted, length of the text
 OUTCOMES = ("returned", "raised", "interrupted")
+PLANTED_FILE = "written-by-the-self-test"
 SOFT_LIMIT = 2.0  # seconds until the call is asked to stop, as Ctrl-C would
 
 
@@ -100,7 +101,11 @@ def run_isolated(text: str, names: dict) -> str:
 
 
 def plant(kind: str) -> None:
-    """For the self-test: the two ends that the parent has to notice."""
+    """For the self-test: a file in the current folder, and the two ends that the parent has to
+    notice."""
+    if kind == "file":
+        open(PLANTED_FILE, "w").close()
+        return
     if kind == "crash":
         import ctypes
 
