@@ -77,6 +77,7 @@ endif()
 # The files that device code may include.
 file(GLOB_RECURSE cuda_texts CONFIGURE_DEPENDS
   ${cuda_native}/*.cuh ${cuda_native}/cuda/device/include/*.h c10/macros/*.h c10/util/*.h
+  c10/cuda/DeviceError.h
   ${cuda_native}/native/*.h)
 set(cuda_embedded ${cuda_dir}/cuda_embedded.cpp)
 string(REPLACE ";" "\n" cuda_image_lines "${cuda_images}")

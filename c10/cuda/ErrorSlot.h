@@ -6,21 +6,9 @@
 // assertion.
 #pragma once
 #include <c10/cuda/CUDADevice.h>
+#include <c10/cuda/DeviceError.h>
 
 namespace c10::cuda {
-
-// Mirrored by the device sources: same members in the same order.
-struct DeviceError {
-  unsigned claimed;
-  int dim;        // the indexed dimension; -1: none to name; below: a fault, not an index
-  int64_t value;  // the index found
-  int64_t bound;  // valid ones are -bound .. bound-1, or 0 .. bound-1 where `op` says so
-  const char* op; // a literal that the launcher passed, "index_select"
-};
-
-// What `dim` says of faults that are no indices.
-inline constexpr int kFaultZeroDivision = -2;
-inline constexpr int kFaultNoProbability = -3;
 
 // The slot as kernels see it, to be passed as an argument. Binds nothing.
 C10_API CUdeviceptr error_slot(DeviceIndex device);

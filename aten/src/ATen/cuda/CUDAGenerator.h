@@ -4,18 +4,12 @@
 #pragma once
 #include <optional>
 
+#include <ATen/cuda/device/Arguments.h>
 #include <c10/core/Generator.h>
 
 namespace at {
 
-// What a kernel needs: each of its elements may take `increment` 32-bit numbers from `offset` on.
-// In a recorded graph the seed stands at `graph` on the device, and behind it a number to be added
-// to the offset: each replay writes both and takes its own part of the sequence.
-struct PhiloxState {
-  uint64_t seed = 0;
-  uint64_t offset = 0;
-  const uint64_t* graph = nullptr;
-};
+using device::PhiloxState;
 
 class TORCH_API CUDAGeneratorImpl final : public c10::GeneratorImpl {
  public:

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/Launch.h>
+#include <ATen/cuda/device/Arguments.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/cuda/ErrorSlot.h>
 
@@ -18,13 +19,11 @@ inline CUstream current_stream() { return c10::cuda::getCurrentCUDAStream().stre
 TORCH_API void check_same_device(std::initializer_list<const Tensor*> tensors);
 inline const Tensor* given(const std::optional<Tensor>& t) { return t ? &*t : nullptr; }
 
-// The mirror of at::device::IndexCheck; `op` is a literal.
-struct IndexCheck {
-  CUdeviceptr slot;
-  const char* op;
-  explicit IndexCheck(const char* op)
-      : slot(c10::cuda::error_slot(c10::cuda::current_device())), op(op) {}
-};
+// What a kernel that takes indices is passed; `op` is a literal.
+inline device::IndexCheck index_check(const char* op) {
+  const CUdeviceptr slot = c10::cuda::error_slot(c10::cuda::current_device());
+  return {reinterpret_cast<c10::cuda::DeviceError*>(slot), op};
+}
 
 inline bool is_aligned16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 

@@ -12,6 +12,7 @@
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/cuda/PointwiseProgram.h>
 #include <ATen/cuda/Program.h>
+#include <ATen/native/copy/Transpose.args.h>
 #include <c10/cuda/CUDAGuard.h>
 
 namespace at::cuda {
@@ -85,7 +86,7 @@ ScalarType output_dtype(const PointwiseSpec& spec, ScalarType compute) {
 void set_params(Number* param, Params params, ScalarType compute) {
   if (params.size() == 0) return;
   const ScalarType type = c10::toOpMathType(compute);
-  for (const Scalar* s : params) (param++)->set(*s, type);
+  for (const Scalar* s : params) *param++ = number_of(*s, type);
 }
 
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
@@ -163,18 +164,10 @@ ScalarType carrier(int64_t itemsize) {
 }
 
 // ---- transposing copies -------------------------------------------------------------------------
-constexpr int kTileDims = 10;
 constexpr int64_t kTile = 32;
 
-// Mirrors native/copy/Transpose.cuh.
-struct TransposeArgs {
-  void* out;
-  const void* in;
-  int64_t rows, columns, out_row, in_column;
-  int32_t ndim;
-  Divider size[kTileDims];
-  int64_t out_stride[kTileDims], in_stride[kTileDims];
-};
+using device::kTileDims;
+using device::TransposeArgs;
 
 constexpr const char* kTransposeProgram = "native/copy/Transpose.cuh";
 Kernel transpose_kernels[] = {{kTransposeProgram, "transpose_u8"},
@@ -311,7 +304,7 @@ bool pointwise_fast(const PointwiseSpec& spec, Tensor* out, const Tensor* inplac
       if (!number_fits(*op.scalar, compute)) return false;
       args.in[k] = nullptr;
       args.single |= 1u << k;
-      args.number[k].set(*op.scalar, compute);
+      args.number[k] = number_of(*op.scalar, compute);
     }
     ++k;
   }
@@ -358,9 +351,9 @@ void pointwise_general(const PointwiseSpec& spec, const Tensor& target, Operands
     call.in[k] = nullptr;
     combination.in[k] = compute;
     if (op.tensor == nullptr) {
-      call.number[k].set(*op.scalar, compute);
+      call.number[k] = number_of(*op.scalar, compute);
     } else if (!op.tensor->is_cuda()) {
-      call.number[k].set(op.tensor->item(), compute); // of no dimensions, on the CPU
+      call.number[k] = number_of(op.tensor->item(), compute); // of no dimensions, on the CPU
     } else {
       const bool as_is = mixed || op.tensor->scalar_type() == compute || target.numel() == 0;
       keep[k] = as_is ? *op.tensor : converted(*op.tensor, compute);
@@ -429,7 +422,7 @@ void fill_on_device(const Tensor& dst, const Scalar& value) {
   call.largest = static_cast<int>(dst.itemsize());
   call.out = dst.data_ptr();
   call.in[0] = nullptr;
-  call.number[0].set(value, dst.scalar_type());
+  call.number[0] = number_of(value, dst.scalar_type());
   StridedPlan plan(dst.sizes(), 2);
   plan.set(0, dst);
   plan.build();

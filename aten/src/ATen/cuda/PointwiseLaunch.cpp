@@ -109,18 +109,20 @@ void launch_split(const PointwiseLaunch& call, const StridedPlan& plan, int devi
 
 } // namespace
 
-void Number::set(const Scalar& value, ScalarType dtype) {
+Number number_of(const Scalar& value, ScalarType dtype) {
+  Number number = {};
   switch (dtype) {
 #define CASE(T, Name)                                                                              \
   case ScalarType::Name: {                                                                         \
     const T converted(static_cast<float>(value.toDouble()));                                       \
-    std::memcpy(bytes, &converted, sizeof(T));                                                     \
-    return;                                                                                        \
+    std::memcpy(number.bytes, &converted, sizeof(T));                                              \
+    return number;                                                                                 \
   }
     CRESSET_FORALL_FLOAT8_TYPES(CASE)
 #undef CASE
   default:
-    iter::store_number(value, dtype, iter::NumberRule::Wrap, bytes);
+    iter::store_number(value, dtype, iter::NumberRule::Wrap, number.bytes);
+    return number;
   }
 }
 
@@ -145,7 +147,7 @@ PairLaunch::PairLaunch(const Kernel* pair, int inputs, const Tensor& out)
 
 void PairLaunch::set(int k, const Scalar& value, ScalarType dtype) {
   call_.in[k] = nullptr;
-  call_.number[k].set(value, dtype);
+  call_.number[k] = number_of(value, dtype);
   call_.itemsize[k + 1] = c10::elementSize(dtype);
 }
 

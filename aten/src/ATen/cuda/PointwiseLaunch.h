@@ -8,38 +8,17 @@
 
 namespace at::cuda {
 
-inline constexpr int kMaxInputs = 4;
-inline constexpr int kMaxParams = 4;
-inline constexpr int kMaxDims = 12;
-inline constexpr int kPointwiseThreads = 256, kFlatThreads = 128;
+using device::FlatArgs;
+using device::kFlatThreads;
+using device::kMaxDims;
+using device::kMaxInputs;
+using device::kMaxParams;
+using device::kPointwiseThreads;
+using device::Number;
+using device::StridedArgs;
 
-// The layouts below mirror device/Pointwise.cuh.
-struct alignas(16) Number {
-  unsigned char bytes[16];
-  // The scalar as a value of `dtype`.
-  void set(const Scalar& value, ScalarType dtype);
-};
-struct FlatArgs {
-  int64_t n;
-  void* out;
-  const void* in[kMaxInputs];
-  uint32_t single;
-  uint32_t aligned;
-  Number number[kMaxInputs];
-  Number param[kMaxParams];
-};
-struct StridedArgs {
-  uint32_t n;
-  int32_t ndim;
-  void* out;
-  const void* in[kMaxInputs];
-  uint32_t packed;
-  uint32_t inner;
-  Divider size[kMaxDims];
-  int64_t stride[kMaxDims][kMaxInputs + 1];
-  Number number[kMaxInputs];
-  Number param[kMaxParams];
-};
+// The scalar as a value of `dtype`.
+Number number_of(const Scalar& value, ScalarType dtype);
 
 // Finds the flat (0) or strided (1) function of a program.
 struct FunctionPair {

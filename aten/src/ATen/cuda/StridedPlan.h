@@ -6,18 +6,11 @@
 #include <cstdint>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/device/Arguments.h>
 
 namespace at::cuda {
 
-// q = n / divisor for n < 2^31 as a multiplication and a shift; mirrors at::device::Divider.
-struct Divider {
-  uint32_t divisor = 1, magic = 1, shift = 0;
-  Divider() = default;
-  explicit Divider(uint32_t d) : divisor(d) {
-    while ((uint64_t(1) << shift) < d) ++shift;
-    magic = static_cast<uint32_t>(((uint64_t(1) << 32) * ((uint64_t(1) << shift) - d)) / d + 1);
-  }
-};
+using device::Divider;
 
 struct StridedPlan {
   static constexpr int kMaxOperands = 5;

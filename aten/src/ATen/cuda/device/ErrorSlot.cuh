@@ -6,13 +6,7 @@
 
 namespace at::device {
 
-struct DeviceError { // the layout of c10::cuda::DeviceError
-  unsigned claimed;
-  int dim;
-  long value;
-  long bound;
-  const char* op;
-};
+using c10::cuda::DeviceError;
 
 __device__ __noinline__ void report_index(DeviceError* slot, const char* op, int dim, long value,
                                           long bound) {
@@ -24,24 +18,17 @@ __device__ __noinline__ void report_index(DeviceError* slot, const char* op, int
   __threadfence_system();
 }
 
-// What a launcher passes: where to report and how.
-struct IndexCheck {
-  DeviceError* slot;
-  const char* op;
+CRESSET_DEVICE_FN bool IndexCheck::within(long i, long bound, int dim) const {
+  if (static_cast<unsigned long>(i) < static_cast<unsigned long>(bound)) return true;
+  report_index(slot, op, dim, i, bound);
+  return false;
+}
 
-  // Whether 0 <= i < bound; reports otherwise.
-  CRESSET_DEVICE_FN bool within(long i, long bound, int dim) const {
-    if (static_cast<unsigned long>(i) < static_cast<unsigned long>(bound)) return true;
-    report_index(slot, op, dim, i, bound);
-    return false;
-  }
-  // The same with negative indices counted from the end; gives the plain index, or -1.
-  CRESSET_DEVICE_FN long wrapped(long i, long bound, int dim) const {
-    const long j = i < 0 ? i + bound : i;
-    if (static_cast<unsigned long>(j) < static_cast<unsigned long>(bound)) return j;
-    report_index(slot, op, dim, i, bound);
-    return -1;
-  }
-};
+CRESSET_DEVICE_FN long IndexCheck::wrapped(long i, long bound, int dim) const {
+  const long j = i < 0 ? i + bound : i;
+  if (static_cast<unsigned long>(j) < static_cast<unsigned long>(bound)) return j;
+  report_index(slot, op, dim, i, bound);
+  return -1;
+}
 
 } // namespace at::device

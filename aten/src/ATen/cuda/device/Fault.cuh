@@ -15,9 +15,8 @@ CRESSET_PUBLIC_VARIABLE at::device::DeviceError* cresset_fault_slot = nullptr;
 
 namespace at::device {
 
-// The values of c10/cuda/ErrorSlot.h.
-inline constexpr int kFaultZeroDivision = -2;
-inline constexpr int kFaultNoProbability = -3;
+using c10::cuda::kFaultNoProbability;
+using c10::cuda::kFaultZeroDivision;
 
 CRESSET_OUT_OF_LINE void report_fault(int kind) {
   report_index(cresset_fault_slot, nullptr, kind, 0, 0);

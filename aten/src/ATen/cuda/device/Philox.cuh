@@ -7,11 +7,6 @@
 
 namespace at::device {
 
-struct PhiloxState { // the layout of at::PhiloxState
-  unsigned long seed, offset;
-  const unsigned long* graph; // {seed, offset to add} of a recorded graph's replay, or null
-};
-
 struct Draws {
   unsigned v[4];
   // Uniform in [0, 1) with 24 bits, in (0, 1), and the same with 53 bits from two words.

@@ -7,8 +7,8 @@
 //            innermost dimension, whole packs are moved there too
 //
 // CRESSET_POINTWISE(table, functor, inputs, params, kind, type) defines both for one type;
-// CRESSET_POINTWISE_MIXED for inputs of different types. The argument structures are filled by
-// ATen/cuda/Pointwise.cpp, which declares the same layouts.
+// CRESSET_POINTWISE_MIXED for inputs of different types. The argument structures
+// (Arguments.h) are filled by ATen/cuda/Pointwise.cpp.
 #pragma once
 
 #include <ATen/vec/ValueMath.h>
@@ -22,41 +22,6 @@
 #endif
 
 namespace at::device {
-
-inline constexpr int kMaxInputs = 4;
-inline constexpr int kMaxParams = 4;
-inline constexpr int kMaxDims = 12;
-inline constexpr int kPointwiseThreads = 256;
-inline constexpr int kFlatThreads = 128; // small blocks, so that few are left over at the end
-
-// A number of any type.
-struct alignas(16) Number {
-  unsigned char bytes[16];
-  template <class T> CRESSET_DEVICE_FN T as() const { return *reinterpret_cast<const T*>(bytes); }
-};
-
-struct FlatArgs {
-  long n;
-  void* out;
-  const void* in[kMaxInputs]; // null: the value is `number`
-  unsigned single;            // bit k: in[k] is one value for all elements
-  unsigned aligned;           // all other pointers are aligned to 16 bytes
-  Number number[kMaxInputs];
-  Number param[kMaxParams];
-};
-
-struct StridedArgs {
-  unsigned n; // steps: packs where `packed`, elements otherwise
-  int ndim;
-  void* out;
-  const void* in[kMaxInputs];
-  unsigned packed;
-  unsigned inner;                        // bit k: in[k] advances along the innermost dimension
-  Divider size[kMaxDims];                // innermost first, in steps
-  long stride[kMaxDims][kMaxInputs + 1]; // bytes per step; out first
-  Number number[kMaxInputs];
-  Number param[kMaxParams];
-};
 
 enum class OutKind { Same, Bool, Real };
 template <OutKind kOut, class T> struct OutType { using type = T; };

@@ -1,5 +1,5 @@
 // What every device program starts from: integer types, the element types of tensors and their
-// short names, memory access of up to 16 bytes, shared memory, division by a fixed number. Device
+// short names, memory access of up to 16 bytes, shared memory, arguments of kernels. Device
 // sources include only headers of this library, so that the build's compiler, the run-time compiler
 // and the tests' emulator read the same text.
 //
@@ -32,6 +32,8 @@
 #define CRESSET_KERNEL(threads) extern "C" __global__ void CRESSET_LAUNCH_BOUNDS(threads)
 
 #define CRESSET_DEVICE_FN __device__ __forceinline__
+
+#include <ATen/cuda/device/Arguments.h>
 
 // Shared memory of fixed size, and of the size given at the launch. The emulator, whose blocks run
 // one after the other, defines both for itself.
@@ -146,16 +148,6 @@ template <class To, class From> CRESSET_DEVICE_FN To convert(From x) {
     return static_cast<To>(x);
   }
 }
-
-// ---- division by a number known to the host
-// ------------------------------------------------------ q = n / d for n < 2^31 by a multiplication
-// and a shift; {1, 0, 0} divides by one.
-struct Divider {
-  unsigned divisor, magic, shift;
-  CRESSET_DEVICE_FN unsigned quotient(unsigned n) const {
-    return (__umulhi(n, magic) + n) >> shift;
-  }
-};
 
 } // namespace at::device
 

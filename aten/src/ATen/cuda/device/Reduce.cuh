@@ -6,41 +6,14 @@
 // and four kernels walk memory for it: rows (reduced elements are neighbours), columns (results are
 // neighbours), strided (anything) and combine (partial accumulators of cut results, where the last
 // block of a result may not do it). Which elements
-// meet in which order depends on the arguments alone. The arguments are filled by
-// native/reduce/Reduce.cuda.cpp, which declares the same layout.
+// meet in which order depends on the arguments alone. The arguments
+// (ReduceArgs) are filled by native/reduce/Reduce.cuda.cpp.
 #pragma once
 
 #include <ATen/cuda/device/Shuffle.cuh>
 #include <ATen/native/reduce/FoldOps.h>
 
 namespace at::device {
-
-inline constexpr int kReduceThreads = 256;
-inline constexpr int kReduceDims = 12;
-
-struct ReduceArgs {
-  const void* in;
-  void* out[2];  // null: not wanted
-  char* partial; // [splits][outputs] accumulators, where splits > 1
-  // Zeroes, one per group of results that share their blocks: the last block of a group to finish
-  // combines the group's partial accumulators, and leaves a zero. Null: the kernel `combine` does.
-  unsigned* tickets;
-  long outputs, columns;
-  long run, runs;   // rows: `runs` contiguous stretches of `run` elements
-  long count;       // elements per result
-  long chunk;       // elements (runs, rows) per piece
-  int splits;       // pieces per result
-  int lanes;        // threads per result; columns: threads side by side. A power of two
-  unsigned narrow;  // bit k: value k is stored in the input's (real) type
-  unsigned aligned; // packs can be loaded
-  int post;
-  int kept_ndim, reduced_ndim;
-  double param;
-  Divider kept_size[kReduceDims];
-  long kept_stride[kReduceDims];
-  Divider reduced_size[kReduceDims];
-  long reduced_stride[kReduceDims];
-};
 
 CRESSET_DEVICE_FN long strided_offset(long index, int ndim, const Divider* size,
                                       const long* stride) {
@@ -400,7 +373,7 @@ template <class R, class T> struct ReduceKernels {
     if constexpr (prepares_v<R>) R::prepare(s, Element<T>::get(first));
   }
   CRESSET_DEVICE_FN static A* partial(const ReduceArgs& a, long split) {
-    return reinterpret_cast<A*>(a.partial) + split * a.outputs;
+    return static_cast<A*>(a.partial) + split * a.outputs;
   }
   CRESSET_DEVICE_FN static void write(const ReduceArgs& a, long split, long output, const A& v) {
     if (a.splits == 1)

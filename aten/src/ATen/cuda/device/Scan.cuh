@@ -2,7 +2,7 @@
 // positions. Two kernels: rows, where a line's elements are neighbours (a block scans pieces of a
 // line, one after the other), and columns, where lines lie side by side (a thread walks a line). A
 // long line is cut: totals of the pieces, their running totals, then the pieces from there. The
-// arguments are filled by native/reduce/Scan.cuda.cpp, which declares the same layout.
+// arguments (ScanArgs) are filled by native/reduce/Scan.cuda.cpp.
 #pragma once
 
 #include <ATen/cuda/device/Shuffle.cuh>
@@ -10,24 +10,12 @@
 
 namespace at::device {
 
-inline constexpr int kScanThreads = 256;
 inline constexpr int kScanItems = 4; // neighbours a thread takes at a time
 
 // float carries its running value in double, as on the CPU.
 template <class T> struct Carry { using type = opmath_t<T>; };
 template <> struct Carry<float> { using type = double; };
 template <> struct Carry<complex<float>> { using type = complex<double>; };
-
-struct ScanArgs {
-  const void* in;
-  void* out;
-  long* where;   // positions, for extremes
-  void* totals;  // [lines][pieces] accumulators
-  long lines, n; // rows: lines of n elements
-  long inner;    // columns: distance of a line's elements
-  long chunk;    // elements per piece
-  int pieces;
-};
 
 template <class T> struct ScanSum {
   using A = typename Carry<T>::type;

@@ -2,21 +2,9 @@
 // tiles of 32 x 32 elements go through shared memory, so that both sides
 // are read and written in their own order. By element size.
 #include <ATen/cuda/device/Prelude.cuh>
+#include <ATen/native/copy/Transpose.args.h>
 
 namespace at::device {
-
-inline constexpr int kTileDims = 10;
-
-struct TransposeArgs {
-  void* out;
-  const void* in;
-  long rows, columns; // out[r][c] with c contiguous, in[r][c] with r contiguous
-  long out_row;       // bytes from one row of out to the next
-  long in_column;     // bytes from one column of in to the next
-  int ndim;           // of the matrices, one after the other
-  Divider size[kTileDims];
-  long out_stride[kTileDims], in_stride[kTileDims];
-};
 
 template <class T> CRESSET_DEVICE_FN void transpose(const TransposeArgs& a) {
   constexpr int kTile = 32, kDepth = 8;

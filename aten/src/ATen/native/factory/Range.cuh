@@ -1,16 +1,8 @@
 // Ranges: each element from its index, as native/factory/Range.cpp computes it on the CPU.
+#include <ATen/native/factory/Range.args.h>
 #include <ATen/vec/ValueMath.h>
 
 namespace at::device {
-
-struct RangeArgs {
-  void* out;
-  long n;
-  int kind; // 0: whole numbers, 1: start + i * step in double, 2: linspace, 3: logspace
-  long first, by;
-  double start, step;          // kind 1
-  double from[2], to[2], base; // real and imaginary part; kinds 2 and 3
-};
 
 // The type in which positions are computed.
 template <class T> struct SpaceMath {

@@ -6,6 +6,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/KernelCall.h>
+#include <ATen/native/foreach/FusedOptim.args.h>
 #include <ATen/native/foreach/Native.h>
 
 namespace at::native {
@@ -13,7 +14,6 @@ namespace {
 using cuda::Kernel;
 
 constexpr const char* kProgram = "native/foreach/FusedOptim.cuh";
-constexpr int64_t kChunk = 8192;
 constexpr int kFew = 48, kMany = 512;
 
 // [dtype][few, many]
@@ -35,24 +35,10 @@ const Kernel kNormTotal[4] = {{kProgram, "norm_total_f32"},
                               {kProgram, "norm_total_bf16"}};
 const Kernel kScale[4][2] = CRESSET_TABLE("scale_tensors");
 
-// Mirrors of the structures in FusedOptim.cuh.
-template <int kOperands, int kTensors> struct TensorTable {
-  void* data[kOperands][kTensors];
-  int64_t sizes[kTensors];
-  uint32_t first[kTensors];
-  int32_t count = 0;
-};
-struct AdamSettings {
-  double lr, beta1, beta2, weight_decay, eps;
-  double correction1, correction2;
-  const void *grad_scale, *found_inf;
-  int32_t amsgrad, maximize, decoupled;
-};
-struct SgdSettings {
-  double lr, momentum, weight_decay, dampening;
-  const void *grad_scale, *found_inf;
-  int32_t nesterov, maximize, first_step, buffered;
-};
+using device::AdamSettings;
+using device::kChunk;
+using device::SgdSettings;
+using device::TensorTable;
 
 // One tensor's buffers, all laid out alike; kOperands of them, null where unused.
 template <int kOperands> struct Item {
@@ -133,7 +119,7 @@ struct DeviceNumber {
     held = detail::empty({}, kFloat, device);
     held.copy_(t->reshape({}));
   }
-  const void* data() const { return held.defined() ? held.const_data_ptr() : nullptr; }
+  const float* data() const { return held.defined() ? held.const_data_ptr<float>() : nullptr; }
 };
 
 void check_list(const char* name, TensorList params, TensorList list, const char* what) {

@@ -3,43 +3,9 @@
 // element is read and written once with 16-byte accesses. The arithmetic and its order are the
 // CPU's (FusedOptim.simd.cpp).
 #include <ATen/cuda/device/Block.cuh>
+#include <ATen/native/foreach/FusedOptim.args.h>
 
 namespace at::device {
-
-constexpr long kChunk = 8192; // elements of a block
-
-// A list of tensors with kOperands buffers each. `first[i]` is the first block of tensor i.
-template <int kOperands, int kTensors> struct TensorTable {
-  void* data[kOperands][kTensors];
-  long sizes[kTensors];
-  unsigned first[kTensors];
-  int count;
-
-  CRESSET_DEVICE_FN int tensor_of(unsigned block) const {
-    int low = 0, high = count - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (first[middle] <= block)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
-  }
-};
-
-struct AdamSettings {
-  double lr, beta1, beta2, weight_decay, eps;
-  double correction1, correction2;     // 1 - beta^step
-  const float *grad_scale, *found_inf; // on the device; null: none
-  int amsgrad, maximize, decoupled;
-};
-
-struct SgdSettings {
-  double lr, momentum, weight_decay, dampening;
-  const float *grad_scale, *found_inf;
-  int nesterov, maximize, first_step, buffered;
-};
 
 template <class A> CRESSET_DEVICE_FN A root(A x);
 template <> CRESSET_DEVICE_FN float root(float x) { return sqrtf(x); }

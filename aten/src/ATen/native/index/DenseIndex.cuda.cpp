@@ -5,6 +5,7 @@
 
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/cuda/PointwiseLaunch.h>
+#include <ATen/native/index/DenseIndex.args.h>
 
 namespace at::native::cuda_index {
 namespace {
@@ -41,19 +42,12 @@ const SumKernels kSums[] = {
     {kBFloat16, 4, {kProgram, "scatter_rows_bf16"}, nullptr},
 };
 
-constexpr int64_t kThreads = 256, kAhead = 8;
+constexpr int64_t kThreads = device::kDenseThreads, kAhead = device::kDenseAhead;
 constexpr int64_t kRowBytes = 64 << 10; // of shared memory for a row, so that several blocks fit
 // Fewer owners than this leave most of the GPU idle, and sorting is faster.
 constexpr int64_t kFewestColumns = 128, kFewestRows = 64;
 
-struct DenseIndex { // the mirror of at::device::DenseIndex
-  const void* index;
-  int64_t columns, row, other_row, bound;
-  int32_t n, inner, dim;
-  uint32_t row_blocks;
-  cuda::Divider inner_size;
-  cuda::IndexCheck check;
-};
+using device::DenseIndex;
 
 // Whether `indexed` and `index` lie dense and agree outside `dim`, so that they are
 // (outer, bound, inner) and (outer, n, inner); the first may have more of the outermost.
@@ -69,7 +63,7 @@ bool describe(DenseIndex& d, const Tensor& indexed, int64_t dim, const Tensor& i
   constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
   const int64_t n = index.size(dim);
   if (inner > kLimit || n > kLimit || n * inner > kLimit) return false;
-  d.index = index.const_data_ptr();
+  d.index = index.const_data_ptr<int64_t>();
   d.columns = outer * inner;
   d.row = n * inner;
   d.bound = indexed.size(dim);
@@ -86,7 +80,7 @@ int size_slot(int64_t itemsize) { return __builtin_ctzll(static_cast<uint64_t>(i
 } // namespace
 
 bool gather_dense(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
-  DenseIndex d{nullptr, 0, 0, 0, 0, 0, 0, 0, 0, {}, cuda::IndexCheck("gather")};
+  DenseIndex d{nullptr, 0, 0, 0, 0, 0, 0, 0, 0, {}, cuda::index_check("gather")};
   if (!out.is_contiguous() || !describe(d, self, dim, index)) return false;
   const int64_t rows = d.columns / d.inner, bytes = d.bound * self.itemsize();
   const auto stream = cuda::current_stream();
@@ -108,7 +102,7 @@ bool gather_dense(const Tensor& self, int64_t dim, const Tensor& index, const Te
 
 bool scatter_add_dense(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                        const char* op) {
-  DenseIndex d{nullptr, 0, 0, 0, 0, 0, 0, 0, 0, {}, cuda::IndexCheck(op)};
+  DenseIndex d{nullptr, 0, 0, 0, 0, 0, 0, 0, 0, {}, cuda::index_check(op)};
   const SumKernels* kernels = nullptr;
   for (const SumKernels& k : kSums)
     if (k.dtype == self.scalar_type()) kernels = &k;

@@ -7,22 +7,9 @@
 #include <ATen/cuda/device/Block.cuh>
 #include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
+#include <ATen/native/index/DenseIndex.args.h>
 
 namespace at::device {
-
-struct DenseIndex {
-  const long* index;
-  long columns;        // outer * inner
-  long row, other_row; // n * inner, and the same of the indexed tensor
-  long bound;
-  int n, inner;
-  int dim;
-  unsigned row_blocks; // gather: blocks per row
-  Divider inner_size;
-  IndexCheck check;
-};
-
-constexpr int kDenseThreads = 256, kDenseAhead = 8;
 
 // kDenseAhead elements of a row, every kDenseThreads-th from `first` on; `source(i, c)` is the
 // element at place i of column c.

@@ -46,7 +46,7 @@ bool select_rows(const char* op, const Tensor& self, const Tensor& index, const 
   cuda::launch(kRows, blocks_for(rows * units, 256), 256, 0, cuda::current_stream(),
                self.const_data_ptr(), index.const_data_ptr(),
                static_cast<int>(index.scalar_type() == kInt), out.mutable_data_ptr(), rows, units,
-               self.size(0), static_cast<int>(wraps), cuda::IndexCheck(op));
+               self.size(0), static_cast<int>(wraps), cuda::index_check(op));
   return true;
 }
 
@@ -78,7 +78,7 @@ CombineOptions old_reduction(std::string_view reduce) {
 // The plan of self[indices] against a tensor of the result's shape. `held` keeps device copies.
 IndexPlan plan_advanced(const char* op, const AdvancedIndex& advanced, const Tensor& linear,
                         c10::SmallVector<Tensor, 4>& held) {
-  IndexPlan plan(op);
+  IndexPlan plan = plan_for(op);
   plan.wraps = 1;
   const Tensor& self = advanced.self;
   const int64_t index_dims = static_cast<int64_t>(advanced.shape.size()),
@@ -94,7 +94,7 @@ IndexPlan plan_advanced(const char* op, const AdvancedIndex& advanced, const Ten
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (d >= advanced.first && d < advanced.first + indexed) continue;
     const int64_t at = d < advanced.first ? d : d - indexed + index_dims;
-    plan.slices.add(self.size(d), self.stride(d), linear.stride(at));
+    add_dimension(plan.slices, self.size(d), self.stride(d), linear.stride(at));
   }
   for (int64_t k = 0; k < indexed; ++k) {
     held.push_back(on_device(advanced.indices[k], self).expand(advanced.shape));

@@ -83,26 +83,27 @@ int64_t largest_place(const IndexPlan& plan) {
 
 } // namespace
 
-void DualWalk::add(int64_t size, int64_t stride_a, int64_t stride_b) {
+void add_dimension(DualWalk& walk, int64_t size, int64_t stride_a, int64_t stride_b) {
   if (size == 1) return;
-  if (ndim > 0 && a[ndim - 1] == stride_a * size && b[ndim - 1] == stride_b * size) {
-    sizes[ndim - 1] *= size; // continues the dimension before it
-    a[ndim - 1] = stride_a;
-    b[ndim - 1] = stride_b;
+  const int last = walk.ndim - 1;
+  if (last >= 0 && walk.a[last] == stride_a * size && walk.b[last] == stride_b * size) {
+    walk.sizes[last] *= size; // continues the dimension before it
+    walk.a[last] = stride_a;
+    walk.b[last] = stride_b;
   } else {
-    TORCH_CHECK_NOT_IMPLEMENTED(ndim < kDims, "indexing on CUDA of tensors with more than ", kDims,
-                                " separate dimensions");
-    sizes[ndim] = size;
-    a[ndim] = stride_a;
-    b[ndim] = stride_b;
-    ++ndim;
+    TORCH_CHECK_NOT_IMPLEMENTED(walk.ndim < kDims, "indexing on CUDA of tensors with more than ",
+                                kDims, " separate dimensions");
+    walk.sizes[walk.ndim] = size;
+    walk.a[walk.ndim] = stride_a;
+    walk.b[walk.ndim] = stride_b;
+    ++walk.ndim;
   }
-  count *= size;
+  walk.count *= size;
 }
 
 IndexPlan plan_along(const char* op, const Tensor& indexed, const Tensor& linear, int64_t dim,
                      const Tensor& index, bool wraps) {
-  IndexPlan plan(op);
+  IndexPlan plan = plan_for(op);
   plan.wraps = wraps;
   const int64_t n = index.numel();
   plan.positions.count = n;
@@ -118,13 +119,13 @@ IndexPlan plan_along(const char* op, const Tensor& indexed, const Tensor& linear
   operand.narrow = index.scalar_type() == kInt;
   plan.indices = 1;
   for (int64_t d = 0; d < indexed.dim(); ++d)
-    if (d != dim) plan.slices.add(indexed.size(d), indexed.stride(d), linear.stride(d));
+    if (d != dim) add_dimension(plan.slices, indexed.size(d), indexed.stride(d), linear.stride(d));
   return plan;
 }
 
 IndexPlan plan_elements(const char* op, const Tensor& indexed, const Tensor& linear, int64_t dim,
                         const Tensor& index) {
-  IndexPlan plan(op);
+  IndexPlan plan = plan_for(op);
   TORCH_CHECK_NOT_IMPLEMENTED(index.dim() <= kDims, op, " on CUDA of tensors with more than ",
                               kDims, " dimensions");
   IndexOperand& operand = plan.index[0];

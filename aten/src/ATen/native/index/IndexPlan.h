@@ -6,38 +6,24 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/index/AdvancedIndex.h>
+#include <ATen/native/index/Indexing.args.h>
 #include <ATen/native/index/Reduction.h>
 
 namespace at::native::cuda_index {
 
-inline constexpr int kDims = 8;
+inline constexpr int kDims = device::kIndexDims;
+using device::DualWalk;
+using device::IndexOperand;
+using device::IndexPlan;
 
-// Mirrors of the structures in Indexing.cuh.
-struct DualWalk {
-  int64_t count = 1;
-  int32_t ndim = 0;
-  int32_t unused = 0;
-  int64_t sizes[kDims] = {}, a[kDims] = {}, b[kDims] = {};
-  // Adds an inner dimension; strides in elements. NotImplementedError beyond kDims.
-  void add(int64_t size, int64_t stride_a, int64_t stride_b);
-};
-
-struct IndexOperand {
-  const void* data = nullptr;
-  int64_t strides[kDims] = {};
-  int64_t bound = 0, stride = 0;
-  int32_t dim = 0;
-  int32_t narrow = 0;
-};
-
-struct IndexPlan {
-  explicit IndexPlan(const char* op) : check(op) {}
-  DualWalk positions, slices;
-  int32_t indices = 0;
-  int32_t wraps = 0;
-  IndexOperand index[kDims];
-  cuda::IndexCheck check;
-};
+// A plan without positions, for an operator of this name.
+inline IndexPlan plan_for(const char* op) {
+  IndexPlan plan;
+  plan.check = cuda::index_check(op);
+  return plan;
+}
+// Adds an inner dimension; strides in elements. NotImplementedError beyond kDims.
+void add_dimension(DualWalk& walk, int64_t size, int64_t stride_a, int64_t stride_b);
 
 // One index vector along `dim` of `indexed`; `linear` has the same shape but for that dimension.
 IndexPlan plan_along(const char* op, const Tensor& indexed, const Tensor& linear, int64_t dim,

@@ -10,10 +10,9 @@
 #include <ATen/cuda/device/Block.cuh>
 #include <ATen/cuda/device/Bytes.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
+#include <ATen/native/index/Indexing.args.h>
 
 namespace at::device {
-
-constexpr int kIndexDims = 8;
 
 // q and r with n = q d + r, by 32-bit division where both fit: the 64-bit one costs several times
 // more.
@@ -31,106 +30,77 @@ struct Quotient {
   }
 };
 
-// Offsets of a running number in two tensors of the same shape.
-struct DualWalk {
-  long count;
-  int ndim;
-  int unused;
-  long sizes[kIndexDims], a[kIndexDims], b[kIndexDims];
+CRESSET_DEVICE_FN DualWalk::Offsets DualWalk::offsets(long i) const {
+  if (ndim == 0) return {0, 0};
+  return ndim == 1 ? Offsets{i * a[0], i * b[0]} : offsets_of_several(i);
+}
 
-  struct At {
-    long a, b;
-  };
-  CRESSET_DEVICE_FN At at(long i) const {
-    return ndim == 1 ? At{i * a[0], i * b[0]} : ndim == 0 ? At{0, 0} : at_several(i);
+__device__ __noinline__ DualWalk::Offsets DualWalk::offsets_of_several(long i) const {
+  Offsets r = {0, 0};
+  for (int d = ndim - 1; d > 0; --d) {
+    const Quotient by(i, sizes[d]);
+    r.a += by.r * a[d];
+    r.b += by.r * b[d];
+    i = by.q;
   }
-  // Out of line: kernels ask many times, and it is long.
-  __device__ __noinline__ At at_several(long i) const {
-    At r = {0, 0};
-    for (int d = ndim - 1; d > 0; --d) {
-      const Quotient by(i, sizes[d]);
-      r.a += by.r * a[d];
-      r.b += by.r * b[d];
-      i = by.q;
+  return {r.a + i * a[0], r.b + i * b[0]};
+}
+
+CRESSET_DEVICE_FN DualWalk::Offsets IndexPlan::place(long p) const {
+  long coordinate[kIndexDims];
+  DualWalk::Offsets found = {0, 0};
+  CRESSET_UNROLL
+  for (int d = kIndexDims - 1; d >= 0; --d) {
+    coordinate[d] = 0;
+    if (d >= positions.ndim) continue;
+    coordinate[d] = p;
+    if (d > 0) {
+      const Quotient by(p, positions.sizes[d]);
+      coordinate[d] = by.r;
+      p = by.q;
     }
-    return {r.a + i * a[0], r.b + i * b[0]};
+    found.a += coordinate[d] * positions.a[d];
+    found.b += coordinate[d] * positions.b[d];
   }
-};
-
-struct IndexOperand {
-  const void* data;
-  long strides[kIndexDims]; // along the dimensions of the positions
-  long bound, stride;       // of the indexed dimension
-  int dim;                  // as messages name it
-  int narrow;               // int32 instead of int64
-};
-
-struct IndexPlan {
-  DualWalk positions, slices;
-  int indices;
-  int wraps; // negative indices count from the end
-  IndexOperand index[kIndexDims];
-  IndexCheck check;
-
-  // The places of position p in the indexed tensor, -1 where an index is out of range, and in the
-  // other one.
-  CRESSET_DEVICE_FN DualWalk::At place(long p) const {
-    long coordinate[kIndexDims];
-    DualWalk::At at = {0, 0};
+  for (int k = 0; k < indices; ++k) {
+    const IndexOperand& operand = index[k];
+    long from = 0;
     CRESSET_UNROLL
-    for (int d = kIndexDims - 1; d >= 0; --d) {
-      coordinate[d] = 0;
-      if (d >= positions.ndim) continue;
-      coordinate[d] = p;
-      if (d > 0) {
-        const Quotient by(p, positions.sizes[d]);
-        coordinate[d] = by.r;
-        p = by.q;
-      }
-      at.a += coordinate[d] * positions.a[d];
-      at.b += coordinate[d] * positions.b[d];
-    }
-    for (int k = 0; k < indices; ++k) {
-      const IndexOperand& operand = index[k];
-      long from = 0;
-      CRESSET_UNROLL
-      for (int d = 0; d < kIndexDims; ++d)
-        if (d < positions.ndim) from += coordinate[d] * operand.strides[d];
-      long i = operand.narrow ? static_cast<const int*>(operand.data)[from]
-                              : static_cast<const long*>(operand.data)[from];
-      if (wraps)
-        i = check.wrapped(i, operand.bound, operand.dim);
-      else if (!check.within(i, operand.bound, operand.dim))
-        i = -1;
-      if (i < 0) return {-1, 0};
-      at.a += i * operand.stride;
-    }
-    return at;
+    for (int d = 0; d < kIndexDims; ++d)
+      if (d < positions.ndim) from += coordinate[d] * operand.strides[d];
+    long i = operand.narrow ? static_cast<const int*>(operand.data)[from]
+                            : static_cast<const long*>(operand.data)[from];
+    if (wraps)
+      i = check.wrapped(i, operand.bound, operand.dim);
+    else if (!check.within(i, operand.bound, operand.dim))
+      i = -1;
+    if (i < 0) return {-1, 0};
+    found.a += i * operand.stride;
   }
+  return found;
+}
 
-  // Places of the running number over positions and slices.
-  CRESSET_DEVICE_FN DualWalk::At element(long i) const {
-    if (slices.count == 1) return place(i);
-    const Quotient by(i, slices.count);
-    DualWalk::At at = place(by.q);
-    const DualWalk::At slice = slices.at(by.r);
-    return at.a < 0 ? at : DualWalk::At{at.a + slice.a, at.b + slice.b};
-  }
-};
+CRESSET_DEVICE_FN DualWalk::Offsets IndexPlan::element(long i) const {
+  if (slices.count == 1) return place(i);
+  const Quotient by(i, slices.count);
+  const DualWalk::Offsets found = place(by.q);
+  const DualWalk::Offsets slice = slices.offsets(by.r);
+  return found.a < 0 ? found : DualWalk::Offsets{found.a + slice.a, found.b + slice.b};
+}
 
 template <class T> CRESSET_DEVICE_FN void index_read(const T* self, T* out, const IndexPlan& plan) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= plan.positions.count * plan.slices.count) return;
-  const DualWalk::At at = plan.element(i);
-  if (at.a >= 0) out[at.b] = self[at.a];
+  const DualWalk::Offsets found = plan.element(i);
+  if (found.a >= 0) out[found.b] = self[found.a];
 }
 
 template <class T>
 CRESSET_DEVICE_FN void index_write(T* self, const T* values, const IndexPlan& plan) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= plan.positions.count * plan.slices.count) return;
-  const DualWalk::At at = plan.element(i);
-  if (at.a >= 0) self[at.a] = values[at.b];
+  const DualWalk::Offsets found = plan.element(i);
+  if (found.a >= 0) self[found.a] = values[found.b];
 }
 
 // Rows of `units` pieces of 16 bytes: out[r] = self[index[r]].
@@ -203,10 +173,10 @@ CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned lo
   const long first = by.q;
   const unsigned long key = keys[first];
   if (key == ~0ul || (first > 0 && keys[first - 1] == key)) return; // not the first of its place
-  const DualWalk::At slice = plan.slices.at(by.r);
+  const DualWalk::Offsets slice = plan.slices.offsets(by.r);
   T* to = self + key + slice.a;
   const auto value = [&](long at) {
-    const A v = convert<A>(source[plan.positions.at(order[at]).b + slice.b]);
+    const A v = convert<A>(source[plan.positions.offsets(order[at]).b + slice.b]);
     return scale == 1.0 ? v : static_cast<A>(v * convert<A>(scale));
   };
   A result = value(first);

@@ -50,7 +50,7 @@ std::tuple<Tensor, Tensor, Tensor> cross_entropy_rows_cuda(const Tensor& self, c
   cuda::launch(kRows[slot], static_cast<unsigned>(rows), row_threads(n), 0, stream,
                x.const_data_ptr(), classes.const_data_ptr(), data_or_null(w),
                log_sums.mutable_data_ptr(), losses, weights, n, ignore_index,
-               cuda::IndexCheck("cross_entropy_loss"));
+               cuda::index_check("cross_entropy_loss"));
   const Tensor total = detail::empty({}, wide, device);
   const Tensor out = detail::empty({}, wide, device);
   cuda::launch(kTotal[slot], 1, rows > 256 ? 1024 : 256, 0, stream, losses, weights,

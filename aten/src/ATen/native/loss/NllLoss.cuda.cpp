@@ -3,11 +3,11 @@
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
+#include <ATen/native/loss/NllLoss.args.h>
 
 namespace at::native {
 namespace {
 using cuda::blocks_for;
-using cuda::IndexCheck;
 using cuda::Kernel;
 
 constexpr const char* kProgram = "native/loss/NllLoss.cuh";
@@ -21,12 +21,7 @@ const Kernel kEach[4] = CRESSET_TYPES("nll_each");
 const Kernel kSum[4] = CRESSET_TYPES("nll_sum");
 const Kernel kBackward[4] = CRESSET_TYPES("nll_backward");
 
-// The mirror of at::device::NllWalk.
-struct Walk {
-  int64_t count, classes, rows, columns;
-  int64_t sample_stride, class_stride, row_stride, column_stride;
-};
-Walk walk_of(const Tensor& t) {
+device::NllWalk walk_of(const Tensor& t) {
   if (t.dim() == 4)
     return {t.size(0) * t.size(2) * t.size(3),
             t.size(1),
@@ -49,9 +44,9 @@ void forward(const Tensor& self, const Tensor& target, const std::optional<Tenso
              int64_t reduction, int64_t ignore, const Tensor& output, const Tensor& total_weight) {
   const int slot = cuda::floating_slot(self.scalar_type(), "nll_loss_cuda");
   cuda::check_same_device({&self, &target, cuda::given(weight)});
-  const Walk walk = walk_of(self);
+  const device::NllWalk walk = walk_of(self);
   const Tensor classes = target.to(kLong).contiguous(), w = weights_of(weight, self.scalar_type());
-  const IndexCheck check("nll_loss");
+  const device::IndexCheck check = cuda::index_check("nll_loss");
   const auto stream = cuda::current_stream();
   const void *x = self.const_data_ptr(), *t = classes.const_data_ptr(), *scale = data_or_null(w);
   if (reduction == kNoReduction) {
@@ -71,7 +66,7 @@ void backward(const Tensor& grad_output, const Tensor& self, const Tensor& targe
   const ScalarType dtype = self.scalar_type();
   const int slot = cuda::floating_slot(dtype, "nll_loss_backward_cuda");
   cuda::check_same_device({&self, &grad_output, &target, cuda::given(weight), &total_weight});
-  const Walk walk = walk_of(grad_input);
+  const device::NllWalk walk = walk_of(grad_input);
   const bool each = reduction == kNoReduction;
   const Tensor classes = target.to(kLong).contiguous(), w = weights_of(weight, dtype);
   const Tensor grad = grad_output.to(dtype).contiguous(), total = total_weight.to(dtype);
@@ -85,7 +80,7 @@ void backward(const Tensor& grad_output, const Tensor& self, const Tensor& targe
                grad.const_data_ptr(), classes.const_data_ptr(), data_or_null(w),
                total.const_data_ptr(), grad_input.mutable_data_ptr(),
                static_cast<int>(reduction == kMeanReduction), static_cast<int>(each), walk, ignore,
-               IndexCheck("nll_loss"));
+               cuda::index_check("nll_loss"));
 }
 } // namespace
 

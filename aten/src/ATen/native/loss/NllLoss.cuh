@@ -2,19 +2,9 @@
 // double precision: there is one number per target, and the order of additions is fixed.
 #include <ATen/cuda/device/Block.cuh>
 #include <ATen/cuda/device/ErrorSlot.cuh>
+#include <ATen/native/loss/NllLoss.args.h>
 
 namespace at::device {
-
-// Positions in (sample, row, column) order over a tensor of (sample, class, row, column).
-struct NllWalk {
-  long count, classes, rows, columns;
-  long sample_stride, class_stride, row_stride, column_stride;
-  CRESSET_DEVICE_FN long offset(long i) const {
-    if (rows * columns == 1) return i * sample_stride;
-    const long rest = i / columns;
-    return rest / rows * sample_stride + rest % rows * row_stride + i % columns * column_stride;
-  }
-};
 
 // The class of position i, or -1 where it is ignored or outside the classes (which is reported).
 CRESSET_DEVICE_FN long class_of(const long* target, long i, long ignore, const NllWalk& walk,

@@ -1,15 +1,9 @@
 // Matrix products of integers, which the vendor's library does not have: 16 x 16 tiles through
 // shared memory, sums that wrap around as the CPU's do.
 #include <ATen/cuda/device/Prelude.cuh>
+#include <ATen/native/matmul/IntegerProduct.args.h>
 
 namespace at::device {
-
-// d = alpha a b + beta c for `batch` products; any strides, in elements.
-struct IntegerProduct {
-  long m, n, k;
-  long a[3], b[3], c[3], d[3]; // strides: batch, row, column
-  long alpha, beta;
-};
 
 template <class T> CRESSET_DEVICE_FN void integer_product(const T* a, const T* b, const T* c, T* d,
                                                           const IntegerProduct& p) {

@@ -5,6 +5,7 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/CublasLt.h>
 #include <ATen/cuda/KernelCall.h>
+#include <ATen/native/matmul/IntegerProduct.args.h>
 #include <ATen/native/matmul/Native.h>
 #include <ATen/native/matmul/Product.h>
 #include <ATen/ops/add.h>
@@ -160,17 +161,12 @@ int integer_slot(ScalarType dtype) {
          : dtype == kLong  ? 4
                            : -1;
 }
-struct IntegerProduct { // the mirror of at::device::IntegerProduct
-  int64_t m, n, k;
-  int64_t a[3], b[3], c[3], d[3];
-  int64_t alpha, beta;
-};
 
 // out = beta * self + alpha a b; self, where given, broadcasts. `out` is not one of the others.
 void integer_product(const Tensor& a, const Tensor& b, const Tensor* self, const Tensor& out,
                      const Scalar& beta, const Scalar& alpha) {
   const int64_t d = a.dim();
-  IntegerProduct p{};
+  device::IntegerProduct p{};
   p.m = a.size(d - 2);
   p.n = b.size(d - 1);
   p.k = a.size(d - 1);

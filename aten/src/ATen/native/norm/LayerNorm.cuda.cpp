@@ -4,6 +4,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/KernelCall.h>
+#include <ATen/native/norm/LayerNorm.args.h>
 #include <ATen/native/norm/Native.h>
 #include <ATen/native/norm/NormUtil.h>
 #include <c10/util/SafeArithmetic.h>
@@ -53,20 +54,8 @@ const Kernel kReduce[4] = {{kProgram, "norm_reduce_f32_f32"},
                            {kProgram, "norm_reduce_f32_f16"},
                            {kProgram, "norm_reduce_f32_bf16"}};
 
-// The mirrors of the kernels' parameters, for accumulators of type A.
-template <class A> struct ForwardArgs {
-  const void *x, *weight, *bias;
-  void *y, *mean, *rstd;
-  int64_t rows;
-  int32_t n;
-  A eps;
-};
-struct BackwardArgs {
-  const void *g, *x, *weight, *mean, *rstd;
-  void *dx, *partial_w, *partial_b;
-  int64_t rows;
-  int32_t n;
-};
+template <class A> using ForwardArgs = device::NormForwardArgs<void, void, A>;
+using BackwardArgs = device::NormBackwardPointers;
 
 // Rows of a problem and the type of its parameters.
 struct Problem {
@@ -135,15 +124,10 @@ Tensor contiguous_or_undefined(const std::optional<Tensor>& t) {
 template <class A> void run_forward(bool rms, const Problem& p, const Tensor& x, const Tensor& w,
                                     const Tensor& b, const Tensor& y, void* mean, void* rstd,
                                     double eps) {
-  const ForwardArgs<A> args{x.const_data_ptr(),
-                            data_or_null(w),
-                            data_or_null(b),
-                            y.mutable_data_ptr(),
-                            mean,
-                            rstd,
-                            p.rows,
-                            static_cast<int32_t>(p.n),
-                            static_cast<A>(eps)};
+  const ForwardArgs<A> args{
+      x.const_data_ptr(),    data_or_null(w),       data_or_null(b), y.mutable_data_ptr(),
+      static_cast<A*>(mean), static_cast<A*>(rstd), p.rows,          static_cast<int32_t>(p.n),
+      static_cast<A>(eps)};
   const Forms& forms = kForward[rms][p.pair];
   const int form = warp_form(p, {args.x, args.weight, args.bias, args.y});
   if (form >= 0)

@@ -7,22 +7,15 @@
 // all its rows, so that input and gradient are read once for all three results; each block leaves
 // one partial row, and a second kernel adds the partial rows in order.
 #include <ATen/cuda/device/Block.cuh>
+#include <ATen/native/norm/LayerNorm.args.h>
 
 namespace at::device {
 
 CRESSET_DEVICE_FN float inverse_root(float x) { return 1.0f / sqrtf(x); }
 CRESSET_DEVICE_FN double inverse_root(double x) { return 1.0 / sqrt(x); }
 
-// `W` is the type of weight and bias. For kRms there is no mean and no bias.
-template <class T, class W> struct NormForward {
-  const T* x;
-  const W *weight, *bias; // null: one and zero
-  T* y;
-  opmath_t<T>*mean, *rstd;
-  long rows;
-  int n;
-  opmath_t<T> eps;
-};
+template <class T, class W> using NormForward = NormForwardArgs<T, W, opmath_t<T>>;
+template <class T, class W> using NormBackward = NormBackwardArgs<T, W, opmath_t<T>>;
 
 // Who holds a row in registers: a warp of a block of several, or the whole block.
 template <class A> struct WarpTeam {
@@ -127,16 +120,6 @@ CRESSET_DEVICE_FN void norm_block(const NormForward<T, W>& a) {
 // ---- gradients: with u = g w and h = (x - mean) rstd,
 //   dx = rstd (u - mean(u) - h mean(u h)), dw = sum over rows of g h, db = sum over rows of g;
 // RMS norm has no mean(u).
-template <class T, class W> struct NormBackward {
-  const T *g, *x;
-  const W* weight;
-  const opmath_t<T>*mean, *rstd;
-  T* dx;                             // null: not wanted
-  opmath_t<T>*partial_w, *partial_b; // a row of n for each block; null: not wanted
-  long rows;
-  int n;
-};
-
 template <class T, class W, int kPack, int kPacks, bool kRms>
 CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
   using A = opmath_t<T>;

@@ -11,6 +11,7 @@
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/random/Bounds.h>
 #include <ATen/native/random/Native.h>
+#include <ATen/native/random/RandomFill.args.h>
 #include <ATen/native/random/engine/RawFill.h>
 #include <ATen/native/sort/RadixSort.h>
 #include <ATen/ops/add.h>
@@ -61,25 +62,8 @@ const TypeKernels& kernels_for(ScalarType dtype, const char* op) {
   return kTypes[0];
 }
 
-enum Distribution : int32_t { // as in RandomFill.cuh
-  kUniform,
-  kNormal,
-  kLogNormal,
-  kExponential,
-  kCauchy,
-  kGeometric,
-  kBernoulli,
-  kInteger,
-};
-struct Settings { // the mirror of at::device::RandomSettings
-  PhiloxState state{};
-  int64_t n = 0;
-  double a = 0, b = 0;
-  uint64_t range = 0;
-  int64_t base = 0;
-  int32_t distribution = kUniform;
-  int32_t wide = 0;
-};
+using namespace device; // the kinds of RandomFill.args.h
+using Settings = device::RandomSettings;
 
 constexpr uint64_t kNumbersPerCall = 4;
 

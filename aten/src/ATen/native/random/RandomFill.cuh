@@ -2,29 +2,9 @@
 // where an element needs 64 bits. Element i of the tensor, in memory order, always belongs to group
 // i / 4 (or i / 2): the launch and the GPU change nothing.
 #include <ATen/cuda/device/Philox.cuh>
+#include <ATen/native/random/RandomFill.args.h>
 
 namespace at::device {
-
-enum Distribution : int {
-  kUniform, // [a, b)
-  kNormal,  // mean a, deviation b
-  kLogNormal,
-  kExponential, // rate a
-  kCauchy,      // median a, scale b
-  kGeometric,   // probability a
-  kBernoulli,   // probability a
-  kInteger,     // base + number mod range; range 0: 2^64
-};
-
-struct RandomSettings {
-  PhiloxState state;
-  long n;
-  double a, b;
-  unsigned long range;
-  long base;
-  int distribution;
-  int wide; // two elements per group
-};
 
 struct FloatDraws {
   using type = float;

@@ -14,6 +14,7 @@
 #include <ATen/cuda/Pointwise.h>
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/cuda/Program.h>
+#include <ATen/cuda/device/Arguments.h>
 #include <ATen/native/reduce/ReduceDriver.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -21,36 +22,18 @@ namespace at::native::reduce {
 namespace {
 
 using at::cuda::CUfunction;
-using at::cuda::Divider;
+using at::device::Divider;
 
-constexpr int kThreads = 256;
-constexpr int kDims = 12;
+constexpr int kThreads = at::device::kReduceThreads;
+constexpr int kDims = at::device::kReduceDims;
 // Blocks that keep the largest GPU busy, and the least work that is worth a block of its own.
 constexpr int64_t kManyBlocks = 4096;
 constexpr int64_t kBlockBytes = 32768;
 constexpr int64_t kCombineThreads = 262144;
 // Threads that fill the largest GPU about twice.
-constexpr int64_t kFullCard = 524288;
+constexpr int64_t kFullGpu = 524288;
 
-// Mirrors device/Reduce.cuh.
-struct Args {
-  const void* in;
-  void* out[2];
-  void* partial;
-  uint32_t* tickets;
-  int64_t outputs, columns;
-  int64_t run, runs;
-  int64_t count, chunk;
-  int32_t splits, lanes;
-  uint32_t narrow, aligned;
-  int32_t post;
-  int32_t kept_ndim, reduced_ndim;
-  double param;
-  Divider kept_size[kDims];
-  int64_t kept_stride[kDims];
-  Divider reduced_size[kDims];
-  int64_t reduced_stride[kDims];
-};
+using Args = at::device::ReduceArgs;
 
 struct Dim {
   int64_t size, stride, out_stride;
@@ -253,7 +236,7 @@ Launch plan_rows(Args& a, const Geometry& g, int64_t itemsize) {
   a.lanes = static_cast<int32_t>(std::min<int64_t>(kThreads, power_of_two_above((packs + 3) / 4)));
   // Where there are many rows a warp for each is enough to fill the GPU, and its threads meet less
   // often than those of a block.
-  while (a.lanes > 32 && g.outputs * a.lanes >= 2 * kFullCard) a.lanes /= 2;
+  while (a.lanes > 32 && g.outputs * a.lanes >= 2 * kFullGpu) a.lanes /= 2;
   const int64_t rows = kThreads / a.lanes;
   const int64_t row_blocks = (g.outputs + rows - 1) / rows;
   if (a.runs > 1)

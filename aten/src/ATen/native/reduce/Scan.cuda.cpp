@@ -10,6 +10,7 @@
 #include <ATen/cuda/Launch.h>
 #include <ATen/cuda/PointwiseLaunch.h>
 #include <ATen/cuda/Program.h>
+#include <ATen/cuda/device/Arguments.h>
 #include <ATen/native/shape/Geometry.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -18,18 +19,10 @@ namespace {
 
 using at::cuda::CUfunction;
 
-constexpr int kThreads = 256;
+constexpr int kThreads = at::device::kScanThreads;
 constexpr int64_t kPiece = 16384; // elements of a line that are worth a block of their own
 
-// Mirrors device/Scan.cuh.
-struct Args {
-  const void* in;
-  void* out;
-  int64_t* where;
-  void* totals;
-  int64_t lines, n, inner, chunk;
-  int32_t pieces;
-};
+using Args = at::device::ScanArgs;
 
 enum ScanOp { kSum, kProd, kLogSumExp, kMax, kMin, kOps };
 constexpr const char* kOpNames[] = {"Sum", "Prod", "LogSumExp", "Max", "Min"};

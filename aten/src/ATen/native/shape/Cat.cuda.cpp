@@ -3,6 +3,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/KernelCall.h>
+#include <ATen/native/shape/Cat.args.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
 
@@ -16,13 +17,8 @@ const Kernel kCat[5] = {{kProgram, "cat_1"},
                         {kProgram, "cat_4"},
                         {kProgram, "cat_8"},
                         {kProgram, "cat_16"}};
-constexpr int kInputs = 96;
-
-struct Table { // the mirror of at::device::CatTable
-  const void* data[kInputs];
-  int64_t width[kInputs], offset[kInputs];
-  int64_t rows, row;
-};
+constexpr int kInputs = device::kCatInputs;
+using Table = device::CatTable;
 
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.size(0) == 0; }
 

@@ -2,17 +2,9 @@
 // inputs go in one launch; blockIdx.y says which. Elements are moved in the largest unit that
 // divides every block and address, up to 16 bytes.
 #include <ATen/cuda/device/Prelude.cuh>
+#include <ATen/native/shape/Cat.args.h>
 
 namespace at::device {
-
-constexpr int kCatInputs = 96;
-
-struct CatTable {
-  const void* data[kCatInputs];
-  long width[kCatInputs];  // units per row
-  long offset[kCatInputs]; // of the block in the row
-  long rows, row;
-};
 
 template <class T> CRESSET_DEVICE_FN void cat(T* out, const CatTable& table) {
   const T* in = static_cast<const T*>(table.data[blockIdx.y]);

@@ -5,6 +5,7 @@
 #include <ATen/cuda/Launch.h>
 #include <ATen/cuda/StridedPlan.h>
 #include <ATen/native/shape/Native.h>
+#include <ATen/native/shape/Triangle.args.h>
 #include <c10/cuda/CUDAGuard.h>
 
 namespace at::native {
@@ -19,15 +20,7 @@ Kernel kernels[] = {{kProgram, "triangle_u8"},
                     {kProgram, "triangle_i64"},
                     {kProgram, "triangle_c128"}};
 
-// Mirrors Triangle.cuh.
-struct Args {
-  void* out;
-  const void* in;
-  int64_t n;
-  at::cuda::Divider across, rows;
-  int64_t diagonal;
-  int32_t upper, packed;
-};
+using Args = at::device::TriangleArgs;
 
 // Matrices [begin, begin + count) of a batch; their packs are fewer than 2^31.
 void launch_batch(const Tensor& in, const Tensor& out, Args args, int64_t begin, int64_t count) {

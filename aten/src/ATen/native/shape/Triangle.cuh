@@ -1,18 +1,8 @@
 // tril and triu by element size: packs of 16 bytes, several in flight; what is dropped is not read.
 #include <ATen/cuda/device/Prelude.cuh>
+#include <ATen/native/shape/Triangle.args.h>
 
 namespace at::device {
-
-struct TriangleArgs {
-  void* out;
-  const void* in;
-  long n;         // steps: packs where `packed`, elements otherwise; below 2^31
-  Divider across; // steps per row
-  Divider rows;
-  long diagonal;
-  int upper; // 0: columns j of row i with j - i <= diagonal stay, 1: those with j - i >= diagonal
-  int packed;
-};
 
 template <class T, int kCount> CRESSET_DEVICE_FN void triangle_steps(const TriangleArgs& a) {
   constexpr int kSteps = 4;

@@ -1,21 +1,15 @@
 // Sorting and selecting within rows that one block takes whole. An element becomes a number whose
-// unsigned order is the element's; how is said by the host in a few masks (KeyForm), so that a
+// unsigned order is the element's; how is said by the host in a few masks (KeyMasks), so that a
 // kernel serves all element types of a width. Rows of up to 8192 elements are sorted in shared
 // memory, digit by digit from the lowest, each pass stable: every warp ranks its elements among
 // those of the same digit by votes, and the counts of all warps give their places. Few elements of
 // a row are selected without sorting it: see select_rows.
 #include <ATen/cuda/device/Block.cuh>
+#include <ATen/native/sort/RowSort.args.h>
 
 namespace at::device {
 
-enum KeyKind : int { kKeyUnsigned, kKeySigned, kKeyFloat, kKeyBool };
-
-struct KeyForm {
-  unsigned long sign, infinity, mask; // the element's sign bit, its +infinity, all of its bits
-  int bytes, kind;
-  int flip; // the order turned around
-  int unused;
-
+struct KeyForm : KeyMasks {
   // f(word) with an unsigned number of the element's size: loops over elements go inside, so that
   // no load is behind a branch.
   template <class F> CRESSET_DEVICE_FN void by_size(const F& f) const {

@@ -3,6 +3,7 @@
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/sort/Native.h>
+#include <ATen/native/sort/Search.args.h>
 
 namespace at::native {
 namespace {
@@ -23,15 +24,7 @@ const TypedKernel kKernels[] = {
     {kFloat, {kProgram, "search_f32"}},  {kDouble, {kProgram, "search_f64"}},
 };
 
-struct SearchArgs { // the mirror of at::device::SearchArgs
-  const void* rows;
-  const void* order;
-  const void* values;
-  void* out;
-  int64_t count, per_row, n;
-  int32_t one_row, right, narrow;
-  cuda::IndexCheck check;
-};
+using device::SearchArgs;
 
 const Kernel& kernel_for(ScalarType dtype) {
   for (const TypedKernel& k : kKernels)
@@ -62,7 +55,7 @@ void searchsorted_cuda(const Tensor& sorted_sequence, const Tensor& self, bool o
       out.is_contiguous() ? out : detail::empty(out.sizes(), out.scalar_type(), out.device());
   const bool one_row = rows.dim() == 1;
   const SearchArgs args{rows.const_data_ptr(),
-                        order.defined() ? order.const_data_ptr() : nullptr,
+                        order.defined() ? order.const_data_ptr<int64_t>() : nullptr,
                         values.const_data_ptr(),
                         to.mutable_data_ptr(),
                         values.numel(),
@@ -71,7 +64,7 @@ void searchsorted_cuda(const Tensor& sorted_sequence, const Tensor& self, bool o
                         one_row,
                         right || (side && *side == "right"),
                         out_int32,
-                        cuda::IndexCheck("searchsorted")};
+                        cuda::index_check("searchsorted")};
   cuda::launch(kernel, cuda::blocks_for(args.count, 256), 256, 0, cuda::current_stream(), args);
   if (!to.is_same(out)) out.copy_(to);
 }

@@ -1,18 +1,8 @@
 // Binary search of values in sorted rows, one thread per value. See Search.cuda.cpp.
 #include <ATen/cuda/device/ErrorSlot.cuh>
+#include <ATen/native/sort/Search.args.h>
 
 namespace at::device {
-
-// One row for all values, or a row for every `per_row` of them.
-struct SearchArgs {
-  const void* rows;
-  const long* order; // null: the rows are sorted as they lie
-  const void* values;
-  void* out;
-  long count, per_row, n;
-  int one_row, right, narrow;
-  IndexCheck check;
-};
 
 template <class T> CRESSET_DEVICE_FN void search(const SearchArgs& a) {
   using C = opmath_t<T>;

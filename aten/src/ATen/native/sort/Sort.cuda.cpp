@@ -9,6 +9,7 @@
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/sort/Native.h>
 #include <ATen/native/sort/RadixSort.h>
+#include <ATen/native/sort/RowSort.args.h>
 
 namespace at::native {
 namespace {
@@ -64,22 +65,19 @@ const Kernel kSelect(kRowProgram, "row_select");
 constexpr int64_t kMostSelected = 64;
 constexpr int64_t kMostStaged = 8192;
 
-struct KeyForm { // the mirror of at::device::KeyForm
-  uint64_t sign, infinity, mask;
-  int32_t bytes, kind, flip, unused;
-};
-KeyForm form_of(ScalarType dtype, bool flip) {
-  enum { kUnsigned, kSigned, kFloating, kTruth };
+using device::KeyMasks;
+KeyMasks form_of(ScalarType dtype, bool flip) {
+  using namespace device;
   const int bytes = static_cast<int>(c10::elementSize(dtype)), bits = 8 * bytes;
-  KeyForm form{
-      uint64_t(1) << (bits - 1), 0, ~uint64_t(0) >> (64 - bits), bytes, kUnsigned, flip, 0};
-  if (dtype == kBool) form.kind = kTruth;
+  KeyMasks form{
+      uint64_t(1) << (bits - 1), 0, ~uint64_t(0) >> (64 - bits), bytes, kKeyUnsigned, flip, 0};
+  if (dtype == kBool) form.kind = kKeyBool;
   if (c10::isFloatingType(dtype)) {
-    form.kind = kFloating;
+    form.kind = kKeyFloat;
     const int fraction = dtype == kDouble ? 52 : dtype == kFloat ? 23 : dtype == kHalf ? 10 : 7;
     form.infinity = (form.sign - 1) >> fraction << fraction;
   } else if (c10::isSignedType(dtype)) {
-    form.kind = kSigned;
+    form.kind = kKeySigned;
   }
   return form;
 }
@@ -140,7 +138,7 @@ void sort_prefix(const TypeKernels& kernels, const Axis& a, int64_t k, bool desc
                values.used.mutable_data_ptr(), indices.used.mutable_data_ptr(), a.rows, a.n, k);
 }
 
-void sort_rows(const Axis& a, int64_t k, const KeyForm& form, const Target& values,
+void sort_rows(const Axis& a, int64_t k, const KeyMasks& form, const Target& values,
                const Target& indices) {
   const RowKernel* kernel = kRowSort;
   while (kernel->size < a.n) ++kernel;
@@ -152,7 +150,7 @@ void sort_rows(const Axis& a, int64_t k, const KeyForm& form, const Target& valu
                static_cast<int>(a.n), k, form);
 }
 
-void select_in_rows(const Axis& a, int64_t k, const KeyForm& form, const Target& values,
+void select_in_rows(const Axis& a, int64_t k, const KeyMasks& form, const Target& values,
                     const Target& indices) {
   const unsigned threads = a.n <= 4096 ? 128 : a.n <= 16384 ? 256 : 1024;
   const bool staging = a.n <= kMostStaged;
