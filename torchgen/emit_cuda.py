@@ -14,7 +14,7 @@ import yaml
 from .emit_ops import BANNER
 from .emit_pointwise import OUT_KINDS, tables
 from .errors import GenError
-from .model import POINTWISE_TYPES, Model, Pointwise, shard_count, shard_of
+from .model import POINTWISE_TYPES, Model, Pointwise, shards_by_header
 
 _TABLES_PER_PROGRAM = 6
 
@@ -126,12 +126,12 @@ def emit(model: Model, hand_written: dict[str, Pointwise]) -> dict[str, str]:
     for name, pw in hand_written.items():
         every.setdefault(name, (pw, f"ATen/native/{pw.header}"))
     every = dict(sorted(every.items()))
-    count = shard_count(len(every), _TABLES_PER_PROGRAM)
     files: dict[str, str] = {}
     definitions = []
-    for k in range(count):
-        mine = {name: pair for name, pair in every.items() if shard_of(name, count) == k}
-        image = f"pointwise_{k}"
+    headers = {name: header for name, (_, header) in every.items()}
+    for group, names in shards_by_header(headers, _TABLES_PER_PROGRAM).items():
+        mine = {name: every[name] for name in names}
+        image = f"pointwise_{group}"
         files[f"ATen/cuda/programs/{image}.cu"] = _program(mine)
         definitions += [_descriptor(n, pw, header, image) for n, (pw, header) in mine.items()]
     for source in _CAST_TYPES:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from . import cpp_types as cpp
 from .emit_ops import BANNER
-from .model import Entry, Model, Op, Pointwise, shard_count, shard_of
+from .model import Entry, Model, Op, Pointwise, shards_by_header
 
 _FUNCTORS_PER_SHARD = 10
 OUT_KINDS = {"same": "Same", "bool": "Bool", "real": "Real"}
@@ -143,8 +143,8 @@ def emit(model: Model) -> dict[str, str]:
     files = {"ATen/PointwiseTables.cpp": _tables_source(found)}
     if not found:
         return files
-    count = shard_count(len(found), _FUNCTORS_PER_SHARD)
-    for k in range(count):
-        mine = {name: pw for name, pw in found.items() if shard_of(name, count) == k}
-        files[f"ATen/PointwiseLoops_{k}.simd.cpp"] = _simd_file(mine)
+    headers = {name: pw.header for name, pw in found.items()}
+    for group, names in shards_by_header(headers, _FUNCTORS_PER_SHARD).items():
+        mine = {name: found[name] for name in names}
+        files[f"ATen/PointwiseLoops_{group}.simd.cpp"] = _simd_file(mine)
     return files

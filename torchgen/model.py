@@ -547,6 +547,22 @@ def shard_of(name: str, count: int) -> int:
     return zlib.crc32(name.encode()) % count
 
 
+def shards_by_header(headers: dict[str, str], per_shard: int) -> dict[str, list[str]]:
+    """Loop tables, given with the header of their functor, in groups of about `per_shard` that
+    share it: a new functor changes the files of one header, which its edit recompiles anyway. The
+    name of a group is the header's and a number."""
+    by_header: dict[str, list[str]] = {}
+    for table, header in sorted(headers.items()):
+        stem = header.rpartition("/")[2].removesuffix(".h")
+        by_header.setdefault(stem, []).append(table)
+    groups: dict[str, list[str]] = {}
+    for stem, tables in sorted(by_header.items()):
+        count = shard_count(len(tables), per_shard)
+        for table in tables:
+            groups.setdefault(f"{stem}_{shard_of(table, count)}", []).append(table)
+    return groups
+
+
 def _family_lines(lines: list[str], file: str) -> tuple[list[int], list[str]]:
     starts: list[int] = []
     names: list[str] = []

@@ -133,7 +133,7 @@ def test_pointwise_entry_gives_three_operators_and_one_loop_table(tmp_path):
         '"add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"'
         in header
     )
-    assert files["ATen/PointwiseLoops_0.simd.cpp"].count("make_loop_table") == 1
+    assert files["ATen/PointwiseLoops_Arithmetic_0.simd.cpp"].count("make_loop_table") == 1
     assert "at::Tensor& add_(const at::Tensor& other" in files["ATen/core/TensorMethods.inc"]
 
 
@@ -197,8 +197,23 @@ def test_pointwise_plain_functor_serves_the_parameter_one(tmp_path):
     source = files["ATen/Ops_test_0.cpp"]
     assert "at::native::ok(self, other, alpha);" in source
     assert "pointwise(plain_add_Tensor, {self, other});" in source
-    assert "loops_AddPlain_2_0" in files["ATen/PointwiseLoops_0.simd.cpp"]
+    assert "loops_AddPlain_2_0" in files["ATen/PointwiseLoops_A_0.simd.cpp"]
     assert "void ok(const at::Tensor& self" in files["ATen/native/test/Native.h"]
+
+
+def test_new_pointwise_entry_changes_the_programs_and_loops_of_its_header_alone(tmp_path):
+    def programs(count):
+        entries = [
+            f"- func: f{i}(Tensor self) -> Tensor\n"
+            f"  pointwise: {{functor: F{i}, header: {'AB'[i % 2]}.h}}\n"
+            for i in range(count)
+        ]
+        files = generate(tmp_path, "".join(entries))
+        return {n: text for n, text in files.items() if n.endswith((".cu", ".simd.cpp"))}
+
+    before, after = programs(48), programs(49)
+    changed = {n for n in before.keys() | after.keys() if before.get(n) != after.get(n)}
+    assert {n.rpartition("/")[2].split("_")[1] for n in changed} == {"A"}
 
 
 FOREACH = """
