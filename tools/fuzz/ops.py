@@ -85,7 +85,8 @@ class Child:
         index, start, counts, text = self.log.read()
         code = self.process.poll()
         if code is None:
-            if time.monotonic() - start < self.options.hang_after:
+            # A record that is being written begins with zeros.
+            if start == 0 or time.monotonic() - start < self.options.hang_after:
                 return None
             time.sleep(0.05)  # the record may have been read while it was being written
             if self.log.read()[:2] != (index, start):

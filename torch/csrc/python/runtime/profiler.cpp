@@ -251,12 +251,15 @@ PyObject* stop(PyObject*, PyObject*) {
     include_key(false);
     const std::unique_ptr<Recording> r = std::move(t_recording);
     const int64_t end = now();
-    PyRef out = checked(PyList_New(0));
-    for (const Event& e : r->events) check_status(PyList_Append(out.get(), describe(e, end).get()));
-    PyRef changes = checked(PyList_New(0));
+    PyRef out = checked(PyList_New(0)), changes = checked(PyList_New(0));
+    size_t listed = 0;
+    const auto list = [&](const PyRef& to, const PyRef& item) {
+      check_status(PyList_Append(to.get(), item.get()));
+      if (++listed % 4096 == 0) check_status(PyErr_CheckSignals()); // there may be millions
+    };
+    for (const Event& e : r->events) list(out, describe(e, end));
     if (r->keeps_record)
-      for (const c10::MemoryChange& c : c10::stop_memory_record())
-        check_status(PyList_Append(changes.get(), describe(c).get()));
+      for (const c10::MemoryChange& c : c10::stop_memory_record()) list(changes, describe(c));
     return checked(PyTuple_Pack(2, out.get(), changes.get())).release();
   });
 }
