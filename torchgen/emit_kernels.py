@@ -3,7 +3,8 @@
 entry, call and redispatch.
 
 A wrapper adds nothing that costs time: it drops the context, turns symbolic sizes into plain ones,
-and for structured operators runs the shape function before the kernel. An operator's file is chosen
+for structured operators runs the shape function before the kernel, and lets CPU kernels see large
+arguments as they are when the call begins (ATen/native/Snapshot.h). An operator's file is chosen
 by a hash of its base name, so that a new entry changes one file of its family.
 """
 
@@ -115,9 +116,34 @@ def _kernel_args(args: list[Argument], symint: bool) -> list[str]:
     return [a.cpp_name if symint else cpp.to_plain(a) for a in args]
 
 
+def _kernel_call(op: Op, kernel: Kernel, args: list[Argument], results: list[str]) -> list[str]:
+    """Calls the kernel, with snapshots of the arguments which it only reads where one may change
+    meanwhile. A view, or an operator that may return its argument, needs the original."""
+    plain = _kernel_args(args, op.entry.symint)
+    returns = "return " if not results else ""
+    call = f"{returns}at::native::{kernel.fn}({', '.join([*plain, *results])});"
+    aliases = any(r.annotation is not None for r in op.schema.returns) and not op.schema.is_out
+    if kernel.key != "CPU" or (aliases and not op.schema.is_inplace):
+        return [call]
+    read = [
+        a.cpp_name
+        for a in args
+        if a.type.base == "Tensor" and not a.type.is_list and a.annotation is None
+    ]
+    if not read:
+        return [call]
+    taken = [f"at::native::snapshot({name})" if name in read else name for name in plain]
+    again = f"{returns}at::native::{kernel.fn}({', '.join([*taken, *results])});"
+    other = [call] if returns else ["else", f"  {call}"]
+    return [
+        f"if (C10_UNLIKELY(at::native::may_change({', '.join(read)})))",
+        f"  {again}",
+        *other,
+    ]
+
+
 def _native_body(op: Op, kernel: Kernel) -> list[str]:
-    args = ", ".join(_kernel_args(list(op.schema.args), op.entry.symint))
-    return [f"return at::native::{kernel.fn}({args});"]
+    return _kernel_call(op, kernel, list(op.schema.args), [])
 
 
 def _return_outs(op: Op) -> str:
@@ -139,7 +165,8 @@ def _operands_read(op: Op) -> list[str]:
 
 def _structured_body(op: Op, kernel: Kernel) -> list[str]:
     entry = op.entry
-    args = _kernel_args(_functional_args(op.schema), entry.symint)
+    functional = _functional_args(op.schema)
+    args = _kernel_args(functional, entry.symint)
     count = len(entry.schema.returns)
     device = _DEVICE_OF_KEY[kernel.key]
     if op.functional is None:
@@ -159,7 +186,7 @@ def _structured_body(op: Op, kernel: Kernel) -> list[str]:
     lines.append(f"at::meta::meta_{entry.meta}({', '.join(['outputs', *args])});")
     if kernel.fn:
         results = [f"outputs[{i}]" for i in range(count)]
-        lines.append(f"at::native::{kernel.fn}({', '.join([*args, *results])});")
+        lines += _kernel_call(op, kernel, functional, results)
     return lines + finish
 
 
@@ -307,6 +334,8 @@ def _ops_file(ops: list[Op], formulas: Derivatives | None) -> str:
         includes.append("ATen/iter/Pointwise.h")
     if _has(ops, "structured"):
         includes.append("ATen/native/OutputBuilder.h")
+    if any(k.key == "CPU" and k.kind in ("native", "structured") for op in ops for k in op.kernels):
+        includes.append("ATen/native/Snapshot.h")
     if any(_needs_guard(op, kernel) for op in ops for kernel in op.kernels):
         includes.append("ATen/cuda/DeviceOf.h")
     if formulas:

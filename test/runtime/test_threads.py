@@ -157,3 +157,25 @@ def change():
     time.sleep(0.0005)
 """
     run(GEOMETRY + body, COMPUTATIONS, 0.15)
+
+
+HEADS = """
+x = torch.rand(2, 8, 256, 64)
+def change():
+    try:
+        x.resize_(10)
+        x.resize_(2, 8, 256, 64)
+        x.transpose_(1, 2)
+        x.transpose_(1, 2)
+    except RuntimeError:
+        pass
+    time.sleep(0.0002)
+"""
+
+
+def test_heads_that_change_their_shape_during_attention_are_attended_to_as_they_were():
+    uses = {
+        "attention": "F.scaled_dot_product_attention(x, x, x)",
+        "masked": "F.scaled_dot_product_attention(x, x, x, torch.ones(256, 256).tril() > 0)",
+    }
+    run(HEADS, uses, 1.5)

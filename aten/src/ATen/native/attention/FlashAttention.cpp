@@ -104,8 +104,8 @@ template <class A> struct Flash {
   void task(int64_t index, int64_t first, A* scores, A* sums) const {
     const int64_t b = index / q.size(1), h = index % q.size(1), kv = h / (q.size(1) / k.size(1));
     const int64_t m = std::min(kQueryBlock, q.size(2) - first), width = v.size(3);
-    const A* qp = at(q, b, h) + first * q.stride(2);
-    const A *kp = at(k, b, kv), *vp = at(v, b, kv);
+    const A* qp = head_of(q, b, h) + first * q.stride(2);
+    const A *kp = head_of(k, b, kv), *vp = head_of(v, b, kv);
     double top[kQueryBlock], total[kQueryBlock];
     std::fill(top, top + m, -std::numeric_limits<double>::infinity());
     std::fill(total, total + m, 0.0);
@@ -121,14 +121,14 @@ template <class A> struct Flash {
           for (int64_t c = std::max<int64_t>(0, first + r + 1 - j); c < n; ++c)
             row[c] = -std::numeric_limits<A>::infinity();
         const A* added =
-            bias.defined() ? at(bias, b, h) + (first + r) * bias.stride(2) + j : nullptr;
+            bias.defined() ? head_of(bias, b, h) + (first + r) * bias.stride(2) + j : nullptr;
         const double factor = rows.softmax(row, n, added, &top[r], &total[r]);
         if (factor != 1) rows.scale(sums + r * width, width, factor);
       }
       gemm::gemm<A>(m, width, n, A(1), scores, n, 1, vp + j * v.stride(2), v.stride(2), v.stride(3),
                     A(1), sums, width, 1);
     }
-    A* op = const_cast<A*>(at(out, b, h)) + first * out.stride(2);
+    A* op = const_cast<A*>(head_of(out, b, h)) + first * out.stride(2);
     A* lp = static_cast<A*>(lse.mutable_data_ptr()) + index * q.size(2) + first;
     for (int64_t r = 0; r < m; ++r) {
       const double inverse = total[r] == 0 ? 0.0 : 1.0 / total[r];
@@ -138,7 +138,7 @@ template <class A> struct Flash {
     }
   }
 
-  static const A* at(const Tensor& t, int64_t b, int64_t h) {
+  static const A* head_of(const Tensor& t, int64_t b, int64_t h) {
     return static_cast<const A*>(t.const_data_ptr()) + b * t.stride(0) + h * t.stride(1);
   }
   const Tensor &q, &k, &v, &bias, &out, &lse;

@@ -170,9 +170,7 @@ void roll_cpu(const Tensor& self, IntArrayRef shifts, IntArrayRef dims, const Te
     const int64_t size = self.size(d);
     by_dim[d] = (by_dim[d] + wrapped_shift(shifts[i], size)) % size;
   }
-  // Blocks are copied one after the other: another thread may turn self around in between.
-  roll_blocks(detail::view_of(self, self.sizes(), self.strides(), self.storage_offset()), out,
-              by_dim, 0);
+  roll_blocks(self, out, by_dim, 0);
 }
 
 namespace {
