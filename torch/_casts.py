@@ -3,22 +3,25 @@
 from collections.abc import Callable
 
 import torch
+from torch import _legacy_types as _types
 
 
-def _cast(name: str, dtype: torch.dtype) -> Callable[..., torch.Tensor]:
+def _cast(kind: _types.tensortype) -> Callable[..., torch.Tensor]:
+    dtype = kind.dtype
+
     def cast(self: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
         return self.to(dtype, non_blocking=non_blocking)
 
-    cast.__name__ = cast.__qualname__ = name
+    cast.__name__ = cast.__qualname__ = "_cast_" + kind.__name__.removesuffix("Tensor")
     cast.__doc__ = f"The tensor in {dtype}, itself where it has that dtype."
     return cast
 
 
-_cast_Byte = _cast("_cast_Byte", torch.uint8)
-_cast_Char = _cast("_cast_Char", torch.int8)
-_cast_Double = _cast("_cast_Double", torch.float64)
-_cast_Float = _cast("_cast_Float", torch.float32)
-_cast_Half = _cast("_cast_Half", torch.float16)
-_cast_Int = _cast("_cast_Int", torch.int32)
-_cast_Long = _cast("_cast_Long", torch.int64)
-_cast_Short = _cast("_cast_Short", torch.int16)
+_cast_Byte = _cast(_types.ByteTensor)
+_cast_Char = _cast(_types.CharTensor)
+_cast_Double = _cast(_types.DoubleTensor)
+_cast_Float = _cast(_types.FloatTensor)
+_cast_Half = _cast(_types.HalfTensor)
+_cast_Int = _cast(_types.IntTensor)
+_cast_Long = _cast(_types.LongTensor)
+_cast_Short = _cast(_types.ShortTensor)

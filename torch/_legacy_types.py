@@ -10,9 +10,10 @@ from torch import _C
 class tensortype(type):
     """The class of torch.FloatTensor, torch.LongTensor, ..."""
 
-    instances: "set" = set()
+    instances: "set[tensortype]" = set()
+    dtype: torch.dtype
 
-    def __new__(mcs, name, dtype, device="cpu"):
+    def __new__(mcs, name: str, dtype: torch.dtype, device: str = "cpu") -> "tensortype":
         members = {
             "__module__": "torch",
             "dtype": dtype,
