@@ -26,7 +26,7 @@ else()
 endif()
 
 cresset_option(DEBUG "1: -O0 with debug information and assertions" 0)
-cresset_option(USE_CUDA "1: build the CUDA part, which needs neither CUDA headers nor a card" 1)
+cresset_option(USE_CUDA "1: build the CUDA part, which needs neither CUDA headers nor a GPU" 1)
 cresset_option(CUDA_PRECOMPILE "1: compile device programs with nvcc where it is found" 1)
 cresset_option(CUDA_ARCH "Compute capabilities to compile device programs for, e.g. 80;90" 90)
 cresset_option(BUILD_TEST "1: build the C++ tests (needs GoogleTest)" ${default_test})

@@ -33,7 +33,7 @@ def run(code):
 
 pytestmark = pytest.mark.skipif(
     not torch._C._has_cuda or os.path.exists("/dev/nvidiactl"),
-    reason="needs a build with the CUDA part on a machine without a card",
+    reason="needs a build with the CUDA part on a machine without a GPU",
 )
 
 

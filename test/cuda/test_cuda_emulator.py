@@ -4,7 +4,7 @@ import pytest
 from cuda_support import EMULATED, emulator_environment, run_python
 
 if not EMULATED:
-    pytest.skip("tests of the emulator, on a machine with a card", allow_module_level=True)
+    pytest.skip("tests of the emulator, on a machine with a GPU", allow_module_level=True)
 
 # Compiles SOURCE, and launches kernels of it by name with 64-bit arguments.
 HARNESS = r"""

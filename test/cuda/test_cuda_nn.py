@@ -43,8 +43,8 @@ def test_softmax_and_its_gradient_match_the_formula(shape, dim, dtype, log):
     x = (torch.randn(shape) * 4).to(dtype)
     g = torch.randn(shape).to(dtype)
     want = softmax_reference(x.double().numpy(), dim, log)
-    on_card = x.to(cuda).requires_grad_()
-    y = (F.log_softmax if log else F.softmax)(on_card, dim)
+    on_gpu = x.to(cuda).requires_grad_()
+    y = (F.log_softmax if log else F.softmax)(on_gpu, dim)
     close(y.detach(), want, dtype)
     y.backward(g.to(cuda))
     g64 = g.double().numpy()
@@ -53,7 +53,7 @@ def test_softmax_and_its_gradient_match_the_formula(shape, dim, dtype, log):
         want = g64 - np.exp(saved) * g64.sum(axis=dim, keepdims=True)
     else:
         want = saved * (g64 - (g64 * saved).sum(axis=dim, keepdims=True))
-    close(on_card.grad, want, dtype, scale=8)
+    close(on_gpu.grad, want, dtype, scale=8)
 
 
 def test_softmax_of_half_to_float_converts_inside():
@@ -386,16 +386,16 @@ def test_bad_indices_name_operator_value_and_bound():
 # ---- cat, sort
 def test_cat_and_stack_match_the_cpu():
     parts = [torch.randn(3, n, 4) for n in (1, 5, 0, 2)]
-    on_card = [p.to(cuda) for p in parts]
-    same(torch.cat(on_card, 1), torch.cat(parts, 1))
+    on_gpu = [p.to(cuda) for p in parts]
+    same(torch.cat(on_gpu, 1), torch.cat(parts, 1))
     same(
-        torch.cat([on_card[1].transpose(0, 2), on_card[1].transpose(0, 2)]),
+        torch.cat([on_gpu[1].transpose(0, 2), on_gpu[1].transpose(0, 2)]),
         torch.cat([parts[1].transpose(0, 2)] * 2),
     )
     same(
-        torch.cat([on_card[0], on_card[1].double()], 1), torch.cat([parts[0], parts[1].double()], 1)
+        torch.cat([on_gpu[0], on_gpu[1].double()], 1), torch.cat([parts[0], parts[1].double()], 1)
     )
-    same(torch.stack([on_card[1]] * 3, 1), torch.stack([parts[1]] * 3, 1))
+    same(torch.stack([on_gpu[1]] * 3, 1), torch.stack([parts[1]] * 3, 1))
     many = [torch.full((2,), float(i)) for i in range(200)]
     same(torch.cat([m.to(cuda) for m in many]), torch.cat(many))
     same(

@@ -10,7 +10,7 @@ import torch
 rng = np.random.default_rng(1)
 
 
-def on_card(array):
+def on_gpu(array):
     return torch.tensor(array).to(cuda)
 
 
@@ -47,21 +47,21 @@ def floats(*shape):
 def test_sums_over_any_dimensions(shape, dims):
     a = floats(*shape)
     axis = dims or tuple(range(len(shape)))
-    check(on_card(a).sum(dims), a.astype(np.float64).sum(axis), 2e-5)
+    check(on_gpu(a).sum(dims), a.astype(np.float64).sum(axis), 2e-5)
 
 
 def test_sums_of_long_rows_and_tall_columns_are_cut_and_combined():
     a = floats(40000)
-    check(on_card(a).sum(), a.astype(np.float64).sum(), 1e-4)
+    check(on_gpu(a).sum(), a.astype(np.float64).sum(), 1e-4)
     tall = a.reshape(5000, 8)
-    check(on_card(tall).sum(0), tall.astype(np.float64).sum(0), 1e-4)
+    check(on_gpu(tall).sum(0), tall.astype(np.float64).sum(0), 1e-4)
     wide = a.reshape(2, 20000)
-    check(on_card(wide).sum(1), wide.astype(np.float64).sum(1), 1e-4)
+    check(on_gpu(wide).sum(1), wide.astype(np.float64).sum(1), 1e-4)
 
 
 def test_sums_of_views():
     a = floats(30, 44)
-    x = on_card(a)
+    x = on_gpu(a)
     check(x.t().sum(0), a.astype(np.float64).sum(1), 2e-5)
     check(x[::3, 1:40:2].sum(1), a[::3, 1:40:2].astype(np.float64).sum(1), 2e-5)
     check(x[::3, 1:40:2].sum(0), a[::3, 1:40:2].astype(np.float64).sum(0), 2e-5)
@@ -71,13 +71,13 @@ def test_sums_of_views():
 
 
 def test_results_repeat_to_the_last_bit():
-    x = on_card(floats(50000))
+    x = on_gpu(floats(50000))
     assert x.sum().item() == x.sum().item()
 
 
 def test_streams_count_their_blocks_apart():
     a = floats(40000)
-    x = on_card(a)
+    x = on_gpu(a)
     torch.cuda.synchronize()
     totals = []
     for _ in range(2):
@@ -89,9 +89,9 @@ def test_streams_count_their_blocks_apart():
 
 def test_integers_sum_in_64_bits_and_halves_in_float():
     i = np.full(1000, 100, np.int8)
-    assert on_card(i).sum().item() == 100_000
-    assert on_card(i).sum().dtype == torch.int64
-    assert on_card(np.array([True, False, True])).sum().item() == 2
+    assert on_gpu(i).sum().item() == 100_000
+    assert on_gpu(i).sum().dtype == torch.int64
+    assert on_gpu(np.array([True, False, True])).sum().item() == 2
     half = torch.full((5000,), 0.1, dtype=torch.bfloat16)
     total = half.to(cuda).sum()
     assert total.dtype == torch.bfloat16
@@ -101,7 +101,7 @@ def test_integers_sum_in_64_bits_and_halves_in_float():
 
 def test_means_norms_and_products():
     a = floats(6, 35)
-    x, d = on_card(a), a.astype(np.float64)
+    x, d = on_gpu(a), a.astype(np.float64)
     check(x.mean(1), d.mean(1))
     check(torch.linalg.vector_norm(x, dim=1), np.linalg.norm(d, axis=1))
     check(torch.linalg.vector_norm(x, 3), (np.abs(d) ** 3).sum() ** (1 / 3), 1e-5)
@@ -113,7 +113,7 @@ def test_means_norms_and_products():
 @pytest.mark.parametrize("dim", [0, 1])
 def test_extremes_and_their_first_positions(dim):
     a = rng.integers(0, 9, (30, 40)).astype(np.float32)
-    x = on_card(a)
+    x = on_gpu(a)
     values, indices = x.max(dim)
     check(values, a.max(dim))
     assert indices.tolist() == a.argmax(dim).tolist()
@@ -126,22 +126,22 @@ def test_extremes_and_their_first_positions(dim):
 
 def test_full_argmax_counts_in_row_order():
     a = floats(90, 100)
-    assert on_card(a).argmax().item() == a.argmax()
-    assert on_card(a).t().argmax().item() == a.T.argmax()
+    assert on_gpu(a).argmax().item() == a.argmax()
+    assert on_gpu(a).t().argmax().item() == a.T.argmax()
 
 
 def test_nan_is_the_extreme():
     a = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]], np.float32)
-    values, indices = on_card(a).max(1)
+    values, indices = on_gpu(a).max(1)
     assert np.isnan(values[0].item())
     assert indices.tolist() == [1, 2]
 
 
 def test_truth_of_any_dtype():
     a = np.array([[0, 0, 2], [1, 1, 1]])
-    assert on_card(a).any(0).tolist() == [True, True, True]
-    assert on_card(a).all(1).tolist() == [False, True]
-    assert torch.count_nonzero(on_card(a)).item() == 4
+    assert on_gpu(a).any(0).tolist() == [True, True, True]
+    assert on_gpu(a).all(1).tolist() == [False, True]
+    assert torch.count_nonzero(on_gpu(a)).item() == 4
     empty = torch.ones(0, dtype=torch.bool, device=cuda)
     assert empty.all().item() is True
     assert empty.any().item() is False
@@ -150,8 +150,8 @@ def test_truth_of_any_dtype():
 @pytest.mark.parametrize("dim", [None, 0, 1])
 def test_variance_is_exact_far_from_zero(dim):
     a = (floats(60, 50) + 1e4).astype(np.float32)
-    check(on_card(a).var(dim), a.astype(np.float64).var(dim, ddof=1), 1e-5)
-    check(on_card(a).std(dim, correction=0), a.astype(np.float64).std(dim), 1e-5)
+    check(on_gpu(a).var(dim), a.astype(np.float64).var(dim, ddof=1), 1e-5)
+    check(on_gpu(a).std(dim, correction=0), a.astype(np.float64).std(dim), 1e-5)
     assert torch.full((100,), 1e8, device=cuda).var().item() == 0
     assert np.isnan(torch.ones(1, device=cuda).var().item())
 
@@ -164,8 +164,8 @@ def test_logsumexp_neither_overflows_nor_loses_infinities():
         top = a.astype(np.float64).max(1)
         shift = np.where(np.isfinite(top), top, 0)
         expected = np.log(np.exp(a.astype(np.float64) - shift[:, None]).sum(1)) + shift
-    check(on_card(a).logsumexp(1), expected, 1e-5)
-    check(on_card(a.T.copy()).logsumexp(0), expected, 1e-5)
+    check(on_gpu(a).logsumexp(1), expected, 1e-5)
+    check(on_gpu(a.T.copy()).logsumexp(0), expected, 1e-5)
 
 
 def test_errors_are_those_of_the_cpu():
@@ -180,21 +180,21 @@ def test_errors_are_those_of_the_cpu():
 )
 def test_running_sums(shape, dim):
     a = floats(*shape)
-    check(on_card(a).cumsum(dim), a.astype(np.float64).cumsum(dim), 1e-5)
+    check(on_gpu(a).cumsum(dim), a.astype(np.float64).cumsum(dim), 1e-5)
 
 
 def test_running_sums_of_long_and_turned_lines():
     a = floats(40000)
-    check(on_card(a).cumsum(0), a.astype(np.float64).cumsum(), 1e-4)
+    check(on_gpu(a).cumsum(0), a.astype(np.float64).cumsum(), 1e-4)
     tall = a.reshape(5000, 8)[:2000]
-    check(on_card(tall).cumsum(0), tall.astype(np.float64).cumsum(0), 1e-4)
-    check(on_card(tall).t().cumsum(1), tall.T.astype(np.float64).cumsum(1), 1e-4)
-    assert on_card(np.ones(10, bool)).cumsum(0).tolist() == list(range(1, 11))
+    check(on_gpu(tall).cumsum(0), tall.astype(np.float64).cumsum(0), 1e-4)
+    check(on_gpu(tall).t().cumsum(1), tall.T.astype(np.float64).cumsum(1), 1e-4)
+    assert on_gpu(np.ones(10, bool)).cumsum(0).tolist() == list(range(1, 11))
 
 
 def test_running_maxima_carry_their_positions():
     a = np.array([3.0, 1.0, 4.0, 4.0, np.nan, 9.0], np.float32)
-    values, indices = on_card(a).cummax(0)
+    values, indices = on_gpu(a).cummax(0)
     assert indices.tolist() == torch.tensor(a).cummax(0).indices.tolist()
     np.testing.assert_array_equal(values.cpu().numpy(), np.maximum.accumulate(a))
 

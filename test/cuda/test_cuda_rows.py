@@ -110,14 +110,14 @@ def test_sums_of_half_types_are_rounded_once():
 
 def test_rows_chosen_by_a_mask_or_an_index_tensor():
     x = torch.randn(40, 8)
-    on_card = x.to(cuda)
+    on_gpu = x.to(cuda)
     mask = torch.rand(40) > 0.5
-    same(on_card[mask.to(cuda)], x[mask])
+    same(on_gpu[mask.to(cuda)], x[mask])
     i = torch.randint(-40, 40, (3, 6))
-    same(on_card[i.to(cuda)], x[i])
-    same(on_card[i], x[i])
-    same(on_card[i[:, ::2].to(cuda)], x[i[:, ::2]])
-    same(on_card[:, (i % 8).to(cuda)], x[:, i % 8])
+    same(on_gpu[i.to(cuda)], x[i])
+    same(on_gpu[i], x[i])
+    same(on_gpu[i[:, ::2].to(cuda)], x[i[:, ::2]])
+    same(on_gpu[:, (i % 8).to(cuda)], x[:, i % 8])
 
 
 @pytest.mark.parametrize(

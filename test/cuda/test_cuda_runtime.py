@@ -14,7 +14,7 @@ from cuda_support import EMULATED, cuda, emulator_environment, run_python
 import torch
 
 needs_two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
-needs_emulator = pytest.mark.skipif(not EMULATED, reason="sets the memory of an emulated card")
+needs_emulator = pytest.mark.skipif(not EMULATED, reason="sets the memory of an emulated GPU")
 
 
 def emulated(code, **settings):

@@ -28,7 +28,7 @@ import torch
 LIBRARIES = ("libcuda.so.1", "libnvrtc.so.13", "libcublasLt.so.13")
 
 
-def _card_present():
+def _gpu_present():
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 
 
@@ -38,7 +38,7 @@ def _emulator_folder():
     return folder if (folder / LIBRARIES[0]).exists() else None
 
 
-EMULATED = not _card_present()
+EMULATED = not _gpu_present()
 _folder = _emulator_folder()
 
 
@@ -78,7 +78,7 @@ def run_python(code, environment=None, timeout=120):
 if EMULATED:
     if _folder is None:
         pytest.skip(
-            "needs a CUDA card, or the emulator of a build with BUILD_TEST=1",
+            "needs a GPU, or the emulator of a build with BUILD_TEST=1",
             allow_module_level=True,
         )
     os.environ.update(_cache_settings(_folder))
