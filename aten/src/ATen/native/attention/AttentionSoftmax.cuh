@@ -24,12 +24,12 @@ attention_softmax_warp(const A* scores, T* weights, long rows, int queries, int 
   A max = -c10::numeric_limits<A>::infinity();
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
+    const int column = (p * 32 + lane_id()) * kPack;
     Pack<A, kPack> loaded;
-    if (at < seen) loaded = load_pack<kPack>(x + at);
+    if (column < seen) loaded = load_pack<kPack>(x + column);
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
-      v[p][j] = at + j < seen ? loaded.v[j] : -c10::numeric_limits<A>::infinity();
+      v[p][j] = column + j < seen ? loaded.v[j] : -c10::numeric_limits<A>::infinity();
       max = Larger()(max, v[p][j]);
     }
   }
@@ -47,12 +47,12 @@ attention_softmax_warp(const A* scores, T* weights, long rows, int queries, int 
   const A factor = A(1) / warp_sum(sum);
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
-    if (at >= keys) continue;
+    const int column = (p * 32 + lane_id()) * kPack;
+    if (column >= keys) continue;
     Pack<T, kPack> result;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) result.v[j] = convert<T>(v[p][j] * factor);
-    store_pack<kPack>(weights + row * keys + at, result);
+    store_pack<kPack>(weights + row * keys + column, result);
   }
 }
 
@@ -84,16 +84,16 @@ CRESSET_DEVICE_FN void attention_backward_warp(const A* grad, const T* weights, 
   A sum = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
+    const int column = (p * 32 + lane_id()) * kPack;
     Pack<A, kPack> a;
     Pack<T, kPack> b;
-    if (at < seen) {
-      a = load_pack<kPack>(grad + row * keys + at);
-      b = load_pack<kPack>(weights + row * keys + at);
+    if (column < seen) {
+      a = load_pack<kPack>(grad + row * keys + column);
+      b = load_pack<kPack>(weights + row * keys + column);
     }
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
-      const bool mine = at + j < seen;
+      const bool mine = column + j < seen;
       g[p][j] = mine ? a.v[j] : A(0);
       w[p][j] = mine ? convert<A>(b.v[j]) : A(0);
       sum += g[p][j] * w[p][j];
@@ -102,12 +102,12 @@ CRESSET_DEVICE_FN void attention_backward_warp(const A* grad, const T* weights, 
   sum = warp_sum(sum);
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
-    if (at >= keys) continue;
+    const int column = (p * 32 + lane_id()) * kPack;
+    if (column >= keys) continue;
     Pack<T, kPack> result;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) result.v[j] = convert<T>(w[p][j] * (g[p][j] - sum));
-    store_pack<kPack>(out + row * keys + at, result);
+    store_pack<kPack>(out + row * keys + column, result);
   }
 }
 

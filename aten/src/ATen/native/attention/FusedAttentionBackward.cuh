@@ -190,10 +190,10 @@ template <class T, int kWidth> CRESSET_DEVICE_FN void attention_of_queries(const
   for (int i = 0; i < kTiles; ++i) {
     CRESSET_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const float* at =
+      const float* pair =
           g.rows + static_cast<long>(index) * 2 * g.padded + query + dq.row(i, half * 2);
-      log[i][half] = at[0];
-      sum[i][half] = at[g.padded];
+      log[i][half] = pair[0];
+      sum[i][half] = pair[g.padded];
       factor[i][half] = p.scale;
     }
   }

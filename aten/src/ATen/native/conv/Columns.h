@@ -141,8 +141,8 @@ template <class T> void image_to_columns(const ConvGeometry& g, const T* image, 
       T* row = columns + (c * volume + k) * width;
       const ValidRange x = valid_range(g, 2, kw);
       for_window_rows(g, p0, p1,
-                      [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
-                        T* to = row + at - begin;
+                      [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t position) {
+                        T* to = row + position - begin;
                         const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
                         const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
                         const bool inside = z >= 0 && z < g.in[0] && y >= 0 && y < g.in[1];
@@ -175,11 +175,11 @@ template <class T> void columns_to_image(const ConvGeometry& g, const T* columns
       const T* row = columns + (c * volume + k) * width;
       const ValidRange x = valid_range(g, 2, kw);
       for_window_rows(
-          g, p0, p1, [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t at) {
+          g, p0, p1, [&](int64_t od, int64_t oh, int64_t begin, int64_t end, int64_t position) {
             const int64_t z = od * g.stride[0] + kd * g.dilation[0] - g.padding[0];
             const int64_t y = oh * g.stride[1] + kh * g.dilation[1] - g.padding[1];
             if (z < 0 || z >= g.in[0] || y < 0 || y >= g.in[1]) return;
-            const T* from = row + at - begin;
+            const T* from = row + position - begin;
             T* to = image + c * plane + (z * g.in[1] + y) * g.in[2] + x.off;
             const int64_t lo = std::clamp(x.lo, begin, end), hi = std::clamp(x.hi, lo, end);
             if (s == 1) {

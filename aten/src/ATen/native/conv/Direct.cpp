@@ -26,9 +26,9 @@ Tile tile_of(const Plan& p, int64_t index) {
   // Equal parts, of whole steps.
   const auto next = [&](int64_t total, int64_t part, int64_t step = 1) {
     const int64_t parts = blocks_of(total, part), units = blocks_of(total, step),
-                  at = index % parts;
+                  share = index % parts;
     index /= parts;
-    return Range{units * at / parts * step, std::min(total, units * (at + 1) / parts * step)};
+    return Range{units * share / parts * step, std::min(total, units * (share + 1) / parts * step)};
   };
   Tile t;
   t.passes = next(p.passes(), p.tile_passes);

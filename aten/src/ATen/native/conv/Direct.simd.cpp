@@ -65,23 +65,23 @@ void block(const Sweep& s, const T* source, T* sums) {
 template <class T> using BlockFn = void (*)(const Sweep&, const T*, T*);
 
 template <class T> struct Blocks {
-  BlockFn<T> at[3][kVectors][kPositions];
-  constexpr Blocks() : at() { fill(std::make_integer_sequence<int, kPositions>()); }
+  BlockFn<T> fn[3][kVectors][kPositions];
+  constexpr Blocks() : fn() { fill(std::make_integer_sequence<int, kPositions>()); }
 
  private:
   template <int... I> constexpr void fill(std::integer_sequence<int, I...>) {
-    ((at[0][0][I] = &block<T, I + 1, 1, 0>), ...);
-    ((at[0][1][I] = &block<T, I + 1, 2, 0>), ...);
-    ((at[1][0][I] = &block<T, I + 1, 1, 1>), ...);
-    ((at[1][1][I] = &block<T, I + 1, 2, 1>), ...);
-    ((at[2][0][I] = &block<T, I + 1, 1, 2>), ...);
-    ((at[2][1][I] = &block<T, I + 1, 2, 2>), ...);
+    ((fn[0][0][I] = &block<T, I + 1, 1, 0>), ...);
+    ((fn[0][1][I] = &block<T, I + 1, 2, 0>), ...);
+    ((fn[1][0][I] = &block<T, I + 1, 1, 1>), ...);
+    ((fn[1][1][I] = &block<T, I + 1, 2, 1>), ...);
+    ((fn[2][0][I] = &block<T, I + 1, 1, 2>), ...);
+    ((fn[2][1][I] = &block<T, I + 1, 2, 2>), ...);
   }
 };
 template <class T> constexpr Blocks<T> kBlocks{};
 
 template <class T> void sweep(const Sweep& s) {
-  const auto& table = kBlocks<T>.at[s.col_step <= 2 ? s.col_step : 0][s.vectors - 1];
+  const auto& table = kBlocks<T>.fn[s.col_step <= 2 ? s.col_step : 0][s.vectors - 1];
   const int64_t blocks = (s.cols + kPositions - 1) / kPositions;
   for (int64_t row = 0; row < s.rows; ++row) {
     const T* source = static_cast<const T*>(s.source) + row * s.row_step;
@@ -178,8 +178,8 @@ template <class T> void copy(int64_t rows, int64_t cols, const void* from_, int6
     }
     // The last register overlaps the one before it.
     for (int64_t i = 0; i < cols; i += n) {
-      const int64_t at = min_of(i, cols - n);
-      store<T>(to + at, load<T>(from + at));
+      const int64_t start = min_of(i, cols - n);
+      store<T>(to + start, load<T>(from + start));
     }
   }
 }

@@ -49,10 +49,10 @@ Axis gradient_axis(const ConvGeometry& g, int d) {
   for (int64_t r = 0; r < g.stride[d]; ++r) {
     Axis::Phase phase;
     for (int64_t k = 0; k < g.kernel[d]; ++k) {
-      const int64_t at = r + g.padding[d] - k * g.dilation[d];
-      if (at % g.stride[d] != 0) continue;
+      const int64_t distance = r + g.padding[d] - k * g.dilation[d];
+      if (distance % g.stride[d] != 0) continue;
       phase.index.push_back(k);
-      phase.place.push_back(at / g.stride[d]);
+      phase.place.push_back(distance / g.stride[d]);
     }
     axis.phases.push_back(std::move(phase));
   }

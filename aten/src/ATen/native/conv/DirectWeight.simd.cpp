@@ -76,8 +76,8 @@ using BlockFn = void (*)(const LineSweep&, const Line*);
 
 // [step - 1][vectors - 1][run - 1][lines - 1]
 template <class T> struct Blocks {
-  BlockFn at[2][kVectors][kLongestRun][kMostLines];
-  constexpr Blocks() : at() {
+  BlockFn fn[2][kVectors][kLongestRun][kMostLines];
+  constexpr Blocks() : fn() {
     fill_run<1>();
     fill_run<2>();
     fill_run<3>();
@@ -88,16 +88,16 @@ template <class T> struct Blocks {
     fill<RUN>(std::make_integer_sequence<int, most_lines(RUN)>());
   }
   template <int RUN, int... I> constexpr void fill(std::integer_sequence<int, I...>) {
-    ((at[0][0][RUN - 1][I] = &block<T, I + 1, RUN, 1, 1>), ...);
-    ((at[0][1][RUN - 1][I] = &block<T, I + 1, RUN, 2, 1>), ...);
-    ((at[1][0][RUN - 1][I] = &block<T, I + 1, RUN, 1, 2>), ...);
-    ((at[1][1][RUN - 1][I] = &block<T, I + 1, RUN, 2, 2>), ...);
+    ((fn[0][0][RUN - 1][I] = &block<T, I + 1, RUN, 1, 1>), ...);
+    ((fn[0][1][RUN - 1][I] = &block<T, I + 1, RUN, 2, 1>), ...);
+    ((fn[1][0][RUN - 1][I] = &block<T, I + 1, RUN, 1, 2>), ...);
+    ((fn[1][1][RUN - 1][I] = &block<T, I + 1, RUN, 2, 2>), ...);
   }
 };
 template <class T> constexpr Blocks<T> kBlocks{};
 
 template <class T> void sweep(const LineSweep& s) {
-  const auto& table = kBlocks<T>.at[s.col_step - 1][s.vectors - 1][s.run - 1];
+  const auto& table = kBlocks<T>.fn[s.col_step - 1][s.vectors - 1][s.run - 1];
   const int64_t most = most_lines(s.run), blocks = (s.count + most - 1) / most;
   int64_t begin = 0;
   for (int64_t b = 0; b < blocks; ++b) {

@@ -59,9 +59,9 @@ struct Window {
     }
     clear_range(copy, copy + front_);
     for (int64_t c = 0; c < channels; ++c) {
-      T* at = copy + front_ + c * channel;
-      clear_range(at, at + (inside[1].begin - reach[1].begin) * row);
-      clear_range(at + (inside[1].end - reach[1].begin) * row, at + channel);
+      T* target = copy + front_ + c * channel;
+      clear_range(target, target + (inside[1].begin - reach[1].begin) * row);
+      clear_range(target + (inside[1].end - reach[1].begin) * row, target + channel);
     }
     T* end = copy + front_ + channels * channel;
     clear_range(end, end + row);

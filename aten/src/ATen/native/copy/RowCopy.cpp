@@ -73,15 +73,15 @@ template <class T>
 void copy_range(const Rows& rows, char* dst, const char* src, int64_t begin, int64_t end) {
   const size_t last = rows.sizes.size() - 1;
   for (int64_t item = begin; item < end;) {
-    int64_t rest = item / rows.sizes[last], at = item % rows.sizes[last];
-    char* to = dst + at * rows.dst[last];
-    const char* from = src + at * rows.src[last];
+    int64_t rest = item / rows.sizes[last], column = item % rows.sizes[last];
+    char* to = dst + column * rows.dst[last];
+    const char* from = src + column * rows.src[last];
     for (size_t d = last; d-- > 0;) {
       to += rest % rows.sizes[d] * rows.dst[d];
       from += rest % rows.sizes[d] * rows.src[d];
       rest /= rows.sizes[d];
     }
-    const int64_t n = std::min(end - item, rows.sizes[last] - at);
+    const int64_t n = std::min(end - item, rows.sizes[last] - column);
     for (int64_t i = 0; i < n; ++i) {
       copy_row<T>(rows, to, from);
       to += rows.dst[last];

@@ -63,10 +63,10 @@ template <class T> void run(const Plan& plan, T* dst, const T* src) {
       T* d = dst + r0 * plan.dst_row;
       const T* s = src + r0;
       for (int64_t i = static_cast<int64_t>(plan.outer_sizes.size()) - 1; i >= 0; --i) {
-        const int64_t at = rest % plan.outer_sizes[i];
+        const int64_t index = rest % plan.outer_sizes[i];
         rest /= plan.outer_sizes[i];
-        d += at * plan.outer_dst[i];
-        s += at * plan.outer_src[i];
+        d += index * plan.outer_dst[i];
+        s += index * plan.outer_src[i];
       }
       const int64_t rows = std::min(kTile, plan.rows - r0);
       for (int64_t c0 = 0; c0 < plan.cols; c0 += kTile)

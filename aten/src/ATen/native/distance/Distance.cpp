@@ -170,8 +170,8 @@ void cdist_forward_cpu(const Tensor& x1, const Tensor& x2, double p, std::option
   BlockingRegion unlocked;
   parallel_for(0, out.numel(), grain_for(columns), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;) {
-      const int64_t row1 = i / rows2, at = i % rows2, count = std::min(end - i, rows2 - at);
-      const char* first = from2 + (row1 / rows1 * rows2 + at) * bytes;
+      const int64_t row1 = i / rows2, pair = i % rows2, count = std::min(end - i, rows2 - pair);
+      const char* first = from2 + (row1 / rows1 * rows2 + pair) * bytes;
       row_distances(loops, from1 + row1 * bytes, first, count, columns, p, to + i * a.itemsize(),
                     a.itemsize());
       check_interrupt();
@@ -202,10 +202,10 @@ void cdist_backward_cpu(const Tensor& grad, const Tensor& x1, const Tensor& x2, 
       parallel_zero(sum.get(), columns * loops.sum_size);
       const char* others = from2 + row / rows1 * rows2 * bytes;
       for (int64_t k = 0; k < rows2; ++k) {
-        const int64_t at = row * rows2 + k;
+        const int64_t pair = row * rows2 + k;
         steps.add(4 * columns);
         row_slope(loops, sum.get(), from1 + row * bytes, others + k * bytes, columns, a.itemsize(),
-                  p, loops.load(grads, at), loops.load(norms, at));
+                  p, loops.load(grads, pair), loops.load(norms, pair));
       }
       loops.store_row(to + row * bytes, sum.get(), columns);
     }
@@ -237,9 +237,9 @@ void pdist_forward_cpu(const Tensor& self, double p, const Tensor& out) {
   BlockingRegion unlocked;
   parallel_for(0, rows - 1, grain_for(columns * rows / 2), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = i * rows - i * (i + 1) / 2;
+      const int64_t pair = i * rows - i * (i + 1) / 2;
       row_distances(loops, from + i * bytes, from + (i + 1) * bytes, rows - 1 - i, columns, p,
-                    to + at * a.itemsize(), a.itemsize());
+                    to + pair * a.itemsize(), a.itemsize());
       check_interrupt();
     }
   });
@@ -270,9 +270,9 @@ void pdist_backward_cpu(const Tensor& grad, const Tensor& self, double p, const 
         if (j == i) continue;
         steps.add(4 * columns);
         const int64_t low = std::min(i, j), high = std::max(i, j);
-        const int64_t at = low * rows - low * (low + 1) / 2 + high - low - 1;
+        const int64_t pair = low * rows - low * (low + 1) / 2 + high - low - 1;
         row_slope(loops, sum.get(), from + i * bytes, from + j * bytes, columns, a.itemsize(), p,
-                  loops.load(grads, at), loops.load(norms, at));
+                  loops.load(grads, pair), loops.load(norms, pair));
       }
       loops.store_row(to + i * bytes, sum.get(), columns);
     }

@@ -85,8 +85,8 @@ C10_ALWAYS_INLINE double walk(const T* a, const T* b, int64_t n, double p) {
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      const int64_t at = i + k * kLanes;
-      sums[k] = Norm::join(sums[k], vm::abs(load<V>(a, at) - load<V>(b, at)), power);
+      const int64_t position = i + k * kLanes;
+      sums[k] = Norm::join(sums[k], vm::abs(load<V>(a, position) - load<V>(b, position)), power);
     }
   }
   for (; i + kLanes <= n; i += kLanes)

@@ -262,8 +262,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   if (filled_on_device(out, space_args(RangeArgs::Linear, out, start, end, 0))) return out;
   fill_by_index<SpaceTypes>(out, "linspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto at = positions<T>(start, end, steps);
-    return [at](int64_t i) { return narrow_to<T>(at(i)); };
+    const auto value_of = positions<T>(start, end, steps);
+    return [value_of](int64_t i) { return narrow_to<T>(value_of(i)); };
   });
   return out;
 }
@@ -277,8 +277,9 @@ Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double ba
   if (filled_on_device(out, space_args(RangeArgs::Logarithmic, out, start, end, base))) return out;
   fill_by_index<SpaceTypes>(out, "logspace_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto at = positions<T>(start, end, steps);
-    return [at, base](int64_t i) { return narrow_to<T>(power<space_t<T>>(base, at(i))); };
+    const auto value_of = positions<T>(start, end, steps);
+    return
+        [value_of, base](int64_t i) { return narrow_to<T>(power<space_t<T>>(base, value_of(i))); };
   });
   return out;
 }
@@ -371,12 +372,12 @@ template <class T> void fill_triangle(int64_t row, int64_t col, int64_t offset, 
     (triangle_count(middle, col, offset, lower) <= begin ? i : above) = middle;
   }
   int64_t skip = begin - triangle_count(i, col, offset, lower);
-  for (int64_t at = begin; at < end; ++i, skip = 0) {
+  for (int64_t position = begin; position < end; ++i, skip = 0) {
     const auto [first, last] = triangle_row(i, col, offset, lower);
-    const int64_t stop = std::min(last, first + skip + (end - at));
-    for (int64_t j = first + skip; j < stop; ++j, ++at) {
-      rows[at] = static_cast<T>(i);
-      cols[at] = static_cast<T>(j);
+    const int64_t stop = std::min(last, first + skip + (end - position));
+    for (int64_t j = first + skip; j < stop; ++j, ++position) {
+      rows[position] = static_cast<T>(i);
+      cols[position] = static_cast<T>(j);
     }
   }
 }

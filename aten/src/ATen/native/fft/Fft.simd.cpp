@@ -174,8 +174,8 @@ template <class T> void pass_of(const FftStep<T>& step, const T* in, T* out) {
         difference[j] = L::sub(x, y);
         total = L::add(total, sum[j]);
       }
-      const int64_t at = q + step.s * R * p;
-      L::put(out, at, total);
+      const int64_t position = q + step.s * R * p;
+      L::put(out, position, total);
       for (int k = 1; k <= H; ++k) {
         C c = first, d{V(T(0)), V(T(0))};
         for (int j = 0, turn = k; j < H; ++j, turn = turn + k >= R ? turn + k - R : turn + k) {
@@ -185,8 +185,8 @@ template <class T> void pass_of(const FftStep<T>& step, const T* in, T* out) {
         }
         const C low{c.re + d.im, c.im - d.re}, high{c.re - d.im, c.im + d.re};
         const int o = R - k;
-        L::put(out, at + step.s * k, L::mul(low, V(w[2 * k - 2]), V(w[2 * k - 1])));
-        L::put(out, at + step.s * o, L::mul(high, V(w[2 * o - 2]), V(w[2 * o - 1])));
+        L::put(out, position + step.s * k, L::mul(low, V(w[2 * k - 2]), V(w[2 * k - 1])));
+        L::put(out, position + step.s * o, L::mul(high, V(w[2 * o - 2]), V(w[2 * o - 1])));
       }
     }
   }
@@ -248,9 +248,9 @@ template <class T> T* transform(const FftPlan<T>& plan, T* a, T* b) {
 template <class T> constexpr bool kPairs = sizeof(T) == 4;
 
 struct TwiceAt {
-  int64_t at[2 * Vec<float>::kLanes];
+  int64_t offsets[2 * Vec<float>::kLanes];
   TwiceAt(const int64_t* from, int lanes) {
-    for (int l = 0; l < lanes; ++l) at[l] = 2 * from[l];
+    for (int l = 0; l < lanes; ++l) offsets[l] = 2 * from[l];
   }
 };
 
@@ -275,13 +275,13 @@ template <class E> C10_ALWAYS_INLINE void transpose4(const E* const* from, E* co
 
 // buffer[i * lanes + l] = in[at[l] + i]
 template <class E>
-void gather_rows(const E* in, const int64_t* at, int lanes, int64_t n, E* buffer) {
+void gather_rows(const E* in, const int64_t* offsets, int lanes, int64_t n, E* buffer) {
   int64_t i = 0;
   if (lanes % 4 == 0) {
     for (; i + 4 <= n; i += 4) {
       for (int l = 0; l < lanes; l += 4) {
-        const E* from[4] = {in + at[l] + i, in + at[l + 1] + i, in + at[l + 2] + i,
-                            in + at[l + 3] + i};
+        const E* from[4] = {in + offsets[l] + i, in + offsets[l + 1] + i, in + offsets[l + 2] + i,
+                            in + offsets[l + 3] + i};
         E* to = buffer + i * lanes + l;
         E* const rows[4] = {to, to + lanes, to + 2 * lanes, to + 3 * lanes};
         transpose4<E>(from, rows);
@@ -289,56 +289,57 @@ void gather_rows(const E* in, const int64_t* at, int lanes, int64_t n, E* buffer
     }
   }
   for (; i < n; ++i)
-    for (int l = 0; l < lanes; ++l) std::memcpy(buffer + i * lanes + l, in + at[l] + i, sizeof(E));
+    for (int l = 0; l < lanes; ++l)
+      std::memcpy(buffer + i * lanes + l, in + offsets[l] + i, sizeof(E));
 }
 
 // out[at[l] + i] = buffer[i * lanes + l] for the first `count` lanes.
-template <class E>
-void scatter_rows(const E* buffer, int lanes, int count, int64_t n, E* out, const int64_t* at) {
+template <class E> void scatter_rows(const E* buffer, int lanes, int count, int64_t n, E* out,
+                                     const int64_t* offsets) {
   const int tiled = lanes % 4 == 0 ? count / 4 * 4 : 0;
   const int64_t whole = n / 4 * 4;
   for (int64_t i = 0; i < whole; i += 4) {
     for (int l = 0; l < tiled; l += 4) {
       const E* from = buffer + i * lanes + l;
       const E* rows[4] = {from, from + lanes, from + 2 * lanes, from + 3 * lanes};
-      E* const to[4] = {out + at[l] + i, out + at[l + 1] + i, out + at[l + 2] + i,
-                        out + at[l + 3] + i};
+      E* const to[4] = {out + offsets[l] + i, out + offsets[l + 1] + i, out + offsets[l + 2] + i,
+                        out + offsets[l + 3] + i};
       transpose4<E>(rows, to);
     }
   }
   for (int l = 0; l < count; ++l)
     for (int64_t i = l < tiled ? whole : 0; i < n; ++i)
-      std::memcpy(out + at[l] + i, buffer + i * lanes + l, sizeof(E));
+      std::memcpy(out + offsets[l] + i, buffer + i * lanes + l, sizeof(E));
 }
 
-bool side_by_side(const int64_t* at, int lanes) {
+bool side_by_side(const int64_t* offsets, int lanes) {
   for (int l = 1; l < lanes; ++l)
-    if (at[l] != at[0] + l) return false;
+    if (offsets[l] != offsets[0] + l) return false;
   return true;
 }
 
 // n complex elements of W lines into `buffer`.
-template <class T>
-void load_complex(const T* in, int64_t step, const int64_t* at, int64_t n, bool swap, T* buffer) {
+template <class T> void load_complex(const T* in, int64_t step, const int64_t* offsets, int64_t n,
+                                     bool swap, T* buffer) {
   using L = Lanes<T>;
   constexpr int W = L::W;
-  if (side_by_side(at, W)) {
+  if (side_by_side(offsets, W)) {
     for (int64_t i = 0; i < n; ++i)
-      L::put(buffer, i, L::exchanged(L::apart(in + 2 * (at[0] + i * step)), swap));
+      L::put(buffer, i, L::exchanged(L::apart(in + 2 * (offsets[0] + i * step)), swap));
   } else if (step == 1 && kPairs<T>) {
-    gather_rows<double>(reinterpret_cast<const double*>(in), at, W, n,
+    gather_rows<double>(reinterpret_cast<const double*>(in), offsets, W, n,
                         reinterpret_cast<double*>(buffer));
     for (int64_t i = 0; i < n; ++i)
       L::put(buffer, i, L::exchanged(L::apart(buffer + 2 * W * i), swap));
   } else if (step == 1) {
-    gather_rows<T>(in, TwiceAt(at, W).at, W, 2 * n, buffer);
+    gather_rows<T>(in, TwiceAt(offsets, W).offsets, W, 2 * n, buffer);
     for (int64_t i = 0; swap && i < n; ++i)
       L::put(buffer, i, L::exchanged(L::get(buffer, i), true));
   } else {
     T *re = buffer + (swap ? W : 0), *im = buffer + (swap ? 0 : W);
     for (int64_t i = 0; i < n; ++i) {
       for (int l = 0; l < W; ++l) {
-        const T* x = in + 2 * (at[l] + i * step);
+        const T* x = in + 2 * (offsets[l] + i * step);
         re[2 * W * i + l] = x[0];
         im[2 * W * i + l] = x[1];
       }
@@ -348,12 +349,12 @@ void load_complex(const T* in, int64_t step, const int64_t* at, int64_t n, bool 
 
 // The first n elements of `buffer` to `count` lines; the buffer is used up.
 template <class T> void store_complex(const FftBlock<T>& block, T* buffer, int64_t n, int count,
-                                      const int64_t* at, bool swap) {
+                                      const int64_t* offsets, bool swap) {
   using L = Lanes<T>;
   using V = typename L::V;
   using C = typename L::C;
   constexpr int W = L::W;
-  const bool direct = count == W && side_by_side(at, W), rows = block.out_step == 1;
+  const bool direct = count == W && side_by_side(offsets, W), rows = block.out_step == 1;
   const V scale(block.scale);
   for (int64_t i = 0; i < n; ++i) {
     C c = L::exchanged(L::get(buffer, i), swap);
@@ -367,22 +368,23 @@ template <class T> void store_complex(const FftBlock<T>& block, T* buffer, int64
     if (!direct && rows && !kPairs<T>) {
       L::put(buffer, i, c);
     } else {
-      L::together(c, direct ? block.out + 2 * (at[0] + i * block.out_step) : buffer + 2 * W * i);
+      L::together(c,
+                  direct ? block.out + 2 * (offsets[0] + i * block.out_step) : buffer + 2 * W * i);
     }
   }
   if (direct) return;
   if (rows && kPairs<T>) {
     scatter_rows<double>(reinterpret_cast<const double*>(buffer), W, count, n,
-                         reinterpret_cast<double*>(block.out), at);
+                         reinterpret_cast<double*>(block.out), offsets);
     return;
   }
   if (rows) {
-    scatter_rows<T>(buffer, W, count, 2 * n, block.out, TwiceAt(at, count).at);
+    scatter_rows<T>(buffer, W, count, 2 * n, block.out, TwiceAt(offsets, count).offsets);
     return;
   }
   for (int64_t i = 0; i < n; ++i)
     for (int l = 0; l < count; ++l)
-      std::memcpy(block.out + 2 * (at[l] + i * block.out_step), buffer + 2 * (W * i + l),
+      std::memcpy(block.out + 2 * (offsets[l] + i * block.out_step), buffer + 2 * (W * i + l),
                   2 * sizeof(T));
 }
 

@@ -61,10 +61,10 @@ bool c2c_one_by_one(const Tensor& in, const Tensor& out, IntArrayRef dims, bool 
     for (int64_t item = begin; item < end; ++item) {
       int64_t rest = item, from = in.storage_offset(), to = out.storage_offset();
       for (size_t i = outer.size(); i-- > 0;) {
-        const int64_t at = rest % out.size(outer[i]);
+        const int64_t index = rest % out.size(outer[i]);
         rest /= out.size(outer[i]);
-        from += at * in.stride(outer[i]);
-        to += at * out.stride(outer[i]);
+        from += index * in.stride(outer[i]);
+        to += index * out.stride(outer[i]);
       }
       c2c_all(detail::view_of(in, sizes, in_steps, from),
               detail::view_of(out, sizes, out_steps, to), inner, forward, scale);

@@ -100,9 +100,9 @@ void adam_step(const char* name, TensorList self, TensorList grads, TensorList e
     if (settings.amsgrad) top.emplace(max_exp_avg_sqs[k], param);
     const int64_t size = param.itemsize();
     parallel_for(0, param.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * size;
-      fn(p.data() + at, g.data() + at, m.data() + at, v.data() + at,
-         top ? top->data() + at : nullptr, end - begin, settings);
+      const int64_t offset = begin * size;
+      fn(p.data() + offset, g.data() + offset, m.data() + offset, v.data() + offset,
+         top ? top->data() + offset : nullptr, end - begin, settings);
     });
     p.finish(), m.finish(), v.finish();
     if (top) top->finish();
@@ -149,9 +149,9 @@ void fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_li
     if (buffered) buffer.emplace(momentum_buffer_list[k], param);
     const int64_t size = param.itemsize();
     parallel_for(0, param.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * size;
-      fn(p.data() + at, g.data() + at, buffer ? buffer->data() + at : nullptr, end - begin,
-         settings);
+      const int64_t offset = begin * size;
+      fn(p.data() + offset, g.data() + offset, buffer ? buffer->data() + offset : nullptr,
+         end - begin, settings);
     });
     p.finish();
     if (buffer) buffer->finish();
@@ -178,8 +178,8 @@ void fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums,
     Dense p(param, param), g(unscale(grads[k], grad_scale), param), sum(state_sums[k], param);
     const int64_t size = param.itemsize();
     parallel_for(0, param.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * size;
-      fn(p.data() + at, g.data() + at, sum.data() + at, end - begin, settings);
+      const int64_t offset = begin * size;
+      fn(p.data() + offset, g.data() + offset, sum.data() + offset, end - begin, settings);
     });
     p.finish(), sum.finish();
   }

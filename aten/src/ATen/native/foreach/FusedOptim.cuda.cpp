@@ -50,11 +50,11 @@ template <int kOperands> using Items = c10::SmallVector<Item<kOperands>, 64>;
 template <int kTensors, int kOperands, class Launch>
 void launch_rounds(const Items<kOperands>& items, size_t begin, size_t end, const Launch& launch) {
   TensorTable<kOperands, kTensors> table;
-  for (size_t at = begin; at < end;) {
+  for (size_t next = begin; next < end;) {
     uint64_t blocks = 0;
     table.count = 0;
-    for (; at < end && table.count < kTensors && blocks < (1u << 30); ++at) {
-      const Item<kOperands>& item = items[at];
+    for (; next < end && table.count < kTensors && blocks < (1u << 30); ++next) {
+      const Item<kOperands>& item = items[next];
       for (int k = 0; k < kOperands; ++k) table.data[k][table.count] = item.data[k];
       table.sizes[table.count] = item.size;
       table.first[table.count] = static_cast<uint32_t>(blocks);

@@ -128,12 +128,12 @@ AdvancedIndex::AdvancedIndex(const Tensor& given, OptionalTensorList given_indic
   int64_t last = -1;
   for (size_t i = 0; i < slots.size(); ++i) {
     if (!slots[i].defined()) continue;
-    const int64_t at = static_cast<int64_t>(i);
+    const int64_t dim = static_cast<int64_t>(i);
     if (last < 0)
-      first = at;
+      first = dim;
     else
-      adjacent = adjacent && at == last + 1;
-    last = at;
+      adjacent = adjacent && dim == last + 1;
+    last = dim;
     indices.push_back(slots[i]);
     if (!broadcast_into(shape, slots[i].sizes()))
       throw_index_shapes({indices.data(), indices.size()});

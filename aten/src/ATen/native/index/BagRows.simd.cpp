@@ -19,7 +19,7 @@ template <class T> struct Rows {
 
 // Sums of kRegisters registers that begin at the given columns.
 template <int kRegisters, class T>
-void add_columns(const Rows<T>& r, const int64_t* at, T divisor, T* out) {
+void add_columns(const Rows<T>& r, const int64_t* columns, T divisor, T* out) {
   using V = vec::Vec<T>;
   V sum[kRegisters];
 #pragma GCC unroll 4
@@ -29,10 +29,10 @@ void add_columns(const Rows<T>& r, const int64_t* at, T divisor, T* out) {
     const T* row = r.table + r.index[i] * r.width;
     const V scale(r.scale != nullptr ? r.scale[i] : T(1));
 #pragma GCC unroll 4
-    for (int k = 0; k < kRegisters; ++k) sum[k] = vm::fma(V::load(row + at[k]), scale, sum[k]);
+    for (int k = 0; k < kRegisters; ++k) sum[k] = vm::fma(V::load(row + columns[k]), scale, sum[k]);
   }
 #pragma GCC unroll 4
-  for (int k = 0; k < kRegisters; ++k) (sum[k] / V(divisor)).store(out + at[k]);
+  for (int k = 0; k < kRegisters; ++k) (sum[k] / V(divisor)).store(out + columns[k]);
 }
 
 template <class T> void add_narrow(const Rows<T>& r, T divisor, T* out) {
@@ -62,16 +62,16 @@ template <class T> int64_t sum_rows(const void* table, int64_t width, const int6
     return used;
   }
   for (int64_t first = 0; first < width; first += 4 * lanes) {
-    int64_t at[4];
+    int64_t columns[4];
     int registers = 0;
     for (; registers < 4 && first + registers * lanes < width; ++registers) {
       const int64_t column = first + registers * lanes;
-      at[registers] = column + lanes <= width ? column : width - lanes;
+      columns[registers] = column + lanes <= width ? column : width - lanes;
     }
-    if (registers == 4) add_columns<4>(rows, at, divisor, out);
-    if (registers == 3) add_columns<3>(rows, at, divisor, out);
-    if (registers == 2) add_columns<2>(rows, at, divisor, out);
-    if (registers == 1) add_columns<1>(rows, at, divisor, out);
+    if (registers == 4) add_columns<4>(rows, columns, divisor, out);
+    if (registers == 3) add_columns<3>(rows, columns, divisor, out);
+    if (registers == 2) add_columns<2>(rows, columns, divisor, out);
+    if (registers == 1) add_columns<1>(rows, columns, divisor, out);
   }
   return used;
 }

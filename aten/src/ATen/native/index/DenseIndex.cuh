@@ -70,7 +70,7 @@ CRESSET_DEVICE_FN void gather_staged(const T* self, T* out, const DenseIndex& d)
   const long start = static_cast<long>(blockIdx.x) * d.row;
   for (long first = threadIdx.x; first < d.row; first += kDenseThreads * kDenseAhead)
     gather_part(d.index + start, out + start, first, d,
-                [&](long at, unsigned) { return staged[at]; });
+                [&](long position, unsigned) { return staged[position]; });
 }
 
 // ---- sums
@@ -86,9 +86,9 @@ template <class T> struct ColumnGroup {
     CRESSET_UNROLL
     for (int u = 0; u < kColumnGroup; ++u) {
       const bool is = first + u < d.n;
-      const long at = static_cast<long>(first + u) * d.inner;
-      place[u] = is ? index[at] : -1;
-      value[u] = is ? source[at] : T(0);
+      const long position = static_cast<long>(first + u) * d.inner;
+      place[u] = is ? index[position] : -1;
+      value[u] = is ? source[position] : T(0);
     }
   }
   CRESSET_DEVICE_FN void add_to(T* out, int first, const DenseIndex& d) {

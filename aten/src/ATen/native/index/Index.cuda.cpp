@@ -93,8 +93,8 @@ IndexPlan plan_advanced(const char* op, const AdvancedIndex& advanced, const Ten
   }
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (d >= advanced.first && d < advanced.first + indexed) continue;
-    const int64_t at = d < advanced.first ? d : d - indexed + index_dims;
-    add_dimension(plan.slices, self.size(d), self.stride(d), linear.stride(at));
+    const int64_t linear_dim = d < advanced.first ? d : d - indexed + index_dims;
+    add_dimension(plan.slices, self.size(d), self.stride(d), linear.stride(linear_dim));
   }
   for (int64_t k = 0; k < indexed; ++k) {
     held.push_back(on_device(advanced.indices[k], self).expand(advanced.shape));

@@ -175,8 +175,8 @@ CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned lo
   if (key == ~0ul || (first > 0 && keys[first - 1] == key)) return; // not the first of its place
   const DualWalk::Offsets slice = plan.slices.offsets(by.r);
   T* to = self + key + slice.a;
-  const auto value = [&](long at) {
-    const A v = convert<A>(source[plan.positions.offsets(order[at]).b + slice.b]);
+  const auto value = [&](long position) {
+    const A v = convert<A>(source[plan.positions.offsets(order[position]).b + slice.b]);
     return scale == 1.0 ? v : static_cast<A>(v * convert<A>(scale));
   };
   A result = value(first);
@@ -184,14 +184,14 @@ CRESSET_DEVICE_FN void index_combine(T* self, const T* source, const unsigned lo
   // Several at a time: their loads are in flight together, their sum is taken in order.
   constexpr int kAhead = 8;
   for (bool more = true; more;) {
-    const long at = first + count;
+    const long position = first + count;
     A next[kAhead];
     int same = 0;
     CRESSET_UNROLL
     for (int k = 0; k < kAhead; ++k) {
-      const bool mine = at + k < n && keys[at + k] == key;
+      const bool mine = position + k < n && keys[position + k] == key;
       same += mine;
-      next[k] = mine ? value(at + k) : result;
+      next[k] = mine ? value(position + k) : result;
     }
     CRESSET_UNROLL
     for (int k = 0; k < kAhead; ++k)
@@ -224,7 +224,7 @@ CRESSET_DEVICE_FN void true_places(const unsigned char* mask, const unsigned* co
                                    long n) {
   CRESSET_SHARED int before[32];
   const long start = static_cast<long>(blockIdx.x) * kTrueTile;
-  long at = counts[blockIdx.x];
+  long position = counts[blockIdx.x];
   for (int i = threadIdx.x; i < kTrueTile; i += blockDim.x) {
     const bool is = start + i < n && mask[start + i] != 0;
     const unsigned votes = __ballot_sync(kAllLanes, is);
@@ -235,8 +235,8 @@ CRESSET_DEVICE_FN void true_places(const unsigned char* mask, const unsigned* co
       if (w < warp_id()) rank += before[w];
       all += before[w];
     }
-    if (is) places[at + rank] = start + i;
-    at += all;
+    if (is) places[position + rank] = start + i;
+    position += all;
     __syncthreads();
   }
 }

@@ -37,8 +37,8 @@ template <class T> void find(const T* elements, int64_t n,
         for (const C& t : tests) found |= v == t;
       } else {
         // NaN compares false with everything and is never found.
-        const auto at = std::lower_bound(tests.begin(), tests.end(), v);
-        found = at != tests.end() && *at == v;
+        const auto bound = std::lower_bound(tests.begin(), tests.end(), v);
+        found = bound != tests.end() && *bound == v;
       }
       out[i] = found != invert;
     }

@@ -21,10 +21,10 @@ void write_coordinates(const uint8_t* mask, IntArrayRef sizes, int64_t begin, in
                        int64_t* columns, int64_t step) {
   const int64_t outer = static_cast<int64_t>(sizes.size()) - 1;
   const int64_t row = sizes[outer];
-  DimVector at(static_cast<size_t>(outer), 0);
+  DimVector coordinates(static_cast<size_t>(outer), 0);
   int64_t rest = begin / row;
   for (int64_t d = outer - 1; d >= 0; --d) {
-    at[d] = rest % sizes[d];
+    coordinates[d] = rest % sizes[d];
     rest /= sizes[d];
   }
   int64_t column = begin % row;
@@ -36,13 +36,13 @@ void write_coordinates(const uint8_t* mask, IntArrayRef sizes, int64_t begin, in
     for (int64_t j = column; j < stop; ++j)
       if (line[j]) *last++ = j;
     const int64_t found = last - (start + outer * step);
-    for (int64_t d = 0; d < outer; ++d) std::fill_n(start + d * step, found, at[d]);
+    for (int64_t d = 0; d < outer; ++d) std::fill_n(start + d * step, found, coordinates[d]);
     columns += found;
     begin += stop - column;
     column = 0;
     for (int64_t d = outer - 1; d >= 0; --d) {
-      if (++at[d] < sizes[d]) break;
-      at[d] = 0;
+      if (++coordinates[d] < sizes[d]) break;
+      coordinates[d] = 0;
     }
   }
 }

@@ -34,18 +34,18 @@ constexpr int64_t kGrainBytes = 64 * 1024;
 struct Odometer {
   const WalkDims& dims;
   int64_t rank;
-  DimVector at;
+  DimVector coordinates;
   int64_t indexed = 0;
   int64_t linear = 0;
 
   Odometer(const WalkDims& d, int64_t skip, int64_t start)
       : dims(d), rank(std::max<int64_t>(static_cast<int64_t>(d.sizes.size()) - skip, 0)) {
-    at.resize(static_cast<size_t>(rank));
+    coordinates.resize(static_cast<size_t>(rank));
     for (int64_t i = rank - 1; i >= 0; --i) {
-      at[i] = start % dims.sizes[i];
+      coordinates[i] = start % dims.sizes[i];
       start /= dims.sizes[i];
-      indexed += at[i] * dims.indexed[i];
-      linear += at[i] * dims.linear[i];
+      indexed += coordinates[i] * dims.indexed[i];
+      linear += coordinates[i] * dims.linear[i];
     }
   }
   // False after the last one.
@@ -53,10 +53,10 @@ struct Odometer {
     for (int64_t i = rank - 1; i >= 0; --i) {
       indexed += dims.indexed[i];
       linear += dims.linear[i];
-      if (++at[i] < dims.sizes[i]) return true;
+      if (++coordinates[i] < dims.sizes[i]) return true;
       indexed -= dims.sizes[i] * dims.indexed[i];
       linear -= dims.sizes[i] * dims.linear[i];
-      at[i] = 0;
+      coordinates[i] = 0;
     }
     return false;
   }
@@ -92,8 +92,8 @@ void run_positions(const RowWalk& w, char* indexed, char* linear, int64_t first,
   Steps steps;
   for (int64_t i = first; i < last; ++i) {
     steps.add(8 + w.after.numel);
-    const int64_t at = w.linear_offsets ? w.linear_offsets[i] : i * w.linear_stride;
-    run_slice(w.after, indexed + w.offsets[i], linear + at, loops, context);
+    const int64_t offset = w.linear_offsets ? w.linear_offsets[i] : i * w.linear_stride;
+    run_slice(w.after, indexed + w.offsets[i], linear + offset, loops, context);
   }
 }
 

@@ -164,7 +164,7 @@ void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop l
     run_row(self, index, other, 1, 0, 1, 0, loop, context);
     return;
   }
-  DimVector at(static_cast<size_t>(last), 0);
+  DimVector coordinates(static_cast<size_t>(last), 0);
   // In stretches, because an expanded index can be larger than memory: Ctrl-C is seen between them.
   constexpr int64_t kStretch = 1 << 20;
   for (int64_t walked = 0;;) {
@@ -183,11 +183,11 @@ void ScatterWalk::run_box(int64_t cut, int64_t begin, int64_t end, ScatterLoop l
       self += self_[d];
       other += other_[d];
       index += index_strides_[d];
-      if (++at[d] < sizes[d]) break;
+      if (++coordinates[d] < sizes[d]) break;
       self -= sizes[d] * self_[d];
       other -= sizes[d] * other_[d];
       index -= sizes[d] * index_strides_[d];
-      at[d] = 0;
+      coordinates[d] = 0;
     }
     if (d < 0) return;
   }

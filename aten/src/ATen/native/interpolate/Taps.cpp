@@ -36,8 +36,8 @@ template <class A> void nearest(Axis<A>& axis, bool exact, std::optional<double>
   const float step = step_of<float>(axis.in, axis.whole, false, scale);
   axis.index = RawTable<int32_t>(axis.out);
   for_outputs(axis, [&](int64_t o, int64_t place) {
-    const float p = static_cast<float>(place), at = exact ? (p + 0.5f) * step : p * step;
-    axis.index[o] = static_cast<int32_t>(within(std::floor(at), axis.in));
+    const float p = static_cast<float>(place), position = exact ? (p + 0.5f) * step : p * step;
+    axis.index[o] = static_cast<int32_t>(within(std::floor(position), axis.in));
   });
   axis.identity = axis.in == axis.whole;
   for (int64_t o = 0; axis.identity && o < axis.out; ++o)
@@ -56,10 +56,10 @@ template <class A> void linear(Axis<A>& axis, bool align_corners, std::optional<
   const A step = step_of<A>(axis.in, axis.whole, align_corners, scale);
   for_outputs(axis, [&](int64_t o, int64_t place) {
     const A p = static_cast<A>(place);
-    A at = align_corners ? step * p : step * (p + A(0.5)) - A(0.5);
-    if (!(at > 0)) at = 0;
-    const int64_t first = within(at, axis.in), second = std::min(first + 1, axis.in - 1);
-    const A weight = std::min(std::max(at - static_cast<A>(first), A(0)), A(1));
+    A position = align_corners ? step * p : step * (p + A(0.5)) - A(0.5);
+    if (!(position > 0)) position = 0;
+    const int64_t first = within(position, axis.in), second = std::min(first + 1, axis.in - 1);
+    const A weight = std::min(std::max(position - static_cast<A>(first), A(0)), A(1));
     axis.index[o] = static_cast<int32_t>(first);
     axis.index[axis.out + o] = static_cast<int32_t>(second);
     axis.weight[o] = A(1) - weight;
@@ -80,11 +80,11 @@ template <class A> void cubic(Axis<A>& axis, bool align_corners, std::optional<d
   const A step = step_of<A>(axis.in, axis.whole, align_corners, scale), a = A(-0.75);
   for_outputs(axis, [&](int64_t o, int64_t place) {
     const A p = static_cast<A>(place);
-    A at = align_corners ? step * p : step * (p + A(0.5)) - A(0.5);
+    A position = align_corners ? step * p : step * (p + A(0.5)) - A(0.5);
     // Beyond the data only its edge is seen.
-    if (!(at > A(-8))) at = A(-8);
-    at = std::min(at, static_cast<A>(axis.in) + 8);
-    const A whole = std::floor(at), rest = at - whole;
+    if (!(position > A(-8))) position = A(-8);
+    position = std::min(position, static_cast<A>(axis.in) + 8);
+    const A whole = std::floor(position), rest = position - whole;
     for (int t = 0; t < 4; ++t) {
       const int64_t i = std::clamp<int64_t>(static_cast<int64_t>(whole) - 1 + t, 0, axis.in - 1);
       axis.index[t * axis.out + o] = static_cast<int32_t>(i);

@@ -74,18 +74,18 @@ void small_lu_solve(int n, const T* lu, int lda, const int* pivots, T* b) {
 // b := A^-H b (A^-T without `conjugated`).
 template <class T> void small_lu_solve_transposed(int n, const T* lu, int lda, const int* pivots,
                                                   T* b, bool conjugated) {
-  const auto at = [&](int i, int j) {
+  const auto entry = [&](int i, int j) {
     const T v = lu[i + static_cast<int64_t>(j) * lda];
     return conjugated ? conjugate(v) : v;
   };
   for (int j = 0; j < n; ++j) {
     T x = b[j];
-    for (int i = 0; i < j; ++i) x = x - at(i, j) * b[i];
-    b[j] = x / at(j, j);
+    for (int i = 0; i < j; ++i) x = x - entry(i, j) * b[i];
+    b[j] = x / entry(j, j);
   }
   for (int j = n - 1; j >= 0; --j) {
     T x = b[j];
-    for (int i = j + 1; i < n; ++i) x = x - at(i, j) * b[i];
+    for (int i = j + 1; i < n; ++i) x = x - entry(i, j) * b[i];
     b[j] = x;
   }
   for (int i = n - 1; i >= 0; --i)

@@ -88,10 +88,10 @@ template <class T, int kPack> struct CrossEntropyGradient {
   T* out;
   A log_sum, scale;
   long target;
-  CRESSET_DEVICE_FN A at(long i, T v) const {
+  CRESSET_DEVICE_FN A gradient(long i, T v) const {
     return scale * (fast_exp(convert<A>(v) - log_sum) - (i == target ? A(1) : A(0)));
   }
-  CRESSET_DEVICE_FN void one(long i) { out[i] = convert<T>(scale == 0 ? A(0) : at(i, x[i])); }
+  CRESSET_DEVICE_FN void one(long i) { out[i] = convert<T>(scale == 0 ? A(0) : gradient(i, x[i])); }
   CRESSET_DEVICE_FN void pack(long i) {
     Pack<T, kPack> r;
     if (scale == 0) { // ignored: nothing is read
@@ -100,7 +100,7 @@ template <class T, int kPack> struct CrossEntropyGradient {
     } else {
       const Pack<T, kPack> p = load_pack<kPack>(x + i);
       CRESSET_UNROLL
-      for (int j = 0; j < kPack; ++j) r.v[j] = convert<T>(at(i + j, p.v[j]));
+      for (int j = 0; j < kPack; ++j) r.v[j] = convert<T>(gradient(i + j, p.v[j]));
     }
     store_pack<kPack>(out + i, r);
   }

@@ -148,14 +148,14 @@ template <class T> void backward_sample(const Batch& b, int64_t i, const T* log_
     steps.add(128 * states + 64 * b.classes);
     const T* p = log_probs + t * frame_stride;
     for (int64_t s = 0; s < states; ++s) {
-      const size_t at = static_cast<size_t>(s);
+      const size_t state = static_cast<size_t>(s);
       double ahead = s >= states - 2 ? 0.0 : kImpossible;
       if (t < frames - 1) {
-        const double step = s + 1 < states ? beta[at + 1] : kImpossible;
-        const double skip = s + 2 < states && b.skips(i, s + 2) ? beta[at + 2] : kImpossible;
-        ahead = log_add(beta[at], step, skip);
+        const double step = s + 1 < states ? beta[state + 1] : kImpossible;
+        const double skip = s + 2 < states && b.skips(i, s + 2) ? beta[state + 2] : kImpossible;
+        ahead = log_add(beta[state], step, skip);
       }
-      next[at] = ahead + p[b.label(i, s)];
+      next[state] = ahead + p[b.label(i, s)];
     }
     beta.swap(next);
     std::fill(gathered.begin(), gathered.end(), kImpossible);

@@ -78,12 +78,14 @@ void dot_complex(const void* a, const void* b, int64_t n, bool conjugate, void* 
 } // namespace
 
 void fill(Table& table) {
-  const auto at = [&](c10::ScalarType type) -> DotFn& { return table.dot[static_cast<int>(type)]; };
-  at(c10::ScalarType::Float) = &dot_real<float>;
-  at(c10::ScalarType::Double) = &dot_real<double>;
-  at(c10::ScalarType::Long) = &dot_real<int64_t>;
-  at(c10::ScalarType::ComplexFloat) = &dot_complex<float>;
-  at(c10::ScalarType::ComplexDouble) = &dot_complex<double>;
+  const auto slot = [&](c10::ScalarType type) -> DotFn& {
+    return table.dot[static_cast<int>(type)];
+  };
+  slot(c10::ScalarType::Float) = &dot_real<float>;
+  slot(c10::ScalarType::Double) = &dot_real<double>;
+  slot(c10::ScalarType::Long) = &dot_real<int64_t>;
+  slot(c10::ScalarType::ComplexFloat) = &dot_complex<float>;
+  slot(c10::ScalarType::ComplexDouble) = &dot_complex<double>;
 }
 
 } // namespace CRESSET_ISA

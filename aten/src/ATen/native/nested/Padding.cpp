@@ -69,9 +69,10 @@ Tensor jagged_to_padded_cpu(const Tensor& values, TensorList offsets, IntArrayRe
   parallel_for(0, batch * width, rows_per_chunk(bytes), [&](int64_t b, int64_t e) {
     for (int64_t row = b; row < e; ++row) {
       const int64_t component = row / width, place = row % width;
-      const int64_t at = starts[static_cast<size_t>(component)] + place;
-      const bool inside = at < starts[static_cast<size_t>(component) + 1];
-      std::memcpy(to + row * bytes, inside ? from + at * bytes : blank, static_cast<size_t>(bytes));
+      const int64_t line = starts[static_cast<size_t>(component)] + place;
+      const bool inside = line < starts[static_cast<size_t>(component) + 1];
+      std::memcpy(to + row * bytes, inside ? from + line * bytes : blank,
+                  static_cast<size_t>(bytes));
     }
   });
   return out;

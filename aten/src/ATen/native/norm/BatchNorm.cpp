@@ -134,8 +134,8 @@ void apply(const NormLoops& loops, const Tensor& x, const Tensor& y, const Plane
   at::parallel_for(0, s.samples * s.channels, row_grain(s.plane), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       for_row_parts(s.plane, [&](int64_t b, int64_t e) {
-        const int64_t at = r * s.plane + b;
-        loops.scale_shift(advance(source, at, item), advance(target, at, item), e - b,
+        const int64_t offset = r * s.plane + b;
+        loops.scale_shift(advance(source, offset, item), advance(target, offset, item), e - b,
                           scale[r % s.channels], shift[r % s.channels]);
       });
   });
@@ -166,9 +166,9 @@ void gradient_sums(const NormLoops& loops, const Tensor& g, const Tensor& x, con
     at::parallel_for(0, s.channels, row_grain(s.per_channel()), [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c)
         for (int64_t n = 0; n < s.samples; ++n) {
-          const int64_t at = (n * s.channels + c) * s.plane;
-          row_grad_sums(loops, advance(g.const_data_ptr(), at, item),
-                        advance(x.const_data_ptr(), at, item), s.plane, item,
+          const int64_t offset = (n * s.channels + c) * s.plane;
+          row_grad_sums(loops, advance(g.const_data_ptr(), offset, item),
+                        advance(x.const_data_ptr(), offset, item), s.plane, item,
                         mean[static_cast<size_t>(c)], &sums[static_cast<size_t>(2 * c)]);
         }
     });
@@ -206,22 +206,22 @@ void combine(const NormLoops& loops, const Tensor& g, const Tensor& x, const Ten
   const int64_t item = x.itemsize();
   if (s.columns) {
     at::parallel_for(0, s.per_channel(), row_grain(s.channels), [&](int64_t begin, int64_t end) {
-      const int64_t at = begin * s.channels;
-      loops.column_combine(advance(g.const_data_ptr(), at, item),
-                           advance(x.const_data_ptr(), at, item),
-                           advance(out.mutable_data_ptr(), at, item), end - begin, s.channels,
+      const int64_t offset = begin * s.channels;
+      loops.column_combine(advance(g.const_data_ptr(), offset, item),
+                           advance(x.const_data_ptr(), offset, item),
+                           advance(out.mutable_data_ptr(), offset, item), end - begin, s.channels,
                            a.data(), b.data(), k.data());
     });
     return;
   }
   at::parallel_for(0, s.samples * s.channels, row_grain(s.plane), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t at = r * s.plane, c = r % s.channels;
+      const int64_t offset = r * s.plane, c = r % s.channels;
       for_row_parts(s.plane, [&](int64_t first, int64_t last) {
-        loops.combine(advance(g.const_data_ptr(), at + first, item),
-                      advance(x.const_data_ptr(), at + first, item),
-                      advance(out.mutable_data_ptr(), at + first, item), last - first, a[c], b[c],
-                      k[c]);
+        loops.combine(advance(g.const_data_ptr(), offset + first, item),
+                      advance(x.const_data_ptr(), offset + first, item),
+                      advance(out.mutable_data_ptr(), offset + first, item), last - first, a[c],
+                      b[c], k[c]);
       });
     }
   });

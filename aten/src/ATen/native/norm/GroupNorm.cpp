@@ -117,8 +117,8 @@ void group_norm_cpu(const Tensor& input, const std::optional<Tensor>& weight,
     for (int64_t c = 0; c < per_group; ++c) {
       const double a = scale * value_at(w, first + c, 1);
       for_row_parts(HxW, [&](int64_t begin, int64_t end) {
-        const int64_t at = (c * HxW + begin) * item;
-        loops.scale_shift(source + at, target + at, end - begin, a,
+        const int64_t offset = (c * HxW + begin) * item;
+        loops.scale_shift(source + offset, target + offset, end - begin, a,
                           value_at(b, first + c, 0) - m.mean * a);
       });
     }
@@ -153,10 +153,10 @@ group_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, const Tenso
     const int64_t first = r % group * per_group;
     double total = 0, dot = 0;
     for (int64_t c = 0; c < per_group; ++c) {
-      const int64_t at = r * row + c * HxW;
+      const int64_t offset = r * row + c * HxW;
       double* plane = &sums[static_cast<size_t>(2 * (r * per_group + c))];
-      row_grad_sums(loops, advance(g.const_data_ptr(), at, item),
-                    advance(x.const_data_ptr(), at, item), HxW, item, m, plane);
+      row_grad_sums(loops, advance(g.const_data_ptr(), offset, item),
+                    advance(x.const_data_ptr(), offset, item), HxW, item, m, plane);
       total += plane[0] * value_at(w, first + c, 1);
       dot += plane[1] * value_at(w, first + c, 1);
     }
@@ -164,11 +164,11 @@ group_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, const Tenso
     const double count = static_cast<double>(row), slope = -scale * scale * scale * dot / count;
     const double shift = -scale * total / count - slope * m;
     for (int64_t c = 0; c < per_group; ++c) {
-      const int64_t at = r * row + c * HxW;
+      const int64_t offset = r * row + c * HxW;
       for_row_parts(HxW, [&](int64_t begin, int64_t end) {
-        loops.combine(advance(g.const_data_ptr(), at + begin, item),
-                      advance(x.const_data_ptr(), at + begin, item),
-                      advance(to_input.mutable_data_ptr(), at + begin, item), end - begin,
+        loops.combine(advance(g.const_data_ptr(), offset + begin, item),
+                      advance(x.const_data_ptr(), offset + begin, item),
+                      advance(to_input.mutable_data_ptr(), offset + begin, item), end - begin,
                       scale * value_at(w, first + c, 1), slope, shift);
       });
     }

@@ -44,9 +44,9 @@ CRESSET_DEVICE_FN void norm_held(const NormForward<T, W>& a, const Team& team) {
   A sum = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * team.size() + team.rank()) * kPack;
-    if (at >= a.n) continue;
-    const Pack<T, kPack> loaded = load_pack<kPack>(x + at);
+    const int column = (p * team.size() + team.rank()) * kPack;
+    if (column >= a.n) continue;
+    const Pack<T, kPack> loaded = load_pack<kPack>(x + column);
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
       v[p][j] = convert<A>(loaded.v[j]);
@@ -65,11 +65,11 @@ CRESSET_DEVICE_FN void norm_held(const NormForward<T, W>& a, const Team& team) {
   T* y = a.y + row * a.n;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * team.size() + team.rank()) * kPack;
-    if (at >= a.n) continue;
+    const int column = (p * team.size() + team.rank()) * kPack;
+    if (column >= a.n) continue;
     Pack<W, kPack> w, b;
-    if (a.weight) w = load_pack<kPack>(a.weight + at);
-    if (!kRms && a.bias) b = load_pack<kPack>(a.bias + at);
+    if (a.weight) w = load_pack<kPack>(a.weight + column);
+    if (!kRms && a.bias) b = load_pack<kPack>(a.bias + column);
     Pack<T, kPack> out;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
@@ -78,7 +78,7 @@ CRESSET_DEVICE_FN void norm_held(const NormForward<T, W>& a, const Team& team) {
       if (!kRms && a.bias) r += convert<A>(b.v[j]);
       out.v[j] = convert<T>(r);
     }
-    store_pack<kPack>(y + at, out);
+    store_pack<kPack>(y + column, out);
   }
   if (team.rank() == 0) {
     if (!kRms) a.mean[row] = mean;
@@ -137,12 +137,12 @@ CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
     A sum_u = 0, sum_uh = 0;
     CRESSET_UNROLL
     for (int p = 0; p < kPacks; ++p) {
-      const int at = (p * 32 + lane_id()) * kPack;
-      if (at >= a.n) continue;
-      const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + at);
-      const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + at);
+      const int column = (p * 32 + lane_id()) * kPack;
+      if (column >= a.n) continue;
+      const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + column);
+      const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + column);
       Pack<W, kPack> w;
-      if (a.weight) w = load_pack<kPack>(a.weight + at);
+      if (a.weight) w = load_pack<kPack>(a.weight + column);
       CRESSET_UNROLL
       for (int j = 0; j < kPack; ++j) {
         const A g = convert<A>(gs.v[j]);
@@ -161,13 +161,13 @@ CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
     const A mean_uh = warp_sum(sum_uh) / A(a.n);
     CRESSET_UNROLL
     for (int p = 0; p < kPacks; ++p) {
-      const int at = (p * 32 + lane_id()) * kPack;
-      if (at >= a.n) continue;
+      const int column = (p * 32 + lane_id()) * kPack;
+      if (column >= a.n) continue;
       Pack<T, kPack> out;
       CRESSET_UNROLL
       for (int j = 0; j < kPack; ++j)
         out.v[j] = convert<T>(rstd * (u[p][j] - mean_u - h[p][j] * mean_uh));
-      store_pack<kPack>(a.dx + row * a.n + at, out);
+      store_pack<kPack>(a.dx + row * a.n + column, out);
     }
   }
   if (a.partial_w == nullptr && a.partial_b == nullptr) return;
@@ -177,11 +177,11 @@ CRESSET_DEVICE_FN void norm_backward_warp(const NormBackward<T, W>& a) {
     if (partial == nullptr) continue;
     CRESSET_UNROLL
     for (int p = 0; p < kPacks; ++p) {
-      const int at = (p * 32 + lane_id()) * kPack;
-      if (at >= a.n) continue;
+      const int column = (p * 32 + lane_id()) * kPack;
+      if (column >= a.n) continue;
       CRESSET_UNROLL
       for (int j = 0; j < kPack; ++j)
-        shared[warp_id() * a.n + at + j] = part == 0 ? to_w[p][j] : to_b[p][j];
+        shared[warp_id() * a.n + column + j] = part == 0 ? to_w[p][j] : to_b[p][j];
     }
     __syncthreads();
     for (int i = threadIdx.x; i < a.n; i += blockDim.x) {
@@ -205,12 +205,12 @@ CRESSET_DEVICE_FN void norm_backward_held(const NormBackward<T, W>& a) {
   A sum_u = 0, sum_uh = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * blockDim.x + threadIdx.x) * kPack;
-    if (at >= a.n) continue;
-    const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + at);
-    const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + at);
+    const int column = (p * blockDim.x + threadIdx.x) * kPack;
+    if (column >= a.n) continue;
+    const Pack<T, kPack> gs = load_pack<kPack>(a.g + row * a.n + column);
+    const Pack<T, kPack> xs = load_pack<kPack>(a.x + row * a.n + column);
     Pack<W, kPack> w;
-    if (a.weight) w = load_pack<kPack>(a.weight + at);
+    if (a.weight) w = load_pack<kPack>(a.weight + column);
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
       h[p][j] = (convert<A>(xs.v[j]) - mean) * rstd;
@@ -224,13 +224,13 @@ CRESSET_DEVICE_FN void norm_backward_held(const NormBackward<T, W>& a) {
   const A mean_uh = block_sum(sum_uh, scratch) / A(a.n);
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * blockDim.x + threadIdx.x) * kPack;
-    if (at >= a.n) continue;
+    const int column = (p * blockDim.x + threadIdx.x) * kPack;
+    if (column >= a.n) continue;
     Pack<T, kPack> out;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j)
       out.v[j] = convert<T>(rstd * (u[p][j] - mean_u - h[p][j] * mean_uh));
-    store_pack<kPack>(a.dx + row * a.n + at, out);
+    store_pack<kPack>(a.dx + row * a.n + column, out);
   }
 }
 

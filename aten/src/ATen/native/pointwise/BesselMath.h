@@ -84,12 +84,12 @@ CRESSET_HD inline double airy_ai(double x) {
     const double angle = zeta - kPi / 4;
     return (vm::cos(angle) * even + vm::sin(angle) * odd) / (kSqrtPi * vm::sqrt(vm::sqrt(a)));
   }
-  double at = -3, value, slope;
-  airy_series(at, value, slope);
-  while (at > x) {
-    const double h = x - at < -0.25 ? -0.25 : x - at;
-    airy_step(at, h, value, slope);
-    at += h;
+  double center = -3, value, slope;
+  airy_series(center, value, slope);
+  while (center > x) {
+    const double h = x - center < -0.25 ? -0.25 : x - center;
+    airy_step(center, h, value, slope);
+    center += h;
   }
   return value;
 }

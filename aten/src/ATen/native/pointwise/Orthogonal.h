@@ -91,8 +91,8 @@ namespace detail {
 template <double (*kFunction)(double, double), bool kShifted = false> struct Polynomial {
   static constexpr bool kVectorize = false;
   template <class T> CRESSET_FN T apply(T x, T n) {
-    const double at = kShifted ? 2 * static_cast<double>(x) - 1 : static_cast<double>(x);
-    return static_cast<T>(kFunction(at, n));
+    const double argument = kShifted ? 2 * static_cast<double>(x) - 1 : static_cast<double>(x);
+    return static_cast<T>(kFunction(argument, n));
   }
 };
 } // namespace detail

@@ -32,8 +32,8 @@ Volume volume_of(IntArrayRef input, IntArrayRef kernel, IntArrayRef output) {
 
 // A sample outside of [0, 1) must not lead outside of the plane.
 template <class T>
-void starts(T sample, int64_t in, int64_t out, int64_t kernel, std::vector<int64_t>& at) {
-  at.assign(out, in - kernel);
+void starts(T sample, int64_t in, int64_t out, int64_t kernel, std::vector<int64_t>& begins) {
+  begins.assign(out, in - kernel);
   if (out < 2) return;
   const T step = static_cast<T>(in - kernel) / static_cast<T>(out - 1);
   Steps steps;
@@ -43,11 +43,11 @@ void starts(T sample, int64_t in, int64_t out, int64_t kernel, std::vector<int64
     const int64_t start = place == place && place < T(1e15) && place > T(-1e15)
                               ? static_cast<int64_t>(place) - static_cast<int64_t>(base)
                               : 0;
-    at[i] = std::clamp<int64_t>(start, 0, in - kernel);
+    begins[i] = std::clamp<int64_t>(start, 0, in - kernel);
   }
 }
 
-template <class T> void pool_plane(const Volume& v, const std::vector<int64_t>* at, const T* in,
+template <class T> void pool_plane(const Volume& v, const std::vector<int64_t>* begins, const T* in,
                                    T* out, int64_t* places) {
   const int64_t cost = v.kernel[0] * v.kernel[1] * v.kernel[2];
   const int64_t rows = v.out[0] * v.out[1], width = v.out[2];
@@ -57,10 +57,10 @@ template <class T> void pool_plane(const Volume& v, const std::vector<int64_t>* 
       const int64_t w = p % width, h = p / width % v.out[1], d = p / width / v.out[1];
       steps.add(8 + cost);
       T best = static_cast<T>(-std::numeric_limits<float>::infinity());
-      int64_t where = (at[0][d] * v.in[1] + at[1][h]) * v.in[2] + at[2][w];
-      for (int64_t z = at[0][d]; z < at[0][d] + v.kernel[0]; ++z)
-        for (int64_t y = at[1][h]; y < at[1][h] + v.kernel[1]; ++y)
-          for (int64_t x = at[2][w]; x < at[2][w] + v.kernel[2]; ++x) {
+      int64_t where = (begins[0][d] * v.in[1] + begins[1][h]) * v.in[2] + begins[2][w];
+      for (int64_t z = begins[0][d]; z < begins[0][d] + v.kernel[0]; ++z)
+        for (int64_t y = begins[1][h]; y < begins[1][h] + v.kernel[1]; ++y)
+          for (int64_t x = begins[2][w]; x < begins[2][w] + v.kernel[2]; ++x) {
             const int64_t i = (z * v.in[1] + y) * v.in[2] + x;
             if (in[i] > best || in[i] != in[i]) best = in[i], where = i;
           }
@@ -85,7 +85,7 @@ void fractional(const Tensor& self, IntArrayRef kernel, IntArrayRef output, cons
     const T* from = static_cast<const T*>(x.data_ptr());
     const T* draws = static_cast<const T*>(u.data_ptr());
     T* to = static_cast<T*>(values.data_ptr());
-    int64_t* at = places.data_ptr<int64_t>();
+    int64_t* place_data = places.data_ptr<int64_t>();
     {
       const BlockingRegion unlocked;
       parallel_for(0, self.numel() / in, std::max<int64_t>(1, 16384 / in),
@@ -99,7 +99,7 @@ void fractional(const Tensor& self, IntArrayRef kernel, IntArrayRef output, cons
                          const int64_t d = 3 - dims + i;
                          starts<A>(draw, v.in[d], v.out[d], v.kernel[d], first[d]);
                        }
-                       pool_plane(v, first, from + p * in, to + p * small, at + p * small);
+                       pool_plane(v, first, from + p * in, to + p * small, place_data + p * small);
                      }
                    });
     }
@@ -119,7 +119,7 @@ void fractional_backward(const Tensor& grad, const Tensor& self, size_t dims, co
     const int64_t in = c10::checked_numel(self.sizes().slice(self.dim() - dims, dims));
     const int64_t small = c10::checked_numel(grad.sizes().slice(grad.dim() - dims, dims));
     const T* from = static_cast<const T*>(g.data_ptr());
-    const int64_t* at = places.data_ptr<int64_t>();
+    const int64_t* place_data = places.data_ptr<int64_t>();
     T* to = static_cast<T*>(target.data_ptr());
     {
       const BlockingRegion unlocked;
@@ -130,7 +130,7 @@ void fractional_backward(const Tensor& grad, const Tensor& self, size_t dims, co
               std::fill(sum.begin(), sum.end(), A(0));
               serial_for(p * small, (p + 1) * small, 8, [&](int64_t b, int64_t e) {
                 for (int64_t i = b; i < e; ++i) {
-                  const int64_t place = at[i];
+                  const int64_t place = place_data[i];
                   TORCH_CHECK(place >= 0 && place < in, "Found an invalid max index: ", place,
                               " (input planes have ", in, " elements)");
                   sum[place] += static_cast<A>(from[i]);

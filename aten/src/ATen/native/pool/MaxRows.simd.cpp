@@ -10,11 +10,11 @@ namespace {
 // Element `at`, counted in the plane, of the first window, and of the others with it. kStride 0: as
 // the argument says.
 template <class T, int kStride>
-__attribute__((optimize("O3"))) void tap(const T* __restrict from, int64_t at, int64_t stride_,
+__attribute__((optimize("O3"))) void tap(const T* __restrict from, int64_t place, int64_t stride_,
                                          int64_t count, T* __restrict best,
                                          int32_t* __restrict where) {
   const int64_t stride = kStride > 0 ? kStride : stride_;
-  const int32_t first = static_cast<int32_t>(at), next = static_cast<int32_t>(stride);
+  const int32_t first = static_cast<int32_t>(place), next = static_cast<int32_t>(stride);
   for (int32_t i = 0; i < static_cast<int32_t>(count); ++i) {
     const T v = from[i * stride];
     const bool wins = static_cast<bool>(static_cast<int>(v > best[i]) | static_cast<int>(v != v));
@@ -33,8 +33,8 @@ template <class T> void row(const RowShape& s, const void* plane_, void* out_, i
   const auto one = s.stride == 1 ? &tap<T, 1> : s.stride == 2 ? &tap<T, 2> : &tap<T, 0>;
   for (int64_t line = 0; line < s.line_count; ++line)
     for (int64_t k = 0; k < s.taps; ++k) {
-      const int64_t at = s.lines[line] + k * s.step;
-      one(plane + at, at, s.stride, s.count, out, where);
+      const int64_t place = s.lines[line] + k * s.step;
+      one(plane + place, place, s.stride, s.count, out, where);
     }
 }
 } // namespace

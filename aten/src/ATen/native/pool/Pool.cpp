@@ -66,10 +66,10 @@ void for_row_parts(const PoolWindows& w, int64_t begin, int64_t end, const F& f)
   const int64_t width = w.axis[2].out, height = w.axis[1].out, depth = w.axis[0].out;
   const int64_t row = begin / width;
   int64_t oh = row % height, od = row / height % depth, plane = row / height / depth;
-  for (int64_t at = begin, first = begin - row * width; at < end; first = 0) {
-    const int64_t last = std::min(width, first + (end - at));
+  for (int64_t position = begin, first = begin - row * width; position < end; first = 0) {
+    const int64_t last = std::min(width, first + (end - position));
     f(plane, od, oh, first, last);
-    at += last - first;
+    position += last - first;
     if (++oh < height) continue;
     oh = 0;
     if (++od < depth) continue;
@@ -201,12 +201,13 @@ template <class Kinds> void max_windows(const PoolWindows& w, const Tensor& self
     const Target values(out), places(indices);
     const T* from = static_cast<const T*>(x.data_ptr());
     T* to = static_cast<T*>(values.tensor.data_ptr());
-    int64_t* at = places.tensor.data_ptr<int64_t>();
+    int64_t* place_data = places.tensor.data_ptr<int64_t>();
     const PoolAxis::Equal equal = w.axis[2].equal();
     for_all_rows(w, [&](int64_t plane, int64_t od, int64_t oh, int64_t first, int64_t last) {
       MaxRoom& room = room_of_thread();
       const int64_t row = ((plane * w.axis[0].out + od) * w.axis[1].out + oh) * w.axis[2].out;
-      max_row(w, equal, from + plane * w.in_plane(), od, oh, first, last, to + row, at + row, room);
+      max_row(w, equal, from + plane * w.in_plane(), od, oh, first, last, to + row,
+              place_data + row, room);
     });
     values.store();
     places.store();
@@ -232,7 +233,7 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
     const Tensor g = grad_output.contiguous(), places = indices.contiguous();
     const Target target(grad_input);
     const T* from = static_cast<const T*>(g.data_ptr());
-    const int64_t* at = places.data_ptr<int64_t>();
+    const int64_t* place_data = places.data_ptr<int64_t>();
     T* to = static_cast<T*>(target.tensor.data_ptr());
     const int64_t in = w.in_plane(), out = w.out_plane();
     for_planes(w, [&](int64_t begin, int64_t end) {
@@ -244,7 +245,7 @@ void max_gradient(const PoolWindows& w, const Tensor& grad_output, const Tensor&
                      [=](int64_t b, int64_t e) { std::fill(sum + b, sum + e, A(0)); });
         serial_for(i * out, (i + 1) * out, 4, [&](int64_t b, int64_t e) {
           for (int64_t p = b; p < e; ++p) {
-            const int64_t place = at[p];
+            const int64_t place = place_data[p];
             TORCH_CHECK(place >= 0 && place < in, "Found an invalid max index: ", place,
                         " (input planes have ", in, " elements)");
             sum[place] = static_cast<A>(sum[place] + static_cast<A>(from[p]));
@@ -347,7 +348,7 @@ void mean_gradient(const PoolWindows& w, const Divisor& divisor, const Tensor& g
               const int64_t count = divisor.of(here);
               if (count == 0) continue;
               const A share = static_cast<A>(row[ow]) / static_cast<A>(count);
-              here.each([&](int64_t at) { data[at] += share; });
+              here.each([&](int64_t element) { data[element] += share; });
             }
           });
         });

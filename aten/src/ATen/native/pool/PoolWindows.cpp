@@ -193,9 +193,9 @@ PoolWindows fixed_windows(IntArrayRef input, IntArrayRef output, const PoolParam
   PoolWindows w;
   w.planes = plane_count(input, dims);
   for (size_t i = 0; i < dims; ++i) {
-    const size_t at = input.size() - dims + i;
+    const size_t dim = input.size() - dims + i;
     w.axis[3 - dims + i] =
-        PoolAxis(input[at], output[at], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]);
+        PoolAxis(input[dim], output[dim], p.kernel[i], p.stride[i], p.padding[i], p.dilation[i]);
   }
   return w;
 }
@@ -207,8 +207,8 @@ PoolWindows adaptive_windows(IntArrayRef input, IntArrayRef output, size_t dims)
   const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
   w.planes = plane_count(input, dims);
   for (size_t i = 0; i < dims; ++i) {
-    const size_t at = input.size() - dims + i;
-    w.axis[3 - dims + i] = PoolAxis(input[at], empty ? 0 : output[at]);
+    const size_t dim = input.size() - dims + i;
+    w.axis[3 - dims + i] = PoolAxis(input[dim], empty ? 0 : output[dim]);
   }
   return w;
 }

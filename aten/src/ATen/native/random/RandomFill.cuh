@@ -146,8 +146,8 @@ CRESSET_DEVICE_FN void bernoulli_each(T* out, const float* p, const RandomSettin
   const Draws draws = draws_of(s.state, static_cast<unsigned long>(group));
   CRESSET_UNROLL
   for (int i = 0; i < 4; ++i) {
-    const long at = group * 4 + i;
-    if (at < s.n) out[at] = convert<T>(draws.uniform(i) < p[at] ? 1.0f : 0.0f);
+    const long element = group * 4 + i;
+    if (element < s.n) out[element] = convert<T>(draws.uniform(i) < p[element] ? 1.0f : 0.0f);
   }
 }
 
@@ -190,11 +190,11 @@ CRESSET_DEVICE_FN void multinomial_search(const double* cdf, long* out, long row
   if (i >= rows * samples) return;
   const Draws draws = draws_of(s.state, static_cast<unsigned long>(i));
   const double* row = cdf + i / samples * categories;
-  const double at = draws.uniform_wide(0) * row[categories - 1];
+  const double threshold = draws.uniform_wide(0) * row[categories - 1];
   long low = 0, high = categories - 1; // the first category whose running sum exceeds `at`
   while (low < high) {
     const long middle = (low + high) / 2;
-    if (row[middle] > at)
+    if (row[middle] > threshold)
       high = middle;
     else
       low = middle + 1;

@@ -102,23 +102,24 @@ template <class Op, class T> struct Fold {
       V acc[8];
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) acc[k] = V(Op::template identity<A>());
-      const char* at = in;
+      const char* cursor = in;
       if constexpr (has_ordered_v<Op, V>) {
         const int64_t groups = n / (8 * lanes);
         if (C10_LIKELY(ordered_groups(acc, in, groups, p))) {
           i = groups * 8 * lanes;
-          at += groups * 8 * step;
+          cursor += groups * 8 * step;
         } else {
 #pragma GCC unroll 8
           for (int k = 0; k < 8; ++k) acc[k] = V(Op::template identity<A>());
         }
       }
-      for (; i + 8 * lanes <= n; i += 8 * lanes, at += 8 * step) {
+      for (; i + 8 * lanes <= n; i += 8 * lanes, cursor += 8 * step) {
 #pragma GCC unroll 8
-        for (int k = 0; k < 8; ++k) acc[k] = Op::fold(acc[k], Op::map(IO::load(at + k * step), p));
+        for (int k = 0; k < 8; ++k)
+          acc[k] = Op::fold(acc[k], Op::map(IO::load(cursor + k * step), p));
       }
-      for (; i + lanes <= n; i += lanes, at += step)
-        acc[0] = Op::fold(acc[0], Op::map(IO::load(at), p));
+      for (; i + lanes <= n; i += lanes, cursor += step)
+        acc[0] = Op::fold(acc[0], Op::map(IO::load(cursor), p));
 #pragma GCC unroll 4
       for (int h = 4; h > 0; h /= 2) {
 #pragma GCC unroll 4

@@ -70,9 +70,10 @@ void scan(const Tensor& in, const Tensor& out, int64_t dim, carry_t<T> start, co
       A carried = start;
       serial_for(0, l.n, 8, [&](int64_t begin, int64_t end) {
         A acc = carried; // in a register: what is captured lives in memory, like the output
-        for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
-          acc = step(acc, static_cast<A>(from[at]));
-          to[at] = static_cast<T>(acc);
+        for (int64_t i = begin, position = base + begin * l.inner; i < end;
+             ++i, position += l.inner) {
+          acc = step(acc, static_cast<A>(from[position]));
+          to[position] = static_cast<T>(acc);
         }
         carried = acc;
       });
@@ -81,10 +82,11 @@ void scan(const Tensor& in, const Tensor& out, int64_t dim, carry_t<T> start, co
     A acc[kLineTile];
     std::fill(acc, acc + width, start);
     serial_for(0, l.n, 8 * width, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
+      for (int64_t i = begin, position = base + begin * l.inner; i < end;
+           ++i, position += l.inner) {
         for (int64_t k = 0; k < width; ++k) {
-          acc[k] = step(acc[k], static_cast<A>(from[at + k]));
-          to[at + k] = static_cast<T>(acc[k]);
+          acc[k] = step(acc[k], static_cast<A>(from[position + k]));
+          to[position + k] = static_cast<T>(acc[k]);
         }
       }
     });
@@ -126,13 +128,14 @@ template <class Better> void scan_extremum(const Tensor& self, const Tensor& val
         serial_for(1, l.n, 4, [&](int64_t begin, int64_t end) {
           T best = carried;
           int64_t at_best = place;
-          for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
-            const T x = from[at];
+          for (int64_t i = begin, position = base + begin * l.inner; i < end;
+               ++i, position += l.inner) {
+            const T x = from[position];
             const bool take = x != x || (best == best && better(x, best));
             best = take ? x : best;
             at_best = take ? i : at_best;
-            to[at] = best;
-            where[at] = at_best;
+            to[position] = best;
+            where[position] = at_best;
           }
           carried = best;
           place = at_best;
@@ -140,8 +143,9 @@ template <class Better> void scan_extremum(const Tensor& self, const Tensor& val
         return;
       }
       serial_for(1, l.n, 4 * width, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin, at = base + begin * l.inner; i < end; ++i, at += l.inner) {
-          for (int64_t k = at; k < at + width; ++k) {
+        for (int64_t i = begin, position = base + begin * l.inner; i < end;
+             ++i, position += l.inner) {
+          for (int64_t k = position; k < position + width; ++k) {
             const T x = from[k], best = to[k - l.inner];
             const bool take = x != x || (best == best && better(x, best));
             to[k] = take ? x : best;

@@ -41,7 +41,7 @@ CUfunction load_kernel(ScanOp op, ScalarType dtype, int device, Form form) {
 
 CUfunction find_function(ScanOp op, ScalarType dtype, int device, Form form) {
   struct Slots {
-    std::atomic<CUfunction> at[kOps][c10::NumScalarTypes][kForms] = {};
+    std::atomic<CUfunction> loaded[kOps][c10::NumScalarTypes][kForms] = {};
   };
   static std::atomic<Slots*> devices[c10::cuda::kMaxDevices] = {};
   Slots* slots = devices[device].load(std::memory_order_acquire);
@@ -49,7 +49,7 @@ CUfunction find_function(ScanOp op, ScalarType dtype, int device, Form form) {
     Slots* made = new Slots; // kept for the life of the process
     slots = devices[device].compare_exchange_strong(slots, made) ? made : slots;
   }
-  std::atomic<CUfunction>& slot = slots->at[op][static_cast<int>(dtype)][form];
+  std::atomic<CUfunction>& slot = slots->loaded[op][static_cast<int>(dtype)][form];
   CUfunction function = slot.load(std::memory_order_acquire);
   if (function == nullptr) {
     function = load_kernel(op, dtype, device, form);

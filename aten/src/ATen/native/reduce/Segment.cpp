@@ -70,21 +70,21 @@ Segments segments_of(const Tensor& data, const std::optional<Tensor>& lengths,
       integers(borders, lengths ? "_segment_reduce_lengths_cpu_kernel1"
                                 : "_segment_reduce_offsets_cpu_kernel1");
   for (int64_t o = 0; o < s.outer; ++o) {
-    int64_t at = 0;
+    int64_t position = 0;
     for (int64_t i = 0; i < s.count; ++i) {
       const int64_t value = list[o * width + i];
       TORCH_CHECK(!lengths || value >= 0, "lengths contains negative value!");
-      const int64_t begin = lengths ? at : value;
-      const int64_t end = lengths ? at + value : list[o * width + i + 1];
+      const int64_t begin = lengths ? position : value;
+      const int64_t end = lengths ? position + value : list[o * width + i + 1];
       TORCH_CHECK(begin >= 0 && begin <= end && end <= s.size && end - begin <= s.size,
                   lengths ? "segment_reduce(): Expected all rows of lengths along axis to sum to "
                             "data.size(lengths.dim()-1) when !unsafe."
                           : "segment_reduce(): offsets must ascend and lie inside the data");
       s.begin.push_back(begin);
       s.end.push_back(end);
-      at = end;
+      position = end;
     }
-    TORCH_CHECK(!lengths || unsafe || at == s.size,
+    TORCH_CHECK(!lengths || unsafe || position == s.size,
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 "data.size(lengths.dim()-1) when !unsafe.");
   }

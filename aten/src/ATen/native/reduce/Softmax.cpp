@@ -140,8 +140,8 @@ void forward(bool log, const Tensor& self, int64_t dim, const Tensor& out) {
     }
     for (int64_t i = b; i < e; ++i) {
       const int64_t first = i % bundles * kBundle;
-      const int64_t at = (i / bundles * s.n * s.inner + first) * size;
-      kernel.bundle(in + at, to + at, s.n, s.inner, std::min(kBundle, s.inner - first));
+      const int64_t offset = (i / bundles * s.n * s.inner + first) * size;
+      kernel.bundle(in + offset, to + offset, s.n, s.inner, std::min(kBundle, s.inner - first));
     }
   });
 }
@@ -166,20 +166,20 @@ void backward(bool log, const Tensor& grad_output, const Tensor& output, int64_t
   if (s.n >= kLongLine) {
     at::BlockingRegion region;
     for (int64_t i = 0; i < s.outer; ++i) {
-      const int64_t at = i * s.n * size;
-      long_line_backward(kernel.parts, g + at, in + at, to + at, s.n, size);
+      const int64_t offset = i * s.n * size;
+      long_line_backward(kernel.parts, g + offset, in + offset, to + offset, s.n, size);
     }
     return;
   }
   for_lines(s, [&](int64_t b, int64_t e, int64_t bundles) {
     for (int64_t i = b; i < e; ++i) {
       if (s.inner == 1) {
-        const int64_t at = i * s.n * size;
-        kernel.line_backward(g + at, in + at, to + at, s.n);
+        const int64_t offset = i * s.n * size;
+        kernel.line_backward(g + offset, in + offset, to + offset, s.n);
       } else {
         const int64_t first = i % bundles * kBundle;
-        const int64_t at = (i / bundles * s.n * s.inner + first) * size;
-        kernel.bundle_backward(g + at, in + at, to + at, s.n, s.inner,
+        const int64_t offset = (i / bundles * s.n * s.inner + first) * size;
+        kernel.bundle_backward(g + offset, in + offset, to + offset, s.n, s.inner,
                                std::min(kBundle, s.inner - first));
       }
     }

@@ -60,12 +60,12 @@ CRESSET_DEVICE_FN void softmax_warp(const In* in, Out* out, long rows, int n) {
   A max = -c10::numeric_limits<A>::infinity();
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
+    const int column = (p * 32 + lane_id()) * kPack;
     Pack<In, kPack> loaded;
-    if (at < n) loaded = load_pack<kPack>(x + at);
+    if (column < n) loaded = load_pack<kPack>(x + column);
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
-      v[p][j] = at < n ? convert<A>(loaded.v[j]) : -c10::numeric_limits<A>::infinity();
+      v[p][j] = column < n ? convert<A>(loaded.v[j]) : -c10::numeric_limits<A>::infinity();
       max = Larger()(max, v[p][j]);
     }
   }
@@ -86,13 +86,13 @@ CRESSET_DEVICE_FN void softmax_warp(const In* in, Out* out, long rows, int n) {
   Out* y = out + row * n;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
-    if (at >= n) continue;
+    const int column = (p * 32 + lane_id()) * kPack;
+    if (column >= n) continue;
     Pack<Out, kPack> result;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j)
       result.v[j] = convert<Out>(kLog ? (v[p][j] - max) - term : v[p][j] * term);
-    store_pack<kPack>(y + at, result);
+    store_pack<kPack>(y + column, result);
   }
 }
 
@@ -205,10 +205,10 @@ softmax_backward_warp(const In* grad, const In* output, Out* out, long rows, int
   A sum = 0;
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
-    if (at >= n) continue;
-    const Pack<In, kPack> a = load_pack<kPack>(grad + row * n + at);
-    const Pack<In, kPack> b = load_pack<kPack>(output + row * n + at);
+    const int column = (p * 32 + lane_id()) * kPack;
+    if (column >= n) continue;
+    const Pack<In, kPack> a = load_pack<kPack>(grad + row * n + column);
+    const Pack<In, kPack> b = load_pack<kPack>(output + row * n + column);
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j) {
       g[p][j] = convert<A>(a.v[j]);
@@ -219,13 +219,13 @@ softmax_backward_warp(const In* grad, const In* output, Out* out, long rows, int
   sum = warp_sum(sum);
   CRESSET_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    const int at = (p * 32 + lane_id()) * kPack;
-    if (at >= n) continue;
+    const int column = (p * 32 + lane_id()) * kPack;
+    if (column >= n) continue;
     Pack<Out, kPack> result;
     CRESSET_UNROLL
     for (int j = 0; j < kPack; ++j)
       result.v[j] = convert<Out>(gradient_value<kLog>(g[p][j], y[p][j], sum));
-    store_pack<kPack>(out + row * n + at, result);
+    store_pack<kPack>(out + row * n + column, result);
   }
 }
 

@@ -66,11 +66,11 @@ template <class T> struct Var {
     D sum[4] = {D(0.0), D(0.0), D(0.0), D(0.0)}, square[4] = {D(0.0), D(0.0), D(0.0), D(0.0)};
     int64_t i = 0;
     for (; i + 2 * lanes <= n; i += 2 * lanes) {
-      const char* at = in + i * static_cast<int64_t>(sizeof(T));
+      const char* cursor = in + i * static_cast<int64_t>(sizeof(T));
       each(
-          at, [&](int k, D x) __attribute__((always_inline)) { add(x, p, sum[k], square[k]); });
+          cursor, [&](int k, D x) __attribute__((always_inline)) { add(x, p, sum[k], square[k]); });
       each(
-          at + lanes * sizeof(T), [&](int k, D x) __attribute__((always_inline)) {
+          cursor + lanes * sizeof(T), [&](int k, D x) __attribute__((always_inline)) {
             add(x, p, sum[2 + k], square[2 + k]);
           });
     }

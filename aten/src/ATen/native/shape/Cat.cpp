@@ -111,20 +111,20 @@ constexpr int64_t kCatGrainBytes = 128 * 1024;
 // Copies bytes [begin, end) of the output, which is rows of `row` bytes.
 void copy_bytes(char* out, const Blocks& blocks, int64_t row, int64_t begin, int64_t end) {
   int64_t r = begin / row;
-  int64_t at = begin % row;
+  int64_t position = begin % row;
   size_t i =
-      static_cast<size_t>(std::upper_bound(blocks.begin(), blocks.end(), at,
+      static_cast<size_t>(std::upper_bound(blocks.begin(), blocks.end(), position,
                                            [](int64_t v, const Block& b) { return v < b.offset; }) -
                           blocks.begin() - 1);
   while (begin < end) {
     const Block& b = blocks[i];
-    const int64_t inside = at - b.offset;
+    const int64_t inside = position - b.offset;
     const int64_t count = std::min(b.bytes - inside, end - begin);
     std::memcpy(out + begin, b.data + r * b.bytes + inside, static_cast<size_t>(count));
     begin += count;
-    at += count;
-    if (at == row) {
-      at = 0;
+    position += count;
+    if (position == row) {
+      position = 0;
       ++r;
       i = 0;
     } else {

@@ -99,9 +99,9 @@ Tensors meshgrid(TensorList tensors, std::string_view indexing) {
   Tensors out;
   out.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const size_t at = swapped && i < 2 ? 1 - i : i;
+    const size_t dim = swapped && i < 2 ? 1 - i : i;
     DimVector column(tensors.size(), 1);
-    column[at] = shape[at];
+    column[dim] = shape[dim];
     out.push_back(tensors[i].view(column).expand(shape));
   }
   return out;

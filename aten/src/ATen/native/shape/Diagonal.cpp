@@ -58,9 +58,9 @@ template <class T> void triangle_part(const Tensor& self, int64_t diagonal, bool
   const int64_t ndim = self.dim(), rows = sizes[ndim - 2], columns = sizes[ndim - 1];
   const int64_t from_step = strides[ndim - 1] * kSize;
   char* const to = static_cast<char*>(out.data_ptr());
-  for (int64_t at = begin; at < end;) {
-    const int64_t r = at / columns, column = at - r * columns;
-    const int64_t count = std::min(columns - column, end - at);
+  for (int64_t position = begin; position < end;) {
+    const int64_t r = position / columns, column = position - r * columns;
+    const int64_t count = std::min(columns - column, end - position);
     int64_t offset = 0;
     int64_t left = r;
     for (int64_t d = ndim - 2; d >= 0; --d) {
@@ -72,9 +72,9 @@ template <class T> void triangle_part(const Tensor& self, int64_t diagonal, bool
     const int64_t first = upper ? edge(row, diagonal - 1, columns) : 0;
     const int64_t last = upper ? columns : edge(row, diagonal, columns);
     const auto within = [&](int64_t c) { return std::clamp<int64_t>(c - column, 0, count); };
-    triangle_row<T>(to + at * kSize, from + column * from_step, from_step, within(first),
+    triangle_row<T>(to + position * kSize, from + column * from_step, from_step, within(first),
                     within(last), count);
-    at += count;
+    position += count;
   }
 }
 

@@ -247,8 +247,9 @@ void pad_backward_cpu(const Tensor& grad_output, const Tensor& self, IntArrayRef
       for (int64_t o = b; o < e; ++o) {
         const T* source = from + o * walk.out_volume();
         T* target = to + o * walk.in_volume();
-        for_pieces(walk, [=](int64_t at, int64_t look, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) target[look + i] = target[look + i] + source[at + i];
+        for_pieces(walk, [=](int64_t position, int64_t look, int64_t n) {
+          for (int64_t i = 0; i < n; ++i)
+            target[look + i] = target[look + i] + source[position + i];
         });
       }
     });

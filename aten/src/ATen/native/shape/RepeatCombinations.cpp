@@ -49,15 +49,16 @@ int64_t combination_count(int64_t n, int64_t r, bool with_replacement) {
 // Writes each sorted selection of r out of n positions, in lexicographic order.
 void write_combinations(int64_t n, int64_t r, bool with_replacement, int64_t count, int64_t* out) {
   if (count == 0) return;
-  std::vector<int64_t> at(static_cast<size_t>(r));
-  for (int64_t i = 0; i < r; ++i) at[i] = with_replacement ? 0 : i;
+  std::vector<int64_t> chosen(static_cast<size_t>(r));
+  for (int64_t i = 0; i < r; ++i) chosen[i] = with_replacement ? 0 : i;
   for (Steps steps;; steps.add(2 * r)) {
-    out = std::copy(at.begin(), at.end(), out);
+    out = std::copy(chosen.begin(), chosen.end(), out);
     int64_t i = r - 1;
-    while (i >= 0 && at[i] == (with_replacement ? n - 1 : n - r + i)) --i;
+    while (i >= 0 && chosen[i] == (with_replacement ? n - 1 : n - r + i)) --i;
     if (i < 0) return;
-    ++at[i];
-    for (int64_t j = i + 1; j < r; ++j) at[j] = with_replacement ? at[i] : at[j - 1] + 1;
+    ++chosen[i];
+    for (int64_t j = i + 1; j < r; ++j)
+      chosen[j] = with_replacement ? chosen[i] : chosen[j - 1] + 1;
   }
 }
 

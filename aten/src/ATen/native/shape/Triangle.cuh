@@ -6,12 +6,12 @@ namespace at::device {
 
 template <class T, int kCount> CRESSET_DEVICE_FN void triangle_steps(const TriangleArgs& a) {
   constexpr int kSteps = 4;
-  const long at = static_cast<long>(blockIdx.x) * blockDim.x * kSteps + threadIdx.x;
+  const long first = static_cast<long>(blockIdx.x) * blockDim.x * kSteps + threadIdx.x;
   Pack<T, kCount> x[kSteps];
   long distance[kSteps]; // j - i of the pack's first element
   CRESSET_UNROLL
   for (int s = 0; s < kSteps; ++s) {
-    const long p = at + s * blockDim.x;
+    const long p = first + s * blockDim.x;
     const unsigned row = a.across.quotient(static_cast<unsigned>(p));
     const unsigned i = row - a.rows.quotient(row) * a.rows.divisor;
     distance[s] = (p - static_cast<long>(row) * a.across.divisor) * kCount - static_cast<long>(i);
@@ -25,7 +25,7 @@ template <class T, int kCount> CRESSET_DEVICE_FN void triangle_steps(const Trian
   }
   CRESSET_UNROLL
   for (int s = 0; s < kSteps; ++s) {
-    const long p = at + s * blockDim.x;
+    const long p = first + s * blockDim.x;
     CRESSET_UNROLL
     for (int k = 0; k < kCount; ++k) {
       const long d = distance[s] + k;

@@ -197,14 +197,14 @@ template <class T> void fill_histogram(const Tensor& points, const std::vector<T
   Steps steps;
   for (int64_t i = 0; i < n; ++i) {
     steps.add(32 * dims); // each is a search
-    int64_t at = 0;
-    for (int64_t d = 0; d < dims && at >= 0; ++d) {
+    int64_t cell = 0;
+    for (int64_t d = 0; d < dims && cell >= 0; ++d) {
       const Tensor& own = edges[static_cast<size_t>(d)];
       const int64_t bin =
           find_bin(static_cast<const T*>(own.data_ptr()), own.numel(), data[i * dims + d]);
-      at = bin < 0 ? -1 : at * (own.numel() - 1) + bin;
+      cell = bin < 0 ? -1 : cell * (own.numel() - 1) + bin;
     }
-    if (at >= 0) hist[at] += weights != nullptr ? weights[i] : T(1);
+    if (cell >= 0) hist[cell] += weights != nullptr ? weights[i] : T(1);
   }
 }
 

@@ -244,14 +244,14 @@ struct Selection {
     constexpr int kAhead = 8;
     const int step = static_cast<int>(blockDim.x);
     unsigned best = 0;
-    int at = -1;
+    int place_of_best = -1;
     int i = threadIdx.x;
     const auto take = [&](unsigned bits, int where) {
       const unsigned k = form.key(bits);
       if (staged) staged[where] = k;
-      if (at < 0 || k > best) {
+      if (place_of_best < 0 || k > best) {
         best = k;
-        at = where;
+        place_of_best = where;
       }
     };
     for (; i + (kAhead - 1) * step < n; i += kAhead * step) {
@@ -262,13 +262,13 @@ struct Selection {
       for (int u = 0; u < kAhead; ++u) take(bits[u], i + u * step);
     }
     for (; i < n; i += step) take(elements[i], i);
-    return at < 0 ? 0ul : word(best, at);
+    return place_of_best < 0 ? 0ul : word(best, place_of_best);
   }
 
   CRESSET_DEVICE_FN void store(void* values, long* indices, long to, unsigned long winner) const {
-    const unsigned at = place(winner);
-    form.put(values, to, form.raw(row, at));
-    indices[to] = at;
+    const unsigned source = place(winner);
+    form.put(values, to, form.raw(row, source));
+    indices[to] = source;
   }
 
   CRESSET_DEVICE_FN void one_by_one(void* values, long* indices, int k, unsigned long* scratch) {
@@ -318,8 +318,8 @@ CRESSET_DEVICE_FN void select_rows(const void* in, void* values, long* indices, 
     for (int i = threadIdx.x; i < n; i += threads) {
       const unsigned long w = Selection::word(s.key(i), i);
       if (w < least) continue;
-      const int at = atomicAdd(&count, 1);
-      if (at < kSelectRoom) found[at] = w;
+      const int slot = atomicAdd(&count, 1);
+      if (slot < kSelectRoom) found[slot] = w;
     }
   }
   __syncthreads();

@@ -201,16 +201,17 @@ SortedRows radix_sort_cuda(const Tensor& keys, const Tensor& values, int bits) {
   const Tensor other_values = detail::empty({rows, n}, kInt, device);
   const int64_t step = std::min(rows, kMaxRowsPerLaunch);
   const Tensor counts = detail::empty({step, 256, (n + kTile - 1) / kTile}, kInt, device);
-  int at = 0;
+  int buffer = 0;
   for (int64_t row = 0; row < rows; row += step) {
     const auto from = [&](const Tensor& t) {
       return static_cast<void*>(static_cast<char*>(t.mutable_data_ptr()) + row * n * t.itemsize());
     };
     void* const k[2] = {from(keys), from(other_keys)};
     void* const v[2] = {from(result.values), from(other_values)};
-    at = sort_digits(k, v, counts.mutable_data_ptr(), std::min(step, rows - row), n, bits, given);
+    buffer =
+        sort_digits(k, v, counts.mutable_data_ptr(), std::min(step, rows - row), n, bits, given);
   }
-  return at == 0 ? result : SortedRows{other_keys, other_values};
+  return buffer == 0 ? result : SortedRows{other_keys, other_values};
 }
 
 void sort_cuda(const Tensor& self, int64_t dim, bool descending, const Tensor& values,

@@ -47,10 +47,10 @@ Tensor typed(const Tensor& values, MaybeType dtype) {
 int64_t largest(const Tensor& t) {
   const Tensor held = t.to(kLong).contiguous();
   const int64_t n = held.numel();
-  const int64_t* at = n > 0 ? held.data_ptr<int64_t>() : nullptr;
+  const int64_t* index_data = n > 0 ? held.data_ptr<int64_t>() : nullptr;
   int64_t most = -1;
   serial_for(0, n, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) most = std::max(most, at[i]);
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, index_data[i]);
   });
   TORCH_CHECK(most < INT64_MAX, "index ", most, " is too large");
   return most;
@@ -65,10 +65,10 @@ DimVector inferred_coo_size(const Tensor& indices, const Tensor& values) {
   DimVector size;
   for (int64_t d = 0; d < indices.size(0); ++d) {
     const Tensor row = indices.select(0, d).to(kLong).contiguous();
-    const int64_t* at = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
+    const int64_t* index_data = row.numel() > 0 ? row.data_ptr<int64_t>() : nullptr;
     parallel_for(0, row.numel(), 32768, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        TORCH_CHECK(at[i] >= 0, "found negative index ", at[i], " for dim ", d);
+        TORCH_CHECK(index_data[i] >= 0, "found negative index ", index_data[i], " for dim ", d);
     });
     size.push_back(largest(row) + 1);
   }

@@ -55,14 +55,14 @@ Tensor starts_to_rows(const Tensor& starts, int64_t nnz) {
   Tensor rows = detail::empty({nnz}, kLong);
   int64_t* row = nnz > 0 ? rows.data_ptr<int64_t>() : nullptr;
   const int64_t n = held.numel() - 1;
-  int64_t at = 0;
+  int64_t position = 0;
   Steps steps;
   for (int64_t i = 0; i < n; ++i, steps.add(2)) {
-    TORCH_CHECK_INDEX(start[i] == at && start[i + 1] >= at && start[i + 1] <= nnz,
+    TORCH_CHECK_INDEX(start[i] == position && start[i + 1] >= position && start[i + 1] <= nnz,
                       "the compressed indices do not describe ", nnz, " elements");
-    for (; at < start[i + 1]; ++at, steps.add(1)) row[at] = i;
+    for (; position < start[i + 1]; ++position, steps.add(1)) row[position] = i;
   }
-  TORCH_CHECK_INDEX(at == nnz, "the compressed indices do not describe ", nnz, " elements");
+  TORCH_CHECK_INDEX(position == nnz, "the compressed indices do not describe ", nnz, " elements");
   return rows;
 }
 
@@ -80,12 +80,12 @@ Tensor flat_indices(const Tensor& indices, IntArrayRef size) {
   Tensor flat = at::zeros({nnz}, TensorOptions(kLong));
   if (nnz == 0) return flat;
   int64_t* key = flat.data_ptr<int64_t>();
-  const int64_t* at = rows > 0 ? held.data_ptr<int64_t>() : nullptr;
+  const int64_t* index_data = rows > 0 ? held.data_ptr<int64_t>() : nullptr;
   for (int64_t d = 0; d < rows; ++d) {
     const int64_t extent = size[static_cast<size_t>(d)];
     parallel_for(0, nnz, 32768, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t index = at[d * nnz + i];
+        const int64_t index = index_data[d * nnz + i];
         TORCH_CHECK_INDEX(index >= 0 && index < extent, "index ", index,
                           " is out of range for sparse dimension ", d, " of size ", extent);
         key[i] = key[i] * extent + index;
@@ -101,14 +101,14 @@ Tensor unflatten_indices(const Tensor& flat, IntArrayRef size) {
   if (nnz == 0 || rows == 0) return indices;
   const Tensor held = flat.contiguous();
   const int64_t* key = held.data_ptr<int64_t>();
-  int64_t* at = indices.data_ptr<int64_t>();
+  int64_t* index_data = indices.data_ptr<int64_t>();
   parallel_for(0, nnz, 8192, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t left = key[i];
       for (int64_t d = rows - 1; d >= 0; --d) {
         const int64_t extent = size[static_cast<size_t>(d)];
         TORCH_CHECK_INDEX(extent > 0, "element in a dimension of size 0");
-        at[d * nnz + i] = left % extent;
+        index_data[d * nnz + i] = left % extent;
         left /= extent;
       }
     }
@@ -229,14 +229,14 @@ Tensor blocks_to_coo(const SparseTensorImpl& s, const Tensor& rows, const Tensor
   DimVector shape{nnz * b0 * b1};
   for (int64_t d = 3; d < s.values.dim(); ++d) shape.push_back(s.values.size(d));
   Tensor indices = detail::empty({2, shape[0]}, kLong);
-  int64_t* at = shape[0] > 0 ? indices.data_ptr<int64_t>() : nullptr;
+  int64_t* index_data = shape[0] > 0 ? indices.data_ptr<int64_t>() : nullptr;
   const Tensor r = rows.contiguous(), c = columns.contiguous();
   Steps steps;
   for (int64_t k = 0, i = 0; k < nnz; ++k)
     for (int64_t y = 0; y < b0; ++y)
       for (int64_t x = 0; x < b1; ++x, ++i, steps.add(2)) {
-        at[i] = r.data_ptr<int64_t>()[k] * b0 + y;
-        at[shape[0] + i] = c.data_ptr<int64_t>()[k] * b1 + x;
+        index_data[i] = r.data_ptr<int64_t>()[k] * b0 + y;
+        index_data[shape[0] + i] = c.data_ptr<int64_t>()[k] * b1 + x;
       }
   return coalesced(make_coo(indices, s.values.reshape(shape), size, false));
 }
@@ -284,11 +284,11 @@ Tensor coo_to_blocks(const Tensor& self, Layout layout, IntArrayRef blocksize) {
   const int64_t grid[] = {self.size(0) / b0, self.size(1) / b1};
   const bool rows = by_rows(layout);
   const Tensor held = s.indices.contiguous();
-  const int64_t* at = nnz > 0 ? held.data_ptr<int64_t>() : nullptr;
+  const int64_t* index_data = nnz > 0 ? held.data_ptr<int64_t>() : nullptr;
   Tensor tile = detail::empty({nnz}, kLong), inside = detail::empty({nnz}, kLong);
   Steps steps;
   for (int64_t i = 0; i < nnz; ++i, steps.add(32)) {
-    const int64_t y = at[i], x = at[nnz + i];
+    const int64_t y = index_data[i], x = index_data[nnz + i];
     TORCH_CHECK_INDEX(y >= 0 && y < self.size(0) && x >= 0 && x < self.size(1),
                       "index out of range in a sparse tensor");
     tile.data_ptr<int64_t>()[i] = rows ? y / b0 * grid[1] + x / b1 : x / b1 * grid[0] + y / b0;

@@ -48,9 +48,9 @@ std::vector<bool> reduced_dims(const Tensor& self, IntArrayRef dim) {
     TORCH_CHECK_INDEX(d >= -self.dim() && d < self.dim(),
                       "Dimension out of range (expected to be in range of [", -self.dim(), ", ",
                       self.dim() - 1, "], but got ", d, ")");
-    const size_t at = static_cast<size_t>(d < 0 ? d + self.dim() : d);
-    TORCH_CHECK(!reduced[at], "dim ", at, " appears multiple times in the list of dims");
-    reduced[at] = true;
+    const size_t wrapped = static_cast<size_t>(d < 0 ? d + self.dim() : d);
+    TORCH_CHECK(!reduced[wrapped], "dim ", wrapped, " appears multiple times in the list of dims");
+    reduced[wrapped] = true;
   }
   return reduced;
 }
@@ -317,9 +317,9 @@ Tensor sparse_sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor
               "sampled_addmm: mat1 (", mat1.sizes(), "), mat2 (", mat2.sizes(), ") and input (",
               self.sizes(), ") do not fit");
   const Tensor elements = sparse::to_coo(self);
-  const Tensor at = sparse::coo(elements, "sampled_addmm").indices;
-  const Tensor rows = at::index_select(mat1, 0, at.select(0, 0));
-  const Tensor columns = at::index_select(at::t(mat2), 0, at.select(0, 1));
+  const Tensor places = sparse::coo(elements, "sampled_addmm").indices;
+  const Tensor rows = at::index_select(mat1, 0, places.select(0, 0));
+  const Tensor columns = at::index_select(at::t(mat2), 0, places.select(0, 1));
   const int64_t last[] = {1};
   Tensor values =
       at::mul(at::sum(at::mul(rows, columns), OptionalIntArrayRef(IntArrayRef(last))), alpha);

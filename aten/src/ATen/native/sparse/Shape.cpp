@@ -275,11 +275,12 @@ void index_select_handler(const OperatorEntry&, Stack& stack) {
   std::unordered_map<int64_t, std::vector<int64_t>> places;
   Steps steps;
   for (int64_t k = 0; k < wanted.numel(); ++k, steps.add(64)) {
-    const int64_t at = wanted.data_ptr<int64_t>()[k], extent = self.size(dim);
-    TORCH_CHECK_INDEX(at >= -extent && at < extent, "index_select(): index contains ", at,
+    const int64_t wanted_index = wanted.data_ptr<int64_t>()[k], extent = self.size(dim);
+    TORCH_CHECK_INDEX(wanted_index >= -extent && wanted_index < extent,
+                      "index_select(): index contains ", wanted_index,
                       " that is out of range for tensor of size ", self.sizes(), " at dimension ",
                       dim);
-    places[at < 0 ? at + extent : at].push_back(k);
+    places[wanted_index < 0 ? wanted_index + extent : wanted_index].push_back(k);
   }
   // Every element goes to each place that names it; in the order of the places.
   std::vector<std::pair<int64_t, int64_t>> hits;
@@ -341,14 +342,14 @@ void cat_handler(const OperatorEntry&, Stack& stack) {
       // Along a dense dimension every part has zeros where the others stand.
       std::vector<Tensor> wide;
       DimVector pad(held.sizes());
-      const size_t at = static_cast<size_t>(dim - first.sparse_dim + 1);
+      const size_t dense_dim = static_cast<size_t>(dim - first.sparse_dim + 1);
       int64_t after = -extent - t.size(dim);
       for (const Tensor& other : tensors) after += other.size(dim);
       for (int64_t width : {extent, int64_t(-1), after}) {
-        pad[at] = width;
+        pad[dense_dim] = width;
         wide.push_back(width < 0 ? held : at::zeros(pad, held.options()));
       }
-      held = at::cat(wide, static_cast<int64_t>(at));
+      held = at::cat(wide, static_cast<int64_t>(dense_dim));
     }
     columns.push_back(indices);
     values.push_back(held);

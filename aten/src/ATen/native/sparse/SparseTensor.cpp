@@ -116,11 +116,11 @@ void check_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, bo
   check_index_type(indices, "indices");
   const Tensor plain = indices.to(kLong).contiguous();
   const int64_t rows = plain.size(0), nnz = plain.size(1);
-  const int64_t* at = nnz > 0 && rows > 0 ? plain.data_ptr<int64_t>() : nullptr;
+  const int64_t* index_data = nnz > 0 && rows > 0 ? plain.data_ptr<int64_t>() : nullptr;
   for (int64_t d = 0; d < rows; ++d) {
     parallel_for(0, nnz, 32768, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t index = at[d * nnz + i];
+        const int64_t index = index_data[d * nnz + i];
         TORCH_CHECK(index >= 0, "found negative index ", index, " for dim ", d);
         TORCH_CHECK(index < size[static_cast<size_t>(d)],
                     "size is inconsistent with indices: for dim ", d, ", size is ",
@@ -222,10 +222,10 @@ CompressedShape compressed_shape(const Tensor& compressed, const Tensor& plain,
   if (block)
     for (int i = 0; i < 2; ++i) s.block[i] = values.size(s.batch + 1 + i);
   for (int i = 0; i < 2; ++i) {
-    const int64_t at = s.batch + i, extent = size[static_cast<size_t>(at)];
+    const int64_t dim = s.batch + i, extent = size[static_cast<size_t>(dim)];
     TORCH_CHECK(s.block[i] > 0, "block sizes must be positive, but got ", s.block[0], " and ",
                 s.block[1]);
-    TORCH_CHECK(extent % s.block[i] == 0, "tensor shape[", at, "] (=", extent,
+    TORCH_CHECK(extent % s.block[i] == 0, "tensor shape[", dim, "] (=", extent,
                 ") must be divisible with blocksize[", i, "] (=", s.block[i],
                 ") as defined by values shape");
   }

@@ -116,7 +116,7 @@ Sizes check(const Tensor& input, const Tensor& weight, const Tensor& offset, con
 // Where one point falls: corner i is at pixel at[i], -1 outside; dy and dx are the distances from
 // the upper left one.
 template <class T> struct Point {
-  int64_t at[4];
+  int64_t corners[4];
   T dy, dx;
   T weight(int corner) const {
     return (corner & 2 ? dy : T(1) - dy) * (corner & 1 ? dx : T(1) - dx);
@@ -124,15 +124,15 @@ template <class T> struct Point {
   T value(const T* plane) const {
     T sum = 0;
     for (int i = 0; i < 4; ++i)
-      if (at[i] >= 0) sum += weight(i) * plane[at[i]];
+      if (corners[i] >= 0) sum += weight(i) * plane[corners[i]];
     return sum;
   }
   // The derivatives of value by the point's y and x.
   void slope(const T* plane, T& by_y, T& by_x) const {
     by_y = by_x = 0;
     for (int i = 0; i < 4; ++i) {
-      if (at[i] < 0) continue;
-      const T v = plane[at[i]];
+      if (corners[i] < 0) continue;
+      const T v = plane[corners[i]];
       by_y += (i & 2 ? v : -v) * (i & 1 ? dx : T(1) - dx);
       by_x += (i & 1 ? v : -v) * (i & 2 ? dy : T(1) - dy);
     }
@@ -148,7 +148,7 @@ template <class T> Point<T> point_at(T y, T x, int64_t h, int64_t w) {
   const int64_t i = static_cast<int64_t>(top), j = static_cast<int64_t>(left);
   for (int corner = 0; corner < 4; ++corner) {
     const int64_t a = i + (corner >> 1), b = j + (corner & 1);
-    if (a >= 0 && a < h && b >= 0 && b < w) p.at[corner] = a * w + b;
+    if (a >= 0 && a < h && b >= 0 && b < w) p.corners[corner] = a * w + b;
   }
   return p;
 }
@@ -203,10 +203,11 @@ template <class T> struct Image {
           const int64_t first = row(c, tap);
           const T* from = grad_columns + (c * s.taps() + tap) * s.places();
           for (int64_t i = 0; i < s.places(); ++i) {
-            const Point<T>& at = points[first + i];
+            const Point<T>& point = points[first + i];
             const T g = mask ? from[i] * mask[first + i] : from[i];
             for (int corner = 0; corner < 4; ++corner)
-              if (at.at[corner] >= 0) plane[at.at[corner]] += at.weight(corner) * g;
+              if (point.corners[corner] >= 0)
+                plane[point.corners[corner]] += point.weight(corner) * g;
           }
         }
       }
@@ -219,20 +220,20 @@ template <class T> struct Image {
         const int64_t tap = r % s.taps(), first_c = r / s.taps() * s.per_offset;
         T *to_y = grad_offset + 2 * r * s.places(), *to_x = to_y + s.places();
         for (int64_t i = 0; i < s.places(); ++i) {
-          const int64_t at = r * s.places() + i;
+          const int64_t position = r * s.places() + i;
           T sum_y = 0, sum_x = 0, sum_mask = 0;
           for (int64_t c = first_c; c < first_c + s.per_offset; ++c) {
             const T g = grad_columns[(c * s.taps() + tap) * s.places() + i];
             const T* plane = image + c * s.plane();
             T by_y, by_x;
-            points[at].slope(plane, by_y, by_x);
+            points[position].slope(plane, by_y, by_x);
             sum_y += g * by_y;
             sum_x += g * by_x;
-            if (grad_mask) sum_mask += g * points[at].value(plane);
+            if (grad_mask) sum_mask += g * points[position].value(plane);
           }
-          to_y[i] = mask ? sum_y * mask[at] : sum_y;
-          to_x[i] = mask ? sum_x * mask[at] : sum_x;
-          if (grad_mask) grad_mask[at] = sum_mask;
+          to_y[i] = mask ? sum_y * mask[position] : sum_y;
+          to_x[i] = mask ? sum_x * mask[position] : sum_x;
+          if (grad_mask) grad_mask[position] = sum_mask;
         }
       }
     });

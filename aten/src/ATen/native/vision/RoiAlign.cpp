@@ -54,17 +54,17 @@ template <class A> struct Axis {
       add(start + (static_cast<A>(i) + A(0.5)) * bin / static_cast<A>(points), size);
   }
 
-  void add(A at, int64_t size) {
-    if (!(at >= A(-1) && at <= static_cast<A>(size))) return;
-    at = std::max(at, A(0));
+  void add(A position, int64_t size) {
+    if (!(position >= A(-1) && position <= static_cast<A>(size))) return;
+    position = std::max(position, A(0));
     AxisTap<A> tap;
-    tap.lo = static_cast<int64_t>(at);
+    tap.lo = static_cast<int64_t>(position);
     if (tap.lo >= size - 1) {
       tap.lo = tap.hi = size - 1;
       tap.at_hi = 0;
     } else {
       tap.hi = tap.lo + 1;
-      tap.at_hi = at - static_cast<A>(tap.lo);
+      tap.at_hi = position - static_cast<A>(tap.lo);
     }
     tap.at_lo = A(1) - tap.at_hi;
     taps.push_back(tap);

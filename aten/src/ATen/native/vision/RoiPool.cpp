@@ -56,9 +56,9 @@ struct Windows {
   void lay(const T* roi, const RoiSizes& s, double scale, int64_t last, int64_t margin) {
     int64_t edge[4];
     for (int i = 0; i < 4; ++i) {
-      const double at = std::round(static_cast<A>(roi[i + 1]) * static_cast<A>(scale));
+      const double rounded = std::round(static_cast<A>(roi[i + 1]) * static_cast<A>(scale));
       // NaN becomes an empty region far outside, as does what no image can hold.
-      edge[i] = static_cast<int64_t>(at >= -1e15 ? std::min(at, 1e15) : -1e15);
+      edge[i] = static_cast<int64_t>(rounded >= -1e15 ? std::min(rounded, 1e15) : -1e15);
     }
     cut(edge[1], std::max<int64_t>(edge[3] - edge[1] + last, 1), s.ph,
         std::max<int64_t>(s.h - margin, 0), top, bottom);
@@ -185,11 +185,11 @@ std::tuple<Tensor, Tensor> roi_pool_cpu(const Tensor& input, const Tensor& rois,
     int32_t* places = argmax.data_ptr<int32_t>();
     const BlockingRegion unlocked;
     for_pairs<A>(regions.data_ptr<T>(), s, scale, 1, 0,
-                 [&](int64_t k, int64_t c, const Windows& windows, int64_t at) {
+                 [&](int64_t k, int64_t c, const Windows& windows, int64_t first) {
                    const T* plane = from + (images[k] * s.c + c) * s.plane();
                    for (int64_t b = 0; b < s.bins(); ++b)
-                     largest(plane, s.w, windows, b / s.pw, b % s.pw, values[at + b],
-                             places[at + b]);
+                     largest(plane, s.w, windows, b / s.pw, b % s.pw, values[first + b],
+                             places[first + b]);
                  });
   });
   return {out, argmax};
@@ -207,7 +207,7 @@ Tensor roi_pool_backward_cpu(const Tensor& grad, const Tensor& rois, const Tenso
     using T = typename decltype(tag)::type;
     using A = wide_t<T>;
     const T* from = g.data_ptr<T>();
-    const int32_t* at = places.data_ptr<int32_t>();
+    const int32_t* place_data = places.data_ptr<int32_t>();
     T* to = out.data_ptr<T>();
     const int64_t plane = s.plane(), bins = s.bins();
     const BlockingRegion unlocked;
@@ -219,9 +219,10 @@ Tensor roi_pool_backward_cpu(const Tensor& grad, const Tensor& rois, const Tenso
           if (images[k] != p / s.c) continue;
           const int64_t first = (k * s.out_c + p % s.c) * bins;
           for (int64_t i = first; i < first + bins; ++i) {
-            TORCH_CHECK_INDEX(at[i] >= -1 && at[i] < plane, "_roi_pool_backward: argmax ", at[i],
+            TORCH_CHECK_INDEX(place_data[i] >= -1 && place_data[i] < plane,
+                              "_roi_pool_backward: argmax ", place_data[i],
                               " is outside a plane of ", plane, " pixels");
-            if (at[i] >= 0) sums[at[i]] += static_cast<A>(from[i]);
+            if (place_data[i] >= 0) sums[place_data[i]] += static_cast<A>(from[i]);
           }
         }
         for (int64_t i = 0; i < plane; ++i) to[p * plane + i] = static_cast<T>(sums[i]);
@@ -242,7 +243,7 @@ Tensor ps_roi_pool_cpu(const Tensor& input, const Tensor& rois, const RoiSizes& 
     T* values = out.data_ptr<T>();
     const BlockingRegion unlocked;
     for_pairs<A>(regions.data_ptr<T>(), s, scale, 0, 1,
-                 [&](int64_t k, int64_t c, const Windows& w, int64_t at) {
+                 [&](int64_t k, int64_t c, const Windows& w, int64_t first) {
                    const T* image = from + (images[k] * s.c + c * s.bins()) * s.plane();
                    for (int64_t b = 0; b < s.bins(); ++b) {
                      const int64_t i = b / s.pw, j = b % s.pw;
@@ -252,7 +253,8 @@ Tensor ps_roi_pool_cpu(const Tensor& input, const Tensor& rois, const RoiSizes& 
                        for (int64_t u = w.left[j]; u < w.right[j]; ++u)
                          sum += static_cast<A>(plane[y * s.w + u]);
                      const int64_t area = w.area(i, j);
-                     values[at + b] = static_cast<T>(area == 0 ? A(0) : sum / static_cast<A>(area));
+                     values[first + b] =
+                         static_cast<T>(area == 0 ? A(0) : sum / static_cast<A>(area));
                    }
                  });
   });

@@ -136,15 +136,15 @@ void micro_kernel(const MicroArgs<typename Step::Compute>& args) {
 template <class Step> using MicroFn = void (*)(const MicroArgs<typename Step::Compute>&);
 
 template <class Step, int MR, int NV> struct MicroTable {
-  MicroFn<Step> at[MR][NV];
-  constexpr MicroTable() : at() { fill_rows(std::make_integer_sequence<int, MR>()); }
+  MicroFn<Step> fn[MR][NV];
+  constexpr MicroTable() : fn() { fill_rows(std::make_integer_sequence<int, MR>()); }
 
  private:
   template <int... I> constexpr void fill_rows(std::integer_sequence<int, I...>) {
     (fill_row<I>(std::make_integer_sequence<int, NV>()), ...);
   }
   template <int I, int... J> constexpr void fill_row(std::integer_sequence<int, J...>) {
-    ((at[I][J] = &micro_kernel<Step, I + 1, J + 1>), ...);
+    ((fn[I][J] = &micro_kernel<Step, I + 1, J + 1>), ...);
   }
 };
 

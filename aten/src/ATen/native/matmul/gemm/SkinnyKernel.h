@@ -104,13 +104,13 @@ void rows_block(const SkinnyTile& d, int64_t i0, int64_t p0) {
   const auto update = [&](int64_t j, const Vec<CT>(&bv)[P]) {
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-      CT* at = reinterpret_cast<CT*>(acc + i * d.acc_row) + j;
-      Vec<CT> sum = load<CT>(at);
+      CT* target = reinterpret_cast<CT*>(acc + i * d.acc_row) + j;
+      Vec<CT> sum = load<CT>(target);
 #pragma GCC unroll 8
       for (int q = 0; q < P; ++q) {
         sum += x[i][q] * bv[q];
       }
-      store<CT>(at, sum);
+      store<CT>(target, sum);
     }
   };
   int64_t j = 0;

@@ -159,7 +159,7 @@ template <class Kind> void tile_block(const Tile& t, int64_t from, int64_t steps
         g.add = g.c;
         g.add_row = g.c_row;
       }
-      micro_table<Step, MR, NV>.at[rows - 1][vectors - 1](g);
+      micro_table<Step, MR, NV>.fn[rows - 1][vectors - 1](g);
     }
   }
 }
@@ -194,8 +194,8 @@ template <class Kind> void compute_tile(const Tile& t) {
 }
 
 template <class CT> void add_reals(char* total, const char* part, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; at += kVecBytes) {
-    store<CT>(total + at, load<CT>(total + at) + load<CT>(part + at));
+  for (int64_t offset = 0; offset < bytes; offset += kVecBytes) {
+    store<CT>(total + offset, load<CT>(total + offset) + load<CT>(part + offset));
   }
 }
 

@@ -30,13 +30,13 @@ constexpr double kTwoPi = 6.283185307179586476925286766559;
 constexpr size_t kLeftAt = 8, kSeededAt = 12, kNextAt = 16, kWordsAt = 24, kNormalAt = 5024,
                  kHasNormalAt = 5040, kReservedAt = 5048;
 
-template <class T> T read(const uint8_t* bytes, size_t at) {
+template <class T> T read(const uint8_t* bytes, size_t offset) {
   T value;
-  std::memcpy(&value, bytes + at, sizeof value);
+  std::memcpy(&value, bytes + offset, sizeof value);
   return value;
 }
-template <class T> void write(uint8_t* bytes, size_t at, T value) {
-  std::memcpy(bytes + at, &value, sizeof value);
+template <class T> void write(uint8_t* bytes, size_t offset, T value) {
+  std::memcpy(bytes + offset, &value, sizeof value);
 }
 
 } // namespace

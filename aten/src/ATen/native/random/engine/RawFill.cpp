@@ -166,10 +166,10 @@ void fill_uniform(Mt19937& engine, ScalarType dtype, void* out, int64_t n, doubl
       // Rounding may reach the upper bound, which is excluded: such a draw becomes the lower one.
       const T upper(high), lower(low);
       uniform_slabs(engine, n, high - low, low,
-                    [&](const float* values, int64_t at, int64_t count) {
+                    [&](const float* values, int64_t position, int64_t count) {
                       for (int64_t i = 0; i < count; ++i) {
                         const T value(values[i]);
-                        data[at + i] = value == upper ? lower : value;
+                        data[position + i] = value == upper ? lower : value;
                       }
                     });
     }
