@@ -244,23 +244,23 @@ bool BlockPool::grow_fixed(size_t size, size_t limit, PoolChange& change) {
   return true;
 }
 
-CUresult BlockPool::map_chunk(Segment& segment, CUdeviceptr at, size_t size) {
+CUresult BlockPool::map_chunk(Segment& segment, CUdeviceptr address, size_t size) {
   const DriverApi& api = driver();
   const CUmemAllocationProp prop = chunk_properties(device);
   CUmemGenericAllocationHandle handle = 0;
   CUresult result = api.cuMemCreate(&handle, size, &prop, 0);
   if (result != CUDA_SUCCESS) return result;
-  result = api.cuMemMap(at, size, 0, handle, 0);
+  result = api.cuMemMap(address, size, 0, handle, 0);
   if (result == CUDA_SUCCESS) {
     const CUmemAccessDesc access = {prop.location, kMemAccessReadWrite};
-    result = api.cuMemSetAccess(at, size, &access, 1);
-    if (result != CUDA_SUCCESS) api.cuMemUnmap(at, size);
+    result = api.cuMemSetAccess(address, size, &access, 1);
+    if (result != CUDA_SUCCESS) api.cuMemUnmap(address, size);
   }
   if (result != CUDA_SUCCESS) {
     api.cuMemRelease(handle);
     return result;
   }
-  segment.chunks.push_back({at, size, handle});
+  segment.chunks.push_back({address, size, handle});
   return CUDA_SUCCESS;
 }
 

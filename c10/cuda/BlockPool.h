@@ -111,7 +111,7 @@ struct BlockPool {
   bool grow_range(size_t size, size_t limit, PoolChange& change);
   bool grow_fixed(size_t size, size_t limit, PoolChange& change);
   bool fill_hole(Segment& segment, size_t size, size_t limit, PoolChange& change);
-  CUresult map_chunk(Segment& segment, CUdeviceptr at, size_t size);
+  CUresult map_chunk(Segment& segment, CUdeviceptr address, size_t size);
   void release_chunks(Segment& segment, Block* block, PoolChange& change);
   void drop_trailing_hole(Segment& segment);
 

@@ -61,7 +61,7 @@ template <class T> T random_value(uint32_t& state) {
 template <class T> struct Matrix {
   int64_t rs, cs;
   std::vector<T> data;
-  T& at(int64_t i, int64_t j) { return data[static_cast<size_t>(i * rs + j * cs)]; }
+  T& entry(int64_t i, int64_t j) { return data[static_cast<size_t>(i * rs + j * cs)]; }
 };
 
 enum class Layout { Rows, Columns, PaddedRows, PaddedColumns, Scattered };
@@ -106,7 +106,7 @@ template <class T> void check_product(int64_t m, int64_t n, int64_t k, Layout la
   if (beta == 0 && !std::is_integral_v<T>) {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
-        c.at(i, j) = T(std::numeric_limits<float>::quiet_NaN());
+        c.entry(i, j) = T(std::numeric_limits<float>::quiet_NaN());
       }
     }
   }
@@ -124,18 +124,19 @@ template <class T> void check_product(int64_t m, int64_t n, int64_t k, Layout la
       W sum = W(0);
       double scale = 1.0;
       for (int64_t p = 0; p < k; ++p) {
-        const W product = static_cast<W>(static_cast<W>(a.at(i, p)) * static_cast<W>(b.at(p, j)));
+        const W product =
+            static_cast<W>(static_cast<W>(a.entry(i, p)) * static_cast<W>(b.entry(p, j)));
         sum = static_cast<W>(sum + product);
         scale += size_of(product);
       }
       sum = static_cast<W>(sum * W(alpha));
       if (beta != 0) {
-        sum = static_cast<W>(sum + static_cast<W>(W(beta) * static_cast<W>(before.at(i, j))));
+        sum = static_cast<W>(sum + static_cast<W>(W(beta) * static_cast<W>(before.entry(i, j))));
       }
       if (with_bias) {
-        sum = static_cast<W>(sum + static_cast<W>(bias.at(0, j)));
+        sum = static_cast<W>(sum + static_cast<W>(bias.entry(0, j)));
       }
-      const double error = size_of(static_cast<W>(static_cast<W>(c.at(i, j)) - sum));
+      const double error = size_of(static_cast<W>(static_cast<W>(c.entry(i, j)) - sum));
       const double bound = tolerance<T>() * (scale * std::abs(alpha) + std::abs(beta) + 1.0);
       if (!(error <= bound)) {
         ++failures;
@@ -144,7 +145,7 @@ template <class T> void check_product(int64_t m, int64_t n, int64_t k, Layout la
                       << " beta " << beta << " at (" << i << ", " << j << ") error " << error
                       << " bound " << bound;
       }
-      before.at(i, j) = c.at(i, j);
+      before.entry(i, j) = c.entry(i, j);
     }
   }
   EXPECT_EQ(0, std::memcmp(before.data.data(), c.data.data(), c.data.size() * sizeof(T)))
@@ -299,16 +300,16 @@ template <class T> void check_propagation(int64_t m, int64_t n, int64_t k, Layou
   Matrix<T> b = make_matrix<T>(k, n, lb, state);
   Matrix<T> c = make_matrix<T>(m, n, Layout::Rows, state);
   for (int64_t p = 0; p < k; ++p) {
-    a.at(0, p) = T(0.0f); // a row of zeros must still meet the NaN and the infinity
+    a.entry(0, p) = T(0.0f); // a row of zeros must still meet the NaN and the infinity
   }
-  b.at(k / 2, 0) = T(std::numeric_limits<float>::quiet_NaN());
-  b.at(k - 1, n - 1) = T(std::numeric_limits<float>::infinity());
+  b.entry(k / 2, 0) = T(std::numeric_limits<float>::quiet_NaN());
+  b.entry(k - 1, n - 1) = T(std::numeric_limits<float>::infinity());
   gemm<T>(m, n, k, acc_t<T>(1), a.data.data(), a.rs, a.cs, b.data.data(), b.rs, b.cs, acc_t<T>(0),
           c.data.data(), c.rs, c.cs);
-  EXPECT_TRUE(std::isnan(size_of(c.at(0, 0))));
-  EXPECT_TRUE(std::isnan(size_of(c.at(0, n - 1))));
+  EXPECT_TRUE(std::isnan(size_of(c.entry(0, 0))));
+  EXPECT_TRUE(std::isnan(size_of(c.entry(0, n - 1))));
   if (n > 2) {
-    EXPECT_EQ(0.0, size_of(c.at(0, 1)));
+    EXPECT_EQ(0.0, size_of(c.entry(0, 1)));
   }
 }
 

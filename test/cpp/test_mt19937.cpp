@@ -90,10 +90,10 @@ TEST(Mt19937, StateRoundTripsWithCachedNormal) {
 TEST(Mt19937, BadStatesRaiseAndChangeNothing) {
   Mt19937 engine(7);
   const std::vector<uint8_t> good = state_of(engine);
-  const auto rejects = [&](size_t at, int32_t value) {
+  const auto rejects = [&](size_t offset, int32_t value) {
     std::vector<uint8_t> bad = good;
-    std::memcpy(bad.data() + at, &value, sizeof value);
-    EXPECT_THROW(engine.import_state(bad.data(), bad.size()), c10::Error) << at << " " << value;
+    std::memcpy(bad.data() + offset, &value, sizeof value);
+    EXPECT_THROW(engine.import_state(bad.data(), bad.size()), c10::Error) << offset << " " << value;
   };
   for (int32_t left : {0, -1, 625, INT32_MAX}) rejects(8, left);
   rejects(12, 0);

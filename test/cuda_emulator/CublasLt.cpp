@@ -94,22 +94,22 @@ uint16_t float_to_bfloat(float x) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-template <class T> T at(const void* base, int64_t i) { return static_cast<const T*>(base)[i]; }
+template <class T> T element(const void* base, int64_t i) { return static_cast<const T*>(base)[i]; }
 
 Value load(const void* base, int type, int64_t i) {
   switch (type) {
   case kR16F:
-    return {half_to_float(at<uint16_t>(base, i)), 0};
+    return {half_to_float(element<uint16_t>(base, i)), 0};
   case kR16BF:
-    return {bfloat_to_float(at<uint16_t>(base, i)), 0};
+    return {bfloat_to_float(element<uint16_t>(base, i)), 0};
   case kR32F:
-    return {at<float>(base, i), 0};
+    return {element<float>(base, i), 0};
   case kR64F:
-    return {at<double>(base, i), 0};
+    return {element<double>(base, i), 0};
   case kC32F:
-    return {at<float>(base, 2 * i), at<float>(base, 2 * i + 1)};
+    return {element<float>(base, 2 * i), element<float>(base, 2 * i + 1)};
   default:
-    return {at<double>(base, 2 * i), at<double>(base, 2 * i + 1)};
+    return {element<double>(base, 2 * i), element<double>(base, 2 * i + 1)};
   }
 }
 

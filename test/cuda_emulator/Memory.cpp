@@ -87,14 +87,14 @@ Access::~Access() {
 
 // Regions mapped side by side count as one range.
 bool valid_device_range(CUdeviceptr address, size_t bytes) {
-  uintptr_t at = address;
-  const uintptr_t end = at + bytes;
-  while (at < end) {
-    const auto* found = region_of(at);
+  uintptr_t position = address;
+  const uintptr_t end = position + bytes;
+  while (position < end) {
+    const auto* found = region_of(position);
     if (!found) {
       return false;
     }
-    at = found->first + found->second.size;
+    position = found->first + found->second.size;
   }
   return true;
 }

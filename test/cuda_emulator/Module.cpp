@@ -80,11 +80,11 @@ CUresult find(Function*& function, Module* module, const char* name) {
 
 // Offsets follow the natural alignment, which trampolines record beside each size.
 unsigned parameter_bytes(const Function& f) {
-  unsigned at = 0;
+  unsigned offset = 0;
   for (const unsigned* p = f.sizes; *p != ~0u; p += 2) {
-    at = (at + p[1] - 1) / p[1] * p[1] + p[0];
+    offset = (offset + p[1] - 1) / p[1] * p[1] + p[0];
   }
-  return at;
+  return offset;
 }
 
 CUresult check_launch(const Function& f, const unsigned grid[3], const unsigned block[3],

@@ -127,18 +127,18 @@ bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '
 std::vector<std::string> take_kernels(std::string& text) {
   static const std::string kMark = "__global__";
   std::vector<std::string> names;
-  for (size_t at = 0; (at = text.find(kMark, at)) != std::string::npos;) {
-    std::memset(&text[at], ' ', kMark.size());
-    size_t end = text.find('(', at);
-    const size_t body = text.find_first_of(";{", at);
+  for (size_t position = 0; (position = text.find(kMark, position)) != std::string::npos;) {
+    std::memset(&text[position], ' ', kMark.size());
+    size_t end = text.find('(', position);
+    const size_t body = text.find_first_of(";{", position);
     if (end == std::string::npos || body < end) {
       continue;
     }
-    while (end > at && !word(text[end - 1])) {
+    while (end > position && !word(text[end - 1])) {
       --end;
     }
     size_t start = end;
-    while (start > at && word(text[start - 1])) {
+    while (start > position && word(text[start - 1])) {
       --start;
     }
     names.push_back(text.substr(start, end - start));

@@ -131,7 +131,7 @@ TensorVec run_slot(Pass& pass, Slot& slot, TensorVec grads);
 // end wants: shape, dtype and device.
 Tensor fit(const Node* node, size_t i, const Edge& edge, Tensor grad);
 // grads[at] += grad
-void add_into(TensorVec& grads, size_t at, Tensor grad, size_t size, bool create_graph);
+void add_into(TensorVec& grads, size_t index, Tensor grad, size_t size, bool create_graph);
 
 // Whether nodes of this pass may run on other threads: nothing is in force on this one that only it
 // knows of (Note [Threads of a backward pass]).

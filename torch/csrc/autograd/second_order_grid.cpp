@@ -37,30 +37,30 @@ struct Rules {
 
 // Values without history and the slope by the coordinate.
 struct Bent {
-  Tensor at, slope;
+  Tensor position, slope;
 };
 
 void clip(Bent& p, int64_t size) {
   const double most = static_cast<double>(size - 1);
-  const Tensor inside = at::logical_and(at::gt(p.at, 0), at::lt(p.at, most));
+  const Tensor inside = at::logical_and(at::gt(p.position, 0), at::lt(p.position, most));
   p.slope = at::where(inside, p.slope, at::zeros_like(p.slope));
-  p.at = at::clamp(p.at, Scalar(0.0), Scalar(most));
+  p.position = at::clamp(p.position, Scalar(0.0), Scalar(most));
 }
 
 // Mirrored at low / 2 and high / 2 until it lies between.
 void reflect(Bent& p, int64_t low, int64_t high) {
   if (low == high) {
-    p = {at::zeros_like(p.at), at::zeros_like(p.at)};
+    p = {at::zeros_like(p.position), at::zeros_like(p.position)};
     return;
   }
   const double least = static_cast<double>(low) / 2;
   const double span = static_cast<double>(high - low) / 2;
-  const Tensor shifted = p.at - least;
+  const Tensor shifted = p.position - least;
   p.slope = at::where(at::lt(shifted, 0), -p.slope, p.slope);
   const Tensor x = at::abs(shifted);
   const Tensor rest = at::fmod(x, Scalar(span));
   const Tensor even = at::lt(at::fmod(at::floor(x / span), Scalar(2.0)), 0.5);
-  p.at = at::where(even, rest + least, (rest * -1.0) + (span + least));
+  p.position = at::where(even, rest + least, (rest * -1.0) + (span + least));
   p.slope = at::where(even, p.slope, -p.slope);
 }
 
@@ -75,7 +75,8 @@ Bent padded(Bent p, const Rules& rules, int64_t size) {
     clip(p, size);
   }
   // What no integer holds lies outside.
-  p.at = at::where(at::lt(at::abs(p.at), 1e9), p.at, at::full_like(p.at, -100));
+  p.position =
+      at::where(at::lt(at::abs(p.position), 1e9), p.position, at::full_like(p.position, -100));
   return p;
 }
 
@@ -86,9 +87,9 @@ struct Tap {
 
 std::vector<Tap> cubic_taps(const Tensor& p, const Rules& rules, int64_t size) {
   const Tensor known = detach(p);
-  const Tensor at = at::where(at::lt(at::abs(known), 1e9), known, at::full_like(known, -100));
-  const Tensor whole = at::floor(at);
-  const Tensor rest = (p - known) + (at - whole);
+  const Tensor position = at::where(at::lt(at::abs(known), 1e9), known, at::full_like(known, -100));
+  const Tensor whole = at::floor(position);
+  const Tensor rest = (p - known) + (position - whole);
   const Tensor distance[] = {rest + 1.0, rest, rest * -1.0 + 1.0, rest * -1.0 + 2.0};
   std::vector<Tap> taps;
   for (int t = 0; t < 4; ++t) {
@@ -97,7 +98,7 @@ std::vector<Tap> cubic_taps(const Tensor& p, const Rules& rules, int64_t size) {
     const Tensor weight =
         near ? (d * 1.25 - 2.25) * d * d + 1.0 : ((d * -0.75 + 3.75) * d - 6.0) * d + 3.0;
     const Tensor place = whole + static_cast<double>(t - 1);
-    taps.push_back({padded({place, at::zeros_like(place)}, rules, size).at, weight});
+    taps.push_back({padded({place, at::zeros_like(place)}, rules, size).position, weight});
   }
   return taps;
 }
@@ -109,9 +110,9 @@ std::vector<Tap> axis_taps(const Tensor& x, const Rules& rules, int64_t size) {
   if (rules.mode == Mode::Cubic) return cubic_taps(p, rules, size);
   const Tensor known = detach(p);
   const Bent bent = padded({known, at::ones_like(known)}, rules, size);
-  if (rules.mode == Mode::Nearest) return {{at::round(bent.at), at::ones_like(known)}};
-  const Tensor whole = at::floor(bent.at);
-  const Tensor rest = bent.slope * (p - known) + (bent.at - whole);
+  if (rules.mode == Mode::Nearest) return {{at::round(bent.position), at::ones_like(known)}};
+  const Tensor whole = at::floor(bent.position);
+  const Tensor rest = bent.slope * (p - known) + (bent.position - whole);
   return {{whole, rest * -1.0 + 1.0}, {whole + 1.0, rest}};
 }
 

@@ -52,11 +52,11 @@ class Expander {
   void text(std::string_view text, std::string_view path) {
     out_ += "#line 1 \"" + std::string(path) + "\"\n";
     int number = 1;
-    for (size_t at = 0; at < text.size(); ++number) {
-      size_t end = text.find('\n', at);
+    for (size_t position = 0; position < text.size(); ++number) {
+      size_t end = text.find('\n', position);
       if (end == std::string_view::npos) end = text.size();
-      line(text.substr(at, end - at), path, number);
-      at = end + 1;
+      line(text.substr(position, end - position), path, number);
+      position = end + 1;
     }
   }
   std::string take() { return std::move(out_); }
@@ -126,9 +126,9 @@ std::string read_file(const std::string& path) {
 }
 
 void make_folders(const std::string& path) {
-  for (size_t at = 1; at != std::string::npos;) {
-    at = path.find('/', at + 1);
-    ::mkdir(path.substr(0, at).c_str(), 0755);
+  for (size_t position = 1; position != std::string::npos;) {
+    position = path.find('/', position + 1);
+    ::mkdir(path.substr(0, position).c_str(), 0755);
   }
 }
 

@@ -72,12 +72,12 @@ DimVector dimension_order(IntArrayRef shape, ArrayRef<IntArrayRef> strides) {
   DimVector order(n);
   for (int64_t i = 0; i < n; ++i) order[i] = n - 1 - i;
   for (int64_t i = 1; i < n; ++i) {
-    int64_t at = i;
+    int64_t slot = i;
     for (int64_t j = i - 1; j >= 0; --j) {
-      const int decision = outer_than(order[j], order[at], shape, strides);
+      const int decision = outer_than(order[j], order[slot], shape, strides);
       if (decision > 0) {
-        std::swap(order[j], order[at]);
-        at = j;
+        std::swap(order[j], order[slot]);
+        slot = j;
       } else if (decision < 0) {
         break;
       }
@@ -139,20 +139,20 @@ void TensorIterator::for_range(RowFn row, int64_t begin, int64_t end) const {
   const int dims = ndim();
   char* data[kMaxOperands];
   int64_t inner[kMaxOperands];
-  DimVector at(dims);
+  DimVector coordinates(dims);
   int64_t rest = begin;
   for (int d = 0; d < dims; ++d) {
-    at[d] = rest % shape_[d];
+    coordinates[d] = rest % shape_[d];
     rest /= shape_[d];
   }
   for (int k = 0; k < count; ++k) {
     const OperandInfo& op = operands_[k];
     inner[k] = op.strides[0];
     data[k] = op.data;
-    for (int d = 0; d < dims; ++d) data[k] += at[d] * op.strides[d];
+    for (int d = 0; d < dims; ++d) data[k] += coordinates[d] * op.strides[d];
   }
   for (int64_t left = end - begin; left > 0;) {
-    const int64_t n = std::min(left, shape_[0] - at[0]);
+    const int64_t n = std::min(left, shape_[0] - coordinates[0]);
     if (C10_UNLIKELY(needs_cast_)) {
       cast_row(row, data, inner, n);
     } else {
@@ -161,13 +161,13 @@ void TensorIterator::for_range(RowFn row, int64_t begin, int64_t end) const {
     left -= n;
     if (left == 0) break;
     // Step to the start of the next row.
-    for (int k = 0; k < count; ++k) data[k] -= at[0] * inner[k];
-    at[0] = 0;
+    for (int k = 0; k < count; ++k) data[k] -= coordinates[0] * inner[k];
+    coordinates[0] = 0;
     for (int d = 1; d < dims; ++d) {
       for (int k = 0; k < count; ++k) data[k] += operands_[k].strides[d];
-      if (++at[d] < shape_[d]) break;
-      for (int k = 0; k < count; ++k) data[k] -= at[d] * operands_[k].strides[d];
-      at[d] = 0;
+      if (++coordinates[d] < shape_[d]) break;
+      for (int k = 0; k < count; ++k) data[k] -= coordinates[d] * operands_[k].strides[d];
+      coordinates[d] = 0;
     }
   }
 }

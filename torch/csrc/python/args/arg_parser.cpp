@@ -183,11 +183,11 @@ bool Matcher::accepts_stand_in(PyObject* o) const {
 
 // zeros(2, 3), t.view(2, 3): the only positional parameter is a list and its items were given.
 bool Matcher::spreads(const Signature& s) const {
-  const int at = first();
-  if (nargs_ == 0 || s.positional <= at) return false;
-  const Param& param = s.params[at];
+  const int index = first();
+  if (nargs_ == 0 || s.positional <= index) return false;
+  const Param& param = s.params[index];
   if (C10_LIKELY(param.type != P::IntList && param.type != P::SymIntList)) return false;
-  if (!(s.flags & kVarargs) && s.positional - at != 1) return false;
+  if (!(s.flags & kVarargs) && s.positional - index != 1) return false;
   if (C10_UNLIKELY(stand_ins_) && nargs_ > 1 && accepts_stand_in(args_[0])) return true;
   return is_integer_like(args_[0]) && (nargs_ > 1 || param.size == 0);
 }

@@ -242,10 +242,10 @@ PyRef FunctionNode::arguments(const TensorVec& grads) {
   Py_INCREF(context_);
   PyTuple_SET_ITEM(args.get(), 0, context_);
   for (size_t i = 0; i < output_index.size(); ++i) {
-    const int at = output_index[i];
-    Tensor grad = at >= 0 && static_cast<size_t>(at) < grads.size() ? grads[at] : Tensor();
-    if (!grad.defined() && at >= 0 && as_context(context_)->materialize_grads) {
-      grad = zeros_for(input_metadata(at));
+    const int index = output_index[i];
+    Tensor grad = index >= 0 && static_cast<size_t>(index) < grads.size() ? grads[index] : Tensor();
+    if (!grad.defined() && index >= 0 && as_context(context_)->materialize_grads) {
+      grad = zeros_for(input_metadata(index));
     }
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i) + 1,
                      checked(wrap(std::move(grad))).release());

@@ -38,7 +38,7 @@ struct CallArgs {
     names = checked(PyTuple_New(kwargs ? PyDict_GET_SIZE(kwargs) : 0));
     PyObject *key, *value;
     Py_ssize_t next = 0;
-    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+    for (Py_ssize_t cursor = 0; kwargs && PyDict_Next(kwargs, &cursor, &key, &value);) {
       Py_INCREF(key);
       PyTuple_SET_ITEM(names.get(), next++, key);
       values.push_back(value);

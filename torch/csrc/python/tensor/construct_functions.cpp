@@ -183,7 +183,7 @@ PyObject* py_new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     got += c10::str(i ? ", " : "", type_name(PyTuple_GET_ITEM(args, i)));
   }
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+  for (Py_ssize_t cursor = 0; kwargs && PyDict_Next(kwargs, &cursor, &key, &value);) {
     got += c10::str(got.empty() ? "" : ", ", text_of(key), "=", type_name(value));
   }
   raise_type_error(c10::str("new() received an invalid combination of arguments - got (", got,
@@ -240,7 +240,7 @@ Tensor legacy_construct(c10::ScalarType dtype, c10::Device device, PyObject* arg
                         bool same_type) {
   PyObject* one = nullptr;
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+  for (Py_ssize_t cursor = 0; kwargs && PyDict_Next(kwargs, &cursor, &key, &value);) {
     const std::string_view name = utf8(key);
     if (name == "device") {
       if (value != Py_None && !device_from_object(value, &device))

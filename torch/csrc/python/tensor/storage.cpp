@@ -69,7 +69,7 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                 "Cannot directly construct StorageBase; subclass it and then construct that");
     c10::Device device(at::kCPU);
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);) {
+    for (Py_ssize_t cursor = 0; kwargs && PyDict_Next(kwargs, &cursor, &key, &value);) {
       if (utf8(key) != "device") {
         raise_type_error(
             c10::str("UntypedStorage() got an unexpected keyword argument '", utf8(key), "'"));

@@ -76,10 +76,10 @@ constexpr Param kToOther[] = {
     kSelf, {"other", P::Tensor, 0, 0, nullptr}, kNonBlocking, kCopy, kFormat};
 
 // The arguments that all forms end with, from index `at` on.
-void read_tail(ArgValues& a, int at, Wanted& wanted) {
-  wanted.non_blocking = a.given(at) && a.boolean(at);
-  wanted.copy = a.given(at + 1) && a.boolean(at + 1);
-  wanted.format = a.opt_memory_format(at + 2);
+void read_tail(ArgValues& a, int index, Wanted& wanted) {
+  wanted.non_blocking = a.given(index) && a.boolean(index);
+  wanted.copy = a.given(index + 1) && a.boolean(index + 1);
+  wanted.format = a.opt_memory_format(index + 2);
 }
 
 PyObject* invoke_to_device(ArgValues& a) {

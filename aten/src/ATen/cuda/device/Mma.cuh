@@ -274,9 +274,9 @@ CRESSET_DEVICE_FN void store_rows(const Sums<kRows, kColumns>& s, const float (&
     for (int n = 0; n < kColumns; ++n) {
       CRESSET_UNROLL
       for (int half = 0; half < 2; ++half) {
-        T* at = tile + s.row(i, half * 2) * kRow + s.column(n, 0);
-        *reinterpret_cast<unsigned*>(at) = pack_pair<T>(s.v[i][n][half * 2] * factor[i][half],
-                                                        s.v[i][n][half * 2 + 1] * factor[i][half]);
+        T* target = tile + s.row(i, half * 2) * kRow + s.column(n, 0);
+        *reinterpret_cast<unsigned*>(target) = pack_pair<T>(
+            s.v[i][n][half * 2] * factor[i][half], s.v[i][n][half * 2 + 1] * factor[i][half]);
       }
     }
   }

@@ -100,8 +100,8 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
       const long first = blockIdx.x * kBlock * kPack + threadIdx.x;
       CRESSET_NO_UNROLL
       for (int k = 0; k < kPack * kSteps; ++k) {
-        const long at = first + k * kFlatThreads;
-        flat_steps<1, 1>(a, at, a.n);
+        const long position = first + k * kFlatThreads;
+        flat_steps<1, 1>(a, position, a.n);
       }
     } else if (a.aligned) {
       const long packs = a.n / kPack;
@@ -117,18 +117,18 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
   }
   // kRun packs of kCount at `at`, at + threads, ... below `end`; all loads before the first use.
   template <int kCount, int kRun>
-  CRESSET_DEVICE_FN static void flat_steps(const FlatArgs& a, long at, long end) {
+  CRESSET_DEVICE_FN static void flat_steps(const FlatArgs& a, long position, long end) {
     Operands<kCount> x[kRun];
-    (flat_load<I, In, kCount, kRun>(x, a, at, end), ...);
+    (flat_load<I, In, kCount, kRun>(x, a, position, end), ...);
     CRESSET_UNROLL
     for (int s = 0; s < kRun; ++s) {
-      const long here = at + s * kFlatThreads;
+      const long here = position + s * kFlatThreads;
       if (here < end)
         store_pack(static_cast<OutMemory*>(a.out) + here * kCount, apply(x[s], a.param));
     }
   }
   template <int kIndex, class T, int kCount, int kRun> CRESSET_DEVICE_FN static void
-  flat_load(Operands<kCount>* x, const FlatArgs& a, long at, long end) {
+  flat_load(Operands<kCount>* x, const FlatArgs& a, long position, long end) {
     using S = Slot<kIndex, T, kCount>;
     if (a.single >> kIndex & 1) {
       splat(static_cast<S&>(x[0]).pack, a.in[kIndex], a.number[kIndex]);
@@ -138,7 +138,7 @@ struct PointwiseBody<F, Out, Compute, Param, Types<In...>, std::index_sequence<I
       const auto* in = static_cast<const memory_t<T>*>(a.in[kIndex]);
       CRESSET_UNROLL
       for (int s = 0; s < kRun; ++s) {
-        const long here = at + s * kFlatThreads;
+        const long here = position + s * kFlatThreads;
         if (here < end) static_cast<S&>(x[s]).pack = load_pack<kCount>(in + here * kCount);
       }
     }

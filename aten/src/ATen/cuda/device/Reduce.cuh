@@ -54,13 +54,13 @@ template <class V> CRESSET_DEVICE_FN V finished(V v, const ReduceArgs& a) {
 }
 
 template <class T, class V>
-CRESSET_DEVICE_FN void store_value(const ReduceArgs& a, int k, long at, V value) {
+CRESSET_DEVICE_FN void store_value(const ReduceArgs& a, int k, long slot, V value) {
   using Own = std::conditional_t<c10::is_complex_v<V>, T, c10::real_type_t<T>>;
   if (a.out[k] == nullptr) return;
   if (a.narrow >> k & 1)
-    static_cast<Own*>(a.out[k])[at] = convert<Own>(value);
+    static_cast<Own*>(a.out[k])[slot] = convert<Own>(value);
   else
-    static_cast<V*>(a.out[k])[at] = value;
+    static_cast<V*>(a.out[k])[slot] = value;
 }
 
 // ---- the reductions
@@ -81,8 +81,8 @@ template <class Op, class T> struct FoldReduce {
   }
   CRESSET_DEVICE_FN static A done(const State& s) { return s; }
   CRESSET_DEVICE_FN static A combine(const A& a, const A& b) { return Op::fold(a, b); }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, finished(v, a));
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, finished(v, a));
   }
 };
 
@@ -114,8 +114,8 @@ template <class Op, class T> struct TruthReduce {
   CRESSET_DEVICE_FN static A done(const State& s) { return s; }
   CRESSET_DEVICE_FN static A combine(const A& a, const A& b) { return Op::fold(a, b); }
   // The count of norm 0 is stored in the input's real type.
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, v);
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, v);
   }
 };
 
@@ -133,8 +133,8 @@ template <class T> struct XorReduce {
   }
   CRESSET_DEVICE_FN static A done(const State& s) { return s; }
   CRESSET_DEVICE_FN static A combine(const A& a, const A& b) { return a ^ b; }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, v);
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, v);
   }
 };
 
@@ -161,9 +161,9 @@ template <class T> struct MinMaxReduce {
   CRESSET_DEVICE_FN static A combine(const A& a, const A& b) {
     return {MinOp::fold(a.low, b.low), MaxOp::fold(a.high, b.high)};
   }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, v.low);
-    store_value<T>(a, 1, at, v.high);
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, v.low);
+    store_value<T>(a, 1, slot, v.high);
   }
 };
 
@@ -195,9 +195,9 @@ template <bool kMax, class T> struct ArgReduce {
     if (a.index < 0 || better(b.value, a.value)) return b;
     return same(a.value, b.value) && b.index < a.index ? b : a;
   }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, v.value);
-    if (a.out[1] != nullptr) static_cast<long*>(a.out[1])[at] = v.index;
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, v.value);
+    if (a.out[1] != nullptr) static_cast<long*>(a.out[1])[slot] = v.index;
   }
 };
 
@@ -268,7 +268,7 @@ template <class T> struct VarReduce {
     a.count += b.count;
     return a;
   }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
     const double nan = c10::numeric_limits<double>::quiet_NaN();
     const double n = static_cast<double>(a.count), left = n - a.param;
     double m2 = v.square - v.re.excess(n);
@@ -276,11 +276,11 @@ template <class T> struct VarReduce {
     if (m2 < 0) m2 = 0;
     const double var = a.count == 0 ? nan : m2 / (left > 0 ? left : 0.0);
     const double mean = a.count == 0 ? nan : v.re.mean(n);
-    store_value<T>(a, 0, at, a.post == kSqrt ? ::sqrt(var) : var);
+    store_value<T>(a, 0, slot, a.post == kSqrt ? ::sqrt(var) : var);
     if constexpr (kComplex)
-      store_value<T>(a, 1, at, c10::complex<double>(mean, a.count == 0 ? nan : v.im.mean(n)));
+      store_value<T>(a, 1, slot, c10::complex<double>(mean, a.count == 0 ? nan : v.im.mean(n)));
     else
-      store_value<T>(a, 1, at, mean);
+      store_value<T>(a, 1, slot, mean);
   }
 };
 
@@ -315,8 +315,8 @@ template <class T> struct LogSumExpReduce {
     const V top = MaxOp::fold(a.top, b.top), shift = shift_of(top);
     return {top, scaled(a.sum, shift_of(a.top) - shift) + scaled(b.sum, shift_of(b.top) - shift)};
   }
-  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long at, const A& v) {
-    store_value<T>(a, 0, at, vm::log(v.sum) + shift_of(v.top));
+  CRESSET_DEVICE_FN static void store(const ReduceArgs& a, long slot, const A& v) {
+    store_value<T>(a, 0, slot, vm::log(v.sum) + shift_of(v.top));
   }
 };
 

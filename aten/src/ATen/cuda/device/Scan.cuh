@@ -23,8 +23,8 @@ template <class T> struct ScanSum {
   CRESSET_DEVICE_FN static A identity() { return A(0); }
   CRESSET_DEVICE_FN static A lift(T x, long) { return convert<A>(x); }
   CRESSET_DEVICE_FN static A fold(const A& a, const A& b) { return a + b; }
-  CRESSET_DEVICE_FN static void put(const ScanArgs& a, long at, const A& v) {
-    static_cast<T*>(a.out)[at] = convert<T>(v);
+  CRESSET_DEVICE_FN static void put(const ScanArgs& a, long position, const A& v) {
+    static_cast<T*>(a.out)[position] = convert<T>(v);
   }
 };
 template <class T> struct ScanProd : ScanSum<T> {
@@ -67,9 +67,9 @@ template <bool kMax, class T> struct ScanExtreme {
     const bool better = kMax ? b.value >= a.value : b.value <= a.value;
     return b.value != b.value || (a.value == a.value && better) ? b : a;
   }
-  CRESSET_DEVICE_FN static void put(const ScanArgs& a, long at, const A& v) {
-    static_cast<T*>(a.out)[at] = convert<T>(v.value);
-    a.where[at] = v.index;
+  CRESSET_DEVICE_FN static void put(const ScanArgs& a, long position, const A& v) {
+    static_cast<T*>(a.out)[position] = convert<T>(v.value);
+    a.where[position] = v.index;
   }
 };
 template <class T> using ScanMax = ScanExtreme<true, T>;
@@ -117,20 +117,20 @@ template <class S, class T> struct ScanKernels {
   }
 
   // The first `count` of kScanItems running values, to `at` on.
-  CRESSET_DEVICE_FN static void give(const ScanArgs& a, const A* item, long at, long count,
+  CRESSET_DEVICE_FN static void give(const ScanArgs& a, const A* item, long position, long count,
                                      bool aligned) {
     if constexpr (!S::kHasPositions) {
       if (aligned && count >= kScanItems) {
         Pack<T, kScanItems> r;
         CRESSET_UNROLL
         for (int k = 0; k < kScanItems; ++k) r.v[k] = convert<T>(item[k]);
-        store_pack(static_cast<T*>(a.out) + at, r);
+        store_pack(static_cast<T*>(a.out) + position, r);
         return;
       }
     }
     CRESSET_UNROLL
     for (int k = 0; k < kScanItems; ++k)
-      if (k < count) S::put(a, at + k, item[k]);
+      if (k < count) S::put(a, position + k, item[k]);
   }
 
   // One block per piece: running values from the piece's start, or its total alone.
@@ -187,11 +187,11 @@ template <class S, class T> struct ScanKernels {
     const long line = static_cast<long>(blockIdx.x) * kScanThreads + threadIdx.x;
     if (line >= a.lines) return;
     const long outer = line / a.inner;
-    long at = outer * a.n * a.inner + (line - outer * a.inner);
+    long position = outer * a.n * a.inner + (line - outer * a.inner);
     A running = S::identity();
-    for (long i = 0; i < a.n; ++i, at += a.inner) {
-      running = S::fold(running, S::lift(load<T>(static_cast<const T*>(a.in) + at), i));
-      S::put(a, at, running);
+    for (long i = 0; i < a.n; ++i, position += a.inner) {
+      running = S::fold(running, S::lift(load<T>(static_cast<const T*>(a.in) + position), i));
+      S::put(a, position, running);
     }
   }
 };
