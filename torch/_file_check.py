@@ -217,10 +217,10 @@ class FileCheck:
 
     def _parse(self, annotated: str) -> None:
         for line in annotated.splitlines():
-            at = line.find("# CHECK")
-            if at < 0:
+            start = line.find("# CHECK")
+            if start < 0:
                 continue
-            found = _PRAGMA.match(line, at + 2)
+            found = _PRAGMA.match(line, start + 2)
             if found is None:
                 raise RuntimeError(f"Could not parse check at:\n{line}\nCheck for bad input.")
             kind, pattern = found.group(1), found.group("pattern")

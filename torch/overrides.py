@@ -59,10 +59,10 @@ def _get_overloaded_args(relevant_args, get_type_fn=None):
         if method is None or method is _disabled_torch_function_impl or cls is torch.Tensor:
             continue
         seen.add(cls)
-        at = next(
+        index = next(
             (i for i, other in enumerate(found) if issubclass(cls, get_type_fn(other))), len(found)
         )
-        found.insert(at, arg)
+        found.insert(index, arg)
     return found
 
 

@@ -137,12 +137,15 @@ def _wrap_result(sig: PySignature, op: Op, call: str) -> list[str]:
 
 def _out_lines(sig: PySignature, op: Op) -> list[str]:
     """Calls the out variant and returns the objects the caller gave."""
-    at = sig.index("", "out")
+    index = sig.index("", "out")
     outs = op.schema.out_args
     if outs[0].type.is_list:
-        return [f"{_call(sig, op, [f'a.tensor_list({at})'])};", f"return wrap_given(a, {at});"]
+        return [
+            f"{_call(sig, op, [f'a.tensor_list({index})'])};",
+            f"return wrap_given(a, {index});",
+        ]
     if len(outs) == 1:
-        lines = [f"at::Tensor& out = const_cast<at::Tensor&>(a.tensor({at}));"]
+        lines = [f"at::Tensor& out = const_cast<at::Tensor&>(a.tensor({index}));"]
         if sig.is_factory:
             dtype, layout, device = (sig.index(n) for n in ("dtype", "layout", "device"))
             lines.append(
@@ -153,10 +156,10 @@ def _out_lines(sig: PySignature, op: Op) -> list[str]:
         if sig.is_factory:
             grad = sig.index("", "requires_grad")
             return [*lines, f"return finish_factory(out, a.given({grad}) && a.boolean({grad}));"]
-        return [*lines, f"return wrap_given(a, {at});"]
+        return [*lines, f"return wrap_given(a, {index});"]
     names = [f"out_tensor(outs, {i})" for i in range(len(outs))]
     lines = [
-        f"at::TensorList outs = a.tensor_list({at});",
+        f"at::TensorList outs = a.tensor_list({index});",
         f'check_out_count("{sig.name}", outs, {len(outs)});',
     ]
     call = _call(sig, op, names)
@@ -170,10 +173,10 @@ def _invoke(sig: PySignature, name: str) -> str:
     else:
         lines = _wrap_result(sig, sig.op, _call(sig, sig.op, []))
         if sig.out is not None:
-            at = sig.index("", "out")
+            index = sig.index("", "out")
             functional = "".join(f"    {line}\n" for line in lines)
             lines = [
-                f"if (C10_LIKELY(!a.present({at}))) {{\n{functional}  }}",
+                f"if (C10_LIKELY(!a.present({index}))) {{\n{functional}  }}",
                 *_out_lines(sig, sig.out),
             ]
     body = "".join(f"  {line}\n" for line in lines)

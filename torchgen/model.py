@@ -687,12 +687,12 @@ def load(path: str) -> Model:
     starts, names = _family_lines(lines, file)
     entries: list[Entry] = []
     for raw in raw_entries:
-        at = bisect.bisect_right(starts, raw.line) - 1
-        if at < 0:
+        section = bisect.bisect_right(starts, raw.line) - 1
+        if section < 0:
             raise GenError(
                 "an entry must stand below a line '# ==== family: NAME ===='", file, raw.line
             )
-        entries += [_EntryReader(one, file, names[at]).read() for one in _expanded(raw)]
+        entries += [_EntryReader(one, file, names[section]).read() for one in _expanded(raw)]
     ops = _check_unique(entries)
     _resolve_aliases(ops)
     _resolve_foreach(ops)

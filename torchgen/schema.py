@@ -205,17 +205,17 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[tuple[str, str]] = []
-        at = 0
+        position = 0
         stripped = text.rstrip()
-        while at < len(stripped):
-            match = _TOKEN.match(stripped, at)
+        while position < len(stripped):
+            match = _TOKEN.match(stripped, position)
             if not match:
                 raise GenError(
-                    f"unexpected character '{stripped[at:].lstrip()[0]}' in schema '{text}'"
+                    f"unexpected character '{stripped[position:].lstrip()[0]}' in schema '{text}'"
                 )
             kind = match.lastgroup or ""
             self.tokens.append((kind, match.group(kind)))
-            at = match.end()
+            position = match.end()
         self.at = 0
 
     def fail(self, message: str) -> GenError:

@@ -130,14 +130,14 @@ def _records(data):
 
 def _stream(data):
     """The five pickles of a legacy file and what follows them."""
-    parts, at = [], 0
+    parts, start = [], 0
     for _ in range(5):
-        end = at
-        for _, _, position in pickletools.genops(data[at:]):
-            end = at + position
-        parts.append(data[at : end + 1])
-        at = end + 1
-    return parts, data[at:]
+        end = start
+        for _, _, position in pickletools.genops(data[start:]):
+            end = start + position
+        parts.append(data[start : end + 1])
+        start = end + 1
+    return parts, data[start:]
 
 
 # ---- bytes --------------------------------------------------------------------------------------
@@ -149,30 +149,30 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
         if not out:
             break
-        at, kind = rng.randrange(len(out)), rng.randrange(9)
+        offset, kind = rng.randrange(len(out)), rng.randrange(9)
         if kind == 0:
-            out[at] ^= 1 << rng.randrange(8)
+            out[offset] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            out[at] = rng.randrange(256)
+            out[offset] = rng.randrange(256)
         elif kind == 2:
-            del out[at : at + rng.choice((1, 2, 4, 8, 64))]
+            del out[offset : offset + rng.choice((1, 2, 4, 8, 64))]
         elif kind == 3:
-            out[at:at] = rng.randbytes(rng.choice((1, 2, 4, 8, 64)))
+            out[offset:offset] = rng.randbytes(rng.choice((1, 2, 4, 8, 64)))
         elif kind == 4:
             form = rng.choice(("<H", "<I", "<Q"))
             size = struct.calcsize(form)
             value = rng.choice(INTEGERS) & ((1 << 8 * size) - 1)
-            out[at : at + size] = struct.pack(form, value)
+            out[offset : offset + size] = struct.pack(form, value)
         elif kind == 5:
             count = rng.choice((4, 16, 64))
             to = rng.randrange(len(out))
-            out[to : to + count] = out[at : at + count]
+            out[to : to + count] = out[offset : offset + count]
         elif kind == 6:
-            out[at:at] = out[at : at + rng.choice((4, 46, 100))]
+            out[offset:offset] = out[offset : offset + rng.choice((4, 46, 100))]
         elif kind == 7 and rng.random() < 0.3:
-            del out[at:]
+            del out[offset:]
         else:
-            out[at] = (out[at] + rng.choice((-1, 1))) & 255
+            out[offset] = (out[offset] + rng.choice((-1, 1))) & 255
     return bytes(out)
 
 
@@ -277,21 +277,21 @@ def mutate_pickle(data: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         if len(pieces) < 2:
             break
-        at, kind = rng.randrange(1, len(pieces)), rng.randrange(10)
+        index, kind = rng.randrange(1, len(pieces)), rng.randrange(10)
         if kind == 0:
-            del pieces[at]
+            del pieces[index]
         elif kind == 1:
-            pieces.insert(at, pieces[at])
+            pieces.insert(index, pieces[index])
         elif kind == 2:
             to = rng.randrange(1, len(pieces))
-            pieces[at], pieces[to] = pieces[to], pieces[at]
+            pieces[index], pieces[to] = pieces[to], pieces[index]
         elif kind == 3:
-            pieces.insert(at, rng.choice(_MAKERS)(rng))
+            pieces.insert(index, rng.choice(_MAKERS)(rng))
         elif kind == 4:
             first = rng.randrange(1, len(pieces))
-            pieces[at:at] = pieces[first : first + rng.choice((2, 5, 20))]
+            pieces[index:index] = pieces[first : first + rng.choice((2, 5, 20))]
         else:
-            pieces[at] = _replaced(pieces[at], rng)
+            pieces[index] = _replaced(pieces[index], rng)
     return b"".join(pieces)
 
 
@@ -319,12 +319,12 @@ def mutate_archive(records, rng: random.Random) -> bytes:
     entries = [["x/" + short, data, {}] for short, data in records]
     fields = {}
     for _ in range(rng.choice((1, 1, 2, 3))):
-        at, kind = rng.randrange(len(entries)), rng.randrange(9)
-        entry = entries[at]
+        index, kind = rng.randrange(len(entries)), rng.randrange(9)
+        entry = entries[index]
         if kind == 0 and len(entries) > 1:
-            del entries[at]
+            del entries[index]
         elif kind == 1:
-            entries.insert(at, [entry[0], entry[1], dict(entry[2])])
+            entries.insert(index, [entry[0], entry[1], dict(entry[2])])
         elif kind == 2:
             entry[1] = mutate_bytes(entry[1], rng) if entry[1] else rng.randbytes(4)
         elif kind == 3:
@@ -413,10 +413,10 @@ class Sequence:
         return kind, level, getattr(self, f"_{kind}")(level, rng)
 
     def _zip(self, level, rng):
-        at = rng.randrange(len(self.samples.archives))
-        records = self.samples.archives[at]
+        index = rng.randrange(len(self.samples.archives))
+        records = self.samples.archives[index]
         if level == "bytes":
-            return mutate_bytes(self.samples.files["zip"][at], rng)
+            return mutate_bytes(self.samples.files["zip"][index], rng)
         if level == "structure":
             return mutate_archive(records, rng)
         contents = dict(records)
@@ -429,10 +429,10 @@ class Sequence:
         return checkpoint(new, storages)
 
     def _legacy(self, level, rng):
-        at = rng.randrange(len(self.samples.streams))
+        index = rng.randrange(len(self.samples.streams))
         if level == "bytes":
-            return mutate_bytes(self.samples.files["legacy"][at], rng)
-        pickles, rest = self.samples.streams[at]
+            return mutate_bytes(self.samples.files["legacy"][index], rng)
+        pickles, rest = self.samples.streams[index]
         pickles = list(pickles)
         if level == "structure":
             kind, where = rng.randrange(4), rng.randrange(5)

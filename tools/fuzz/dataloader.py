@@ -60,14 +60,14 @@ def commit(deed) -> None:
 class Fatal(Dataset):
     """Large samples; at one index the deed, after noting the time."""
 
-    def __init__(self, deed, at, when) -> None:
-        self.deed, self.at, self.when = deed, at, when
+    def __init__(self, deed, index, when) -> None:
+        self.deed, self.index, self.when = deed, index, when
 
     def __len__(self) -> int:
         return 200
 
     def __getitem__(self, i):
-        if i == self.at:
+        if i == self.index:
             self.when.fill_(time.monotonic())
             commit(self.deed)
         return torch.full((64, 1024), float(i)), f"sample {i}"

@@ -71,8 +71,8 @@ class Watch:
 
     def _peak(self):
         text = os.pread(self._status, 4096, 0)
-        at = text.index(b"VmHWM:")
-        return int(text[at + 6 : text.index(b"kB", at)]) << 10
+        start = text.index(b"VmHWM:")
+        return int(text[start + 6 : text.index(b"kB", start)]) << 10
 
     def begin(self) -> None:
         """Forgets what was and starts to count."""

@@ -254,9 +254,9 @@ def full_disk(options):
 class FailingRaw(io.FileIO):
     """A file whose k-th write or whose close fails, or which writes less than it was given."""
 
-    def __init__(self, descriptor, kind, at) -> None:
+    def __init__(self, descriptor, kind, bytes_before) -> None:
         super().__init__(descriptor, "wb")
-        self.kind, self.left, self.done = kind, at, False
+        self.kind, self.left, self.done = kind, bytes_before, False
 
     def write(self, data):
         self.left -= 1
@@ -281,14 +281,14 @@ def _failing(*arguments, **named):
 def broken_step(chance):
     """One step of saving fails."""
     kind = chance.choice(("write", "write", "write", "close", "short", "fsync", "rename", "name"))
-    at = chance.choice((0, 1, 2, 3, 5, 8))
+    bytes_before = chance.choice((0, 1, 2, 3, 5, 8))
     names = {"fsync": "fsync", "rename": "rename", "name": "give_name"}
     target = names.get(kind, "open_for_writing")
     original = getattr(atomic_file, target)
 
     def open_for_writing(path, flags, mode):
         descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
-        return io.BufferedWriter(FailingRaw(descriptor, kind, at), 4096)
+        return io.BufferedWriter(FailingRaw(descriptor, kind, bytes_before), 4096)
 
     setattr(atomic_file, target, _failing if kind in names else open_for_writing)
     try:

@@ -41,9 +41,9 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
     stack: list[str] = []
     header_start, body_start, name = 0, 0, ""
     for match in BRACE_OR_END.finditer(text):
-        at = match.start()
-        header = text[header_start:at]
-        header_start = at + 1
+        position = match.start()
+        header = text[header_start:position]
+        header_start = position + 1
         if match[0] == "{":
             if "function" in stack:
                 stack.append("block")
@@ -52,12 +52,12 @@ def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
             elif ")" in header:
                 stack.append("function")
                 found = NAME.search(header)
-                name, body_start = (found[1] if found else "?"), at - len(header.lstrip())
+                name, body_start = (found[1] if found else "?"), position - len(header.lstrip())
             else:
                 stack.append("table")
         elif match[0] == "}" and stack and stack.pop() == "function":
             first = text.count("\n", 0, body_start) + 1
-            yield name, first, text.count("\n", body_start, at) + 1
+            yield name, first, text.count("\n", body_start, position) + 1
 
 
 def python_functions(text: str) -> Iterator[tuple[str, int, int]]:

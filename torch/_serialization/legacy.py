@@ -100,7 +100,7 @@ class _Storages:
             self._views[(known[0][1], *view)] = found
         return found
 
-    def fill(self, keys, source, at, swap):
+    def fill(self, keys, source, offset, swap):
         """Reads the contents; gives the offset behind them."""
         if type(keys) is not list or not all(type(key) is str for key in keys):
             raise CheckpointError("the list of storages is damaged")
@@ -108,21 +108,21 @@ class _Storages:
             raise CheckpointError("the list of storages is not that of the object")
         for key in keys:
             (dtype, _, _, nbytes), host, restored, _ = self._known[key]
-            (count,) = struct.unpack("<q", source.read_at(at, 8))
+            (count,) = struct.unpack("<q", source.read_at(offset, 8))
             if count < 0 or count * dtype.itemsize != nbytes:
                 raise CheckpointError(
                     f"storage {key} should have {nbytes // dtype.itemsize} elements, the file "
                     f"says {count}"
                 )
-            source.read_into(at + 8, host_bytes(host))
-            at += 8 + nbytes
+            source.read_into(offset + 8, host_bytes(host))
+            offset += 8 + nbytes
             if dtype is torch.bool:
                 check_bools(host_bytes(host))
             if swap:
                 host.byteswap(dtype)
             if restored is not host and restored.device.type != "meta":
                 restored.copy_(host)
-        return at
+        return offset
 
 
 class _Plain:
@@ -145,32 +145,32 @@ def load_legacy(source, restore, pickle_module, arguments, room=None):
     storages = _Storages(restore, source.size, classes=pickle_module is not None)
     if pickle_module is None:
 
-        def read(at, persistent_load, encoding="utf-8"):
-            unpickler = SafeUnpickler(data, SafeTable(), persistent_load, at, encoding, room)
+        def read(offset, persistent_load, encoding="utf-8"):
+            unpickler = SafeUnpickler(data, SafeTable(), persistent_load, offset, encoding, room)
             return unpickler.load(), unpickler.end
     else:
 
-        def read(at, persistent_load, encoding="utf-8"):
+        def read(offset, persistent_load, encoding="utf-8"):
             file = io.BytesIO(data)
-            file.seek(at)
+            file.seek(offset)
             named = {**arguments, "encoding": encoding}
             result = make_unpickler(pickle_module, file, persistent_load, **named).load()
             return result, file.tell()
 
-    magic, at = read(0, _Plain.load)
+    magic, offset = read(0, _Plain.load)
     if type(magic) is not int or magic != MAGIC_NUMBER:
         raise CheckpointError("Invalid magic number; corrupt file?")
-    version, at = read(at, _Plain.load)
+    version, offset = read(offset, _Plain.load)
     if type(version) is not int or version != PROTOCOL_VERSION:
         raise CheckpointError(f"Invalid protocol version: {brief(version)}")
-    system, at = read(at, _Plain.load)
+    system, offset = read(offset, _Plain.load)
     if type(system) is not dict or type(system.get("little_endian")) is not bool:
         raise CheckpointError("the description of the writing machine is damaged")
     with deferring() as check:
         # The encoding is that of the object's texts; the file's own words are ASCII.
-        result, at = read(at, storages.load, arguments.get("encoding", "utf-8"))
-    keys, at = read(at, _Plain.load)
-    end = storages.fill(keys, source, at, not system["little_endian"])
+        result, offset = read(offset, storages.load, arguments.get("encoding", "utf-8"))
+    keys, offset = read(offset, _Plain.load)
+    end = storages.fill(keys, source, offset, not system["little_endian"])
     try:
         check()
     except CheckpointError:
@@ -198,5 +198,5 @@ def save_legacy(obj, file, pickle_module, protocol) -> None:
         host = untyped.cpu()
         file.write(struct.pack("<q", host.nbytes() // dtype.itemsize))
         content = host_bytes(host)
-        for at in range(0, len(content), _PART):  # between parts signals are handled
-            file.write(content[at : at + _PART])
+        for offset in range(0, len(content), _PART):  # between parts signals are handled
+            file.write(content[offset : offset + _PART])

@@ -217,11 +217,11 @@ class SafeUnpickler:
     # ---- operands and stack -------------------------------------------------------------------
 
     def _take(self, count):
-        at = self._at
-        if count > len(self._data) - at:
+        start = self._at
+        if count > len(self._data) - start:
             raise refused(f"an operand of {count} bytes is cut short")
-        self._at = at + count
-        return self._data[at : at + count]
+        self._at = start + count
+        return self._data[start : start + count]
 
     def _number(self, form, count):
         return struct.unpack(form, self._take(count))[0]
@@ -255,9 +255,9 @@ class SafeUnpickler:
     def _pop_to_mark(self):
         if not self._marks:
             raise refused("a mark is missing")
-        at = self._marks.pop()
-        items = self._stack[at + 1 :]
-        del self._stack[at:]
+        mark = self._marks.pop()
+        items = self._stack[mark + 1 :]
+        del self._stack[mark:]
         return items
 
     # ---- opcodes ------------------------------------------------------------------------------

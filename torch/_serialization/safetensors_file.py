@@ -142,10 +142,10 @@ def load_safetensors(f, device=None, *, return_metadata=False):
     return (tensors, metadata) if return_metadata else tensors
 
 
-def _read_tensor(source, dtype, shape, at, nbytes):
+def _read_tensor(source, dtype, shape, offset, nbytes):
     storage = UntypedStorage(nbytes)
     view = host_bytes(storage)
-    source.read_into(at, view)
+    source.read_into(offset, view)
     if dtype is torch.bool:
         check_bools(view)
     strides, step = [], 1
@@ -186,14 +186,14 @@ def save_safetensors(tensors, f, metadata=None) -> None:
     # Wide elements first: then each tensor is aligned to its own element size.
     names = sorted(tensors, key=lambda n: (-getattr(tensors[n], "itemsize", 0), n))
     prepared = [(name, *_contiguous_bytes(name, tensors[name])) for name in names]
-    at = 0
+    offset = 0
     for name, plain, view in prepared:
         header[name] = {
             "dtype": _CODES[plain.dtype],
             "shape": list(plain.shape),
-            "data_offsets": [at, at + len(view)],
+            "data_offsets": [offset, offset + len(view)],
         }
-        at += len(view)
+        offset += len(view)
     raw = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     raw += b" " * (-len(raw) % 8)
 

@@ -46,8 +46,8 @@ def check_persistent_id(pid, length):
 
 def check_bools(view) -> None:
     """Raises if a byte is neither 0 nor 1: code compiled for bool may do anything with others."""
-    for at in range(0, len(view), _CHUNK):
-        if bytes(view[at : at + _CHUNK]).translate(None, b"\0\1"):
+    for start in range(0, len(view), _CHUNK):
+        if bytes(view[start : start + _CHUNK]).translate(None, b"\0\1"):
             raise CheckpointError("a storage of torch.bool has bytes other than 0 and 1")
 
 

@@ -40,18 +40,18 @@ class Record:
 
 
 def _extra_fields(extra: bytes, name: str) -> dict:
-    fields, at = {}, 0
-    while at < len(extra):
-        if at + 4 > len(extra):
+    fields, offset = {}, 0
+    while offset < len(extra):
+        if offset + 4 > len(extra):
             raise container_error(f"the extra field of {name!r} is cut short")
-        kind, length = struct.unpack_from("<HH", extra, at)
-        at += 4
+        kind, length = struct.unpack_from("<HH", extra, offset)
+        offset += 4
         if kind not in (_ZIP64_FIELD, _PADDING_FIELD) or kind in fields:
             raise container_error(f"{name!r} has an extra field of unknown kind {kind:#06x}")
-        if at + length > len(extra):
+        if offset + length > len(extra):
             raise container_error(f"the extra field of {name!r} is cut short")
-        fields[kind] = extra[at : at + length]
-        at += length
+        fields[kind] = extra[offset : offset + length]
+        offset += length
     return fields
 
 
@@ -116,46 +116,46 @@ class ZipArchive:
         return start, size, count
 
     def _read_end64(self, tail, end_at):
-        _, disk, at, disks = _LOCATOR64.unpack(tail)
-        if disk or disks != 1 or at + _END64.size + _LOCATOR64.size != end_at:
+        _, disk, offset, disks = _LOCATOR64.unpack(tail)
+        if disk or disks != 1 or offset + _END64.size + _LOCATOR64.size != end_at:
             raise container_error("its 64-bit end record is not where it should be")
-        end = _END64.unpack(self._source.read_at(at, _END64.size))
+        end = _END64.unpack(self._source.read_at(offset, _END64.size))
         magic, length, _, _, disk, first_disk, here, count, size, start = end
         if magic != b"PK\x06\x06" or length != _END64.size - 12:
             raise container_error("its 64-bit end record is damaged")
         if disk or first_disk or here != count:
             raise container_error("it is a part of an archive of several parts")
-        return at, (count, size, start)
+        return offset, (count, size, start)
 
     def _read_directory(self, start, size, count):
         raw = self._source.read_at(start, size)
-        entries, seen, at = [], set(), 0
+        entries, seen, offset = [], set(), 0
         for _ in range(count):
-            if at + _CENTRAL.size > size:
+            if offset + _CENTRAL.size > size:
                 raise container_error("the central directory is cut short")
-            entry, at = self._parse_central(raw, at)
+            entry, offset = self._parse_central(raw, offset)
             if entry.name in seen:
                 raise container_error(f"{entry.name!r} is there twice")
             seen.add(entry.name)
             entries.append(entry)
-        if at != size:
+        if offset != size:
             raise container_error("bytes are left over in the central directory")
         if not entries:
             raise container_error("it is empty")
         return entries
 
     @staticmethod
-    def _parse_central(raw, at):
-        fields = _CENTRAL.unpack_from(raw, at)
+    def _parse_central(raw, offset):
+        fields = _CENTRAL.unpack_from(raw, offset)
         magic, _, _, flags, method, _, _, crc, packed, size = fields[:10]
         name_len, extra_len, comment_len, disk, _, _, header = fields[10:]
         if magic != b"PK\x01\x02":
             raise container_error("the central directory is damaged")
-        at += _CENTRAL.size
-        if at + name_len + extra_len > len(raw) or comment_len or disk not in (0, _MAX16):
+        offset += _CENTRAL.size
+        if offset + name_len + extra_len > len(raw) or comment_len or disk not in (0, _MAX16):
             raise container_error("the central directory is damaged")
-        name = _checked_name(raw[at : at + name_len])
-        extra = _extra_fields(raw[at + name_len : at + name_len + extra_len], name)
+        name = _checked_name(raw[offset : offset + name_len])
+        extra = _extra_fields(raw[offset + name_len : offset + name_len + extra_len], name)
         if flags & ~(_HAS_DESCRIPTOR | _UTF8):
             raise container_error(f"{name!r} is encrypted or has unknown flags {flags:#06x}")
         if method not in (_STORED, _DEFLATED):
@@ -173,21 +173,21 @@ class ZipArchive:
         if packed != size and method == _STORED:
             raise container_error(f"the two sizes of {name!r} differ: {packed} and {size}")
         record = Record(name, header, size, crc, flags, method, packed)
-        return record, at + name_len + extra_len
+        return record, offset + name_len + extra_len
 
     # ---- the records --------------------------------------------------------------------------
 
     def _check_layout(self, entries, directory) -> None:
         """Each local header agrees with the directory, and the records tile the file."""
-        at = 0
+        offset = 0
         for entry in sorted(entries, key=lambda e: e.header):
-            if entry.header != at:
+            if entry.header != offset:
                 raise container_error(
-                    f"{entry.name!r} begins at byte {entry.header} instead of {at}: records "
+                    f"{entry.name!r} begins at byte {entry.header} instead of {offset}: records "
                     "overlap or bytes lie between them"
                 )
-            at = self._check_local(entry, directory)
-        if at != directory:
+            offset = self._check_local(entry, directory)
+        if offset != directory:
             raise container_error("bytes lie between the last record and the central directory")
 
     def _check_local(self, entry, directory):
@@ -234,15 +234,15 @@ class ZipArchive:
             if found != told and not (later and found == 0):
                 raise disagree("sizes")
 
-    def _check_descriptor(self, entry, at, directory):
+    def _check_descriptor(self, entry, offset, directory):
         """The copy of checksum and sizes behind the data, in 32 or 64 bits."""
         for form in ("<4sIII", "<4sIQQ"):
             length = struct.calcsize(form)
-            if at + length > directory:
+            if offset + length > directory:
                 continue
-            found = struct.unpack(form, self._source.read_at(at, length))
+            found = struct.unpack(form, self._source.read_at(offset, length))
             if found == (b"PK\x07\x08", entry.crc, entry.packed, entry.size):
-                return at + length
+                return offset + length
         raise container_error(f"the descriptor behind {entry.name!r} and the directory differ")
 
     @staticmethod
@@ -287,11 +287,11 @@ class ZipArchive:
         self._verify(record, crc)
 
     def _inflate_into(self, record, target) -> None:
-        machine, crc, done, at = zlib.decompressobj(-15), 0, 0, record.offset
+        machine, crc, done, offset = zlib.decompressobj(-15), 0, 0, record.offset
         end = record.offset + record.packed
-        while at < end and not machine.eof:
-            data = self._source.read_at(at, min(_CHUNK, end - at))
-            at += len(data)
+        while offset < end and not machine.eof:
+            data = self._source.read_at(offset, min(_CHUNK, end - offset))
+            offset += len(data)
             while data:
                 try:
                     # One byte more than there is room for shows a record that is too long.
@@ -304,7 +304,7 @@ class ZipArchive:
                 crc = zlib.crc32(part, crc)
                 done += len(part)
                 data = machine.unconsumed_tail
-        if done != record.size or not machine.eof or machine.unused_data or at != end:
+        if done != record.size or not machine.eof or machine.unused_data or offset != end:
             raise container_error(f"{record.name!r} does not end where the directory says")
         self._verify(record, crc)
 

@@ -78,35 +78,35 @@ def _uniform_mean_log(low: Tensor, high: Tensor) -> Tensor:
 
 
 @singledispatch
-def mean_exp(p: Distribution, t: Tensor, at: Tensor) -> Tensor:
+def mean_exp(p: Distribution, t: Tensor, origin: Tensor) -> Tensor:
     """E[exp(t (x - at))], the moment generating function of x - at."""
     raise NotImplementedError(f"E[exp(t x)] of {type(p).__name__}")
 
 
 @mean_exp.register
-def _(p: Normal, t: Tensor, at: Tensor) -> Tensor:
-    return torch.exp(t * (p.loc - at) + 0.5 * torch.square(t * p.scale))
+def _(p: Normal, t: Tensor, origin: Tensor) -> Tensor:
+    return torch.exp(t * (p.loc - origin) + 0.5 * torch.square(t * p.scale))
 
 
 @mean_exp.register
-def _(p: Gamma, t: Tensor, at: Tensor) -> Tensor:
-    return torch.exp(-t * at - p.concentration * torch.log1p(-t / p.rate))
+def _(p: Gamma, t: Tensor, origin: Tensor) -> Tensor:
+    return torch.exp(-t * origin - p.concentration * torch.log1p(-t / p.rate))
 
 
 @mean_exp.register
-def _(p: Exponential, t: Tensor, at: Tensor) -> Tensor:
-    return torch.exp(-t * at - torch.log1p(-t / p.rate))
+def _(p: Exponential, t: Tensor, origin: Tensor) -> Tensor:
+    return torch.exp(-t * origin - torch.log1p(-t / p.rate))
 
 
 @mean_exp.register
-def _(p: Uniform, t: Tensor, at: Tensor) -> Tensor:
+def _(p: Uniform, t: Tensor, origin: Tensor) -> Tensor:
     width = t * (p.high - p.low)
-    return torch.exp(t * (p.low - at)) * torch.expm1(width) / width
+    return torch.exp(t * (p.low - origin)) * torch.expm1(width) / width
 
 
-def mean_distance(p: Normal, at: Tensor) -> Tensor:
+def mean_distance(p: Normal, origin: Tensor) -> Tensor:
     """E|x - at| of a normal variable."""
-    away = p.loc - at
+    away = p.loc - origin
     z = away / (math.sqrt(2) * p.scale)
     return math.sqrt(2 / math.pi) * p.scale * torch.exp(-z * z) + away * torch.erf(z)
 

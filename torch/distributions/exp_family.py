@@ -41,11 +41,13 @@ class ExponentialFamily(Distribution):
         wanted = torch.is_grad_enabled() and any(p.requires_grad for p in given)
         with torch.enable_grad():
             # Views keep apart two parameters that are one tensor.
-            at = tuple(p.view_as(p) if wanted else p.detach() for p in given)
-            at = tuple(p if p.requires_grad else p.detach().requires_grad_() for p in at)
-            normalizer = self._log_normalizer(*at)
-            means = torch.autograd.grad(normalizer.sum(), at, create_graph=wanted)
-        return (at, normalizer, means) if wanted else (given, normalizer.detach(), means)
+            parameters = tuple(p.view_as(p) if wanted else p.detach() for p in given)
+            parameters = tuple(
+                p if p.requires_grad else p.detach().requires_grad_() for p in parameters
+            )
+            normalizer = self._log_normalizer(*parameters)
+            means = torch.autograd.grad(normalizer.sum(), parameters, create_graph=wanted)
+        return (parameters, normalizer, means) if wanted else (given, normalizer.detach(), means)
 
     def entropy(self) -> Tensor:
         """The entropy F(theta) - <theta, E t> - E k, from the log normalizer and its gradient."""

@@ -65,10 +65,10 @@ class Gamma(ExponentialFamily):
         # For a large shape the terms cancel; see _special. At x = 0 the plain formula has the
         # right limits.
         large = (a >= 16) & (scaled > 0)
-        shape, at = torch.where(large, a, 16.0), torch.where(large, scaled, 16.0)
-        centred = 0.5 * shape.log() - HALF_LOG_2PI - stirling_error(shape) - deviance(shape, at)
-        shape, at = torch.where(large, 1.0, a), torch.where(large, 1.0, value)
-        plain = torch.xlogy(shape, rate) + torch.xlogy(shape - 1, at) - rate * at
+        shape, point = torch.where(large, a, 16.0), torch.where(large, scaled, 16.0)
+        centred = 0.5 * shape.log() - HALF_LOG_2PI - stirling_error(shape) - deviance(shape, point)
+        shape, point = torch.where(large, 1.0, a), torch.where(large, 1.0, value)
+        plain = torch.xlogy(shape, rate) + torch.xlogy(shape - 1, point) - rate * point
         return torch.where(
             large,
             centred - torch.where(large, value, 1.0).log(),

@@ -152,14 +152,14 @@ def nested_tensor_from_jagged(
             raise RuntimeError("nested_tensor_from_jagged(): lengths must be a 1D tensor")
         ends = lengths.cumsum(0)
         offsets, lengths = torch.cat([ends.new_zeros(1), ends]), None
-    at = 1 if jagged_dim is None else jagged_dim
-    if not 1 <= at <= values.dim():
+    ragged_idx = 1 if jagged_dim is None else jagged_dim
+    if not 1 <= ragged_idx <= values.dim():
         raise IndexError(
-            f"nested_tensor_from_jagged(): jagged_dim {at} is out of range for values of "
+            f"nested_tensor_from_jagged(): jagged_dim {ragged_idx} is out of range for values of "
             f"{values.dim()} dimensions"
         )
     structure = Structure.of(offsets, lengths)
-    structure.check_inside(values.size(at - 1))
+    structure.check_inside(values.size(ragged_idx - 1))
     for given, found, name in (
         (min_seqlen, structure.shortest, "min_seqlen"),
         (max_seqlen, structure.longest, "max_seqlen"),
@@ -171,7 +171,7 @@ def nested_tensor_from_jagged(
             )
     if values.requires_grad:
         values = values.view_as(values)
-    return NestedTensor(values, structure, at)
+    return NestedTensor(values, structure, ragged_idx)
 
 
 def narrow(tensor, dim, start, length, layout=torch.strided):

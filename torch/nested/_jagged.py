@@ -211,15 +211,15 @@ class NestedTensor(NestedBase):
 
     def _from_padded(self, padded, ragged_idx=None):
         """The rows of a padded tensor as a nested one of this (compact) structure."""
-        at = ragged_idx or self._ragged_idx
-        moved = padded.movedim(at, 1)
+        dim = ragged_idx or self._ragged_idx
+        moved = padded.movedim(dim, 1)
         if moved.is_cpu:
             offsets = self._structure.dense_offsets()
             picked = _to_jagged(moved, [offsets], sum(self._structure.seqlens))
         else:
             rows = self._structure.padded_rows(moved.size(1))
             picked = moved.flatten(0, 1).index_select(0, rows)
-        return NestedTensor(picked.movedim(0, at - 1), self._structure, at)
+        return NestedTensor(picked.movedim(0, dim - 1), self._structure, dim)
 
     # ---- printing and copying
 
@@ -256,9 +256,9 @@ def ragged_idx_of(components):
     """The one dimension, counted with the batch, in which the components differ; 1 if none."""
     first = components[0].shape
     differ = {
-        at
+        index
         for c in components
-        for at, (a, b) in enumerate(zip(first, c.shape, strict=False))
+        for index, (a, b) in enumerate(zip(first, c.shape, strict=False))
         if a != b
     }
     if len(differ) > 1:

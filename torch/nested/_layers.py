@@ -108,22 +108,22 @@ def einsum(func, equation, *operands):
     operands = operands[0] if len(operands) == 1 and not _is_tensor(operands[0]) else operands
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    at = [i for i, t in enumerate(operands) if t.is_nested]
-    lead = operands[at[0]]
-    if not arrow or len(at) != 1 or len(terms) != len(operands) or "." in equation:
+    nested = [i for i, t in enumerate(operands) if t.is_nested]
+    lead = operands[nested[0]]
+    if not arrow or len(nested) != 1 or len(terms) != len(operands) or "." in equation:
         raise not_implemented(f"torch.einsum({equation!r}) of nested tensors", lead)
-    term = terms[at[0]]
+    term = terms[nested[0]]
     if len(term) != lead.ndim:
         raise RuntimeError(f"einsum(): {term!r} does not fit shape {tuple(lead.shape)}")
     batch, ragged = term[0], term[lead._ragged_idx]
     shared = any(
-        letter in t for i, t in enumerate(terms) if i != at[0] for letter in batch + ragged
+        letter in t for i, t in enumerate(terms) if i != nested[0] for letter in batch + ragged
     )
     if shared or output[:1] != batch or ragged not in output:
         raise not_implemented(f"torch.einsum({equation!r}) of nested tensors", lead)
-    terms[at[0]] = term[1:]
+    terms[nested[0]] = term[1:]
     plain = list(operands)
-    plain[at[0]] = lead._values
+    plain[nested[0]] = lead._values
     values = func(f"{','.join(terms)}->{output[1:]}", *plain)
     return lead.like(values, output.index(ragged))
 

@@ -37,23 +37,23 @@ def fitting_values(func, lead, operand):
 
 
 def _fitting_rows(func, lead, plain):
-    at, structure = lead._ragged_idx, lead._structure
+    ragged_idx, structure = lead._ragged_idx, lead._structure
     missing = lead.ndim - plain.dim()
     batch = plain.size(0) if missing == 0 else 1
-    ragged = plain.size(at - missing) if at >= missing else 1
+    ragged = plain.size(ragged_idx - missing) if ragged_idx >= missing else 1
     if batch == 1 and ragged == 1:
         return plain.squeeze(0) if missing == 0 else plain
     full = plain.reshape((1,) * missing + tuple(plain.shape))
     if batch not in (1, structure.batch):
         raise _shape_error(func, lead, plain)
     if ragged == 1:
-        rows = full.squeeze(at).index_select(0, structure.value_owners(lead._total))
+        rows = full.squeeze(ragged_idx).index_select(0, structure.value_owners(lead._total))
     elif missing == 0 and ragged == structure.longest and structure.fills(lead._total):
-        full = full.expand(structure.batch, *full.shape[1:]).movedim(at, 1)
+        full = full.expand(structure.batch, *full.shape[1:]).movedim(ragged_idx, 1)
         rows = full.flatten(0, 1).index_select(0, structure.padded_rows(ragged))
     else:
         raise _shape_error(func, lead, plain)
-    return rows.movedim(0, at - 1)
+    return rows.movedim(0, ragged_idx - 1)
 
 
 def wrap_result(lead, result):

@@ -51,11 +51,11 @@ def _dims(dim, ndim):
 
 def reduce(func, input, dim, keepdim, one, **options):
     """A reduction over `dim`; `one`: the function takes a single dimension, not a list."""
-    name, at = name_of(func), input._ragged_idx
+    name, ragged_idx = name_of(func), input._ragged_idx
     dims = _dims(dim, input.ndim)
     if dims is None:
         return _apply(func, input._packed(), None, keepdim, one, options)
-    if 0 in dims and at not in dims:
+    if 0 in dims and ragged_idx not in dims:
         raise RuntimeError(
             f"{name}(): reducing along the batch dimension but not the ragged dimension is not "
             "supported for nested tensors"
@@ -64,10 +64,10 @@ def reduce(func, input, dim, keepdim, one, **options):
     if 0 in dims:
         found = _apply(func, input._packed(), inner, keepdim, one and len(inner) == 1, options)
         return found.unsqueeze(0) if keepdim else found
-    if at in dims:
+    if ragged_idx in dims:
         return _over_ragged(func, input, dims, keepdim, one, options)
     found = _apply(func, input._values, inner, keepdim, one, options)
-    left = at if keepdim else at - sum(d < at for d in dims)
+    left = ragged_idx if keepdim else ragged_idx - sum(d < ragged_idx for d in dims)
     return _nest(input, found, left)
 
 

@@ -27,8 +27,8 @@ def transpose(func, input, dim0, dim1):
         return input
     if 0 in (a, b):
         raise ValueError("Transpose is not supported on the batch dimension for jagged NT")
-    at = {a: b, b: a}.get(input._ragged_idx, input._ragged_idx)
-    return input.like(input._values.transpose(a - 1, b - 1), at)
+    ragged_idx = {a: b, b: a}.get(input._ragged_idx, input._ragged_idx)
+    return input.like(input._values.transpose(a - 1, b - 1), ragged_idx)
 
 
 @implements("mT", "mH", "adjoint")
@@ -76,8 +76,8 @@ def movedim(func, input, source, destination):
 def unsqueeze(func, input, dim):
     """A new dimension of size 1."""
     dim = _inner(func, input, dim, input.ndim + 1)
-    at = input._ragged_idx + (dim < input._ragged_idx)
-    return input.like(input._values.unsqueeze(dim), at)
+    ragged_idx = input._ragged_idx + (dim < input._ragged_idx)
+    return input.like(input._values.unsqueeze(dim), ragged_idx)
 
 
 @implements("squeeze")
@@ -152,11 +152,11 @@ def view(func, input, *args, **kwargs):
     given = _sizes(args, kwargs)
     if len(given) == 1 and isinstance(given[0], torch.dtype):
         return input.like(input._values.view(given[0]))
-    sizes, at = _inner_shape(func, input, given)
-    if _before(input._values.shape, input._ragged_dim) != _before(sizes, at - 1):
+    sizes, ragged_idx = _inner_shape(func, input, given)
+    if _before(input._values.shape, input._ragged_dim) != _before(sizes, ragged_idx - 1):
         raise _view_error(func, input, given)
     reshaped = getattr(input._values, "reshape" if name_of(func) == "reshape" else "view")
-    return input.like(reshaped(sizes), at)
+    return input.like(reshaped(sizes), ragged_idx)
 
 
 def _before(sizes, dim):
@@ -176,12 +176,12 @@ def view_as(func, input, other):
 def expand(func, input, *args, **kwargs):
     """Sizes of 1 repeated without a copy."""
     given = list(_sizes(args, kwargs))
-    at = input._ragged_idx
+    ragged_idx = input._ragged_idx
     fits = len(given) == input.ndim and given[0] in (-1, input._structure.batch)
-    if not fits or not (given[at] == input._structure.symbol or given[at] == -1):
+    if not fits or not (given[ragged_idx] == input._structure.symbol or given[ragged_idx] == -1):
         raise RuntimeError(f"expand(): cannot expand shape {tuple(input.shape)} to {given}")
     sizes = given[1:]
-    sizes[at - 1] = -1
+    sizes[ragged_idx - 1] = -1
     return input.like(input._values.expand(sizes))
 
 
@@ -204,16 +204,16 @@ def flatten(func, input, start_dim=0, end_dim=-1):
         raise RuntimeError("flatten(): not supported for NestedTensor on dim=0")
     if start <= input._ragged_idx <= end:
         raise RuntimeError("flatten(): not supported for NestedTensor on ragged dim")
-    at = input._ragged_idx - (end - start if end < input._ragged_idx else 0)
-    return input.like(input._values.flatten(start - 1, end - 1), at)
+    ragged_idx = input._ragged_idx - (end - start if end < input._ragged_idx else 0)
+    return input.like(input._values.flatten(start - 1, end - 1), ragged_idx)
 
 
 @implements("unflatten")
 def unflatten(func, input, dim, sizes):
     """One dimension as several."""
     inner = _inner(func, input, dim)
-    at = input._ragged_idx + (len(sizes) - 1 if inner < input._ragged_dim else 0)
-    return input.like(input._values.unflatten(inner, sizes), at)
+    ragged_idx = input._ragged_idx + (len(sizes) - 1 if inner < input._ragged_dim else 0)
+    return input.like(input._values.unflatten(inner, sizes), ragged_idx)
 
 
 @implements("repeat", "tile")
@@ -242,8 +242,8 @@ def select(func, input, dim, index):
     if wrap_dim(dim, input.ndim) == 0:
         return _component(input, index)
     inner = _inner(func, input, dim)
-    at = input._ragged_idx - (inner < input._ragged_dim)
-    return input.like(input._values.select(inner, index), at)
+    ragged_idx = input._ragged_idx - (inner < input._ragged_dim)
+    return input.like(input._values.select(inner, index), ragged_idx)
 
 
 def _component(input, index):
@@ -350,8 +350,8 @@ def _whole_key(key, ndim):
     used = sum(item is not None and item is not Ellipsis for item in key)
     if used > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    at = next((i for i, item in enumerate(key) if item is Ellipsis), len(key))
-    return key[:at] + [slice(None)] * (ndim - used) + key[at + 1 :]
+    ellipsis = next((i for i, item in enumerate(key) if item is Ellipsis), len(key))
+    return key[:ellipsis] + [slice(None)] * (ndim - used) + key[ellipsis + 1 :]
 
 
 def _is_all(item):
@@ -384,7 +384,7 @@ def getitem(func, input, key):
 
 def _index_values(func, input, key):
     """values[key], with the ragged dimension followed to its new place."""
-    dim, at, advanced = 0, None, 0
+    dim, ragged_dim, advanced = 0, None, 0
     new_dim = 0
     for item in key:
         if item is None:
@@ -394,14 +394,14 @@ def _index_values(func, input, key):
             if not _is_all(item):
                 what = "slice" if isinstance(item, slice) else "select"
                 raise RuntimeError(f"{what}(): not supported for NestedTensor on ragged dim")
-            at = new_dim
+            ragged_dim = new_dim
         advanced += isinstance(item, (torch.Tensor, list))
         dim += 1
         new_dim += not isinstance(item, int)
     odd = [i for i in key if isinstance(i, torch.Tensor) and (i.dim() != 1 or i.is_nested)]
     if odd or advanced > 1:
         raise not_implemented("indexing by several or multi-dimensional indices", input)
-    return input.like(input._values[tuple(key)], at + 1)
+    return input.like(input._values[tuple(key)], ragged_dim + 1)
 
 
 @implements("__setitem__")

@@ -203,10 +203,10 @@ class Structure:
         if self._bounds is None or self._version != self._state():
             self.bounds  # noqa: B018
         if "end" not in self._kept:
-            at = 0
+            end = 0
             for start, length in self._bounds:
-                at = at + length if start == at else -1
-            self._kept["end"] = at
+                end = end + length if start == end else -1
+            self._kept["end"] = end
         return self._kept["end"] == total
 
     def _keep(self, key, make):

@@ -197,8 +197,8 @@ def _worst(values, close):
     position = int(flat.argmax())
     value, index = flat[position].item(), []
     for length in reversed(values.shape):
-        position, at = divmod(position, length)
-        index.append(at)
+        position, coordinate = divmod(position, length)
+        index.append(coordinate)
     return value, tuple(reversed(index))
 
 

@@ -36,14 +36,14 @@ def _conv(n):
         ]
         out = np.zeros((x.shape[0], w.shape[0], *size), np.result_type(x, w))
         per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
-        for at in itertools.product(*map(range, kernel)):
+        for tap in itertools.product(*map(range, kernel)):
             cut = tuple(
                 slice(a * dilation[i], a * dilation[i] + stride[i] * (size[i] - 1) + 1, stride[i])
-                for i, a in enumerate(at)
+                for i, a in enumerate(tap)
             )
             for g in range(groups):
                 part = x[(slice(None), slice(g * per_in, (g + 1) * per_in), *cut)]
-                taps = w[(slice(g * per_out, (g + 1) * per_out), slice(None), *at)]
+                taps = w[(slice(g * per_out, (g + 1) * per_out), slice(None), *tap)]
                 out[:, g * per_out : (g + 1) * per_out] += np.einsum("nc...,oc->no...", part, taps)
         out = out if bias is None else out + bias.reshape(1, -1, *[1] * n)
         return out[0] if single else out
@@ -62,16 +62,16 @@ def _transposed(n):
         ]
         per_in, per_out = x.shape[1] // groups, w.shape[1]
         out = np.zeros((x.shape[0], per_out * groups, *full), np.result_type(x, w))
-        for at in itertools.product(*map(range, kernel)):
+        for tap in itertools.product(*map(range, kernel)):
             cut = tuple(
                 slice(
                     a * dilation[i], a * dilation[i] + stride[i] * (spatial[i] - 1) + 1, stride[i]
                 )
-                for i, a in enumerate(at)
+                for i, a in enumerate(tap)
             )
             for g in range(groups):
                 part = x[:, g * per_in : (g + 1) * per_in]
-                taps = w[(slice(g * per_in, (g + 1) * per_in), slice(None), *at)]
+                taps = w[(slice(g * per_in, (g + 1) * per_in), slice(None), *tap)]
                 where = (slice(None), slice(g * per_out, (g + 1) * per_out), *cut)
                 out[where] += np.einsum("nc...,co->no...", part, taps)
         out = out[

@@ -29,12 +29,12 @@ def _running(better):
             return x, np.zeros(x.shape, np.int64)
         moved = np.moveaxis(x, dim, -1)
         values, index = moved.copy(), np.zeros(moved.shape, np.int64)
-        for at in np.ndindex(*moved.shape[:-1]):
+        for line in np.ndindex(*moved.shape[:-1]):
             best = 0
             for k in range(moved.shape[-1]):
-                if better(moved[at][k], moved[at][best]):
+                if better(moved[line][k], moved[line][best]):
                     best = k
-                values[at][k], index[at][k] = moved[at][best], best
+                values[line][k], index[line][k] = moved[line][best], best
         return np.moveaxis(values, -1, dim), np.moveaxis(index, -1, dim)
 
     return ref

@@ -41,10 +41,10 @@ def _scatter(x, dim, index, src=None, value=None, reduce=None):
 
 def _scatter_reduce(x, dim, index, src, reduce, include_self=True):
     out = x.astype(float) if x.dtype.kind == "f" else x.copy()
-    at = _places(index, dim)
+    places = _places(index, dim)
     values = src[tuple(slice(n) for n in index.shape)]
     hit = np.zeros(x.shape, np.int64)
-    np.add.at(hit, at, 1)
+    np.add.at(hit, places, 1)
     if not include_self:
         neutral = {"sum": 0, "mean": 0, "prod": 1}
         extreme = values.max() if reduce == "amin" else values.min()
@@ -56,7 +56,7 @@ def _scatter_reduce(x, dim, index, src, reduce, include_self=True):
         "amax": np.maximum,
         "amin": np.minimum,
     }[reduce]
-    function.at(out, at, values)
+    function.at(out, places, values)
     if reduce == "mean":
         count = np.maximum(hit + (1 if include_self else 0), 1)
         out = out / count if out.dtype.kind in "fc" else np.floor_divide(out, count)
@@ -131,8 +131,10 @@ def _diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
 
 def _as_strided_scatter(x, src, size, stride, storage_offset=0):
     out = x.copy().ravel()
-    for at in np.ndindex(*size):
-        out[storage_offset + sum(a * s for a, s in zip(at, stride, strict=True))] = src[at]
+    for coordinates in np.ndindex(*size):
+        out[storage_offset + sum(a * s for a, s in zip(coordinates, stride, strict=True))] = src[
+            coordinates
+        ]
     return out.reshape(x.shape)
 
 

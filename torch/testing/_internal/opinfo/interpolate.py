@@ -23,11 +23,11 @@ def _triangle(d):
 
 
 def _positions(size, out, align, scale):
-    at = np.arange(out)
+    positions = np.arange(out)
     if align:
-        return at * ((size - 1) / (out - 1) if out > 1 else 0.0)
+        return positions * ((size - 1) / (out - 1) if out > 1 else 0.0)
     ratio = 1 / scale if scale is not None else size / out
-    return (at + 0.5) * ratio - 0.5
+    return (positions + 0.5) * ratio - 0.5
 
 
 def _matrix(size, out, mode, align=False, scale=None, antialias=False):
@@ -132,13 +132,13 @@ def _grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=F
     n, c = x.shape[:2]
     spatial, dims = x.shape[2:], x.ndim - 2
     out = np.zeros((n, c, *grid.shape[1:-1]))
-    for at in np.ndindex(n, *grid.shape[1:-1]):
+    for cell in np.ndindex(n, *grid.shape[1:-1]):
         point = [
-            _unnormalise(grid[at][dims - 1 - d], spatial[d], align_corners) for d in range(dims)
+            _unnormalise(grid[cell][dims - 1 - d], spatial[d], align_corners) for d in range(dims)
         ]
         if padding_mode == "border":
             point = [np.clip(p, 0, s - 1) for p, s in zip(point, spatial, strict=True)]
-        out[(at[0], slice(None), *at[1:])] = _sample(x[at[0]], point, mode)
+        out[(cell[0], slice(None), *cell[1:])] = _sample(x[cell[0]], point, mode)
     return out
 
 

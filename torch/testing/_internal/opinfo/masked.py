@@ -25,9 +25,9 @@ def _lines(function, empty):
         moved = x.transpose([*rest, *axes]).reshape(*[x.shape[i] for i in rest], -1)
         kept = keep.transpose([*rest, *axes]).reshape(moved.shape)
         out = np.empty(moved.shape[:-1], np.result_type(moved, float))
-        for at in np.ndindex(*moved.shape[:-1]):
-            line = moved[at][kept[at]]
-            out[at] = function(line, **options) if len(line) else empty
+        for place in np.ndindex(*moved.shape[:-1]):
+            line = moved[place][kept[place]]
+            out[place] = function(line, **options) if len(line) else empty
         return np.expand_dims(out, axes) if keepdim else out
 
     return ref
@@ -64,8 +64,8 @@ def _along(function):
     def ref(x, dim, *, mask=None, **options):
         keep = _kept(x, mask)
         out = np.zeros(x.shape, np.result_type(x, float))
-        for at in np.ndindex(*[s for i, s in enumerate(x.shape) if i != dim % x.ndim]):
-            line = list(at)
+        for place in np.ndindex(*[s for i, s in enumerate(x.shape) if i != dim % x.ndim]):
+            line = list(place)
             line.insert(dim % x.ndim, slice(None))
             line = tuple(line)
             out[line][keep[line]] = function(x[line][keep[line]], **options)

@@ -65,12 +65,12 @@ def _adaptive(n, function):
         spatial = x.shape[x.ndim - n :]
         size = [s if s is not None else spatial[i] for i, s in enumerate(_tuple(size, n))]
         out = np.empty((*x.shape[: x.ndim - n], *size))
-        for at in np.ndindex(*size):
+        for cell in np.ndindex(*size):
             cut = tuple(
                 slice(a * spatial[i] // size[i], -(-(a + 1) * spatial[i] // size[i]))
-                for i, a in enumerate(at)
+                for i, a in enumerate(cell)
             )
-            out[(..., *at)] = function(x[(..., *cut)], tuple(range(-n, 0)))
+            out[(..., *cell)] = function(x[(..., *cut)], tuple(range(-n, 0)))
         return out
 
     return ref
@@ -240,9 +240,9 @@ def _fractional(n):
             line = [int((k + u) * alpha) - int(u * alpha) for k in range(size[i] - 1)]
             starts.append([*line, spatial[i] - kernel])
         out = np.empty((*x.shape[:2], *size))
-        for at in np.ndindex(*size):
-            cut = tuple(slice(starts[i][a], starts[i][a] + kernel) for i, a in enumerate(at))
-            out[(..., *at)] = x[(..., *cut)].max(axis=tuple(range(-n, 0)))
+        for cell in np.ndindex(*size):
+            cut = tuple(slice(starts[i][a], starts[i][a] + kernel) for i, a in enumerate(cell))
+            out[(..., *cell)] = x[(..., *cut)].max(axis=tuple(range(-n, 0)))
         return out
 
     return ref

@@ -81,17 +81,17 @@ def windows(x, kernel, stride, padding, dilation, fill, ceil_mode=False):
     ]
     values = np.empty((*x.shape[: x.ndim - n], *out, math.prod(kernel)), x.dtype)
     places = np.empty((*out, math.prod(kernel)), np.int64)
-    for at in np.ndindex(*out):
+    for cell in np.ndindex(*out):
         cut = tuple(
             slice(
-                at[i] * stride[i],
-                at[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1,
+                cell[i] * stride[i],
+                cell[i] * stride[i] + dilation[i] * (kernel[i] - 1) + 1,
                 dilation[i],
             )
             for i in range(n)
         )
-        places[at] = where[cut].ravel()
-        values[(..., *at, slice(None))] = padded[(..., *cut)].reshape(*x.shape[: x.ndim - n], -1)
+        places[cell] = where[cut].ravel()
+        values[(..., *cell, slice(None))] = padded[(..., *cut)].reshape(*x.shape[: x.ndim - n], -1)
     return values, places
 
 

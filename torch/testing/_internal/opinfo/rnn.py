@@ -106,9 +106,9 @@ def _layer(kind):
         for layer in range(layers):
             parts = []
             for direction in range(2 if bidirectional else 1):
-                at = layer * (2 if bidirectional else 1) + direction
-                weights = params[4 * at : 4 * at + 4]
-                y, state = _run(kind, x, states[at], weights, direction == 1)
+                number = layer * (2 if bidirectional else 1) + direction
+                weights = params[4 * number : 4 * number + 4]
+                y, state = _run(kind, x, states[number], weights, direction == 1)
                 parts.append(y)
                 last.append(state)
             x = np.concatenate(parts, -1)

@@ -46,12 +46,12 @@ def _unfold(x, dimension, size, step):
 
 def _as_strided(x, size, stride, storage_offset=0):
     flat = np.ascontiguousarray(x).ravel()
-    at = np.full(size, storage_offset)
+    places = np.full(size, storage_offset)
     for d, s in enumerate(stride):
         shape = [1] * len(size)
         shape[d] = size[d]
-        at = at + (np.arange(size[d]) * s).reshape(shape)
-    return flat[at]
+        places = places + (np.arange(size[d]) * s).reshape(shape)
+    return flat[places]
 
 
 def _narrow(x, dim, start, length):

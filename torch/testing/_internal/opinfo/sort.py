@@ -52,9 +52,9 @@ def _median(x, dim=None, keepdim=False, skip=False):
 def _mode(x, dim=-1, keepdim=False):
     moved = np.moveaxis(x, dim, -1)
     values = np.empty(moved.shape[:-1], x.dtype)
-    for at in np.ndindex(*moved.shape[:-1]):
-        found, counts = np.unique(moved[at], return_counts=True)
-        values[at] = found[counts.argmax()]
+    for line in np.ndindex(*moved.shape[:-1]):
+        found, counts = np.unique(moved[line], return_counts=True)
+        values[line] = found[counts.argmax()]
     return np.expand_dims(values, dim) if keepdim else values
 
 

@@ -24,11 +24,11 @@ def _recurrence(first, step):
     def ref(x, n):
         x, n = np.broadcast_arrays(x, n)
         out = np.empty(x.shape)
-        for at in np.ndindex(*x.shape):
-            before, now = 1.0, first(x[at])
-            for k in range(1, int(n[at])):
-                before, now = now, step(x[at], k, now, before)
-            out[at] = 1.0 if n[at] == 0 else now
+        for place in np.ndindex(*x.shape):
+            before, now = 1.0, first(x[place])
+            for k in range(1, int(n[place])):
+                before, now = now, step(x[place], k, now, before)
+            out[place] = 1.0 if n[place] == 0 else now
         return out
 
     return ref

@@ -112,14 +112,14 @@ def pack(obj):
     if start + packer.total <= _INLINE:
         body = bytearray(start + packer.total if packer.total else len(pickled))
         body[: len(pickled)] = pickled
-        for at, size, storage in packer.storages:
-            body[start + at : start + at + size] = _C._storage_bytes(storage)
+        for offset, size, storage in packer.storages:
+            body[start + offset : start + offset + size] = _C._storage_bytes(storage)
         return header + body, None
     descriptor = os.memfd_create("torch-batch", os.MFD_CLOEXEC)
     try:
         _write_all(descriptor, pickled, 0)
-        for at, size, storage in packer.storages:
-            _C._storage_write(storage, 0, size, descriptor, start + at)
+        for offset, size, storage in packer.storages:
+            _C._storage_write(storage, 0, size, descriptor, start + offset)
     except BaseException:
         os.close(descriptor)
         raise

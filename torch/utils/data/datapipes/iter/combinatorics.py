@@ -47,8 +47,8 @@ class ShufflerIterDataPipe(Shuffling):
         buffer = []
         for item in self.datapipe:
             if len(buffer) == self.buffer_size:
-                at = self._rng.randint(0, len(buffer) - 1)
-                chosen, buffer[at] = buffer[at], item
+                index = self._rng.randint(0, len(buffer) - 1)
+                chosen, buffer[index] = buffer[index], item
                 yield chosen
             else:
                 buffer.append(item)
