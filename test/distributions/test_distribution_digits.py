@@ -332,10 +332,10 @@ def test_gradients_are_those_of_the_plain_formulas():
         (lambda k: D.VonMises(0.0, k).log_prob(torch.tensor(1.0).double()), [0.1, 9.0]),
     ]
     for f, points in cases:
-        for at in points:
-            x = torch.tensor(at, dtype=torch.float64, requires_grad=True)
+        for point in points:
+            x = torch.tensor(point, dtype=torch.float64, requires_grad=True)
             (grad,) = torch.autograd.grad(f(x), x)
-            expected = numeric(lambda v, f=f: f(torch.tensor(v, dtype=torch.float64)).item(), at)
+            expected = numeric(lambda v, f=f: f(torch.tensor(v, dtype=torch.float64)).item(), point)
             assert grad.item() == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 

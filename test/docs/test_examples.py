@@ -89,17 +89,17 @@ def test_checkpoint_of_another_model_is_refused(gpt):
 def decode_png(data):
     """Width, height and the pixels of a grey picture without filters."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, pixels, size = 8, b"", None
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + length]
-        (checksum,) = struct.unpack(">I", data[at + 8 + length : at + 12 + length])
+    position, pixels, size = 8, b"", None
+    while position < len(data):
+        length, kind = struct.unpack(">I4s", data[position : position + 8])
+        body = data[position + 8 : position + 8 + length]
+        (checksum,) = struct.unpack(">I", data[position + 8 + length : position + 12 + length])
         assert checksum == zlib.crc32(kind + body)
         if kind == b"IHDR":
             size = struct.unpack(">IIBBBBB", body)
         elif kind == b"IDAT":
             pixels += body
-        at += 12 + length
+        position += 12 + length
     width, height, depth, colour = size[:4]
     assert (depth, colour) == (8, 0)
     raw, stride = zlib.decompress(pixels), width + 1

@@ -156,8 +156,8 @@ def test_shuffles_move_what_they_say():
     x = torch.arange(16).reshape(1, 4, 2, 2)
     out = nn.PixelShuffle(2)(x)
     for channel, row, col in np.ndindex(4, 2, 2):
-        at = out[0, 0, 2 * row + channel // 2, 2 * col + channel % 2]
-        assert at == x[0, channel, row, col]
+        found = out[0, 0, 2 * row + channel // 2, 2 * col + channel % 2]
+        assert found == x[0, channel, row, col]
     assert torch.equal(nn.PixelUnshuffle(2)(out), x)
     assert nn.ChannelShuffle(2)(x)[0, :, 0, 0].tolist() == [0, 8, 4, 12]
 

@@ -188,10 +188,10 @@ def test_average_pooling_gradient_of_one_large_plane():
 def by_linear(x, out):
     """Linear interpolation along the last dimension, in float64, corners not aligned."""
     n = x.shape[-1]
-    at = np.maximum((np.arange(out) + 0.5) * n / out - 0.5, 0)
-    low = np.minimum(at.astype(np.int64), n - 1)
+    position = np.maximum((np.arange(out) + 0.5) * n / out - 0.5, 0)
+    low = np.minimum(position.astype(np.int64), n - 1)
     high = np.minimum(low + 1, n - 1)
-    return x[..., low] * (1 - (at - low)) + x[..., high] * (at - low)
+    return x[..., low] * (1 - (position - low)) + x[..., high] * (position - low)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])

@@ -21,12 +21,12 @@ def reference(x, w, b, stride, padding, dilation, groups):
     for n, o in itertools.product(range(x.shape[0]), range(w.shape[0])):
         group = o // per_out
         channels = x[n, group * per_in : (group + 1) * per_in]
-        for at in itertools.product(*map(range, size)):
+        for place in itertools.product(*map(range, size)):
             window = tuple(
-                slice(at[i] * stride[i], at[i] * stride[i] + extents[i], dilation[i])
+                slice(place[i] * stride[i], place[i] * stride[i] + extents[i], dilation[i])
                 for i in range(dims)
             )
-            out[(n, o, *at)] = (channels[(slice(None), *window)] * w[o]).sum()
+            out[(n, o, *place)] = (channels[(slice(None), *window)] * w[o]).sum()
     if b is not None:
         out += b.reshape(-1, *[1] * dims)
     return out

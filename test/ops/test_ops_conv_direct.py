@@ -17,10 +17,10 @@ import torch.nn.functional as F
 
 def taps(x, w, stride, padding, dilation, size):
     """For each tap: its index in the kernel and the slices of the padded input it meets."""
-    for at in itertools.product(*map(range, w.shape[2:])):
-        begin = [k * d for k, d in zip(at, dilation, strict=True)]
+    for tap_index in itertools.product(*map(range, w.shape[2:])):
+        begin = [k * d for k, d in zip(tap_index, dilation, strict=True)]
         yield (
-            at,
+            tap_index,
             (slice(None), slice(None))
             + tuple(
                 slice(b, b + (n - 1) * s + 1, s)
@@ -37,15 +37,15 @@ def reference(x, w, bias, grad, stride, padding, dilation, groups):
     out = np.zeros(grad.shape) + bias.reshape(-1, *[1] * len(stride))
     grad_x, grad_w = np.zeros(x.shape), np.zeros(w.shape)
     per_in, per_out = w.shape[1], w.shape[0] // groups
-    for at, place in taps(x, w, stride, padding, dilation, grad.shape[2:]):
+    for tap_index, place in taps(x, w, stride, padding, dilation, grad.shape[2:]):
         for g in range(groups):
             inputs = slice(g * per_in, (g + 1) * per_in)
             outputs = slice(g * per_out, (g + 1) * per_out)
             here = (slice(None), inputs, *place[2:])
-            tap = w[(outputs, slice(None), *at)]
+            tap = w[(outputs, slice(None), *tap_index)]
             out[:, outputs] += np.einsum("nc...,oc->no...", x[here], tap, optimize=True)
             grad_x[here] += np.einsum("no...,oc->nc...", grad[:, outputs], tap, optimize=True)
-            grad_w[(outputs, slice(None), *at)] = np.einsum(
+            grad_w[(outputs, slice(None), *tap_index)] = np.einsum(
                 "nop,ncp->oc",
                 grad[:, outputs].reshape(len(x), per_out, -1),
                 x[here].reshape(len(x), per_in, -1),

@@ -345,9 +345,9 @@ def test_index_add_copy_fill(dtype, dim):
         added, copied = base.to(wide).numpy().copy(), base.to(wide).numpy().copy()
         added, copied = np.moveaxis(added, dim, 0), np.moveaxis(copied, dim, 0)
         parts = np.moveaxis(source.to(wide).numpy(), dim, 0)
-        for at, part in zip(order, parts, strict=False):
-            added[at] += part
-            copied[at] = part
+        for target, part in zip(order, parts, strict=False):
+            added[target] += part
+            copied[target] = part
         if dtype == torch.bool:
             added = added != 0
         same(torch.index_add(t, dim, index, source).to(wide), np.moveaxis(added, 0, dim))
@@ -379,7 +379,7 @@ def reduce_reference(start, index, values, name, include_self):
     """One column: what meets each place, combined in order."""
     out = []
     for place, own in enumerate(start):
-        met = [v for at, v in zip(index, values, strict=False) if at == place]
+        met = [v for where, v in zip(index, values, strict=False) if where == place]
         if not met:
             out.append(own)
             continue
@@ -466,12 +466,12 @@ def test_gather_and_scatter(dim, dtype):
     expected = np.zeros(shape, dtype=np.complex128)
     put = base.to(wide).numpy().copy()
     added = base.to(wide).numpy().copy()
-    for at in itertools.product(*map(range, shape)):
-        place = list(at)
-        place[dim] = int(index[at])
-        expected[at] = base.to(wide).numpy()[tuple(place)]
-        put[tuple(place)] = source.to(wide).numpy()[at]
-        added[tuple(place)] += source.to(wide).numpy()[at]
+    for coordinates in itertools.product(*map(range, shape)):
+        place = list(coordinates)
+        place[dim] = int(index[coordinates])
+        expected[coordinates] = base.to(wide).numpy()[tuple(place)]
+        put[tuple(place)] = source.to(wide).numpy()[coordinates]
+        added[tuple(place)] += source.to(wide).numpy()[coordinates]
     if dtype == torch.uint8:
         added = (added.real.astype(np.int64) % 256).astype(np.complex128)
     for t, i, s in itertools.product(layouts(base), layouts(index), layouts(source)):

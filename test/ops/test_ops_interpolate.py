@@ -54,16 +54,16 @@ def taps(mode, size, out, align, scale, antialias=False):
             total = sum(weights.values())
             weights = {i: w / total for i, w in weights.items()}
         else:
-            at = step * o if align else step * (o + 0.5) - 0.5
+            position = step * o if align else step * (o + 0.5) - 0.5
             if mode == "bicubic":
-                first = math.floor(at)
+                first = math.floor(position)
                 for t in range(-1, 3):
-                    add(first + t, cubic(at - first - t, -0.75))
+                    add(first + t, cubic(position - first - t, -0.75))
             else:
-                at = max(at, 0.0)
-                first = min(math.floor(at), size - 1)
-                add(first, 1 - (at - first))
-                add(first + 1, at - first)
+                position = max(position, 0.0)
+                first = min(math.floor(position), size - 1)
+                add(first, 1 - (position - first))
+                add(first + 1, position - first)
         result.append(weights)
     return result
 
@@ -242,13 +242,13 @@ def sampled(x, grid, mode, padding, align):
         first = math.floor(p)
         return [(first, 1 - (p - first)), (first + 1, p - first)]
 
-    for at in np.ndindex(grid.shape[:-1]):
-        n, point = at[0], grid[at]
+    for cell in np.ndindex(grid.shape[:-1]):
+        n, point = cell[0], grid[cell]
         lists = [axis(u, s) for u, s in zip(point, spatial[::-1], strict=True)][::-1]
         for combo in itertools.product(*lists):
             index = tuple(i for i, _ in combo)
             if all(0 <= i < s for i, s in zip(index, spatial, strict=True)):
-                out[(n, slice(None), *at[1:])] += (
+                out[(n, slice(None), *cell[1:])] += (
                     math.prod(w for _, w in combo) * x[(n, slice(None), *index)]
                 )
     return out
@@ -412,10 +412,12 @@ def test_fractional_pooling_takes_maxima_of_its_windows(dims):
             starts.append(
                 [int((i + draw) * step) - int(draw * step) for i in range(3)] + [size - 2]
             )
-        for at in itertools.product(range(4), repeat=dims):
-            window = x[n, c][tuple(slice(s[i], s[i] + 2) for s, i in zip(starts, at, strict=True))]
-            assert out[(n, c, *at)] == window.max()
-            assert x[n, c].reshape(-1)[places[(n, c, *at)]] == window.max()
+        for cell in itertools.product(range(4), repeat=dims):
+            window = x[n, c][
+                tuple(slice(s[i], s[i] + 2) for s, i in zip(starts, cell, strict=True))
+            ]
+            assert out[(n, c, *cell)] == window.max()
+            assert x[n, c].reshape(-1)[places[(n, c, *cell)]] == window.max()
 
 
 def test_fractional_pooling_gradients():

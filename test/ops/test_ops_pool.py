@@ -31,10 +31,10 @@ def pooled(x, per_dim, combine):
     lead = x.shape[: x.ndim - dims]
     out = np.zeros((*lead, *[len(w) for w in per_dim]), x.dtype)
     for n in np.ndindex(*lead):
-        for at in itertools.product(*[range(len(w)) for w in per_dim]):
-            chosen = [per_dim[d][at[d]] for d in range(dims)]
+        for cell in itertools.product(*[range(len(w)) for w in per_dim]):
+            chosen = [per_dim[d][cell[d]] for d in range(dims)]
             window = x[n][np.ix_(*[c[0] for c in chosen])]
-            out[(*n, *at)] = combine(window, int(np.prod([c[1] for c in chosen])))
+            out[(*n, *cell)] = combine(window, int(np.prod([c[1] for c in chosen])))
     return out
 
 

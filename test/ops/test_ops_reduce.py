@@ -263,13 +263,13 @@ def test_zero_dim_tensors_reduce_over_their_imaginary_dimension():
 
 @pytest.mark.parametrize("n", [1, 3, 8, 9, 70, 300, 5000])
 def test_nan_wins_in_every_position(n):
-    for at in {0, n // 2, n - 1}:
+    for position in {0, n // 2, n - 1}:
         tensor = sample((n,))
-        tensor[at] = math.nan
+        tensor[position] = math.nan
         assert math.isnan(tensor.max().item()) and math.isnan(tensor.amin(0).item())
-        assert tensor.argmax().item() == at and tensor.min(0).indices.item() == at
+        assert tensor.argmax().item() == position and tensor.min(0).indices.item() == position
         columns = tensor.unsqueeze(1).repeat(1, 9)
-        assert columns.argmin(0).tolist() == [at] * 9
+        assert columns.argmin(0).tolist() == [position] * 9
         assert bool(columns.amax(0).isnan().all())
         assert tensor.nansum().item() == pytest.approx(np.nansum(exact(tensor)), rel=1e-5, abs=1e-5)
     assert math.isnan(torch.full((n,), math.nan).nanmean().item())

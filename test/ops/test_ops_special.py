@@ -47,14 +47,14 @@ def test_third_and_fourth_kind_equal_their_definition(name):
     t = np.linspace(0.1, 3.0, 30)
     x = np.cos(t)
     call = getattr(torch.special, name)
-    at = (x + 1) / 2 if name.startswith("shifted") else x
+    argument = (x + 1) / 2 if name.startswith("shifted") else x
     for n in (0, 1, 4, 20):
         if "_v" in name:
             want = np.cos((n + 0.5) * t) / np.cos(t / 2)
         else:
             want = np.sin((n + 0.5) * t) / np.sin(t / 2)
         np.testing.assert_allclose(
-            call(torch.from_numpy(at), n).numpy(), want, rtol=1e-8, atol=1e-8
+            call(torch.from_numpy(argument), n).numpy(), want, rtol=1e-8, atol=1e-8
         )
 
 

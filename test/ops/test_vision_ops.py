@@ -147,11 +147,11 @@ def reference_deform(x, weight, offset, mask, bias, stride, padding, dilation, g
             group = channel // (c // shared)
             for i, j in np.ndindex(kh, kw):
                 tap = group * kh * kw + i * kw + j
-                at = (
+                position = (
                     y * stride[0] - padding[0] + i * dilation[0] + offset[b, 2 * tap, y, z],
                     z * stride[1] - padding[1] + j * dilation[1] + offset[b, 2 * tap + 1, y, z],
                 )
-                value = zero_padded(x[b, channel], *at)
+                value = zero_padded(x[b, channel], *position)
                 out[b, f, y, z] += weight[f, q, i, j] * value * mask[b, tap, y, z]
     return out
 

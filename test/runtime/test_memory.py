@@ -61,10 +61,10 @@ def gpt(d=128, layers=4, batch=16, length=64, vocab=256):
     params = [p for m in (embed, pos, blocks, head) for p in m.parameters()]
     opt = torch.optim.AdamW(params, lr=1e-3)
     tokens = torch.randint(0, vocab, (batch, length + 1))
-    at = torch.arange(length)
+    positions = torch.arange(length)
 
     def step():
-        logits = head(blocks(embed(tokens[:, :-1]) + pos(at)))
+        logits = head(blocks(embed(tokens[:, :-1]) + pos(positions)))
         F.cross_entropy(logits.reshape(-1, vocab), tokens[:, 1:].reshape(-1)).backward()
         opt.step()
 

@@ -60,7 +60,7 @@ def test_library_leaves_room_for_the_thread_local_variables_of_others():
     # of scikit-learn) share about 1600 bytes; above that `import torch, sklearn` fails.
     content = (pathlib.Path(torch.__file__).parent / "lib" / "libtorch.so").read_bytes()
     start = int.from_bytes(content[32:40], "little")
-    size, count = (int.from_bytes(content[at : at + 2], "little") for at in (54, 56))
+    size, count = (int.from_bytes(content[offset : offset + 2], "little") for offset in (54, 56))
     for i in range(count):
         header = content[start + i * size : start + (i + 1) * size]
         if int.from_bytes(header[:4], "little") == 7:  # PT_TLS

@@ -412,17 +412,19 @@ def _samples():
 def _mutated(data, rng):
     data = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 8))):
-        at, kind = rng.randrange(len(data)), rng.randrange(5)
+        offset, kind = rng.randrange(len(data)), rng.randrange(5)
         if kind == 0:
-            data[at] ^= 1 << rng.randrange(8)
+            data[offset] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            data[at] = rng.randrange(256)
+            data[offset] = rng.randrange(256)
         elif kind == 2:
-            del data[at : at + rng.randrange(1, 9)]
+            del data[offset : offset + rng.randrange(1, 9)]
         elif kind == 3:
-            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
+            data[offset:offset] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
         else:
-            data[at : at + 4] = struct.pack("<I", rng.choice((0, 1, 0x7FFFFFFF, 0xFFFFFFFF)))
+            data[offset : offset + 4] = struct.pack(
+                "<I", rng.choice((0, 1, 0x7FFFFFFF, 0xFFFFFFFF))
+            )
         if not data:
             break
     return bytes(data)
@@ -462,11 +464,11 @@ def test_every_truncation_is_refused():
 
 def test_every_flipped_bit_in_a_zip_is_refused_or_harmless():
     sample = checkpoint(GOOD, DATA)
-    for at in range(len(sample)):
+    for offset in range(len(sample)):
         data = bytearray(sample)
-        data[at] ^= 0x10
+        data[offset] ^= 0x10
         try:
             found = load(bytes(data))
         except CheckpointError:
             continue
-        assert found.tolist() == [[1, 2], [3, 4]], f"byte {at} changed the content unnoticed"
+        assert found.tolist() == [[1, 2], [3, 4]], f"byte {offset} changed the content unnoticed"

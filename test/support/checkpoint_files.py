@@ -101,8 +101,8 @@ def checkpoint(pickled, storages=None, extra=(), replaced=None, **fields):
     }
     entries = [Entry("x/" + name, data) for name, data in records.items()]
     for name, entry in (replaced or {}).items():
-        at = next(i for i, e in enumerate(entries) if e.name == b"x/" + name.encode())
-        entries[at : at + 1] = [] if entry is None else [entry]
+        index = next(i for i, e in enumerate(entries) if e.name == b"x/" + name.encode())
+        entries[index : index + 1] = [] if entry is None else [entry]
     return archive([*entries, *extra], **fields)
 
 

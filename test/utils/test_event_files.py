@@ -52,27 +52,27 @@ def test_graph_of_a_model_names_modules_and_edges(tmp_path):
 
 def fields(message):
     """The fields of a protocol buffer message: number -> values, bytes or integers."""
-    found, at = {}, 0
+    found, position = {}, 0
 
     def varint():
-        nonlocal at
+        nonlocal position
         value = shift = 0
         while True:
-            byte = message[at]
-            at += 1
+            byte = message[position]
+            position += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
             shift += 7
 
-    while at < len(message):
+    while position < len(message):
         key = varint()
         kind = key & 7
         if kind == 0:
             value = varint()
         else:
             size = {1: 8, 5: 4}.get(kind) or varint()
-            value, at = message[at : at + size], at + size
+            value, position = message[position : position + size], position + size
         found.setdefault(key >> 3, []).append(value)
     return found
 
@@ -80,11 +80,11 @@ def fields(message):
 def values_in(folder):
     """tag -> (fields of its value) of the event file in a folder."""
     (path,) = pathlib.Path(folder).glob("events.*")
-    content, at, found = path.read_bytes(), 0, {}
-    while at < len(content):
-        size = int.from_bytes(content[at : at + 8], "little")
-        event = fields(content[at + 12 : at + 12 + size])
-        at += 16 + size
+    content, position, found = path.read_bytes(), 0, {}
+    while position < len(content):
+        size = int.from_bytes(content[position : position + 8], "little")
+        event = fields(content[position + 12 : position + 12 + size])
+        position += 16 + size
         for summary in event.get(5, []):
             for value in fields(summary).get(1, []):
                 value = fields(value)
