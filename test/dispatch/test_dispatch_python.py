@@ -1,6 +1,7 @@
 """The dispatcher from Python: keys, guards, operators as objects, __torch_dispatch__ and its
 modes."""
 
+import numpy as np
 import pytest
 
 import torch
@@ -260,3 +261,33 @@ def test_memory_of_a_wrapper_is_not_touched():
         storage.data_ptr()
     with pytest.raises(RuntimeError):
         w.tolist()
+
+
+class Replaced(TorchDispatchMode):
+    """The results of one operator as `change` makes them."""
+
+    def __init__(self, name, change):
+        super().__init__()
+        self.name, self.change = name, change
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        return self.change(out) if func.name() == self.name else out
+
+
+def test_frames_without_dimensions_are_refused_by_istft():
+    spectrum = torch.rand(9, 7, dtype=torch.complex64)
+    replaced = Replaced("aten::_fft_c2r", lambda out: torch.zeros(()))
+    with replaced, pytest.raises(RuntimeError, match="frames of at least 2 dimensions"):
+        torch.istft(spectrum, 16, window=torch.ones(16))
+
+
+def test_integer_in_place_of_a_first_result_leaves_the_gradients_of_the_second_alone():
+    a = torch.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    replaced = Replaced("aten::_linalg_slogdet", lambda out: (out[0].to(torch.int8), *out[1:]))
+    with replaced:
+        sign, logarithm = torch.linalg.slogdet(a)
+        logarithm.backward()
+    assert sign.dtype == torch.int8 and not sign.requires_grad
+    expected = np.linalg.inv(np.array([[2.0, 1.0], [1.0, 3.0]])).T
+    np.testing.assert_allclose(a.grad.numpy(), expected, rtol=1e-5)

@@ -72,9 +72,10 @@ inline void connect(Node& node, const std::optional<Tensor>& t) {
 inline void connect(Node& node, at::TensorList list) {
   for (const Tensor& t : list) connect(node, t);
 }
-// Results of integer type have no gradient.
+// Results of integer type have no gradient, but a place among the node's outputs: those behind them
+// keep theirs.
 inline void finish(const Tensor& t, const c10::intrusive_ptr<Node>& node) {
-  if (!t.defined() || is_differentiable(t)) set_history(t, node);
+  set_history(is_differentiable(t) ? t : Tensor(), node);
 }
 inline void finish(const std::vector<Tensor>& list, const c10::intrusive_ptr<Node>& node) {
   for (const Tensor& t : list) finish(t, node);

@@ -155,6 +155,8 @@ namespace {
 
 // The frames added up where they overlap: [.., frames, n_fft] to [.., length].
 Tensor overlap_add(const Tensor& frames, int64_t length, int64_t hop) {
+  TORCH_CHECK(frames.dim() >= 2, "istft: expected frames of at least 2 dimensions, got ",
+              frames.sizes());
   DimVector sizes(frames.sizes().slice(0, frames.dim() - 2));
   sizes.push_back(length);
   return at::unfold_backward(frames, sizes, static_cast<int64_t>(sizes.size()) - 1, frames.size(-1),
