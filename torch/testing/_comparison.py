@@ -1,6 +1,8 @@
 """assert_close: compares tensors, numbers and containers of them, and says where and by how much
 they differ."""
 
+from __future__ import annotations
+
 import cmath
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +22,7 @@ _PRECISIONS = {
 }
 
 
-def default_tolerances(*inputs, dtype_precisions=None):
+def default_tolerances(*inputs, dtype_precisions=None) -> tuple[float, ...]:
     """The largest default (rtol, atol) of the dtypes of the inputs; zero for integers."""
     table = {**_PRECISIONS, **(dtype_precisions or {})}
     dtypes = [item.dtype if isinstance(item, torch.Tensor) else item for item in inputs]
@@ -28,7 +30,7 @@ def default_tolerances(*inputs, dtype_precisions=None):
     return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
 
-def get_tolerances(*inputs, rtol, atol, id=()):
+def get_tolerances(*inputs, rtol, atol, id=()) -> tuple[float, ...]:
     """The given tolerances, or the defaults when neither is given."""
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
@@ -163,7 +165,7 @@ def _is_array(value) -> bool:
     return hasattr(value, "__array_interface__")
 
 
-def _comparable(actual, expected):
+def _comparable(actual, expected) -> tuple[torch.Tensor, torch.Tensor]:
     """Dense CPU tensors of one dtype in which differences can be taken."""
     if actual.layout is not torch.strided:
         actual, expected = actual.to_dense(), expected.to_dense()
@@ -190,7 +192,7 @@ def _scalar_message(actual, expected, difference, relative, rtol, atol) -> str:
     )
 
 
-def _worst(values, close):
+def _worst(values, close) -> tuple[float, tuple[int, ...]]:
     """The largest value among the elements that differ, and its index. Elements that agree count as
     zero."""
     flat = values.masked_fill(close, 0).flatten()

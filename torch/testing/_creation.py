@@ -1,5 +1,7 @@
 """make_tensor: random tensors for tests."""
 
+from __future__ import annotations
+
 import collections.abc
 import math
 
@@ -29,7 +31,7 @@ _COMPLEX = {
 }
 
 
-def _bounds(low, high, default, lowest, highest, dtype):
+def _bounds(low, high, default, lowest, highest, dtype) -> tuple[int, int]:
     """The requested interval, or the default, cut to what the dtype holds."""
     low = default[0] if low is None else low
     high = default[1] if high is None else high
@@ -87,7 +89,7 @@ def make_tensor(
     noncontiguous=False,
     exclude_zero=False,
     memory_format=None,
-):
+) -> torch.Tensor:
     """A tensor of random values from [low, high).
 
     The default interval is [-9, 9) for floating point, [-9, 10) for integers (from 0 for

@@ -1,12 +1,15 @@
 """Tests written once for all devices and dtypes: a generic class whose methods take `device` (and
 `dtype`, and `op`) becomes one class per device type, with one method per dtype and operator."""
 
+from __future__ import annotations
+
 import enum
 import functools
 import os
 import types
 import unittest
 from collections import namedtuple
+from collections.abc import Callable
 
 import torch
 from torch.testing._internal.common_utils import TestCase, lazy_skip_if
@@ -22,11 +25,11 @@ class DeviceTypeTestBase(TestCase):
     _stop_test_suite = False
 
     @classmethod
-    def get_primary_device(cls):
+    def get_primary_device(cls) -> str:
         return cls.device_type
 
     @classmethod
-    def get_all_devices(cls):
+    def get_all_devices(cls) -> list[str]:
         return [cls.get_primary_device()]
 
     @classmethod
@@ -86,7 +89,7 @@ def get_all_device_types():
     return [b.device_type for b in device_type_test_bases]
 
 
-def _as_list(value):
+def _as_list(value) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
 
 
@@ -117,7 +120,7 @@ def instantiate_device_type_tests(
         scope[name] = device_class
 
 
-def _own_tests(cls):
+def _own_tests(cls) -> list[str]:
     return [
         n
         for n in dir(cls)
@@ -165,7 +168,7 @@ def _add_case(device_class, test, suffix, arguments, decorators, dtype) -> None:
     setattr(device_class, method.__name__, method)
 
 
-def _with_device(test, dtype):
+def _with_device(test, dtype) -> Callable[..., object]:
     """The test with its device filled in, under the tolerances set for the dtype."""
 
     @functools.wraps(test)
@@ -203,7 +206,7 @@ class dtypes:
                 raise AssertionError("all dtype variants must be the same kind")
         self.args, self.device_type = args, device_type
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Callable[..., object]:
         table = getattr(fn, "dtypes", {})
         if self.device_type in table:
             raise RuntimeError(f"dtypes redefinition for {self.device_type}")
@@ -327,7 +330,7 @@ class toleranceOverride:
             raise AssertionError("toleranceOverride is given values of type tol")
         self.table = d
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Callable[..., object]:
         fn.tolerance_overrides = self.table
         return fn
 
@@ -335,10 +338,10 @@ class toleranceOverride:
 # ---- restrictions and skips ----------------------------------------------------------------------
 
 
-def _run_unless(condition, reason):
+def _run_unless(condition, reason) -> Callable[..., object]:
     """A decorator that skips when condition(self) holds."""
 
-    def decorator(fn):
+    def decorator(fn) -> Callable[..., object]:
         @functools.wraps(fn)
         def wrapper(self, *args, **kwargs):
             if condition(self):
@@ -356,12 +359,12 @@ class onlyOn:
     def __init__(self, device_type) -> None:
         self.device_types = _as_list(device_type)
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Callable[..., object]:
         text = f"Only runs on {self.device_types}"
         return _run_unless(lambda self_: self_.device_type not in self.device_types, text)(fn)
 
 
-def onlyCPU(fn):
+def onlyCPU(fn) -> Callable[..., object]:
     return onlyOn("cpu")(fn)
 
 
@@ -410,7 +413,7 @@ class skipIf:
     def __init__(self, dep, reason, device_type=None) -> None:
         self.dep, self.reason, self.device_type = dep, reason, device_type
 
-    def __call__(self, fn):
+    def __call__(self, fn) -> Callable[..., object]:
         @functools.wraps(fn)
         def wrapper(test, *args, **kwargs):
             if self.device_type is None or self.device_type == test.device_type:

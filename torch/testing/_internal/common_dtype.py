@@ -1,13 +1,15 @@
 """Sets of dtypes by name, for tests that run once per dtype. Functions ending in `_and` add the
 given dtypes to the set."""
 
+from __future__ import annotations
+
 import torch
 
 
 class _Set(tuple):
     """A tuple of dtypes that adds like one and stays free of doubles."""
 
-    def __new__(cls, *dtypes):
+    def __new__(cls, *dtypes) -> _Set:
         return super().__new__(cls, dict.fromkeys(dtypes))
 
     def __add__(self, other):
@@ -118,7 +120,7 @@ def get_all_dtypes(
     include_complex=True,
     include_complex32=False,
     include_qint=False,
-):
+) -> list[torch.dtype]:
     found = get_all_int_dtypes() + get_all_fp_dtypes(include_half, include_bfloat16)
     found += [torch.bool] if include_bool else []
     found += get_all_complex_dtypes(include_complex32) if include_complex else []
@@ -130,15 +132,15 @@ def get_all_math_dtypes(device):
     return get_all_int_dtypes() + get_all_fp_dtypes(on_device, False) + get_all_complex_dtypes()
 
 
-def get_all_complex_dtypes(include_complex32=False):
+def get_all_complex_dtypes(include_complex32=False) -> list[torch.dtype]:
     return [*([torch.complex32] if include_complex32 else []), *_COMPLEX]
 
 
-def get_all_int_dtypes():
+def get_all_int_dtypes() -> list[torch.dtype]:
     return list(_INTEGRAL)
 
 
-def get_all_fp_dtypes(include_half=True, include_bfloat16=True):
+def get_all_fp_dtypes(include_half=True, include_bfloat16=True) -> list[torch.dtype]:
     found = list(_FLOATING)
     found += [torch.float16] if include_half else []
     return found + ([torch.bfloat16] if include_bfloat16 else [])

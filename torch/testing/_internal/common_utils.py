@@ -1,6 +1,8 @@
 """What test files of this system and of projects built on it import: TestCase with comparisons that
 know tensors, parametrisation, skips, seeds, temporary files, random matrices."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import enum
@@ -19,7 +21,7 @@ import tempfile
 import time
 import unittest
 import warnings
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 import torch
 from torch.autograd.gradcheck import gradcheck as _gradcheck
@@ -142,7 +144,7 @@ def has_corresponding_torch_dtype(dtype) -> bool:
 # ---- skips -----------------------------------------------------------------------------------
 
 
-def _skip_when(condition, reason):
+def _skip_when(condition, reason) -> Callable[..., object]:
     """A decorator without arguments that skips when the condition holds here."""
 
     def decorator(fn):
@@ -213,7 +215,7 @@ def skip_but_pass_in_sandcastle_if(condition, reason):
     return unittest.skipIf(condition, reason)
 
 
-def xfailIf(condition):
+def xfailIf(condition) -> Callable[..., object]:
     return lambda fn: unittest.expectedFailure(fn) if condition else fn
 
 
@@ -254,7 +256,7 @@ def skip_exception_type(exc_type):
     """A context in which that exception skips the test."""
 
     @contextlib.contextmanager
-    def context():
+    def context() -> Iterator[None]:
         try:
             yield
         except exc_type as error:
@@ -286,7 +288,7 @@ def set_rng_seed(seed=None) -> None:
 
 
 @contextlib.contextmanager
-def freeze_rng_state():
+def freeze_rng_state() -> Iterator[None]:
     """The random streams of this library after the block are those before it."""
     state = torch.get_rng_state()
     device_state = torch.cuda.get_rng_state() if TEST_CUDA else None
@@ -299,7 +301,7 @@ def freeze_rng_state():
 
 
 @contextlib.contextmanager
-def set_default_dtype(dtype):
+def set_default_dtype(dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
     try:
         torch.set_default_dtype(dtype)
@@ -309,7 +311,7 @@ def set_default_dtype(dtype):
 
 
 @contextlib.contextmanager
-def set_default_tensor_type(tensor_type):
+def set_default_tensor_type(tensor_type) -> Iterator[None]:
     before = torch.get_default_dtype()
     try:
         torch.set_default_tensor_type(tensor_type)
@@ -345,7 +347,7 @@ def wrapDeterministicFlagAPITest(fn):
 
 
 @contextlib.contextmanager
-def disable_gc():
+def disable_gc() -> Iterator[None]:
     was = gc.isenabled()
     gc.disable()
     try:
@@ -356,7 +358,7 @@ def disable_gc():
 
 
 @contextlib.contextmanager
-def set_cwd(path):
+def set_cwd(path) -> Iterator[None]:
     before = os.getcwd()
     try:
         os.chdir(path)
@@ -366,7 +368,7 @@ def set_cwd(path):
 
 
 @contextlib.contextmanager
-def set_warn_always_context(new_val):
+def set_warn_always_context(new_val) -> Iterator[None]:
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(new_val)
     try:
@@ -531,13 +533,13 @@ def chunk_list(lst, nchunks):
     return [lst[i::nchunks] for i in range(nchunks)]
 
 
-def gradcheck(fn, inputs, **kwargs):
+def gradcheck(fn, inputs, **kwargs) -> bool:
     """torch.autograd.gradcheck in its fast mode unless told otherwise."""
     kwargs.setdefault("fast_mode", os.getenv("PYTORCH_TEST_WITH_SLOW_GRADCHECK", "0") != "1")
     return _gradcheck(fn, inputs, **kwargs)
 
 
-def gradgradcheck(fn, inputs, grad_outputs=None, **kwargs):
+def gradgradcheck(fn, inputs, grad_outputs=None, **kwargs) -> bool:
     kwargs.setdefault("fast_mode", os.getenv("PYTORCH_TEST_WITH_SLOW_GRADCHECK", "0") != "1")
     return _gradgradcheck(fn, inputs, grad_outputs, **kwargs)
 
@@ -564,7 +566,7 @@ def compare_equal_outs_and_grads(test, m1, m2, inps) -> None:
 # ---- TestCase --------------------------------------------------------------------------------
 
 
-def _tensor_like(value):
+def _tensor_like(value) -> bool:
     return isinstance(value, torch.Tensor) or (TEST_NUMPY and isinstance(value, np.ndarray))
 
 
@@ -582,12 +584,12 @@ class TestCase(unittest.TestCase):
         super().setUp()
         set_rng_seed()
 
-    def _tolerances(self, dtypes, rtol, atol):
+    def _tolerances(self, dtypes, rtol, atol) -> tuple[float, float]:
         rtol_default, atol_default = default_tolerances(*dtypes)
         rtol = max(rtol_default, self.rel_tol) if rtol is None else rtol
         return rtol, max(atol_default, self.precision) if atol is None else atol
 
-    def _compare(self, x, y, options, path=()):
+    def _compare(self, x, y, options, path=()) -> object:
         where = "".join(f"[{key!r}]" for key in path)
         if _tensor_like(x) or _tensor_like(y):
             return self._compare_tensors(x, y, options, where)
@@ -707,7 +709,7 @@ class TestCase(unittest.TestCase):
         self.assertTrue(len(caught) == 0, msg)
 
     @contextlib.contextmanager
-    def assertWarnsOnceRegex(self, category, regex=""):
+    def assertWarnsOnceRegex(self, category, regex="") -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield

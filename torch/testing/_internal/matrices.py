@@ -1,5 +1,7 @@
 """Random matrices with the properties that tests of linear algebra need."""
 
+from __future__ import annotations
+
 import torch
 from torch.testing import make_tensor
 
@@ -18,7 +20,7 @@ def random_matrix(rows, columns, *batch_dims, **kwargs):
     return (u * s.to(dtype)) @ vh
 
 
-def random_symmetric_matrix(l, *batches, **kwargs):
+def random_symmetric_matrix(l, *batches, **kwargs) -> torch.Tensor:
     a = torch.randn(*batches, l, l, **_placed(kwargs))
     return (a + a.mT).div_(2)
 
@@ -39,12 +41,12 @@ def random_hermitian_matrix(l, *batches, **kwargs):
     return (a + a.mH).div_(2)
 
 
-def random_hermitian_psd_matrix(l, *batches, **kwargs):
+def random_hermitian_psd_matrix(l, *batches, **kwargs) -> torch.Tensor:
     a = torch.randn(*batches, l, l, **_placed(kwargs))
     return a @ a.mH
 
 
-def random_hermitian_pd_matrix(matrix_size, *batch_dims, dtype, device):
+def random_hermitian_pd_matrix(matrix_size, *batch_dims, dtype, device) -> torch.Tensor:
     options = {"dtype": dtype, "device": device}
     semidefinite = random_hermitian_psd_matrix(matrix_size, *batch_dims, **options)
     return semidefinite + torch.eye(matrix_size, **options)
@@ -62,7 +64,7 @@ def random_well_conditioned_matrix(*shape, dtype, device, mean=1.0, sigma=0.001)
     return (u * s.to(dtype).unsqueeze(-2)) @ vh
 
 
-def random_lowrank_matrix(rank, rows, columns, *batch_dims, **kwargs):
+def random_lowrank_matrix(rank, rows, columns, *batch_dims, **kwargs) -> torch.Tensor:
     options = _placed(kwargs)
     a = torch.randn(*batch_dims, rows, rank, **options)
     return a @ torch.randn(*batch_dims, rank, columns, **options)
@@ -95,5 +97,5 @@ def make_symmetric_pd_matrices(*shape, device, dtype):
     return a @ a.mT + torch.eye(shape[-1], dtype=dtype, device=device) * 1e-5
 
 
-def _placed(kwargs):
+def _placed(kwargs) -> dict[str, str | torch.dtype]:
     return {"dtype": kwargs.get("dtype", torch.double), "device": kwargs.get("device", "cpu")}

@@ -5,15 +5,18 @@ A mark is a function `test -> iterator of (name suffix, keyword arguments, decor
 the method; marks stacked on one method are composed into one.
 """
 
+from __future__ import annotations
+
 import functools
 import types
+from collections.abc import Callable
 
 import torch
 
 _MARK = "parametrize_fn"
 
 
-def dtype_name(dtype):
+def dtype_name(dtype) -> str:
     """float32 for torch.float32."""
     return str(dtype).removeprefix("torch.")
 
@@ -41,7 +44,7 @@ def _value_name(argument, value, index):
     return f"{argument}{index}"
 
 
-def _clean(name):
+def _clean(name) -> str:
     """A name without dots, which separate module, class and method."""
     return name.replace(".", "_")
 
@@ -52,13 +55,13 @@ class _TestParametrizer:
     def _parametrize_test(self, test, generic_cls=None, device_cls=None):
         raise NotImplementedError(f"{type(self).__name__} gives no parameters")
 
-    def __call__(self, test):
+    def __call__(self, test) -> Callable[..., object]:
         before = getattr(test, _MARK, None)
         setattr(test, _MARK, compose_parametrize_fns(before, self._parametrize_test))
         return test
 
 
-def compose_parametrize_fns(inner, outer):
+def compose_parametrize_fns(inner, outer) -> Callable[..., object]:
     """The marks of both: the names joined, the arguments merged."""
     if inner is None:
         return outer
@@ -75,7 +78,7 @@ def compose_parametrize_fns(inner, outer):
     return composed
 
 
-def _joined(first, second):
+def _joined(first, second) -> Callable[..., object]:
     return lambda kwargs: [*first(kwargs), *second(kwargs)]
 
 
@@ -139,7 +142,7 @@ class decorateIf(_TestParametrizer):
         yield test, "", {}, lambda kwargs: [self.decorator] if self.predicate(kwargs) else []
 
 
-def make_case(test, suffix, arguments, decorators):
+def make_case(test, suffix, arguments, decorators) -> Callable[..., object]:
     """The method of one case: named, with its arguments bound."""
 
     @functools.wraps(test)

@@ -3,6 +3,8 @@
 docs/testing.md tells how a record is added.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import pkgutil
@@ -18,7 +20,7 @@ _HELPERS = ("core", "factor_refs", "refs", "uncovered", "wrong_calls")
 
 
 @functools.cache
-def families():
+def families() -> dict[str, list[OpInfo]]:
     """Family name -> its records: the list RECORDS of each module of this package."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
@@ -36,6 +38,6 @@ def families():
 
 
 @functools.cache
-def records():
+def records() -> tuple[OpInfo, ...]:
     """Every record, sorted by name."""
     return tuple(sorted((r for f in families().values() for r in f), key=lambda r: r.full_name))

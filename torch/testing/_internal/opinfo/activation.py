@@ -1,40 +1,44 @@
 """Records of the activation family: nn.functional's activations and the softmax functions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
 from . import refs
-from .core import OpInfo, call, error, unary_samples, with_arguments
+from .core import OpInfo, SampleInput, call, error, unary_samples, with_arguments
 
 HALF = {torch.float16: (1e-2, 5e-3), torch.bfloat16: (6e-2, 3e-2)}
 
 
-def _sigmoid(x):
+def _sigmoid(x) -> np.ndarray | np.generic:
     return 1 / (1 + np.exp(-x))
 
 
-def _softplus(x, beta=1, threshold=20):
+def _softplus(x, beta=1, threshold=20) -> np.ndarray:
     return np.where(x * beta > threshold, x, np.log1p(np.exp(x * beta)) / beta)
 
 
-def _erf(x):
+def _erf(x) -> np.ndarray | np.generic:
     import scipy.special
 
     return scipy.special.erf(x)
 
 
-def _gelu(x, approximate="none"):
+def _gelu(x, approximate="none") -> np.ndarray | np.generic:
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     return 0.5 * x * (1 + _erf(x / np.sqrt(2)))
 
 
-def _elu(x, alpha=1.0):
+def _elu(x, alpha=1.0) -> np.ndarray:
     return np.where(x > 0, x, alpha * np.expm1(x))
 
 
-def _glu(x, dim=-1):
+def _glu(x, dim=-1) -> np.ndarray:
     a, b = np.split(x, 2, dim)
     return a * _sigmoid(b)
 
@@ -83,10 +87,10 @@ _COVERS = {
 }
 
 
-def _activation(name, ref, more, codes, inplace):
+def _activation(name, ref, more, codes, inplace) -> OpInfo:
     rest = [(0.1, 2)] if more is None else [(), *more]
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         base = unary_samples(t) if more is not None else []
         return base + with_arguments(*rest)(t)
 
@@ -110,12 +114,12 @@ def _activation(name, ref, more, codes, inplace):
     )
 
 
-def _dim_samples(t):
+def _dim_samples(t) -> list[SampleInput]:
     return [call(t(2, 3), 1), call(t(2, 3, 4), 0), call(t(), 0), call(t(67), -1), call(t(0, 3), 1)]
 
 
-def _softmax_ref(log):
-    def ref(x, dim, **kwargs):
+def _softmax_ref(log) -> Callable[..., object]:
+    def ref(x, dim, **kwargs) -> np.ndarray:
         if x.ndim == 0:
             return np.zeros(()) if log else np.ones(())
         return refs.softmax(x, dim, log) if x.size else x
@@ -129,7 +133,7 @@ _BAD_DIM = lambda t: [
 ]
 
 
-def _softmax(name, log, **options):
+def _softmax(name, log, **options) -> OpInfo:
     return OpInfo(
         name,
         _dim_samples,
@@ -143,22 +147,22 @@ def _softmax(name, log, **options):
     )
 
 
-def _safe_softmax(x, dim, dtype=None):
+def _safe_softmax(x, dim, dtype=None) -> np.ndarray:
     dead = (x == -np.inf).all(axis=dim, keepdims=True)
     return np.where(dead, 0.0, refs.softmax(np.where(dead, 0, x), dim))
 
 
-def _with_dead_row(t):
+def _with_dead_row(t) -> list[SampleInput]:
     x = t(2, 3, grad=False)
     x[0] = float("-inf")
     return [call(x.requires_grad_(t.requires_grad), -1), call(t(2, 3), 0)]
 
 
-def _softmax_backward(g, y, dim, dtype):
+def _softmax_backward(g, y, dim, dtype) -> np.ndarray:
     return y * (g - (g * y).sum(axis=dim, keepdims=True))
 
 
-def _softmax_backward_samples(t):
+def _softmax_backward_samples(t) -> list[SampleInput]:
     y = t(2, 3, low=0.1, high=0.9)
     return [call(t(2, 3), y, 1, t.dtype), call(t(2, 3), t(2, 3), 0, t.dtype)]
 

@@ -1,16 +1,20 @@
 """Records of the attention family."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
 from . import refs
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (1e-1, 5e-2), torch.float32: (1e-4, 1e-5)}
 
 
-def _attention(q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+def _attention(
+    q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=False
+) -> np.ndarray:
     if enable_gqa:
         k, v = (np.repeat(x, q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     scores = q @ np.swapaxes(k, -1, -2) * (scale if scale is not None else q.shape[-1] ** -0.5)
@@ -23,7 +27,7 @@ def _attention(q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=
     return refs.softmax(scores, -1) @ v
 
 
-def _samples(t):
+def _samples(t) -> list[SampleInput]:
     mask = torch.tensor([[True, False, True], [True, True, False]], device=t.device)
     return [
         call(t(1, 2, 2, 3), t(1, 2, 3, 3), t(1, 2, 3, 3)),
@@ -35,7 +39,7 @@ def _samples(t):
     ]
 
 
-def _big(t):
+def _big(t) -> SampleInput:
     t.scale = 1
     return call(t(2, 4, 130, 32), t(2, 4, 150, 32), t(2, 4, 150, 32))
 

@@ -1,24 +1,27 @@
 """Records of the conv family: convolutions and their transposes against a plain sum over the
 kernel's elements, unfolding and folding."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (3e-2, 3e-2), torch.bfloat16: (2e-1, 2e-1), torch.float32: (1e-4, 1e-4)}
 
 
-def _tuple(value, n):
+def _tuple(value, n) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,) * n
 
 
-def _conv(n):
-    def ref(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def _conv(n) -> Callable[..., object]:
+    def ref(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1) -> np.ndarray:
         single = x.ndim == n + 1
         x = x[None] if single else x
         stride, dilation = _tuple(stride, n), _tuple(dilation, n)
@@ -51,8 +54,10 @@ def _conv(n):
     return ref
 
 
-def _transposed(n):
-    def ref(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+def _transposed(n) -> Callable[..., object]:
+    def ref(
+        x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+    ) -> np.ndarray:
         stride, dilation = _tuple(stride, n), _tuple(dilation, n)
         padding, extra = _tuple(padding, n), _tuple(output_padding, n)
         kernel, spatial = w.shape[2:], x.shape[2:]
@@ -86,7 +91,7 @@ def _transposed(n):
     return ref
 
 
-def _conv_tbc(x, w, bias, pad=0):
+def _conv_tbc(x, w, bias, pad=0) -> np.ndarray:
     return _conv(1)(x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, 1, pad).transpose(2, 0, 1)
 
 
@@ -95,8 +100,8 @@ _SMALL = {1: (4,), 2: (3, 3), 3: (2, 3, 2)}
 _BIG = {1: (2000,), 2: (60, 70), 3: (16, 18, 20)}
 
 
-def _conv_samples(n):
-    def samples(t):
+def _conv_samples(n) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         size, k = _SPACE[n], (3,) * n
         two = (2,) * n
         return [
@@ -110,12 +115,12 @@ def _conv_samples(n):
     return samples
 
 
-def _conv_grad(n):
+def _conv_grad(n) -> Callable[..., object]:
     return lambda t: [call(t(1, 2, *_SMALL[n]), t(2, 1, *(2,) * n), t(2), 1, 1, 1, 2)]
 
 
-def _transposed_samples(n):
-    def samples(t):
+def _transposed_samples(n) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         size, two = _SMALL[n], (2,) * n
         return [
             call(t(1, 2, *size), t(2, 3, *two)),
@@ -126,7 +131,7 @@ def _transposed_samples(n):
     return samples
 
 
-def _errors(n):
+def _errors(n) -> Callable[..., object]:
     size = _SPACE[n]
     return lambda t: [
         error(RuntimeError, "channels", t(1, 3, *size), t(3, 2, *(2,) * n)),
@@ -136,7 +141,7 @@ def _errors(n):
     ]
 
 
-def _transposed_errors(n):
+def _transposed_errors(n) -> Callable[..., object]:
     size = _SMALL[n]
     return lambda t: [
         error(RuntimeError, "channels|[Gg]iven", t(1, 3, *size), t(2, 2, *(2,) * n)),
@@ -145,7 +150,7 @@ def _transposed_errors(n):
     ]
 
 
-def _unfold(x, kernel_size, dilation=1, padding=0, stride=1):
+def _unfold(x, kernel_size, dilation=1, padding=0, stride=1) -> np.ndarray:
     kernel, dilation = _tuple(kernel_size, 2), _tuple(dilation, 2)
     padding, stride = _tuple(padding, 2), _tuple(stride, 2)
     x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
@@ -158,7 +163,7 @@ def _unfold(x, kernel_size, dilation=1, padding=0, stride=1):
     return np.stack(taps, 2).reshape(x.shape[0], -1, math.prod(size))
 
 
-def _fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def _fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1) -> np.ndarray:
     """The transpose of _unfold, as the matrix of its action."""
     n, channels = x.shape[0], x.shape[1] // math.prod(_tuple(kernel_size, 2))
     count = channels * math.prod(output_size)
@@ -246,6 +251,6 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t

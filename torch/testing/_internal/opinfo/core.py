@@ -8,6 +8,8 @@ every size, inputs large enough to be split between threads. Whatever a record d
 stands in it with the reason, so that nothing is left out in silence.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import zlib
@@ -44,7 +46,7 @@ TOLERANCES = {
 }
 
 
-def dtypes_of(codes):
+def dtypes_of(codes) -> tuple[torch.dtype, ...]:
     """The dtypes behind a string of codes: f floating, i integers, b bool, c complex, ..."""
     return tuple(dtype for code in codes for dtype in DTYPE_CODES[code])
 
@@ -71,7 +73,7 @@ class SampleInput:
         parts = [_describe(v) for v in (self.input, *self.args)]
         return ", ".join(parts + [f"{k}={_describe(v)}" for k, v in self.kwargs.items()])
 
-    def transform(self, f):
+    def transform(self, f) -> SampleInput:
         """A sample with f applied to every tensor."""
         return SampleInput(
             map_tensors(f, self.input),
@@ -80,12 +82,12 @@ class SampleInput:
             name=self.name,
         )
 
-    def tensors(self):
+    def tensors(self) -> list[torch.Tensor]:
         found = []
         self.transform(lambda t: found.append(t) or t)
         return found
 
-    def numpy(self):
+    def numpy(self) -> SampleInput:
         """The sample with arrays in double precision in place of tensors."""
         return self.transform(to_numpy)
 
@@ -102,12 +104,12 @@ class ErrorInput:
     error_regex: str = ""
 
 
-def call(*args, **kwargs):
+def call(*args, **kwargs) -> SampleInput:
     """A sample of the call op(*args, **kwargs)."""
     return SampleInput(args[0] if args else None, args=args[1:], kwargs=kwargs)
 
 
-def error(error_type, regex, *args, **kwargs):
+def error(error_type, regex, *args, **kwargs) -> ErrorInput:
     """The call op(*args, **kwargs) must raise error_type with a message that matches."""
     return ErrorInput(call(*args, **kwargs), error_type, regex)
 
@@ -139,7 +141,7 @@ def flat_arrays(value):
     return [np.asarray(value)]
 
 
-def to_numpy(tensor):
+def to_numpy(tensor) -> np.ndarray:
     """The tensor's values in the widest type of its kind."""
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if tensor.is_complex():
@@ -181,16 +183,16 @@ class Maker:
         self.random = np.random.default_rng(seed)
         self.scale, self.bounds, self.limit = scale, bounds, None
 
-    def n(self, count):
+    def n(self, count) -> int:
         """A size, scaled as the sizes of tensors are."""
         return count * self.scale if count > 1 else count
 
-    def shape(self, shape):
+    def shape(self, shape) -> tuple[int, ...]:
         """The scaled shape. Above the limit sizes stay: that call is not the one wanted large."""
         scaled = tuple(self.n(s) for s in shape)
         return scaled if self.limit is None or math.prod(scaled) <= self.limit else tuple(shape)
 
-    def __call__(self, *shape, low=None, high=None, dtype=None, grad=True):
+    def __call__(self, *shape, low=None, high=None, dtype=None, grad=True) -> torch.Tensor:
         """A tensor of values in [low, high)."""
         dtype = dtype or self.dtype
         shape = self.shape(shape)
@@ -200,7 +202,7 @@ class Maker:
         grad = grad and self.requires_grad and (dtype.is_floating_point or dtype.is_complex)
         return tensor.requires_grad_() if grad else tensor
 
-    def _values(self, shape, dtype, low, high):
+    def _values(self, shape, dtype, low, high) -> np.ndarray:
         if dtype is torch.bool:
             return np.asarray(self.random.random(shape) < 0.5)
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -211,25 +213,25 @@ class Maker:
             values = values + 1j * self._spread(shape, low, high)
         return np.asarray(values)
 
-    def _spread(self, shape, low, high):
+    def _spread(self, shape, low, high) -> np.ndarray:
         count = math.prod(shape)
         order = self.random.permutation(count) + 0.2 + 0.6 * self.random.random(count)
         return (low + (high - low) * order / max(count, 1)).reshape(shape)
 
-    def index(self, *shape, high, low=0, dtype=torch.int64):
+    def index(self, *shape, high, low=0, dtype=torch.int64) -> torch.Tensor:
         """Indices below high (scaled)."""
         values = self.random.integers(low, self.n(high), self.shape(shape))
         return torch.from_numpy(np.asarray(values)).to(self.device, dtype)
 
-    def mask(self, *shape):
+    def mask(self, *shape) -> torch.Tensor:
         return torch.from_numpy(np.asarray(self.random.random(self.shape(shape)) < 0.5)).to(
             self.device
         )
 
-    def permutation(self, count):
+    def permutation(self, count) -> torch.Tensor:
         return torch.from_numpy(self.random.permutation(*self.shape((count,)))).to(self.device)
 
-    def real(self):
+    def real(self) -> torch.dtype:
         """The real dtype of this one."""
         return self.dtype.to_real() if self.dtype.is_complex else self.dtype
 
@@ -324,17 +326,17 @@ class OpInfo:
             self.dtypes = dtypes_of(self.dtype_codes)
 
     @property
-    def full_name(self):
+    def full_name(self) -> str:
         return self.name + (f".{self.variant_test_name}" if self.variant_test_name else "")
 
     @property
-    def formatted_name(self):
+    def formatted_name(self) -> str:
         return self.full_name.replace(".", "_")
 
     def __repr__(self) -> str:
         return f"OpInfo({self.full_name})"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> torch.Tensor:
         return self.op(*args, **kwargs)
 
     def apply(self, sample, **kwargs):
@@ -357,17 +359,17 @@ class OpInfo:
     method_variant = property(get_method)
     inplace_variant = property(get_inplace)
 
-    def supported_dtypes(self, device="cpu"):
+    def supported_dtypes(self, device="cpu") -> set[torch.dtype]:
         return set(self.dtypes)
 
     def supports_dtype(self, dtype, device="cpu") -> bool:
         return dtype in self.dtypes
 
-    def maker(self, device, dtype, requires_grad=False, scale=1):
+    def maker(self, device, dtype, requires_grad=False, scale=1) -> Maker:
         seed = zlib.crc32(self.full_name.encode())
         return Maker(device, dtype, requires_grad, seed, scale, self.bounds)
 
-    def sample_inputs(self, device, dtype, requires_grad=False, **kwargs):
+    def sample_inputs(self, device, dtype, requires_grad=False, **kwargs) -> list[SampleInput]:
         """The sample calls."""
         return self.samples(self.maker(device, dtype, requires_grad))
 
@@ -383,7 +385,7 @@ class OpInfo:
                 found.append(sample)
         return found
 
-    def large_inputs(self, device, dtype):
+    def large_inputs(self, device, dtype) -> list[SampleInput]:
         """Samples whose largest tensor has about large_elements elements: the one with the largest
         tensor and the one with most dimensions. Empty when there is nothing to enlarge."""
         elements = self.large_elements
@@ -487,15 +489,15 @@ KIND_ERRORS = {
 # ---- shared sample functions ------------------------------------------------------------------
 
 
-def unary_samples(t):
+def unary_samples(t) -> list[SampleInput]:
     """One operand: a matrix, a number, nothing, and a length that fills no vector register."""
     return [call(t(2, 3)), call(t()), call(t(0, 3)), call(t(67))]
 
 
-def with_arguments(*argument_lists, shape=(2, 3)):
+def with_arguments(*argument_lists, shape=(2, 3)) -> Callable[..., object]:
     """One operand with each of the given argument lists (a dictionary closes one as keywords)."""
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         calls = []
         for arguments in argument_lists:
             keywords = arguments[-1] if arguments and isinstance(arguments[-1], dict) else {}
@@ -506,13 +508,13 @@ def with_arguments(*argument_lists, shape=(2, 3)):
     return samples
 
 
-def binary_samples(numbers=(2,), second=None):
+def binary_samples(numbers=(2,), second=None) -> Callable[..., object]:
     """Two operands: equal, broadcast both ways, 0-dim, empty, and a Python number on the right.
     second: the interval of the right operand."""
     low, high = second or (None, None)
 
-    def samples(t):
-        def right(*shape):
+    def samples(t) -> list[SampleInput]:
+        def right(*shape) -> torch.Tensor:
             return t(*shape, low=low, high=high)
 
         calls = [
@@ -527,11 +529,11 @@ def binary_samples(numbers=(2,), second=None):
     return samples
 
 
-def reduce_samples(*more, dims=True):
+def reduce_samples(*more, dims=True) -> Callable[..., object]:
     """A reduction: over everything, one dimension, kept, several, of an empty and a 0-dim tensor.
     more: further argument lists on a (2, 3, 4) tensor."""
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         calls = [call(t(2, 3)), call(t(2, 3, 4), 1), call(t(2, 3), 1, True), call(t()), call(t(67))]
         if dims:
             calls += [call(t(2, 3, 4), (0, 2)), call(t(2, 3, 4), dim=(-1,), keepdim=True)]
@@ -540,10 +542,10 @@ def reduce_samples(*more, dims=True):
     return samples
 
 
-def axis(function, **fixed):
+def axis(function, **fixed) -> Callable[..., object]:
     """A NumPy reduction with torch's names for the axis."""
 
-    def ref(x, dim=None, keepdim=False, **kwargs):
+    def ref(x, dim=None, keepdim=False, **kwargs) -> np.ndarray | np.generic:
         dim = tuple(dim) if isinstance(dim, (list, tuple)) else dim
         if np.ndim(x) == 0:
             x, dim, keepdim = np.reshape(x, 1), None, False
@@ -552,10 +554,10 @@ def axis(function, **fixed):
     return ref
 
 
-def scipy_special(name):
+def scipy_special(name) -> Callable[..., object]:
     """scipy.special.<name>, imported when it is called."""
 
-    def ref(*args):
+    def ref(*args) -> np.ndarray | np.generic:
         import scipy.special
 
         return getattr(scipy.special, name)(*args)

@@ -1,30 +1,34 @@
 """Records of the cumulative family: running sums, products and extremes, differences, integrals."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 HALF = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (8e-2, 6e-2)}
 
 
-def _along(t):
+def _along(t) -> list[SampleInput]:
     return [call(t(2, 3), 1), call(t(2, 3, 4), 0), call(t(), 0), call(t(67), -1), call(t(0, 3), 1)]
 
 
-def _scan(function):
+def _scan(function) -> Callable[..., object]:
     return lambda x, dim: function(x, axis=dim) if x.ndim else x
 
 
-def _logcumsumexp(x, dim):
+def _logcumsumexp(x, dim) -> np.ndarray:
     return np.log(np.cumsum(np.exp(x), axis=dim)) if x.ndim else x
 
 
-def _running(better):
+def _running(better) -> Callable[..., object]:
     """cummax and cummin: the value and where it was last met."""
 
-    def ref(x, dim):
+    def ref(x, dim) -> tuple[np.ndarray, np.ndarray]:
         if x.ndim == 0 or not x.size:
             return x, np.zeros(x.shape, np.int64)
         moved = np.moveaxis(x, dim, -1)
@@ -40,22 +44,22 @@ def _running(better):
     return ref
 
 
-def _diff(x, n=1, dim=-1, prepend=None, append=None):
+def _diff(x, n=1, dim=-1, prepend=None, append=None) -> np.ndarray:
     extra = {k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
     return np.diff(x, n, dim, **extra)
 
 
-def _trapezoid(y, x=None, dx=1.0, dim=-1):
+def _trapezoid(y, x=None, dx=1.0, dim=-1) -> np.ndarray:
     return np.trapezoid(y, x, dx, dim)
 
 
-def _cumulative_trapezoid(y, x=None, dx=1.0, dim=-1):
+def _cumulative_trapezoid(y, x=None, dx=1.0, dim=-1) -> np.ndarray:
     import scipy.integrate
 
     return scipy.integrate.cumulative_trapezoid(y, x, dx, dim)
 
 
-def _gradient(x, spacing=1, dim=None, edge_order=1):
+def _gradient(x, spacing=1, dim=None, edge_order=1) -> list[np.ndarray]:
     result = np.gradient(x, spacing, axis=dim, edge_order=edge_order)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 

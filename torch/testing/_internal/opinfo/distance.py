@@ -1,10 +1,12 @@
 """Records of the distance family."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, call, error
 
 TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-4)}
 
@@ -18,36 +20,36 @@ def _pnorm(d, p, axis=-1, keepdims=False):
     return (d**p).sum(axis=axis, keepdims=keepdims) ** (1 / p)
 
 
-def _cdist(a, b, p=2.0, compute_mode=None):
+def _cdist(a, b, p=2.0, compute_mode=None) -> np.ndarray:
     return _pnorm(a[..., :, None, :] - b[..., None, :, :], p)
 
 
-def _pdist(x, p=2.0):
+def _pdist(x, p=2.0) -> np.ndarray:
     i, j = np.triu_indices(len(x), 1)
     return _pnorm(x[i] - x[j], p)
 
 
-def _cosine(a, b, dim=1, eps=1e-8):
+def _cosine(a, b, dim=1, eps=1e-8) -> np.ndarray:
     a, b = np.broadcast_arrays(a, b)
     size = lambda x: np.maximum(np.sqrt((x * x).sum(axis=dim)), eps)
     return (a * b).sum(axis=dim) / (size(a) * size(b))
 
 
-def _pairwise(a, b, p=2.0, eps=1e-6, keepdim=False):
+def _pairwise(a, b, p=2.0, eps=1e-6, keepdim=False) -> np.ndarray:
     return _pnorm(a - b + eps, p, keepdims=keepdim)
 
 
-def _cross(a, b, dim=None):
+def _cross(a, b, dim=None) -> np.ndarray:
     a, b = np.broadcast_arrays(a, b)
     dim = next(i for i, s in enumerate(a.shape) if s == 3) if dim is None else dim
     return np.cross(a, b, axis=dim)
 
 
-def _cov(x, correction=1, fweights=None, aweights=None):
+def _cov(x, correction=1, fweights=None, aweights=None) -> np.ndarray:
     return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
 
 
-def _corrcoef(x):
+def _corrcoef(x) -> np.ndarray | np.generic:
     return np.corrcoef(x)
 
 
@@ -157,6 +159,6 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t

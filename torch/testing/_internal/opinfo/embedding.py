@@ -1,21 +1,23 @@
 """Records of the embedding family."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 6e-2), torch.float32: (1e-5, 1e-5)}
 
 
-def _embedding(index, weight, padding_idx=None):
+def _embedding(index, weight, padding_idx=None) -> np.ndarray:
     return weight[index]
 
 
 def _bag(
     index, weight, offsets=None, mode="mean", per_sample_weights=None, include_last_offset=False
-):
+) -> np.ndarray:
     if index.ndim == 2:
         bags = list(index)
         scales = list(per_sample_weights) if per_sample_weights is not None else [None] * len(bags)
@@ -33,7 +35,7 @@ def _bag(
     return np.stack(rows)
 
 
-def _bags(t):
+def _bags(t) -> list[SampleInput]:
     offsets = torch.tensor([0, 2, 2, 5], device=t.device)
     index = torch.tensor([1, 2, 4, 3, 0, 2, 1], device=t.device)
     table = torch.tensor([[0, 3], [2, 1], [4, 4]], device=t.device)
@@ -45,7 +47,7 @@ def _bags(t):
     ]
 
 
-def _big_bags(t):
+def _big_bags(t) -> SampleInput:
     t.scale = 1
     return call(t.index(4000, high=300), t(300, 60), torch.arange(0, 4000, 8), mode="sum")
 

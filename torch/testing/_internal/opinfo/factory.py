@@ -1,33 +1,37 @@
 """Records of the factory family: tensors from sizes and numbers, windows, index grids."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 _EMPTY = "uninitialised memory: only shape, dtype and strides are fixed"
 _NO_INPUT = "there is no input tensor to enlarge or lay out"
 _TOL = {torch.float16: (5e-3, 5e-3), torch.bfloat16: (4e-2, 4e-2), torch.float32: (1e-5, 1e-6)}
 
 
-def _op(name, samples, ref, codes="fibc", **options):
+def _op(name, samples, ref, codes="fibc", **options) -> OpInfo:
     options.setdefault("inplace", None)
     options.setdefault("grad_codes", "")
     options.setdefault("tolerances", _TOL)
     return OpInfo(name, samples, ref, codes, **options)
 
 
-def _typed(*argument_lists):
+def _typed(*argument_lists) -> Callable[..., object]:
     """Calls without a tensor, in the record's dtype."""
     return lambda t: [call(*a, dtype=t.dtype, device=t.device) for a in argument_lists]
 
 
-def _size(*size, **kwargs):
+def _size(*size, **kwargs) -> tuple[int, ...]:
     return tuple(size[0]) if size and isinstance(size[0], (tuple, list)) else size
 
 
-def _fixed(value):
+def _fixed(value) -> Callable[..., object]:
     return lambda *size, **kwargs: np.full(_size(*size), value)
 
 
@@ -39,7 +43,7 @@ _NEGATIVE = [error(RuntimeError, "negative dimension|negative", (-1,)), error(Ty
 _SIZES = _typed(((2, 3),), ((),), ((0, 3),), (2, 3))
 
 
-def _simple(name, value, codes="fibc", **options):
+def _simple(name, value, codes="fibc", **options) -> OpInfo:
     return _op(
         name,
         _SIZES,
@@ -52,7 +56,7 @@ def _simple(name, value, codes="fibc", **options):
     )
 
 
-def _like(name, value):
+def _like(name, value) -> OpInfo:
     ref = (lambda x, *a, **k: np.full_like(x, value)) if value is not None else None
     return _op(
         name,
@@ -66,7 +70,7 @@ def _like(name, value):
     )
 
 
-def _arange(*args, **kwargs):
+def _arange(*args, **kwargs) -> np.ndarray:
     return np.arange(*args)
 
 
@@ -117,14 +121,14 @@ def _windows():
             yield _window(name, ref, **keywords)
 
 
-def _scipy_window(which, count, sym):
+def _scipy_window(which, count, sym) -> np.ndarray:
     import scipy.signal
 
     return scipy.signal.get_window(which, count, fftbins=not sym)
 
 
-def _window(name, ref, **keywords):
-    def samples(t):
+def _window(name, ref, **keywords) -> OpInfo:
+    def samples(t) -> list[SampleInput]:
         options = {"dtype": t.dtype, **keywords}
         return [call(7, **options), call(8, sym=False, **options), call(1, **options)]
 

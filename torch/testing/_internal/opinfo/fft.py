@@ -1,10 +1,14 @@
 """Records of the fft family, against numpy.fft and scipy.signal."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 TOL = {torch.float32: (1e-4, 1e-4), torch.complex64: (1e-4, 1e-4)}
 NORMS = ("backward", "ortho", "forward")
@@ -26,17 +30,17 @@ def _codes(name) -> str:
     return "dib" if name in _REAL_IN else "dibc"
 
 
-def _result(name):
+def _result(name) -> Callable[..., object]:
     return _real if name.startswith(("hfft", "irfft")) else _complex
 
 
-def _one(name):
+def _one(name) -> OpInfo:
     """A transform along one dimension."""
 
-    def ref(x, n=None, dim=-1, norm=None):
+    def ref(x, n=None, dim=-1, norm=None) -> np.ndarray:
         return getattr(np.fft, name)(x, n, dim, norm)
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         return [
             call(t(5)),
             call(t(2, 6), n=4),
@@ -69,11 +73,11 @@ _IMAGINARY = {
 }
 
 
-def _hermitian_n(name):
+def _hermitian_n(name) -> Callable[..., object]:
     """hfftn and ihfftn, which NumPy lacks: the last dimension by hfft, the others by fft."""
     forward = name.startswith("hfft")
 
-    def ref(x, s=None, dim=None, norm=None):
+    def ref(x, s=None, dim=None, norm=None) -> np.ndarray:
         norm = norm or "backward"
         axes = list(dim) if dim is not None else list(range(x.ndim))
         axes = axes[-len(s) :] if s is not None and dim is None else axes
@@ -90,12 +94,12 @@ def _hermitian_n(name):
     return ref
 
 
-def _many(name):
+def _many(name) -> OpInfo:
     """A transform along several dimensions."""
     base = name.removesuffix("n").removesuffix("2")
     two = name.endswith("2")
 
-    def ref(x, s=None, dim=None, norm=None):
+    def ref(x, s=None, dim=None, norm=None) -> np.ndarray:
         dim = (-2, -1) if two and dim is None else dim
         if "hfft" in name:
             return _hermitian_n(name)(x, s, dim, norm)
@@ -103,7 +107,7 @@ def _many(name):
             dim = tuple(range(x.ndim - len(s), x.ndim))
         return getattr(np.fft, base + "n")(x, s, dim, norm)
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         return [
             call(t(3, 4)),
             call(t(2, 4, 5), s=(3, 4)),
@@ -130,8 +134,8 @@ def _many(name):
     )
 
 
-def _shift(name):
-    def ref(x, dim=None):
+def _shift(name) -> OpInfo:
+    def ref(x, dim=None) -> np.ndarray:
         return getattr(np.fft, name)(x, dim)
 
     return OpInfo(
@@ -144,7 +148,7 @@ def _shift(name):
     )
 
 
-def _frames(x, n_fft, hop, window, center):
+def _frames(x, n_fft, hop, window, center) -> np.ndarray:
     if center:
         pad = [(0, 0)] * (x.ndim - 1) + [(n_fft // 2, n_fft // 2)]
         x = np.pad(x, pad, mode="reflect")
@@ -152,14 +156,14 @@ def _frames(x, n_fft, hop, window, center):
     return np.stack([x[..., s : s + n_fft] * window for s in starts], -2)
 
 
-def _stft(x, n_fft, hop_length=None, window=None, center=True, return_complex=True):
+def _stft(x, n_fft, hop_length=None, window=None, center=True, return_complex=True) -> np.ndarray:
     window = np.ones(n_fft) if window is None else window
     frames = _frames(x, n_fft, hop_length or n_fft // 4, window, center)
     one_sided = np.fft.rfft if x.dtype.kind != "c" else np.fft.fft
     return np.swapaxes(one_sided(frames, axis=-1), -1, -2)
 
 
-def _stft_samples(t):
+def _stft_samples(t) -> list[SampleInput]:
     window = torch.linspace(0.5, 1.5, 8, dtype=t.real(), device=t.device)
     return [
         call(t(2, 20), 8, return_complex=True),
@@ -176,12 +180,12 @@ def _check_istft(sample, result) -> None:
     torch.testing.assert_close(back, result[..., : back.shape[-1]], rtol=1e-3, atol=1e-3)
 
 
-def _istft_samples(t):
+def _istft_samples(t) -> list[SampleInput]:
     window = torch.linspace(0.5, 1.5, 8, dtype=t.real(), device=t.device)
     return [call(t(5, 11), 8, window=window), call(t(2, 5, 11), 8, window=window)]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t
 
@@ -255,7 +259,7 @@ RECORDS = [
 ]
 
 
-def _scipy_window(name, count, periodic):
+def _scipy_window(name, count, periodic) -> np.ndarray:
     import scipy.signal
 
     which = ("kaiser", 12.0) if name == "kaiser" else name

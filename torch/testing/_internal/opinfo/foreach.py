@@ -2,18 +2,20 @@
 interval of each come from the record of the operator on one tensor; what is checked beyond them is
 that lists are walked in step, in place too."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
 from . import pointwise
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (9e-2, 6e-2), torch.float32: (1e-4, 1e-5)}
 _SHAPES = ((2, 3), (4,), ())
 
 
-def _lists(t, **interval):
+def _lists(t, **interval) -> list[torch.Tensor]:
     return [t(*shape, **interval) for shape in _SHAPES]
 
 
@@ -22,7 +24,7 @@ def _codes(record) -> str:
     return "".join(c for c in record.dtype_codes if c in "fic")
 
 
-def _record(name, samples, ref, base, **options):
+def _record(name, samples, ref, base, **options) -> OpInfo:
     options.setdefault("out_dtype", base.out_dtype)
     return OpInfo(
         name,
@@ -43,27 +45,27 @@ def _record(name, samples, ref, base, **options):
     )
 
 
-def _unary(base):
+def _unary(base) -> OpInfo:
     name = f"_foreach_{base.name}"
     return _record(name, lambda t: [call(_lists(t))], lambda xs: [base.ref(x) for x in xs], base)
 
 
-def _binary(base):
+def _binary(base) -> OpInfo:
     name = f"_foreach_{base.name}"
     second = pointwise_second(base.name)
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         low, high = second or (None, None)
         return [call(_lists(t), _lists(t, low=low, high=high)), call(_lists(t), 2)]
 
-    def ref(xs, ys):
+    def ref(xs, ys) -> list[np.ndarray | np.generic]:
         ys = ys if isinstance(ys, list) else [ys] * len(xs)
         return [base.ref(x, y) for x, y in zip(xs, ys, strict=True)]
 
     return _record(name, samples, ref, base)
 
 
-def pointwise_second(name):
+def pointwise_second(name) -> tuple[float, float] | None:
     """The interval of the right operand in the pointwise table."""
     return next(row[4] for row in pointwise._BINARY if row[0] == name)
 
@@ -79,7 +81,7 @@ _BINARY = [
 ]
 
 
-def _ternary(name, function):
+def _ternary(name, function) -> OpInfo:
     return _record(
         f"_foreach_{name}",
         lambda t: [
@@ -97,7 +99,7 @@ def _list_errors(t):
     return [error(TypeError, "", 1), error((RuntimeError, TypeError), "", [1, 2])]
 
 
-def _more(name, samples, ref, codes="f", **options):
+def _more(name, samples, ref, codes="f", **options) -> OpInfo:
     return OpInfo(
         name,
         samples,
@@ -113,23 +115,23 @@ def _more(name, samples, ref, codes="f", **options):
     )
 
 
-def _matrices(t):
+def _matrices(t) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return [t(2, 3), t(4, 1)], [t(3, 2), t(1, 5)]
 
 
-def _copied(xs, sources, **options):
+def _copied(xs, sources, **options) -> list[torch.Tensor]:
     xs = [x.clone() for x in xs]
     torch._foreach_copy_(xs, sources, **options)
     return xs
 
 
-def _zeroed(xs):
+def _zeroed(xs) -> list[torch.Tensor]:
     xs = [x.clone() for x in xs]
     torch._foreach_zero_(xs)
     return xs
 
 
-def _limit(name, function):
+def _limit(name, function) -> OpInfo:
     return _more(
         f"_foreach_clamp_{name}",
         lambda t: [call(_lists(t), _lists(t)), call(_lists(t), 1)],

@@ -2,11 +2,15 @@
 tensors. A record's operator copies its lists, takes the step and returns what was written; the
 reference takes the same step in NumPy by the published formulas."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (1e-1, 6e-2), torch.float32: (1e-4, 1e-5)}
 _META = "writes into its arguments and returns nothing; meta tensors have nothing to write"
@@ -14,20 +18,20 @@ _EXPAND = "writes into its arguments: an expanded one has one element for many"
 _SHAPES = ((2, 3), (4,), ())
 
 
-def _lists(t, **interval):
+def _lists(t, **interval) -> list[torch.Tensor]:
     return [t(*shape, grad=False, **interval) for shape in _SHAPES]
 
 
-def _copies(*lists):
+def _copies(*lists) -> list[list[torch.Tensor]]:
     """Lists to write into. What is no list goes on as it is, for the operator to refuse."""
     return [[x.clone() for x in v] if isinstance(v, list) else v for v in lists]
 
 
-def _steps(count, value):
+def _steps(count, value) -> list[torch.Tensor]:
     return [torch.tensor(float(value)) for _ in range(count)]
 
 
-def _record(name, function, samples, ref, **options):
+def _record(name, function, samples, ref, **options) -> OpInfo:
     return OpInfo(
         name,
         samples,
@@ -44,7 +48,7 @@ def _record(name, function, samples, ref, **options):
     )
 
 
-def _list_errors(count, **keywords):
+def _list_errors(count, **keywords) -> Callable[..., object]:
     """A number or a text for a list, and lists of different lengths."""
 
     def calls(t):
@@ -61,13 +65,13 @@ def _list_errors(count, **keywords):
 # ---- steps ----------------------------------------------------------------------------------
 
 
-def _sgd(params, grads, buffers, **options):
+def _sgd(params, grads, buffers, **options) -> list[torch.Tensor]:
     params, grads, buffers = _copies(params, grads, buffers)
     torch._fused_sgd_(params, grads, buffers, **options)
     return params + buffers
 
 
-def _sgd_reference(params, grads, buffers, **o):
+def _sgd_reference(params, grads, buffers, **o) -> list[np.ndarray | np.generic]:
     moved, kept = [], []
     for p, g, b in zip(params, grads, buffers, strict=True):
         g = (-g if o["maximize"] else g) + o["weight_decay"] * p
@@ -90,10 +94,10 @@ _SGD = {
 }
 
 
-def _adam(name):
+def _adam(name) -> Callable[..., object]:
     step = getattr(torch, name)
 
-    def function(params, grads, averages, squares, **options):
+    def function(params, grads, averages, squares, **options) -> list[torch.Tensor]:
         params, grads, averages, squares = _copies(params, grads, averages, squares)
         largest = [s.clone() for s in squares] if options["amsgrad"] else []
         step(params, grads, averages, squares, largest, _steps(len(grads), 3), **options)
@@ -102,8 +106,8 @@ def _adam(name):
     return function
 
 
-def _adam_reference(decoupled):
-    def ref(params, grads, averages, squares, **o):
+def _adam_reference(decoupled) -> Callable[..., object]:
+    def ref(params, grads, averages, squares, **o) -> list[np.ndarray | np.generic]:
         moved, first, second = [], [], []
         for p, g, m, v in zip(params, grads, averages, squares, strict=True):
             g = -g if o["maximize"] else g
@@ -135,9 +139,9 @@ _ADAM = {
 }
 
 
-def _adam_record(name, decoupled):
-    def samples(t):
-        def lists():
+def _adam_record(name, decoupled) -> OpInfo:
+    def samples(t) -> list[SampleInput]:
+        def lists() -> list[list[torch.Tensor]]:
             return [_lists(t), _lists(t), _lists(t), _lists(t, low=0.1, high=2.0)]
 
         return [
@@ -151,13 +155,13 @@ def _adam_record(name, decoupled):
     )
 
 
-def _adagrad(params, grads, sums, **options):
+def _adagrad(params, grads, sums, **options) -> list[torch.Tensor]:
     params, grads, sums = _copies(params, grads, sums)
     torch._fused_adagrad_(params, grads, sums, _steps(len(grads), 4), **options)
     return params + sums
 
 
-def _adagrad_reference(params, grads, sums, **o):
+def _adagrad_reference(params, grads, sums, **o) -> list[np.ndarray | np.generic]:
     moved, kept = [], []
     for p, g, s in zip(params, grads, sums, strict=True):
         g = (-g if o["maximize"] else g) + o["weight_decay"] * p
@@ -173,29 +177,31 @@ _ADAGRAD = {"lr": 0.01, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-4, "maxi
 # ---- gradient scaling -----------------------------------------------------------------------
 
 
-def _unscale(grads, found, inverse):
+def _unscale(grads, found, inverse) -> list[torch.Tensor]:
     (grads,) = _copies(grads)
     found = found.clone()
     torch._amp_foreach_non_finite_check_and_unscale_(grads, found, inverse)
     return [*grads, found]
 
 
-def _unscale_reference(grads, found, inverse):
+def _unscale_reference(grads, found, inverse) -> list[np.ndarray | np.generic]:
     bad = any(not np.isfinite(g).all() for g in grads)
     return [*(g * inverse[0] for g in grads), np.array([1.0]) if bad else found]
 
 
-def _numbers(*values, dtype=torch.float32):
+def _numbers(*values, dtype=torch.float32) -> torch.Tensor:
     return torch.tensor(values, dtype=dtype)
 
 
-def _update(scale, tracker, found, growth, backoff, interval):
+def _update(scale, tracker, found, growth, backoff, interval) -> list[torch.Tensor]:
     scale, tracker = scale.clone(), tracker.clone()
     torch._amp_update_scale_(scale, tracker, found, growth, backoff, interval)
     return [scale, tracker]
 
 
-def _update_reference(scale, tracker, found, growth, backoff, interval):
+def _update_reference(
+    scale, tracker, found, growth, backoff, interval
+) -> list[np.ndarray | np.generic]:
     if found[()] if found.ndim == 0 else found[0]:
         return [scale * backoff, np.zeros_like(tracker)]
     done = int(tracker.reshape(-1)[0]) + 1
@@ -204,8 +210,8 @@ def _update_reference(scale, tracker, found, growth, backoff, interval):
     return [scale, np.full_like(tracker, done)]
 
 
-def _updates(t):
-    def one(found, count):
+def _updates(t) -> list[SampleInput]:
+    def one(found, count) -> SampleInput:
         tracker = torch.tensor(count, dtype=torch.int32)
         return call(torch.tensor(8.0), tracker, torch.tensor(found), 2.0, 0.5, 3)
 

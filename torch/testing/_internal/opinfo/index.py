@@ -1,10 +1,12 @@
 """Records of the index family: gathering, scattering, masks, selections and their inverses."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, call, error
 
 _VALUES = "the size of the result depends on values"
 ANY = "fibc"
@@ -14,21 +16,21 @@ def _index(*parts):
     return lambda x: x[parts]
 
 
-def _gather(x, dim, index, sparse_grad=False):
+def _gather(x, dim, index, sparse_grad=False) -> np.ndarray:
     if x.ndim == 0:
         return x.reshape(1)[index.reshape(-1)].reshape(index.shape)
     cut = tuple(slice(None) if d == dim % x.ndim else slice(n) for d, n in enumerate(index.shape))
     return np.take_along_axis(x[cut], index, dim)
 
 
-def _places(index, dim):
+def _places(index, dim) -> tuple[np.ndarray, np.ndarray]:
     """The positions a scatter along dim writes to, as a tuple of index arrays."""
     grid = list(np.indices(index.shape))
     grid[dim] = index
     return tuple(grid)
 
 
-def _scatter(x, dim, index, src=None, value=None, reduce=None):
+def _scatter(x, dim, index, src=None, value=None, reduce=None) -> np.ndarray:
     out = x.copy()
     src = value if src is None else src
     values = src if np.ndim(src) == 0 else src[tuple(slice(n) for n in index.shape)]
@@ -39,7 +41,7 @@ def _scatter(x, dim, index, src=None, value=None, reduce=None):
     return out
 
 
-def _scatter_reduce(x, dim, index, src, reduce, include_self=True):
+def _scatter_reduce(x, dim, index, src, reduce, include_self=True) -> np.ndarray:
     out = x.astype(float) if x.dtype.kind == "f" else x.copy()
     places = _places(index, dim)
     values = src[tuple(slice(n) for n in index.shape)]
@@ -63,19 +65,19 @@ def _scatter_reduce(x, dim, index, src, reduce, include_self=True):
     return out
 
 
-def _index_add(x, dim, index, source, alpha=1):
+def _index_add(x, dim, index, source, alpha=1) -> np.ndarray:
     out = x.copy()
     np.add.at(out, (slice(None),) * dim + (index,), alpha * source)
     return out
 
 
-def _index_write(x, dim, index, source):
+def _index_write(x, dim, index, source) -> np.ndarray:
     out = x.copy()
     out[(slice(None),) * dim + (index,)] = source
     return out
 
 
-def _index_reduce(x, dim, index, source, reduce, include_self=True):
+def _index_reduce(x, dim, index, source, reduce, include_self=True) -> np.ndarray:
     shape = [1] * x.ndim
     shape[dim] = -1
     wide = np.broadcast_to(index.reshape(shape), source.shape)
@@ -83,7 +85,7 @@ def _index_reduce(x, dim, index, source, reduce, include_self=True):
     return _scatter_reduce(x, dim, wide, source, names[reduce], include_self)
 
 
-def _index_put(x, indices, values, accumulate=False):
+def _index_put(x, indices, values, accumulate=False) -> np.ndarray:
     out = x.copy()
     if accumulate:
         np.add.at(out, tuple(indices), values)
@@ -92,14 +94,14 @@ def _index_put(x, indices, values, accumulate=False):
     return out
 
 
-def _masked_scatter(x, mask, source):
+def _masked_scatter(x, mask, source) -> np.ndarray:
     out = np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape)).copy()
     mask = np.broadcast_to(mask, out.shape)
     out[mask] = source.ravel()[: mask.sum()]
     return out
 
 
-def _put(x, index, source, accumulate=False):
+def _put(x, index, source, accumulate=False) -> np.ndarray:
     out = x.copy().ravel()
     if accumulate:
         np.add.at(out, index.ravel(), source.ravel())
@@ -108,19 +110,19 @@ def _put(x, index, source, accumulate=False):
     return out.reshape(x.shape)
 
 
-def _select_scatter(x, src, dim, index):
+def _select_scatter(x, src, dim, index) -> np.ndarray:
     out = x.copy()
     out[(slice(None),) * dim + (index,)] = src
     return out
 
 
-def _slice_scatter(x, src, dim=0, start=None, end=None, step=1):
+def _slice_scatter(x, src, dim=0, start=None, end=None, step=1) -> np.ndarray:
     out = x.copy()
     out[(slice(None),) * dim + (slice(start, end, step),)] = src
     return out
 
 
-def _diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
+def _diagonal_scatter(x, src, offset=0, dim1=0, dim2=1) -> np.ndarray:
     out = x.copy()
     n = src.shape[-1]
     view = np.moveaxis(out, (dim1, dim2), (-2, -1))
@@ -129,7 +131,7 @@ def _diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
     return out
 
 
-def _as_strided_scatter(x, src, size, stride, storage_offset=0):
+def _as_strided_scatter(x, src, size, stride, storage_offset=0) -> np.ndarray:
     out = x.copy().ravel()
     for coordinates in np.ndindex(*size):
         out[storage_offset + sum(a * s for a, s in zip(coordinates, stride, strict=True))] = src[
@@ -138,20 +140,20 @@ def _as_strided_scatter(x, src, size, stride, storage_offset=0):
     return out.reshape(x.shape)
 
 
-def _argwhere(x):
+def _argwhere(x) -> np.ndarray:
     return np.argwhere(x)
 
 
-def _unravel(x, shape):
+def _unravel(x, shape) -> tuple[np.ndarray, ...]:
     return np.unravel_index(x, shape)
 
 
-def _unique_rows(t, count, high):
+def _unique_rows(t, count, high) -> torch.Tensor:
     """Distinct indices below high."""
     return t.permutation(high)[: t.n(count)]
 
 
-def _scatter_index(t, *shape, high):
+def _scatter_index(t, *shape, high) -> torch.Tensor:
     """Indices along dimension 0 that are distinct within each column."""
     columns = [t.permutation(high)[: t.n(shape[0])] for _ in range(t.n(shape[1]))]
     return torch.stack(columns, 1)
@@ -636,7 +638,7 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     """The Maker without scaling, for samples that name their sizes."""
     t.scale = 1
     return t

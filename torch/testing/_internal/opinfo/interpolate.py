@@ -1,28 +1,32 @@
 """Records of the interpolate family: resampling on a regular grid and at given points, against
 sums over the source pixels with the weights of the definition."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-4)}
 F = torch.nn.functional
 
 
-def _cubic(d, a=-0.75):
+def _cubic(d, a=-0.75) -> np.ndarray:
     d = np.abs(d)
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def _triangle(d):
+def _triangle(d) -> np.ndarray | np.generic:
     return np.maximum(0.0, 1 - np.abs(d))
 
 
-def _positions(size, out, align, scale):
+def _positions(size, out, align, scale) -> np.ndarray:
     positions = np.arange(out)
     if align:
         return positions * ((size - 1) / (out - 1) if out > 1 else 0.0)
@@ -30,7 +34,7 @@ def _positions(size, out, align, scale):
     return (positions + 0.5) * ratio - 0.5
 
 
-def _matrix(size, out, mode, align=False, scale=None, antialias=False):
+def _matrix(size, out, mode, align=False, scale=None, antialias=False) -> np.ndarray:
     """The out x size matrix that resamples one dimension."""
     rows = np.arange(out)
     if mode in ("nearest", "nearest-exact"):
@@ -51,7 +55,7 @@ def _matrix(size, out, mode, align=False, scale=None, antialias=False):
     return matrix
 
 
-def _antialiased(size, out, where, mode, scale):
+def _antialiased(size, out, where, mode, scale) -> np.ndarray:
     ratio = max(1 / scale if scale is not None else size / out, 1.0)
     weight = (lambda d: _cubic(d, -0.5)) if mode == "bicubic" else _triangle
     matrix = weight((np.arange(size)[None] - where[:, None]) / ratio)
@@ -60,7 +64,7 @@ def _antialiased(size, out, where, mode, scale):
 
 def _interpolate(
     x, size=None, scale_factor=None, mode="nearest", align_corners=None, antialias=False
-):
+) -> np.ndarray:
     for axis in range(2, x.ndim):
         if size is not None:
             out, scale = (size[axis - 2] if isinstance(size, (tuple, list)) else size), None
@@ -77,12 +81,12 @@ _LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 _BIG = {1: (10, 20, 1000), 2: (2, 4, 100, 150), 3: (1, 4, 20, 40, 50)}
 
 
-def _grown(n):
+def _grown(n) -> tuple[int, ...]:
     return tuple(s + 2 for s in _SHAPES[n][2:])
 
 
-def _mode_samples(n, mode):
-    def samples(t):
+def _mode_samples(n, mode) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         shape = _SHAPES[n]
         calls = [
             call(t(*shape), _grown(n), mode=mode),
@@ -98,7 +102,7 @@ def _mode_samples(n, mode):
     return samples
 
 
-def _interpolation(n, mode):
+def _interpolation(n, mode) -> OpInfo:
     tag = {"nearest-exact": "_upsample_nearest_exact", "bicubic": "upsample_bicubic"}.get(
         mode, "upsample_" + mode
     )
@@ -124,11 +128,11 @@ def _interpolation(n, mode):
     )
 
 
-def _unnormalise(x, size, align):
+def _unnormalise(x, size, align) -> np.generic:
     return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
 
 
-def _grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
+def _grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False) -> np.ndarray:
     n, c = x.shape[:2]
     spatial, dims = x.shape[2:], x.ndim - 2
     out = np.zeros((n, c, *grid.shape[1:-1]))
@@ -142,7 +146,7 @@ def _grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=F
     return out
 
 
-def _sample(image, point, mode):
+def _sample(image, point, mode) -> np.ndarray:
     total = np.zeros(image.shape[0])
     base = [int(np.floor(p)) for p in point]
     corners = np.ndindex(*(2,) * len(point)) if mode == "bilinear" else [(0,) * len(point)]
@@ -160,7 +164,7 @@ def _sample(image, point, mode):
     return total
 
 
-def _grids(t):
+def _grids(t) -> list[SampleInput]:
     plane = lambda: t(1, 3, 2, 2, low=-1.2, high=1.2)
     return [
         call(t(1, 2, 3, 4), plane(), align_corners=False),
@@ -171,8 +175,8 @@ def _grids(t):
     ]
 
 
-def _raw_grid(name):
-    def ref(x, grid, mode, padding, align):
+def _raw_grid(name) -> OpInfo:
+    def ref(x, grid, mode, padding, align) -> np.ndarray:
         modes, paddings = ("bilinear", "nearest"), ("zeros", "border")
         return _grid_sample(x, grid, modes[mode], paddings[padding], align)
 
@@ -198,7 +202,7 @@ def _raw_grid(name):
     )
 
 
-def _affine(theta, size, align_corners=False):
+def _affine(theta, size, align_corners=False) -> np.ndarray:
     axes = []
     for s in size[2:]:
         steps = np.linspace(-1, 1, s)
@@ -208,7 +212,7 @@ def _affine(theta, size, align_corners=False):
     return np.einsum("...k,njk->n...j", points, theta)
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t
 

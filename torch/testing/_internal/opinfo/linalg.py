@@ -2,12 +2,16 @@
 vectors, pivots) the record checks what defines it instead of single values: the factors multiply to
 the matrix, the columns are orthonormal."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
 from . import factor_refs
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float32: (2e-3, 2e-3), torch.complex64: (2e-3, 2e-3)}
 DTYPES = "dc"
@@ -15,19 +19,19 @@ _TWO = "at least 2 dim|2 or more dim"
 _SQUARE = "must be batches of square matrices|square"
 
 
-def general(t, *shape, grad=True):
+def general(t, *shape, grad=True) -> torch.Tensor:
     """Matrices far from singular: random ones with a heavy diagonal."""
     x = t(*shape, grad=False)
     x = x + 3 * torch.eye(*x.shape[-2:], dtype=t.dtype)
     return x.requires_grad_(t.requires_grad and grad)
 
 
-def _unscaled(t, *shape):
+def _unscaled(t, *shape) -> torch.Tensor:
     t.scale = 1
     return general(t, *shape)
 
 
-def hermitian(t, *shape):
+def hermitian(t, *shape) -> torch.Tensor:
     """Positive definite Hermitian matrices with distinct eigenvalues."""
     x = t(*shape, grad=False)
     n = x.shape[-1]
@@ -36,30 +40,30 @@ def hermitian(t, *shape):
     return x.requires_grad_(t.requires_grad)
 
 
-def triangular(t, *shape):
+def triangular(t, *shape) -> torch.Tensor:
     x = general(t, *shape, grad=False).tril()
     return x.detach().requires_grad_(t.requires_grad)
 
 
-def _factor(t, *shape):
+def _factor(t, *shape) -> torch.Tensor:
     """A Cholesky factor: its diagonal is real."""
     x = torch.linalg.cholesky(hermitian(t, *shape).detach())
     return x.requires_grad_(t.requires_grad)
 
 
-def _square(t):
+def _square(t) -> list[SampleInput]:
     return [call(general(t, 3, 3)), call(general(t, 2, 2, 2)), call(general(t, 1, 1))]
 
 
-def _positive(t):
+def _positive(t) -> list[SampleInput]:
     return [call(hermitian(t, 3, 3)), call(hermitian(t, 2, 2, 2))]
 
 
-def _rectangles(t):
+def _rectangles(t) -> list[SampleInput]:
     return [call(t(4, 3)), call(t(3, 4)), call(t(2, 3, 3))]
 
 
-def _op(name, samples, ref, **options):
+def _op(name, samples, ref, **options) -> OpInfo:
     options.setdefault("tolerances", TOL)
     options.setdefault("inplace", None)
     options.setdefault("large_elements", 20_000)  # the work is the cube of a side
@@ -104,7 +108,7 @@ def _check_eigh(sample, result) -> None:
     _close(values.sort(-1).values, values)
 
 
-def _same_set(reference):
+def _same_set(reference) -> Callable[..., object]:
     """Eigenvalues in any order: compare sums of powers."""
 
     def check(sample, result) -> None:
@@ -122,14 +126,14 @@ def _check_ldl(sample, result) -> None:
     _close(full @ x, b)
 
 
-def _solve(a, b, left=True):
+def _solve(a, b, left=True) -> np.ndarray:
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if vector:
         return np.linalg.solve(a, b[..., None])[..., 0]
     return np.linalg.solve(a, b)
 
 
-def _triangular(a, b, *, upper, left=True, unitriangular=False):
+def _triangular(a, b, *, upper, left=True, unitriangular=False) -> np.ndarray:
     if unitriangular:
         a = a - np.eye(a.shape[-1]) * a + np.eye(a.shape[-1])
     a = np.triu(a) if upper else np.tril(a)
@@ -138,11 +142,11 @@ def _triangular(a, b, *, upper, left=True, unitriangular=False):
     return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
 
 
-def _matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False):
+def _matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False) -> np.generic:
     return np.linalg.norm(x, ord, dim, keepdim)
 
 
-def _norm(x, ord=None, dim=None, keepdim=False):
+def _norm(x, ord=None, dim=None, keepdim=False) -> np.ndarray | np.generic:
     return np.linalg.norm(x, ord, dim, keepdim) if x.ndim < 3 or dim is not None else _flat(x, ord)
 
 
@@ -150,7 +154,7 @@ def _flat(x, ord):
     return np.linalg.norm(x.ravel(), ord)
 
 
-def _exp(x):
+def _exp(x) -> np.ndarray:
     import scipy.linalg
 
     return scipy.linalg.expm(x)
@@ -162,32 +166,32 @@ def _check_geqrf(sample, result) -> None:
     _close(q[..., :k] @ result[0].triu()[..., :k, :], sample.input)
 
 
-def _householder(t):
+def _householder(t) -> list[SampleInput]:
     a, tau = torch.geqrf(t(4, 3, grad=False))
     return [call(a.requires_grad_(t.requires_grad), tau.requires_grad_(t.requires_grad))]
 
 
-def _lu_pairs(t):
+def _lu_pairs(t) -> tuple[torch.Tensor, torch.Tensor]:
     lu, pivots = torch.linalg.lu_factor(general(t, 3, 3, grad=False))
     return lu, pivots
 
 
-def _lu_solve_samples(t):
+def _lu_solve_samples(t) -> list[SampleInput]:
     lu, pivots = _lu_pairs(t)
     return [call(lu.requires_grad_(t.requires_grad), pivots, t(3, 2))]
 
 
-def _old_lu_solve_samples(t):
+def _old_lu_solve_samples(t) -> list[SampleInput]:
     lu, pivots = _lu_pairs(t)
     return [call(t(3, 2), lu.requires_grad_(t.requires_grad), pivots)]
 
 
-def _unpack_samples(t):
+def _unpack_samples(t) -> list[SampleInput]:
     lu, pivots = _lu_pairs(t)
     return [call(lu.requires_grad_(t.requires_grad), pivots)]
 
 
-def _ormqr_samples(t):
+def _ormqr_samples(t) -> list[SampleInput]:
     a, tau = torch.geqrf(t(4, 3, grad=False))
     return [call(a, tau, t(4, 2), transpose=True)]
 
@@ -199,7 +203,7 @@ def _check_lstsq(sample, result) -> None:
     _close(a.mH @ residual, torch.zeros_like(a.mH @ residual))
 
 
-def _slogdet(x):
+def _slogdet(x) -> tuple[np.ndarray | np.generic, np.ndarray | np.generic]:
     return tuple(np.linalg.slogdet(x))
 
 
@@ -241,12 +245,12 @@ def _eig_invariant(x):
     return vectors @ torch.diag_embed(values.square()) @ torch.linalg.inv(vectors)
 
 
-def _symmetric(function):
+def _symmetric(function) -> Callable[..., object]:
     """The function of the Hermitian part, on which it is defined."""
     return lambda x, *a, **k: function((x + x.mH) / 2, *a, **k)
 
 
-def _lower(function):
+def _lower(function) -> Callable[..., object]:
     return lambda x, *a, **k: function(x.tril(), *a, **k)
 
 

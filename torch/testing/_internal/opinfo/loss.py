@@ -1,25 +1,29 @@
 """Records of the loss family."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
 from . import refs
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-5)}
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def _op(name, samples, ref, **options):
+def _op(name, samples, ref, **options) -> OpInfo:
     options.setdefault("tolerances", TOL)
     return OpInfo(f"nn.functional.{name}", samples, ref, options.pop("codes", "f"), **options)
 
 
-def _pairs(**second):
+def _pairs(**second) -> Callable[..., object]:
     """Input and target of one shape, with each reduction."""
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         target = lambda *s: t(*s, grad=False, **second)
         return [
             *[call(t(2, 3), target(2, 3), reduction=r) for r in REDUCTIONS],
@@ -30,36 +34,36 @@ def _pairs(**second):
     return samples
 
 
-def _elementwise(function):
+def _elementwise(function) -> Callable[..., object]:
     return lambda x, y, reduction="mean", **k: refs.reduce_loss(function(x, y, **k), reduction)
 
 
-def _smooth(x, y, beta=1.0):
+def _smooth(x, y, beta=1.0) -> np.ndarray:
     d = np.abs(x - y)
     return np.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta) if beta else d
 
 
-def _huber(x, y, delta=1.0):
+def _huber(x, y, delta=1.0) -> np.ndarray:
     d = np.abs(x - y)
     return np.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta))
 
 
-def _bce(x, y, weight=None):
+def _bce(x, y, weight=None) -> np.ndarray | np.generic:
     value = -(y * np.log(x) + (1 - y) * np.log(1 - x))
     return value if weight is None else value * weight
 
 
-def _bce_logits(x, y, weight=None, pos_weight=None):
+def _bce_logits(x, y, weight=None, pos_weight=None) -> np.ndarray | np.generic:
     p = 1 / (1 + np.exp(-x))
     value = -((1 if pos_weight is None else pos_weight) * y * np.log(p) + (1 - y) * np.log(1 - p))
     return value if weight is None else value * weight
 
 
-def _kl(x, y, log_target=False):
+def _kl(x, y, log_target=False) -> np.ndarray:
     return np.exp(y) * (y - x) if log_target else refs.xlogy(y, y) - y * x
 
 
-def _kl_div(x, y, reduction="mean", log_target=False):
+def _kl_div(x, y, reduction="mean", log_target=False) -> np.ndarray | np.generic:
     values = _kl(x, y, log_target)
     return (
         values.sum() / x.shape[0]
@@ -68,7 +72,7 @@ def _kl_div(x, y, reduction="mean", log_target=False):
     )
 
 
-def _poisson(x, y, log_input=True, full=False, eps=1e-8):
+def _poisson(x, y, log_input=True, full=False, eps=1e-8) -> np.ndarray:
     value = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
     if full:
         stirling = (
@@ -84,7 +88,7 @@ def _gaussian(x, y, var, full=False, eps=1e-6, reduction="mean"):
     return refs.reduce_loss(value, reduction)
 
 
-def _nll(x, target, weight=None, ignore_index=-100, reduction="mean"):
+def _nll(x, target, weight=None, ignore_index=-100, reduction="mean") -> np.ndarray | np.generic:
     one = x.ndim == 1
     x, target = (x[None], np.reshape(target, 1)) if one else (x, target)
     w = np.ones(x.shape[1]) if weight is None else weight
@@ -125,7 +129,7 @@ def _cross_entropy(
     return (1 - label_smoothing) * main + label_smoothing / x.shape[dim] * smooth
 
 
-def _classes(t):
+def _classes(t) -> list[SampleInput]:
     target = t.index(4, high=3)
     holes = target.clone()
     holes[0] = -100
@@ -138,7 +142,7 @@ def _classes(t):
     ]
 
 
-def _entropies(t):
+def _entropies(t) -> list[SampleInput]:
     target = t.index(4, high=3)
     soft = t(4, 3, low=0.1, high=1.0, grad=False)
     return [
@@ -156,7 +160,7 @@ def _entropies(t):
     ]
 
 
-def _multi_margin(x, y, p=1, margin=1.0, weight=None, reduction="mean"):
+def _multi_margin(x, y, p=1, margin=1.0, weight=None, reduction="mean") -> np.ndarray | np.generic:
     one = x.ndim == 1
     x, y = (x[None], np.reshape(y, 1)) if one else (x, y)
     values = np.zeros(len(x))
@@ -166,7 +170,7 @@ def _multi_margin(x, y, p=1, margin=1.0, weight=None, reduction="mean"):
     return refs.reduce_loss(values[0] if one else values, reduction)
 
 
-def _multilabel_margin(x, y, reduction="mean"):
+def _multilabel_margin(x, y, reduction="mean") -> np.ndarray | np.generic:
     one = x.ndim == 1
     x, y = (x[None], y[None]) if one else (x, y)
     values = np.zeros(len(x))
@@ -178,41 +182,45 @@ def _multilabel_margin(x, y, reduction="mean"):
     return refs.reduce_loss(values[0] if one else values, reduction)
 
 
-def _multilabels(t):
+def _multilabels(t) -> list[SampleInput]:
     y = torch.tensor([[1, 0, -1, 2], [3, -1, 0, 1]], device=t.device)
     return [*[call(t(2, 4), y, reduction=r) for r in REDUCTIONS], call(t(4), y[0])]
 
 
-def _soft_multilabel(x, y, weight=None, reduction="mean"):
+def _soft_multilabel(x, y, weight=None, reduction="mean") -> np.ndarray | np.generic:
     p = 1 / (1 + np.exp(-x))
     value = -(y * np.log(p) + (1 - y) * np.log(1 - p)) * (1 if weight is None else weight)
     return refs.reduce_loss(value.mean(axis=-1), reduction)
 
 
-def _cosine(a, b):
+def _cosine(a, b) -> np.ndarray | np.generic:
     return (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
 
 
-def _cosine_embedding(a, b, y, margin=0.0, reduction="mean"):
+def _cosine_embedding(a, b, y, margin=0.0, reduction="mean") -> np.ndarray | np.generic:
     c = _cosine(a, b)
     return refs.reduce_loss(np.where(y == 1, 1 - c, np.maximum(0, c - margin)), reduction)
 
 
-def _signs(t, *shape):
+def _signs(t, *shape) -> torch.Tensor:
     return t.mask(*shape).to(t.dtype) * 2 - 1
 
 
-def _distance(a, b, p, eps):
+def _distance(a, b, p, eps) -> np.ndarray:
     return (np.abs(a - b + eps) ** p).sum(-1) ** (1 / p)
 
 
-def _triplet(a, b, c, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean"):
+def _triplet(
+    a, b, c, margin=1.0, p=2, eps=1e-6, swap=False, reduction="mean"
+) -> np.ndarray | np.generic:
     near, far = _distance(a, b, p, eps), _distance(a, c, p, eps)
     far = np.minimum(far, _distance(b, c, p, eps)) if swap else far
     return refs.reduce_loss(np.maximum(0, margin + near - far), reduction)
 
 
-def _triplet_distance(a, b, c, *, margin=1.0, swap=False, reduction="mean"):
+def _triplet_distance(
+    a, b, c, *, margin=1.0, swap=False, reduction="mean"
+) -> np.ndarray | np.generic:
     return _triplet(a, b, c, margin, 2, 1e-6, swap, reduction)
 
 
@@ -224,7 +232,7 @@ def _ctc(
     blank=0,
     reduction="mean",
     zero_infinity=False,
-):
+) -> np.ndarray | np.generic:
     """The sum over alignments by the forward recursion, one sequence at a time."""
     values = []
     for b, (steps, length) in enumerate(zip(input_lengths, target_lengths, strict=True)):
@@ -249,14 +257,14 @@ def _ctc(
     return refs.reduce_loss(values, reduction)
 
 
-def _ctc_samples(t):
+def _ctc_samples(t) -> list[SampleInput]:
     targets = torch.tensor([[1, 2, 2], [3, 1, 0]], device=t.device)
     lengths = torch.tensor([5, 4]), torch.tensor([3, 2])
     probs = lambda: t(5, 2, 4).log_softmax(-1)
     return [call(probs(), targets, *lengths, reduction=r) for r in REDUCTIONS]
 
 
-def _linear_cross_entropy_samples(t):
+def _linear_cross_entropy_samples(t) -> list[SampleInput]:
     return [
         call(t(4, 3), t(5, 3), t.index(4, high=5)),
         call(t(4, 3), t(5, 3), t.index(4, high=5), reduction="sum"),
@@ -280,7 +288,7 @@ _BAD_CLASS = lambda t: [
 ]
 
 
-def _many_labels(t):
+def _many_labels(t) -> SampleInput:
     """A batch of targets: three classes each, then the end mark."""
     t.scale = 1
     targets = torch.full((300, 500), -1, dtype=torch.int64, device=t.device)
@@ -288,7 +296,7 @@ def _many_labels(t):
     return call(t(300, 500), targets)
 
 
-def _long_sequences(t):
+def _long_sequences(t) -> SampleInput:
     t.scale = 1
     lengths = torch.full((64,), 50, device=t.device)
     words = torch.full((64,), 12, device=t.device)

@@ -1,23 +1,27 @@
 """Records of the masked family: torch.masked's reductions and normalisations, against the same in
 NumPy on the elements that the mask keeps."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-5)}
 
 
-def _kept(x, mask):
+def _kept(x, mask) -> np.ndarray:
     return np.ones(x.shape, bool) if mask is None else np.broadcast_to(mask, x.shape)
 
 
-def _lines(function, empty):
+def _lines(function, empty) -> Callable[..., object]:
     """A reduction line by line; empty is the result where the mask keeps nothing."""
 
-    def ref(x, dim=None, *, keepdim=False, mask=None, **options):
+    def ref(x, dim=None, *, keepdim=False, mask=None, **options) -> np.ndarray:
         keep = _kept(x, mask)
         axes = tuple(range(x.ndim)) if dim is None else tuple(np.atleast_1d(dim))
         axes = tuple(a % x.ndim for a in axes)
@@ -33,11 +37,11 @@ def _lines(function, empty):
     return ref
 
 
-def _norm(x, ord, dim=None, **options):
+def _norm(x, ord, dim=None, **options) -> np.ndarray:
     return _lines(lambda v: np.linalg.norm(v, ord), 0.0)(x, dim, **options)
 
 
-def _mask(t):
+def _mask(t) -> torch.Tensor:
     """A mask that keeps something in every line."""
     mask = t.mask(3, 4)
     mask[:, 0] = True
@@ -45,7 +49,7 @@ def _mask(t):
     return mask
 
 
-def _reductions(t):
+def _reductions(t) -> list[SampleInput]:
     return [
         call(t(3, 4), 1, mask=_mask(t)),
         call(t(3, 4), 0, keepdim=True, mask=_mask(t)),
@@ -54,14 +58,14 @@ def _reductions(t):
     ]
 
 
-def _one_dim(t):
+def _one_dim(t) -> list[SampleInput]:
     return [call(t(3, 4), 1, mask=_mask(t)), call(t(3, 4), 0, mask=_mask(t)), call(t(3, 4), 1)]
 
 
-def _along(function):
+def _along(function) -> Callable[..., object]:
     """A map along a dimension; what the mask drops is not compared (see _hide)."""
 
-    def ref(x, dim, *, mask=None, **options):
+    def ref(x, dim, *, mask=None, **options) -> np.ndarray:
         keep = _kept(x, mask)
         out = np.zeros(x.shape, np.result_type(x, float))
         for place in np.ndindex(*[s for i, s in enumerate(x.shape) if i != dim % x.ndim]):
@@ -74,17 +78,17 @@ def _along(function):
     return ref
 
 
-def _hide(name):
+def _hide(name) -> Callable[..., object]:
     """The operator with zeros where the mask drops: there its value is not specified."""
 
-    def op(x, dim, *args, mask=None, **options):
+    def op(x, dim, *args, mask=None, **options) -> torch.Tensor:
         out = getattr(torch.masked, name)(x, dim, *args, mask=mask, **options)
         return out if mask is None else torch.where(mask, out, torch.zeros_like(out))
 
     return op
 
 
-def _softmax(x, sign=1, log=False):
+def _softmax(x, sign=1, log=False) -> np.ndarray:
     e = np.exp(sign * x)
     return np.log(e / e.sum()) if log else e / e.sum()
 
@@ -94,7 +98,7 @@ _ERRORS = lambda t: [
 ]
 
 
-def _reduce(name, function, empty, codes="f", **options):
+def _reduce(name, function, empty, codes="f", **options) -> OpInfo:
     return OpInfo(
         f"masked.{name}",
         options.pop("samples", _reductions),
@@ -107,7 +111,7 @@ def _reduce(name, function, empty, codes="f", **options):
     )
 
 
-def _map(name, function):
+def _map(name, function) -> OpInfo:
     return OpInfo(
         f"masked.{name}",
         _one_dim,
@@ -208,5 +212,5 @@ RECORDS = [
 ]
 
 
-def _all(t):
+def _all(t) -> torch.Tensor:
     return torch.ones(t.shape((3, 4)), dtype=torch.bool, device=t.device)

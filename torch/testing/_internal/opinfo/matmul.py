@@ -1,46 +1,50 @@
 """Records of the matmul family: matrix products in all their forms."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, call, error
 
 TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-5)}
 
 
-def _op(name, samples, ref, codes="fic", **options):
+def _op(name, samples, ref, codes="fic", **options) -> OpInfo:
     options.setdefault("out_dtype", "same")
     options.setdefault("tolerances", TOL)
     return OpInfo(name, samples, ref, codes, **options)
 
 
-def _fused(product):
+def _fused(product) -> Callable[..., object]:
     """beta * input + alpha * product of the rest."""
     return lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b)
 
 
-def _bilinear(a, b, w, bias=None):
+def _bilinear(a, b, w, bias=None) -> np.ndarray:
     out = np.einsum("...i,kij,...j->...k", a, w, b)
     return out if bias is None else out + bias
 
 
-def _linear(x, w, bias=None):
+def _linear(x, w, bias=None) -> np.ndarray:
     return x @ w.T if bias is None else x @ w.T + bias
 
 
-def _tensordot(a, b, dims=2):
+def _tensordot(a, b, dims=2) -> np.ndarray:
     return np.tensordot(a, b, dims)
 
 
-def _mismatch(*shapes):
+def _mismatch(*shapes) -> Callable[..., object]:
     pattern = (
         "cannot be multiplied|mismatch|same size|inconsistent|[Ee]xpected|must match|must have"
     )
     return lambda t: [error(RuntimeError, pattern, *[t(*s) for s in shapes])]
 
 
-def _and_dtype(*shapes):
+def _and_dtype(*shapes) -> Callable[..., object]:
     bad = _mismatch(*shapes)
 
     def errors(t):
@@ -285,6 +289,6 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t

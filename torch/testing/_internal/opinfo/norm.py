@@ -1,27 +1,31 @@
 """Records of the norm family: normalisation over features, groups and batches."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (3e-2, 3e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32: (1e-4, 1e-4)}
 
 
-def _op(name, samples, ref, **options):
+def _op(name, samples, ref, **options) -> OpInfo:
     options.setdefault("tolerances", TOL)
     options.setdefault("inplace", None)
     return OpInfo(name, samples, ref, options.pop("codes", "f"), **options)
 
 
-def _standard(x, axes, eps):
+def _standard(x, axes, eps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = x.mean(axis=axes, keepdims=True)
     var = ((x - mean) ** 2).mean(axis=axes, keepdims=True)
     return (x - mean) / np.sqrt(var + eps), mean, var
 
 
-def _layer_norm(x, shape, weight=None, bias=None, eps=1e-5, moments=False):
+def _layer_norm(
+    x, shape, weight=None, bias=None, eps=1e-5, moments=False
+) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     y, mean, var = _standard(x, axes, eps)
     y = y if weight is None else y * weight
@@ -29,11 +33,11 @@ def _layer_norm(x, shape, weight=None, bias=None, eps=1e-5, moments=False):
     return (y, mean, 1 / np.sqrt(var + eps)) if moments else y
 
 
-def _per_channel(a, x):
+def _per_channel(a, x) -> np.ndarray:
     return a.reshape(1, -1, *[1] * (x.ndim - 2))
 
 
-def _group_norm(x, groups, weight=None, bias=None, eps=1e-5):
+def _group_norm(x, groups, weight=None, bias=None, eps=1e-5) -> np.ndarray:
     n = x.shape[0]
     grouped = x.reshape(n, groups, -1)
     y = _standard(grouped, (2,), eps)[0].reshape(x.shape)
@@ -41,7 +45,9 @@ def _group_norm(x, groups, weight=None, bias=None, eps=1e-5):
     return y if bias is None else y + _per_channel(bias, x)
 
 
-def _native_group_norm(x, weight, bias, n, c, hxw, groups, eps):
+def _native_group_norm(
+    x, weight, bias, n, c, hxw, groups, eps
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     grouped = x.reshape(n, groups, -1)
     _, mean, var = _standard(grouped, (2,), eps)
     return _group_norm(x, groups, weight, bias, eps), mean[..., 0], 1 / np.sqrt(var[..., 0] + eps)
@@ -49,7 +55,7 @@ def _native_group_norm(x, weight, bias, n, c, hxw, groups, eps):
 
 def _batch_norm(
     x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
-):
+) -> np.ndarray:
     axes = (0, *range(2, x.ndim))
     if training:
         y = _standard(x, axes, eps)[0]
@@ -59,7 +65,9 @@ def _batch_norm(
     return y if bias is None else y + _per_channel(bias, x)
 
 
-def _native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+def _native_batch_norm(
+    x, weight, bias, running_mean, running_var, training, momentum, eps
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     axes = (0, *range(2, x.ndim))
     y = _batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
@@ -68,7 +76,7 @@ def _native_batch_norm(x, weight, bias, running_mean, running_var, training, mom
     return y, mean.reshape(-1), 1 / np.sqrt(var.reshape(-1) + eps)
 
 
-def _batch_samples(t):
+def _batch_samples(t) -> list[SampleInput]:
     stats = [t(3, grad=False), t(3, low=0.5, high=2.0, grad=False)]
     return [
         call(t(4, 3), None, None, training=True),
@@ -78,7 +86,7 @@ def _batch_samples(t):
     ]
 
 
-def _native_batch_samples(t):
+def _native_batch_samples(t) -> list[SampleInput]:
     stats = [t(3, grad=False), t(3, low=0.5, high=2.0, grad=False)]
     return [
         call(t(2, 3, 4), t(3), t(3), None, None, True, 0.1, 1e-5),
@@ -95,19 +103,19 @@ def _instance_norm(
     use_input_stats=True,
     momentum=0.1,
     eps=1e-5,
-):
+) -> np.ndarray:
     y = _standard(x, tuple(range(2, x.ndim)), eps)[0]
     y = y if weight is None else y * _per_channel(weight, x)
     return y if bias is None else y + _per_channel(bias, x)
 
 
-def _rms_norm(x, shape, weight=None, eps=None):
+def _rms_norm(x, shape, weight=None, eps=None) -> np.ndarray:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     y = x / np.sqrt((x**2).mean(axis=axes, keepdims=True) + (1e-7 if eps is None else eps))
     return y if weight is None else y * weight
 
 
-def _local_response(x, size, alpha=1e-4, beta=0.75, k=1.0):
+def _local_response(x, size, alpha=1e-4, beta=0.75, k=1.0) -> np.ndarray:
     c = x.shape[1]
     total = np.zeros_like(x)
     for i in range(c):
@@ -116,7 +124,7 @@ def _local_response(x, size, alpha=1e-4, beta=0.75, k=1.0):
     return x / (k + alpha * total / size) ** beta
 
 
-def _normalize(x, p=2.0, dim=1, eps=1e-12):
+def _normalize(x, p=2.0, dim=1, eps=1e-12) -> np.ndarray:
     size = (np.abs(x) ** p).sum(axis=dim, keepdims=True) ** (1 / p)
     return x / np.maximum(size, eps)
 
@@ -256,6 +264,6 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t

@@ -1,5 +1,7 @@
 """Records of the pointwise family: arithmetic, comparison, logic, bits, exponentials, rounding."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
@@ -7,6 +9,7 @@ import torch
 from . import refs
 from .core import (
     OpInfo,
+    SampleInput,
     binary_samples,
     call,
     error,
@@ -98,7 +101,7 @@ _NO_OUT = {"isnan", "isinf", "isfinite", "isreal", "positive"}
 _SENSITIVE = {"tan", "lgamma", "digamma", "erfinv", "sinc", "exp", "sinh", "cosh"}
 
 
-def _unary(name, ref, codes, bounds, out_dtype, aliases):
+def _unary(name, ref, codes, bounds, out_dtype, aliases) -> OpInfo:
     return OpInfo(
         name,
         unary_samples,
@@ -194,7 +197,7 @@ def _check_nextafter(sample, result) -> None:
     np.testing.assert_array_equal(result.numpy(), np.nextafter(*arrays))
 
 
-def _binary(name, ref, codes, bounds, second, out_dtype, numbers, aliases):
+def _binary(name, ref, codes, bounds, second, out_dtype, numbers, aliases) -> OpInfo:
     options = {
         "kind": "binary",
         "bounds": bounds,
@@ -210,7 +213,7 @@ def _binary(name, ref, codes, bounds, second, out_dtype, numbers, aliases):
 # ---- the rest -------------------------------------------------------------------------------
 
 
-def _ternary(t):
+def _ternary(t) -> list[SampleInput]:
     low = 0.5 if t.dtype.is_floating_point or t.dtype.is_complex else 1
     calls = []
     for a, b, c in [((2, 3), (2, 3), (2, 3)), ((2, 1), (3,), ()), ((0, 3), (3,), (0, 3))]:
@@ -218,7 +221,7 @@ def _ternary(t):
     return [*calls, call(t(2, 3), t(2, 3), t(2, 3, low=low), value=2)]
 
 
-def _lerp(t):
+def _lerp(t) -> list[SampleInput]:
     return [
         call(t(2, 3), t(2, 3), 0.3),
         call(t(2, 3), t(3), t(2, 1, low=0.0, high=1.0)),
@@ -227,7 +230,7 @@ def _lerp(t):
     ]
 
 
-def _clamp(t):
+def _clamp(t) -> list[SampleInput]:
     return [
         call(t(2, 3), 0, 1),
         call(t(2, 3), max=1),
@@ -242,7 +245,7 @@ def _clamp(t):
 _COMPARE_CLOSE = [(1.0, 1.0), (1.0, 1.00001), (1.0, 1.1), (float("nan"), float("nan"))]
 
 
-def _isclose(t):
+def _isclose(t) -> list[SampleInput]:
     pairs = torch.tensor(_COMPARE_CLOSE, dtype=torch.float64).to(t.dtype)
     first, second = pairs.unbind(1)
     calls = [call(first, second), call(t(2, 3), t(2, 3), 0.5, 0.5), call(t(0), t(0))]
@@ -251,11 +254,11 @@ def _isclose(t):
     return calls
 
 
-def _frexp(x):
+def _frexp(x) -> tuple[np.ndarray | np.generic, np.ndarray | np.generic]:
     return np.frexp(x)
 
 
-def _nan_values(t):
+def _nan_values(t) -> list[SampleInput]:
     values = [float("nan"), float("inf"), float("-inf"), 0.5, -1.0, 2.0]
     special = torch.tensor(values, dtype=torch.float64).to(t.dtype)
     if not t.dtype.is_floating_point:
@@ -267,10 +270,10 @@ def _nan_values(t):
     ]
 
 
-def _cast(name, dtype):
+def _cast(name, dtype) -> OpInfo:
     """Tensor.float() and its like."""
 
-    def ref(x):
+    def ref(x) -> np.ndarray | np.generic:
         x = x.real if x.dtype.kind == "c" and not dtype.is_complex else x
         if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
             return x != 0 if dtype is torch.bool else x
@@ -295,7 +298,7 @@ def _cast(name, dtype):
     )
 
 
-def _reflected(name, ref, codes, **options):
+def _reflected(name, ref, codes, **options) -> OpInfo:
     return OpInfo(
         name,
         lambda t: [call(t(2, 3), 2), call(t(), 3), call(t(0, 3), 1)],

@@ -1,11 +1,15 @@
 """Records of the pool family: windows over one, two and three dimensions, and their inverses."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
 from . import refs
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 TOL = {torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 6e-2), torch.float32: (1e-5, 1e-5)}
 SIZES = {1: (2, 3, 8), 2: (1, 2, 6, 7), 3: (1, 2, 4, 5, 4)}
@@ -13,14 +17,14 @@ _SMALL = {1: (5,), 2: (3, 4), 3: (2, 3, 3)}
 BIG = {1: (40, 30, 300), 2: (4, 8, 100, 90), 3: (2, 6, 20, 30, 40)}
 
 
-def _tuple(value, n):
+def _tuple(value, n) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,) * n
 
 
-def _max_pool(n):
+def _max_pool(n) -> Callable[..., object]:
     def ref(
         x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-    ):
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         kernel = _tuple(kernel_size, n)
         stride = kernel if stride is None else _tuple(stride, n)
         parts = refs.windows(
@@ -36,7 +40,7 @@ def _max_pool(n):
     return ref
 
 
-def _avg_pool(n):
+def _avg_pool(n) -> Callable[..., object]:
     def ref(
         x,
         kernel_size,
@@ -45,7 +49,7 @@ def _avg_pool(n):
         ceil_mode=False,
         count_include_pad=True,
         divisor_override=None,
-    ):
+    ) -> np.ndarray:
         kernel, pad = _tuple(kernel_size, n), _tuple(padding, n)
         stride = kernel if stride is None else _tuple(stride, n)
         ones = (1,) * n
@@ -60,8 +64,8 @@ def _avg_pool(n):
     return ref
 
 
-def _adaptive(n, function):
-    def ref(x, size, return_indices=False):
+def _adaptive(n, function) -> Callable[..., object]:
+    def ref(x, size, return_indices=False) -> np.ndarray:
         spatial = x.shape[x.ndim - n :]
         size = [s if s is not None else spatial[i] for i, s in enumerate(_tuple(size, n))]
         out = np.empty((*x.shape[: x.ndim - n], *size))
@@ -76,8 +80,8 @@ def _adaptive(n, function):
     return ref
 
 
-def _max_samples(n):
-    def samples(t):
+def _max_samples(n) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         shape = SIZES[n]
         return [
             call(t(*shape), 2),
@@ -91,8 +95,8 @@ def _max_samples(n):
     return samples
 
 
-def _avg_samples(n):
-    def samples(t):
+def _avg_samples(n) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         shape = SIZES[n]
         return [
             call(t(*shape), 2),
@@ -105,12 +109,12 @@ def _avg_samples(n):
     return samples
 
 
-def _adaptive_samples(n):
+def _adaptive_samples(n) -> Callable[..., object]:
     small = {1: (1, 5), 2: (1, 3, 4), 3: (1, 3, 2, 3)}[n]
     return lambda t: [call(t(*SIZES[n]), 3), call(t(*SIZES[n][1:]), (2,) * n), call(t(*small), 2)]
 
 
-def _pool_errors(n):
+def _pool_errors(n) -> Callable[..., object]:
     shape = SIZES[n]
     return lambda t: [
         error(RuntimeError, "pad should be at most half|padding|pad", t(*shape), 2, 2, 2),
@@ -119,7 +123,7 @@ def _pool_errors(n):
     ]
 
 
-def _max(n):
+def _max(n) -> OpInfo:
     return OpInfo(
         f"nn.functional.max_pool{n}d",
         _max_samples(n),
@@ -133,7 +137,7 @@ def _max(n):
     )
 
 
-def _avg(n):
+def _avg(n) -> OpInfo:
     return OpInfo(
         f"nn.functional.avg_pool{n}d",
         _avg_samples(n),
@@ -170,10 +174,10 @@ def _adaptive_pair(n):
         )
 
 
-def _unpool_samples(n, shapes=None):
+def _unpool_samples(n, shapes=None) -> Callable[..., object]:
     shapes = shapes or {1: (2, 3, 4), 2: (1, 2, 2, 3), 3: (1, 2, 2, 2, 2)}
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         shape = shapes[n]
         pooled = t(*shape)
         base = torch.arange(pooled[0, 0].numel(), device=t.device).reshape(shape[2:])
@@ -182,8 +186,8 @@ def _unpool_samples(n, shapes=None):
     return samples
 
 
-def _unpool(n):
-    def ref(x, index, kernel_size):
+def _unpool(n) -> Callable[..., object]:
+    def ref(x, index, kernel_size) -> np.ndarray:
         out = np.zeros((*x.shape[:2], *[s * kernel_size for s in x.shape[2:]]))
         flat = out.reshape(*x.shape[:2], -1)
         np.put_along_axis(flat, index.reshape(*x.shape[:2], -1), x.reshape(*x.shape[:2], -1), -1)
@@ -192,7 +196,7 @@ def _unpool(n):
     return ref
 
 
-def _max_unpool(n):
+def _max_unpool(n) -> OpInfo:
     return OpInfo(
         f"nn.functional.max_unpool{n}d",
         _unpool_samples(n),
@@ -217,21 +221,21 @@ def _max_unpool(n):
     )
 
 
-def _fractional_samples(n, shape=None, size=None):
+def _fractional_samples(n, shape=None, size=None) -> Callable[..., object]:
     shape = shape or {2: (1, 2, 6, 6), 3: (1, 1, 4, 4, 4)}[n]
     size = size or {2: 3, 3: 2}[n]
 
-    def samples(t):
+    def samples(t) -> list[SampleInput]:
         points = torch.full((*shape[:2], n), 0.4, dtype=t.dtype, device=t.device)
         return [call(t(*shape), 2, (size,) * n, _random_samples=points)]
 
     return samples
 
 
-def _fractional(n):
+def _fractional(n) -> Callable[..., object]:
     """The generated windows: starts grow by (size - kernel) / (out - 1), shifted by the sample."""
 
-    def ref(x, kernel, size, _random_samples):
+    def ref(x, kernel, size, _random_samples) -> np.ndarray:
         spatial = x.shape[2:]
         starts = []
         for i in range(n):
@@ -248,13 +252,13 @@ def _fractional(n):
     return ref
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t
 
 
-def _lp(n):
-    def ref(x, p, kernel_size, stride=None):
+def _lp(n) -> Callable[..., object]:
+    def ref(x, p, kernel_size, stride=None) -> np.ndarray:
         values = refs.windows(
             x, _tuple(kernel_size, n), _tuple(stride or kernel_size, n), (0,) * n, (1,) * n, 0.0
         )[0]

@@ -2,14 +2,18 @@
 against recorded ones elsewhere); each record checks what the distribution promises: range, mean,
 and that the seed alone decides the bits."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, call, error
 
 _RANDOM = "draws random numbers: moved inputs do not change the result's distribution"
 
 
-def _within(low, high):
+def _within(low, high) -> Callable[..., object]:
     def check(sample, result) -> None:
         assert bool(((result.float() >= low) & (result.float() <= high)).all())
 
@@ -20,14 +24,14 @@ def _finite(sample, result) -> None:
     assert bool(torch.isfinite(result.float()).all())
 
 
-def _op(name, samples, check, codes="f", **options):
+def _op(name, samples, check, codes="f", **options) -> OpInfo:
     options.setdefault("inplace", None)
     options.setdefault("grad_codes", "")
     skips = {"layouts": _RANDOM, **options.pop("skips", {})}
     return OpInfo(name, samples, None, codes, check=check, is_random=True, skips=skips, **options)
 
 
-def _sized(*more):
+def _sized(*more) -> Callable[..., object]:
     return lambda t: [
         call((2, 3), *more, dtype=t.dtype),
         call((0, 3), *more, dtype=t.dtype),
@@ -35,7 +39,7 @@ def _sized(*more):
     ]
 
 
-def _bound(name, *args):
+def _bound(name, *args) -> dict[str, Callable[..., object]]:
     """A Tensor method that fills in place, on a copy."""
     return {
         "op": lambda x, *a, **k: getattr(x.clone(), name)(*a, **k),
@@ -48,7 +52,7 @@ def _bound(name, *args):
     }
 
 
-def _fill(name, method, args, check, errors, codes="f"):
+def _fill(name, method, args, check, errors, codes="f") -> OpInfo:
     parts = _bound(method, *args)
     return _op(
         name,
@@ -260,7 +264,7 @@ def _simplex(sample, result) -> None:
     )
 
 
-def _pathwise(name, samples, check):
+def _pathwise(name, samples, check) -> OpInfo:
     """Draws whose derivative goes through the draw itself: finite differences do not see it."""
     return _op(name, samples, check, "d", op=getattr(torch, name), bounds=(0.5, 3.0))
 
@@ -292,6 +296,6 @@ _DISTRIBUTIONS = {
 RECORDS += [make() for name, make in _DISTRIBUTIONS.items() if hasattr(torch, name)]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t

@@ -1,12 +1,15 @@
 """Records of the reduce family: sums, products, extremes, moments, norms, predicates."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
 import torch
 
-from .core import OpInfo, axis, call, error, reduce_samples
+from .core import OpInfo, SampleInput, axis, call, error, reduce_samples
 
 HALF = {torch.float16: (2e-2, 1e-2), torch.bfloat16: (8e-2, 6e-2)}
 
@@ -15,7 +18,7 @@ def _bad_dims(t):
     return [error(RuntimeError, "appears multiple times|repeated", t(2, 3), (0, 0))]
 
 
-def _variance(function, mean=False):
+def _variance(function, mean=False) -> Callable[..., object]:
     """var, std and their means: the second argument is the list of dimensions."""
 
     def ref(x, dim=None, *, correction=1, keepdim=False):
@@ -28,7 +31,7 @@ def _variance(function, mean=False):
     return ref
 
 
-def _variance_samples(t):
+def _variance_samples(t) -> list[SampleInput]:
     return [
         call(t(2, 3)),
         call(t(2, 3, 4), 1),
@@ -38,7 +41,7 @@ def _variance_samples(t):
     ]
 
 
-def _extreme(function, which):
+def _extreme(function, which) -> Callable[..., object]:
     """max and min: of everything, with indices along a dimension, or of two tensors."""
 
     def ref(x, other=None, keepdim=False):
@@ -55,7 +58,7 @@ def _extreme(function, which):
     return ref
 
 
-def _extreme_samples(t):
+def _extreme_samples(t) -> list[SampleInput]:
     return [
         call(t(67)),
         call(t()),
@@ -67,8 +70,8 @@ def _extreme_samples(t):
     ]
 
 
-def _arg(function):
-    def ref(x, dim=None, keepdim=False):
+def _arg(function) -> Callable[..., object]:
+    def ref(x, dim=None, keepdim=False) -> np.ndarray | np.generic:
         if x.ndim == 0:
             return np.zeros((), np.int64)
         return function(x, axis=dim, keepdims=keepdim)
@@ -91,24 +94,24 @@ def _norm(x, p=2, dim=None, keepdim=False):
     return (size**p).sum(**keep) ** (1 / p)
 
 
-def _norm_samples(t):
+def _norm_samples(t) -> list[SampleInput]:
     inf = float("inf")
     calls = [call(t(2, 3), p, 1) for p in (1, 2, 3, inf, -inf, 0)]
     return [*calls, call(t(2, 3)), call(t(2, 3, 4), 2, (0, 2), keepdim=True), call(t(67), 1.5)]
 
 
-def _vector_norm(x, ord=2, dim=None, keepdim=False):
+def _vector_norm(x, ord=2, dim=None, keepdim=False) -> np.ndarray | np.generic:
     return _norm(x, ord, dim, keepdim)
 
 
-def _logsumexp(x, dim, keepdim=False):
+def _logsumexp(x, dim, keepdim=False) -> np.ndarray | np.generic:
     axes = tuple(dim) if isinstance(dim, (list, tuple)) else dim
     if x.ndim == 0:
         return x * 1.0
     return np.log(np.exp(x * 1.0).sum(axis=axes, keepdims=keepdim))
 
 
-def _logsumexp_samples(t):
+def _logsumexp_samples(t) -> list[SampleInput]:
     return [
         call(t(2, 3), 1),
         call(t(2, 3, 4), (0, 2)),
@@ -118,13 +121,13 @@ def _logsumexp_samples(t):
     ]
 
 
-def _aminmax(x, dim=None, keepdim=False):
+def _aminmax(x, dim=None, keepdim=False) -> tuple[np.ndarray | np.generic, np.ndarray | np.generic]:
     if x.ndim == 0:
         return x, x
     return x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim)
 
 
-def _nan_input(t):
+def _nan_input(t) -> torch.Tensor:
     """A matrix with a NaN in it where the dtype has one."""
     x = t(2, 3, grad=False)
     if t.dtype.is_floating_point:
@@ -132,12 +135,12 @@ def _nan_input(t):
     return x.requires_grad_(t.requires_grad and t.dtype.is_floating_point)
 
 
-def _nan_samples(t):
+def _nan_samples(t) -> list[SampleInput]:
     calls = [call(_nan_input(t), *a) for a in [(), (1,), (0, True), ((0, 1),)]]
     return [*calls, call(t(67)), call(t())]
 
 
-def _segment(data, reduce, *, lengths, axis=0, unsafe=False, initial=None):
+def _segment(data, reduce, *, lengths, axis=0, unsafe=False, initial=None) -> np.ndarray:
     """Reductions of consecutive runs of rows."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     rows = []
@@ -151,7 +154,7 @@ def _segment(data, reduce, *, lengths, axis=0, unsafe=False, initial=None):
     return np.stack(rows)
 
 
-def _segment_samples(t):
+def _segment_samples(t) -> list[SampleInput]:
     lengths = torch.tensor([2, 1, 3], device=t.device)
     return [
         call(t(6, 2), reduce, lengths=lengths, axis=0)
@@ -159,19 +162,19 @@ def _segment_samples(t):
     ]
 
 
-def _big_segments(t):
+def _big_segments(t) -> SampleInput:
     lengths = torch.full((400,), 7, device=t.device)
     t.scale = 1
     return call(t(2800, 100), "sum", lengths=lengths, axis=0)
 
 
-def _sum_to_size(x, *size):
+def _sum_to_size(x, *size) -> np.ndarray:
     for i, (have, want) in enumerate(zip(x.shape, size, strict=True)):
         x = x.sum(axis=i, keepdims=True) if have != want else x
     return x
 
 
-def _dist(a, b, p=2):
+def _dist(a, b, p=2) -> np.generic:
     return _norm((a - b).ravel(), p)
 
 
@@ -473,7 +476,7 @@ def _check_hash(sample, result) -> None:
 
 
 # Kept here beside the variance: renorm scales slices down to a largest norm.
-def _renorm(x, p, dim, maxnorm):
+def _renorm(x, p, dim, maxnorm) -> np.ndarray:
     axes = tuple(i for i in range(x.ndim) if i != dim)
     size = _norm(x, p, axes, True)
     return np.where(size > maxnorm, x * (maxnorm / (size + 1e-7)), x)

@@ -1,12 +1,14 @@
 """References that NumPy and SciPy do not have ready: plain, slow, in double precision, and written
 from the operators' definitions."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
 
-def sgn(x):
+def sgn(x) -> np.ndarray | np.generic:
     """x / |x|, 0 at 0; the sign of real numbers."""
     if np.iscomplexobj(x):
         size = np.abs(x)
@@ -14,16 +16,16 @@ def sgn(x):
     return np.sign(x) if x.dtype != bool else x
 
 
-def logit(x, eps=None):
+def logit(x, eps=None) -> np.ndarray | np.generic:
     x = np.clip(x, eps, 1 - eps) if eps is not None else x
     return np.log(x / (1 - x))
 
 
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None) -> np.ndarray:
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def divide(a, b, rounding_mode=None):
+def divide(a, b, rounding_mode=None) -> np.ndarray:
     if rounding_mode is None:
         return np.true_divide(a, b)
     if rounding_mode == "floor":
@@ -33,24 +35,24 @@ def divide(a, b, rounding_mode=None):
     return whole.astype(np.int64) if np.result_type(a, b).kind in "iub" else whole
 
 
-def clamp(x, min=None, max=None):
+def clamp(x, min=None, max=None) -> np.ndarray | np.generic:
     x = x if min is None else np.maximum(x, min)
     return x if max is None else np.minimum(x, max)
 
 
-def lerp(a, b, weight):
+def lerp(a, b, weight) -> np.ndarray:
     return a + weight * (b - a)
 
 
-def round_decimals(x, decimals=0):
+def round_decimals(x, decimals=0) -> np.ndarray:
     return np.round(x, decimals)
 
 
-def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False) -> np.ndarray:
     return np.isclose(a, b, rtol, atol, equal_nan)
 
 
-def heaviside(a, b):
+def heaviside(a, b) -> np.ndarray:
     return np.heaviside(a.astype(float), np.asarray(b, float))
 
 
@@ -64,7 +66,9 @@ def xlog1py(a, b):
         return np.where((a == 0) & ~np.isnan(b), 0.0, a * np.log1p(b))
 
 
-def windows(x, kernel, stride, padding, dilation, fill, ceil_mode=False):
+def windows(
+    x, kernel, stride, padding, dilation, fill, ceil_mode=False
+) -> tuple[np.ndarray, np.ndarray]:
     """Every pooling window over the trailing len(kernel) dimensions, as an array with the window's
     elements last, and the same of the positions' flat indices (-1 outside the input)."""
     n = len(kernel)
@@ -95,7 +99,7 @@ def windows(x, kernel, stride, padding, dilation, fill, ceil_mode=False):
     return values, places
 
 
-def pool_size(size, kernel, stride, padding, dilation, ceil_mode):
+def pool_size(size, kernel, stride, padding, dilation, ceil_mode) -> int:
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
     if ceil_mode and (count - 1) * stride >= size + padding:
@@ -103,13 +107,13 @@ def pool_size(size, kernel, stride, padding, dilation, ceil_mode):
     return count
 
 
-def reduce_loss(values, reduction):
+def reduce_loss(values, reduction) -> np.ndarray | np.generic:
     if reduction == "none":
         return values
     return values.mean() if reduction == "mean" else values.sum()
 
 
-def softmax(x, dim, log=False):
+def softmax(x, dim, log=False) -> np.ndarray:
     shifted = x - x.max(axis=dim, keepdims=True)
     total = np.exp(shifted).sum(axis=dim, keepdims=True)
     return shifted - np.log(total) if log else np.exp(shifted) / total

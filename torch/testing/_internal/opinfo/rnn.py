@@ -1,31 +1,35 @@
 """Records of the rnn family: cells and layers against the recurrences written out."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float32: (1e-4, 1e-5)}
 _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
-def _sigmoid(x):
+def _sigmoid(x) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def _affine(x, w, b):
+def _affine(x, w, b) -> np.ndarray:
     return x @ w.T if b is None else x @ w.T + b
 
 
-def _lstm(x, state, w_ih, w_hh, b_ih=None, b_hh=None):
+def _lstm(x, state, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple[np.ndarray, np.ndarray]:
     h, c = state
     i, f, g, o = np.split(_affine(x, w_ih, b_ih) + _affine(h, w_hh, b_hh), 4, -1)
     c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
     return _sigmoid(o) * np.tanh(c), c
 
 
-def _gru(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
+def _gru(x, h, w_ih, w_hh, b_ih=None, b_hh=None) -> np.ndarray:
     r, z, n = np.split(_affine(x, w_ih, b_ih), 3, -1)
     hr, hz, hn = np.split(_affine(h, w_hh, b_hh), 3, -1)
     r, z = _sigmoid(r + hr), _sigmoid(z + hz)
@@ -33,8 +37,8 @@ def _gru(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
     return (1 - z) * n + z * h
 
 
-def _plain(function):
-    def step(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
+def _plain(function) -> Callable[..., object]:
+    def step(x, h, w_ih, w_hh, b_ih=None, b_hh=None) -> np.ndarray:
         return function(_affine(x, w_ih, b_ih) + _affine(h, w_hh, b_hh))
 
     return step
@@ -48,20 +52,20 @@ CELLS = {
 }
 
 
-def _weights(t, kind, inputs=3, hidden=2):
+def _weights(t, kind, inputs=3, hidden=2) -> list[torch.Tensor]:
     n = _GATES[kind] * hidden
     return [t(n, inputs), t(n, hidden), t(n), t(n)]
 
 
-def _cell_samples(kind):
-    def samples(t):
+def _cell_samples(kind) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         state = [t(2, 2), t(2, 2)] if kind == "lstm" else t(2, 2)
         return [call(t(2, 3), state, *_weights(t, kind))]
 
     return samples
 
 
-def _cell(kind):
+def _cell(kind) -> OpInfo:
     return OpInfo(
         f"{kind}_cell",
         _cell_samples(kind),
@@ -83,12 +87,14 @@ def _cell(kind):
     )
 
 
-def _big_cell(t, kind):
+def _big_cell(t, kind) -> SampleInput:
     state = [t(200, 64), t(200, 64)] if kind == "lstm" else t(200, 64)
     return call(t(200, 96), state, *_weights(t, kind, 96, 64))
 
 
-def _run(kind, x, state, weights, reverse):
+def _run(
+    kind, x, state, weights, reverse
+) -> tuple[np.ndarray, np.ndarray | tuple[np.ndarray, np.ndarray]]:
     """One direction of one layer over time (the first dimension)."""
     order = range(len(x) - 1, -1, -1) if reverse else range(len(x))
     outputs = [None] * len(x)
@@ -98,8 +104,10 @@ def _run(kind, x, state, weights, reverse):
     return np.stack(outputs), state
 
 
-def _layer(kind):
-    def ref(x, hx, params, biases, layers, dropout, train, bidirectional, batch_first):
+def _layer(kind) -> Callable[..., object]:
+    def ref(
+        x, hx, params, biases, layers, dropout, train, bidirectional, batch_first
+    ) -> tuple[np.ndarray, ...]:
         x = np.swapaxes(x, 0, 1) if batch_first else x
         states = list(zip(*hx, strict=True)) if kind == "lstm" else list(hx)
         last = []
@@ -120,8 +128,8 @@ def _layer(kind):
     return ref
 
 
-def _layer_samples(kind):
-    def samples(t):
+def _layer_samples(kind) -> Callable[..., object]:
+    def samples(t) -> list[SampleInput]:
         calls = []
         for layers, both, batch_first in ((1, False, False), (2, False, True), (1, True, False)):
             directions = 2 if both else 1
@@ -138,13 +146,13 @@ def _layer_samples(kind):
     return samples
 
 
-def _big_layer(t, kind):
+def _big_layer(t, kind) -> SampleInput:
     hx = [t(1, 30, 48), t(1, 30, 48)] if kind == "lstm" else t(1, 30, 48)
     weights = _weights(t, kind, 40, 48)
     return call(t(20, 30, 40), hx, weights, True, 1, 0.0, False, False, False)
 
 
-def _layer_record(kind):
+def _layer_record(kind) -> OpInfo:
     return OpInfo(
         kind,
         _layer_samples(kind),
@@ -171,7 +179,7 @@ def _layer_record(kind):
     )
 
 
-def _pack(x, lengths, batch_first):
+def _pack(x, lengths, batch_first) -> tuple[np.ndarray, np.ndarray]:
     x = np.swapaxes(x, 0, 1) if batch_first else x
     rows, sizes = [], []
     for step in range(int(lengths[0])):
@@ -181,7 +189,7 @@ def _pack(x, lengths, batch_first):
     return np.concatenate(rows), np.array(sizes)
 
 
-def _long_batch(t):
+def _long_batch(t) -> SampleInput:
     t.scale = 1
     return call(t(64, 32, 128), torch.arange(64, 32, -1, device=t.device), False)
 

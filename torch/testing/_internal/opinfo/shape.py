@@ -3,6 +3,10 @@
 Most rows are one call list and the NumPy function of the same meaning, so they stand in tables:
 name -> (calls, reference). Copying forms (`*_copy`) share the rows of their views."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
@@ -13,13 +17,13 @@ ALL = "fibch"
 _LAYOUT = "the result depends on the strides of the input by definition"
 
 
-def _op(name, calls, ref, codes="fibc", **options):
+def _op(name, calls, ref, codes="fibc", **options) -> OpInfo:
     options.setdefault("inplace", None)
     options.setdefault("out_dtype", "same")
     return OpInfo(name, calls, ref, codes, **options)
 
 
-def _size(*size):
+def _size(*size) -> tuple[int, ...]:
     """The sizes of a call, given one by one or as one list."""
     return tuple(size[0]) if size and isinstance(size[0], (tuple, list)) else size
 
@@ -33,18 +37,18 @@ def _squeeze(x, dim=None):
     return np.squeeze(x, tuple(d for d in dims if x.shape[d] == 1))
 
 
-def _diagonal(x, offset=0, dim1=0, dim2=1):
+def _diagonal(x, offset=0, dim1=0, dim2=1) -> np.ndarray:
     return np.diagonal(x, offset, dim1, dim2)
 
 
-def _unfold(x, dimension, size, step):
+def _unfold(x, dimension, size, step) -> np.ndarray:
     dimension %= x.ndim
     starts = range(0, x.shape[dimension] - size + 1, step)
     parts = [np.moveaxis(x.take(range(s, s + size), dimension), dimension, -1) for s in starts]
     return np.stack(parts, dimension)
 
 
-def _as_strided(x, size, stride, storage_offset=0):
+def _as_strided(x, size, stride, storage_offset=0) -> np.ndarray:
     flat = np.ascontiguousarray(x).ravel()
     places = np.full(size, storage_offset)
     for d, s in enumerate(stride):
@@ -54,12 +58,12 @@ def _as_strided(x, size, stride, storage_offset=0):
     return flat[places]
 
 
-def _narrow(x, dim, start, length):
+def _narrow(x, dim, start, length) -> np.ndarray:
     start += x.shape[dim] if start < 0 else 0
     return x.take(range(start, start + length), dim)
 
 
-def _bad_dim(*args):
+def _bad_dim(*args) -> Callable[..., object]:
     return lambda t: [error(IndexError, "Dimension out of range", t(2, 3), *args)]
 
 
@@ -246,7 +250,7 @@ _MORE_VIEWS = {
 }
 
 
-def _big(t, *shape):
+def _big(t, *shape) -> torch.Tensor:
     """A tensor of exactly this shape, whatever the Maker's scale."""
     t.scale = 1
     return t(*shape)

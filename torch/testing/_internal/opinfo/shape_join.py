@@ -1,38 +1,42 @@
 """Further records of the shape family: joining, splitting, repeating, padding, triangles, grids."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import call, error
+from .core import SampleInput, call, error
 from .shape import _BAD_EXPAND, _BAD_VIEW, _LAYOUT, _MORE_VIEWS, _VIEWS, ALL, _big, _op, _size
 
 
-def _flatten(x, start_dim=0, end_dim=-1):
+def _flatten(x, start_dim=0, end_dim=-1) -> np.ndarray:
     if x.ndim == 0:
         return x.reshape(1)
     end = end_dim % x.ndim
     return x.reshape(*x.shape[:start_dim], -1, *x.shape[end + 1 :])
 
 
-def _tensor_split(x, parts, dim=0):
+def _tensor_split(x, parts, dim=0) -> list[np.ndarray]:
     return np.array_split(x, parts, dim)
 
 
-def _chunk(x, chunks, dim=0):
+def _chunk(x, chunks, dim=0) -> list[np.ndarray]:
     step = -(-x.shape[dim] // chunks)
     return np.split(x, range(step, x.shape[dim], step), dim)
 
 
-def _repeat(x, *sizes):
+def _repeat(x, *sizes) -> np.ndarray:
     return np.tile(x, _size(*sizes))
 
 
-def _repeat_interleave(x, repeats, dim=None, output_size=None):
+def _repeat_interleave(x, repeats, dim=None, output_size=None) -> np.ndarray:
     return np.repeat(x, repeats, dim)
 
 
-def _diag_embed(x, offset=0, dim1=-2, dim2=-1):
+def _diag_embed(x, offset=0, dim1=-2, dim2=-1) -> np.ndarray:
     n = x.shape[-1] + abs(offset)
     out = np.zeros((*x.shape[:-1], n, n), x.dtype)
     for i in range(x.shape[-1]):
@@ -40,13 +44,13 @@ def _diag_embed(x, offset=0, dim1=-2, dim2=-1):
     return np.moveaxis(out, (-2, -1), (dim1, dim2))
 
 
-def _block_diag(*tensors):
+def _block_diag(*tensors) -> np.ndarray:
     import scipy.linalg
 
     return scipy.linalg.block_diag(*[np.atleast_2d(x) for x in tensors])
 
 
-def _pad(x, pad, mode="constant", value=None):
+def _pad(x, pad, mode="constant", value=None) -> np.ndarray:
     widths = [(0, 0)] * (x.ndim - len(pad) // 2)
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)][::-1]
     names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -63,7 +67,7 @@ def _pad(x, pad, mode="constant", value=None):
     return np.pad(x, widths + pairs, mode=names[mode])
 
 
-def _pixel_shuffle(x, r):
+def _pixel_shuffle(x, r) -> np.ndarray:
     *batch, c, h, w = x.shape
     y = x.reshape(*batch, c // r**2, r, r, h, w)
     n = len(batch)
@@ -71,7 +75,7 @@ def _pixel_shuffle(x, r):
     return y.transpose(order).reshape(*batch, c // r**2, h * r, w * r)
 
 
-def _pixel_unshuffle(x, r):
+def _pixel_unshuffle(x, r) -> np.ndarray:
     *batch, c, h, w = x.shape
     y = x.reshape(*batch, c, h // r, r, w // r, r)
     n = len(batch)
@@ -79,12 +83,12 @@ def _pixel_unshuffle(x, r):
     return y.transpose(order).reshape(*batch, c * r**2, h // r, w // r)
 
 
-def _channel_shuffle(x, groups):
+def _channel_shuffle(x, groups) -> np.ndarray:
     n, c, *rest = x.shape
     return x.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(x.shape)
 
 
-def _combinations(x, r=2, with_replacement=False):
+def _combinations(x, r=2, with_replacement=False) -> np.ndarray:
     import itertools
 
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -92,13 +96,13 @@ def _combinations(x, r=2, with_replacement=False):
     return np.stack(rows) if rows else np.zeros((0, r), x.dtype)
 
 
-def _cartesian(*tensors):
+def _cartesian(*tensors) -> np.ndarray:
     if len(tensors) == 1:
         return tensors[0]
     return np.stack([g.ravel() for g in np.meshgrid(*tensors, indexing="ij")], -1)
 
 
-def _chunk_cat(tensors, dim, chunks):
+def _chunk_cat(tensors, dim, chunks) -> np.ndarray:
     """Each tensor filled with zeros to a multiple of the chunks, cut, the pieces side by side."""
     parts = []
     for x in tensors:
@@ -109,12 +113,12 @@ def _chunk_cat(tensors, dim, chunks):
     return np.concatenate(parts, 1)
 
 
-def _several(function):
+def _several(function) -> Callable[..., object]:
     """A function of one list of arrays."""
     return lambda tensors, *a, **k: function([np.asarray(x) for x in tensors], *a, **k)
 
 
-def _pads(t):
+def _pads(t) -> list[SampleInput]:
     one, two, three = t(2, 3, 6), t(1, 2, 5, 6), t(1, 2, 4, 4, 5)
     calls = [
         call(t(2, 3), (1, 2)),
@@ -646,7 +650,7 @@ RECORDS = [
 ]
 
 
-def _pad_sequence(tensors, batch_first):
+def _pad_sequence(tensors, batch_first) -> np.ndarray:
     longest = max(len(x) for x in tensors)
     rows = [np.pad(x, [(0, longest - len(x))] + [(0, 0)] * (x.ndim - 1)) for x in tensors]
     return np.stack(rows, 0 if batch_first else 1)

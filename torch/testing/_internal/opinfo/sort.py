@@ -1,15 +1,17 @@
 """Records of the sort family: orders, order statistics, uniqueness, histograms, searches."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import Maker, OpInfo, SampleInput, call, error
 
 _VALUES = "the size of the result depends on values"
 
 
-def _sort(x, dim=-1, descending=False, stable=False):
+def _sort(x, dim=-1, descending=False, stable=False) -> tuple[np.ndarray, np.ndarray]:
     if x.ndim == 0:
         return x, np.zeros((), np.int64)
     key = -x.astype(float) if descending else x
@@ -17,7 +19,7 @@ def _sort(x, dim=-1, descending=False, stable=False):
     return np.take_along_axis(x, index, dim), index
 
 
-def _sorts(t):
+def _sorts(t) -> list[SampleInput]:
     return [
         call(t(3, 4)),
         call(t(3, 4), 0),
@@ -28,12 +30,12 @@ def _sorts(t):
     ]
 
 
-def _topk(x, k, dim=-1, largest=True, sorted=True):
+def _topk(x, k, dim=-1, largest=True, sorted=True) -> tuple[np.ndarray, np.ndarray]:
     values, index = _sort(x, dim, largest)
     return values.take(range(k), dim), index.take(range(k), dim)
 
 
-def _kth(x, k, dim=-1, keepdim=False):
+def _kth(x, k, dim=-1, keepdim=False) -> list[np.ndarray | np.generic]:
     values, index = _sort(x, dim)
     pick = [a.take(k - 1, dim) for a in (values, index)]
     return [np.expand_dims(a, dim) for a in pick] if keepdim else pick
@@ -58,11 +60,13 @@ def _mode(x, dim=-1, keepdim=False):
     return np.expand_dims(values, dim) if keepdim else values
 
 
-def _quantile(x, q, dim=None, keepdim=False, *, interpolation="linear", function=np.quantile):
+def _quantile(
+    x, q, dim=None, keepdim=False, *, interpolation="linear", function=np.quantile
+) -> np.ndarray | np.generic:
     return function(x, q, axis=dim, keepdims=keepdim, method=interpolation)
 
 
-def _quantiles(t):
+def _quantiles(t) -> list[SampleInput]:
     q = torch.tensor([0.1, 0.5, 0.9], dtype=t.dtype, device=t.device)
     return [
         call(t(2, 5), 0.3),
@@ -83,28 +87,30 @@ def _search(sequence, values, right=False, **kwargs):
     return np.stack(rows)
 
 
-def _sorted(t, *shape):
+def _sorted(t, *shape) -> torch.Tensor:
     return t(*shape, grad=False).sort(-1).values
 
 
-def _histc(x, bins=100, min=0, max=0):
+def _histc(x, bins=100, min=0, max=0) -> np.ndarray:
     span = (x.min(), x.max()) if min == max == 0 else (min, max)
     return np.histogram(x, bins, span)[0].astype(float)
 
 
-def _histogram(x, bins, range=None, weight=None, density=False):
+def _histogram(x, bins, range=None, weight=None, density=False) -> tuple[np.ndarray, np.ndarray]:
     counts, edges = np.histogram(x, bins, range, weights=weight, density=density)
     return counts.astype(float), edges
 
 
-def _unique_ref(x, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def _unique_ref(
+    x, sorted=True, return_inverse=False, return_counts=False, dim=None
+) -> np.ndarray | list[np.ndarray]:
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     inverse = inverse.reshape(x.shape) if dim is None else inverse.reshape(-1)
     parts = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return parts if len(parts) > 1 else parts[0]
 
 
-def _runs(x, return_inverse=False, return_counts=False, dim=None):
+def _runs(x, return_inverse=False, return_counts=False, dim=None) -> np.ndarray | list[np.ndarray]:
     x = x.ravel()
     new = np.concatenate([[True], x[1:] != x[:-1]])
     starts = np.flatnonzero(new)
@@ -115,7 +121,7 @@ def _runs(x, return_inverse=False, return_counts=False, dim=None):
     return parts if len(parts) > 1 else parts[0]
 
 
-def _bincounts(t):
+def _bincounts(t) -> list[SampleInput]:
     values = t.index(6, high=5, dtype=t.dtype)
     return [
         call(values),
@@ -376,12 +382,12 @@ RECORDS = [
 ]
 
 
-def _plain(t):
+def _plain(t) -> Maker:
     t.scale = 1
     return t
 
 
-def _repeats(t):
+def _repeats(t) -> torch.Tensor:
     return t(4, grad=False).repeat_interleave(3)
 
 

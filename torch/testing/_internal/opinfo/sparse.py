@@ -3,11 +3,15 @@ stands between a conversion to its layout and one back, so that the same mechani
 layouts of the parts, derivatives, threads) hold for it. Of each strided input, only every other
 element or so is kept (thin), which makes patterns with empty and full rows."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 _META = "the number of elements depends on values, which a meta tensor has not"
 _EXPAND = "an expanded operand has another pattern"
@@ -16,24 +20,24 @@ TOL = {torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1), torch.float32:
 _WORDS = "str|must be Tensor|invalid combination|attribute"
 
 
-def _keep(shape):
+def _keep(shape) -> np.ndarray:
     return (np.arange(int(np.prod(shape))) * 7 % 5 < 3).reshape(shape)
 
 
-def thin(x):
+def thin(x) -> np.ndarray:
     """The array with two of five elements replaced by 0."""
     return np.where(_keep(x.shape), x, np.zeros((), x.dtype))
 
 
-def _thin(x):
+def _thin(x) -> torch.Tensor:
     return x * torch.from_numpy(_keep(tuple(x.shape)))
 
 
-def coo(x, *sparse_dim):
+def coo(x, *sparse_dim) -> torch.Tensor:
     return _thin(x).to_sparse(*sparse_dim)
 
 
-def csr(x):
+def csr(x) -> torch.Tensor:
     return _thin(x).to_sparse_csr()
 
 
@@ -50,11 +54,11 @@ def _gradients(layout) -> str:
     return "" if layout.startswith("b") else "dc"
 
 
-def _dense(result):
+def _dense(result) -> torch.Tensor:
     return result.to_dense() if result.layout is not torch.strided else result
 
 
-def _op(name, function, samples, ref, codes="f", **options):
+def _op(name, function, samples, ref, codes="f", **options) -> OpInfo:
     """A record of function, with the result made strided."""
     options.setdefault("tolerances", TOL)
     options.setdefault("aten_name", name)
@@ -73,11 +77,11 @@ def _op(name, function, samples, ref, codes="f", **options):
     )
 
 
-def _matrix(t):
+def _matrix(t) -> list[SampleInput]:
     return [call(t(4, 6)), call(t(2, 2)), call(t(0, 4))]
 
 
-def _not_tensors(*more):
+def _not_tensors(*more) -> Callable[..., object]:
     """Wrong calls every conversion refuses, and the given ones."""
 
     def calls(t):
@@ -94,12 +98,12 @@ def _not_tensors(*more):
 # ---- construction and parts -----------------------------------------------------------------
 
 
-def _coo_tensor(values, rows, columns, size):
+def _coo_tensor(values, rows, columns, size) -> torch.Tensor:
     indices = torch.stack([rows, columns])
     return torch.sparse_coo_tensor(indices, values, size)
 
 
-def _coo_reference(values, rows, columns, size):
+def _coo_reference(values, rows, columns, size) -> np.ndarray:
     out = np.zeros(size, values.dtype)
     np.add.at(out, (rows, columns), values)
     return out
@@ -116,11 +120,11 @@ def _at(*positions):
     return torch.tensor(positions)
 
 
-def _compressed_tensor(layout):
+def _compressed_tensor(layout) -> Callable[..., object]:
     """The tensor taken apart and put together again by the constructor of the layout."""
     rows = layout in ("csr", "bsr")
 
-    def function(x):
+    def function(x) -> torch.Tensor:
         whole = _LAYOUTS[layout](_thin(x))
         compressed = whole.crow_indices() if rows else whole.ccol_indices()
         plain = whole.col_indices() if rows else whole.row_indices()
@@ -130,7 +134,7 @@ def _compressed_tensor(layout):
     return function
 
 
-def _compressed_record(layout):
+def _compressed_record(layout) -> OpInfo:
     covers = (f"_sparse_{layout}_tensor_unsafe", f"_validate_sparse_{layout}_tensor_args")
     return _op(
         f"sparse_{layout}_tensor",
@@ -147,7 +151,7 @@ def _compressed_record(layout):
     )
 
 
-def _parts(name, function, ref, covers=()):
+def _parts(name, function, ref, covers=()) -> OpInfo:
     """A part of a matrix in CSR or CSC."""
     return _op(
         name,
@@ -163,15 +167,15 @@ def _parts(name, function, ref, covers=()):
     )
 
 
-def _compressed_indices(x):
+def _compressed_indices(x) -> np.ndarray:
     return np.concatenate([[0], np.cumsum((thin(x) != 0).sum(1))])
 
 
-def _of_layout(layout, name):
+def _of_layout(layout, name) -> Callable[..., object]:
     return lambda x: getattr(_LAYOUTS[layout](_thin(x)), name)()
 
 
-def _nonzero(x):
+def _nonzero(x) -> np.ndarray:
     return np.stack(np.nonzero(thin(x)))
 
 
@@ -191,11 +195,11 @@ _PARTS = [
 ]
 
 
-def _compressed_indices_t(x):
+def _compressed_indices_t(x) -> np.ndarray:
     return np.concatenate([[0], np.cumsum((thin(x) != 0).sum(0))])
 
 
-def _numbers(s):
+def _numbers(s) -> list[int]:
     """Counts of the tensor, after a false and a true word about being coalesced."""
     again = torch.sparse_coo_tensor(s._indices(), s._values(), s.shape)._coalesced_(True)
     assert (again._dimI(), again._dimV()) == (s.sparse_dim(), s.dense_dim())
@@ -205,7 +209,7 @@ def _numbers(s):
 # ---- conversions ----------------------------------------------------------------------------
 
 
-def _conversion(layout):
+def _conversion(layout) -> OpInfo:
     name = f"to_sparse_{layout}"
     return _op(
         name,
@@ -219,7 +223,7 @@ def _conversion(layout):
     )
 
 
-def _row_pointers(rows, size):
+def _row_pointers(rows, size) -> np.ndarray:
     return np.searchsorted(rows, np.arange(size + 1)).astype(np.int64)
 
 
@@ -285,16 +289,16 @@ _CONVERSIONS = [
 ]
 
 
-def _resized(clear):
+def _resized(clear) -> tuple[Callable[..., object], Callable[..., object]]:
     """An empty or kept tensor of another size; the grown part is zero."""
 
-    def function(x):
+    def function(x) -> torch.Tensor:
         s = coo(x.detach()).coalesce()
         if clear:
             return s.sparse_resize_and_clear_((5, 7), 2, 0)
         return s.sparse_resize_((5, 7), 2, 0)
 
-    def ref(x):
+    def ref(x) -> np.ndarray:
         out = np.zeros((5, 7), x.dtype)
         if not clear:
             out[: x.shape[0], : x.shape[1]] = thin(x)
@@ -303,7 +307,7 @@ def _resized(clear):
     return function, ref
 
 
-def _resize_record(name, clear, covers=()):
+def _resize_record(name, clear, covers=()) -> OpInfo:
     function, ref = _resized(clear)
     return _op(
         name,
@@ -321,7 +325,7 @@ def _resize_record(name, clear, covers=()):
 # ---- arithmetic -----------------------------------------------------------------------------
 
 
-def _unary(name, function, ref, **options):
+def _unary(name, function, ref, **options) -> OpInfo:
     return _op(
         name,
         lambda x: function(coo(x)),
@@ -334,7 +338,7 @@ def _unary(name, function, ref, **options):
     )
 
 
-def _binary(name, function, ref):
+def _binary(name, function, ref) -> OpInfo:
     return _op(
         name,
         lambda a, b: function(coo(a), coo(b)),
@@ -361,7 +365,7 @@ def _softmax(x, dim, log=False):
         return np.where(there, np.log(share) if log else share, 0)
 
 
-def _products(t):
+def _products(t) -> list[SampleInput]:
     return [call(t(4, 6), t(6, 3)), call(t(1, 1), t(1, 1)), call(t(2, 3), t(3, 0))]
 
 
@@ -376,7 +380,7 @@ def _product_errors(t):
     return [wrong(t) for wrong in _PRODUCT_ERRORS]
 
 
-def _product(name, function, ref=None, **options):
+def _product(name, function, ref=None, **options) -> OpInfo:
     return _op(
         name,
         function,
@@ -388,11 +392,11 @@ def _product(name, function, ref=None, **options):
     )
 
 
-def _add_products(t):
+def _add_products(t) -> list[SampleInput]:
     return [call(t(4, 3), t(4, 6), t(6, 3)), call(t(4, 3), t(4, 6), t(6, 3), beta=2, alpha=3)]
 
 
-def _add_product(name, function, ref, **options):
+def _add_product(name, function, ref, **options) -> OpInfo:
     return _op(
         name,
         function,
@@ -408,11 +412,11 @@ def _add_product(name, function, ref, **options):
     )
 
 
-def _sampled(c, a, b, beta=1, alpha=1):
+def _sampled(c, a, b, beta=1, alpha=1) -> np.ndarray:
     return np.where(thin(c) != 0, alpha * (a @ b) + beta * thin(c), 0)
 
 
-def _spdiags(diagonals, offsets, shape):
+def _spdiags(diagonals, offsets, shape) -> np.ndarray:
     out = np.zeros(shape, diagonals.dtype)
     for diagonal, offset in zip(diagonals, offsets, strict=True):
         for column in range(min(shape[1], len(diagonal))):
@@ -456,7 +460,7 @@ _REDUCTIONS = [
 ]
 
 
-def _embedding_gradient(weight, indices, bag):
+def _embedding_gradient(weight, indices, bag) -> torch.Tensor:
     """The gradient of a row sum, which comes as a sparse matrix."""
     table = weight.detach().clone().requires_grad_()
     functional = torch.nn.functional
@@ -469,20 +473,20 @@ def _embedding_gradient(weight, indices, bag):
     return table.grad
 
 
-def _gather_gradient(weight, indices, bag=False):
+def _gather_gradient(weight, indices, bag=False) -> torch.Tensor:
     table = weight.detach().clone().requires_grad_()
     wide = indices[:, None].expand(-1, weight.shape[1])
     (torch.gather(table, 0, wide, sparse_grad=True) * weight.detach()[:1]).sum().backward()
     return table.grad
 
 
-def _counted(weight, indices, bag=False):
+def _counted(weight, indices, bag=False) -> np.ndarray:
     out = np.zeros_like(weight)
     np.add.at(out, indices, weight[0])
     return out
 
 
-def _gradient_record(name, function, bag):
+def _gradient_record(name, function, bag) -> OpInfo:
     return _op(
         name,
         function,

@@ -1,5 +1,7 @@
 """Records of the special family: torch.special against scipy.special."""
 
+from __future__ import annotations
+
 import numpy as np
 
 import torch
@@ -47,19 +49,19 @@ _ALIASES = {
 }
 
 
-def _airy(x):
+def _airy(x) -> np.ndarray | np.generic:
     import scipy.special
 
     return scipy.special.airy(x)[0]
 
 
-def _spherical(x):
+def _spherical(x) -> np.ndarray | np.generic:
     import scipy.special
 
     return scipy.special.spherical_jn(0, x)
 
 
-def _float_op(name, samples, reference, codes, kind, bounds, out_dtype="float", **more):
+def _float_op(name, samples, reference, codes, kind, bounds, out_dtype="float", **more) -> OpInfo:
     """The record of an operator without an in-place form."""
     return OpInfo(
         f"special.{name}",
@@ -76,13 +78,13 @@ def _float_op(name, samples, reference, codes, kind, bounds, out_dtype="float", 
     )
 
 
-def _unary(name, scipy_name, codes, bounds):
+def _unary(name, scipy_name, codes, bounds) -> OpInfo:
     big = lambda t: call(t(70_001))
     reference = scipy_special(scipy_name)
     return _float_op(name, unary_samples, reference, codes, "unary", bounds, big=big)
 
 
-def _alias(name, target):
+def _alias(name, target) -> OpInfo:
     reference = {"sigmoid": "expit", "lgamma": "gammaln", "digamma": "psi"}.get(target, target)
     plain = {"exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "sinc": np.sinc}
     reference = plain.get(target) or scipy_special(reference)

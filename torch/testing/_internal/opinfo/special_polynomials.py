@@ -1,16 +1,20 @@
 """Further records of the special family: orthogonal polynomials, polygamma functions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 
 import torch
 
-from .core import OpInfo, call, error
+from .core import OpInfo, SampleInput, call, error
 
 TOL = {torch.float32: (1e-4, 1e-4), torch.float16: (2e-2, 2e-2), torch.bfloat16: (1e-1, 1e-1)}
 
 
-def _scipy(name):
-    def ref(x, n):
+def _scipy(name) -> Callable[..., object]:
+    def ref(x, n) -> np.ndarray:
         import scipy.special
 
         return getattr(scipy.special, name)(np.asarray(n).astype(int), x)
@@ -18,10 +22,10 @@ def _scipy(name):
     return ref
 
 
-def _recurrence(first, step):
+def _recurrence(first, step) -> Callable[..., object]:
     """A polynomial by its three-term recurrence: p0 = 1, p1 = first(x), p = step(x, n, p, p_)."""
 
-    def ref(x, n):
+    def ref(x, n) -> np.ndarray:
         x, n = np.broadcast_arrays(x, n)
         out = np.empty(x.shape)
         for place in np.ndindex(*x.shape):
@@ -34,12 +38,12 @@ def _recurrence(first, step):
     return ref
 
 
-def _cosine(first):
+def _cosine(first) -> Callable[..., object]:
     """The Chebyshev polynomials: one recurrence, four first terms."""
     return _recurrence(first, lambda x, k, p, q: 2 * x * p - q)
 
 
-def _shifted(first):
+def _shifted(first) -> Callable[..., object]:
     return lambda x, n: _cosine(first)(2 * x - 1, n)
 
 
@@ -59,12 +63,12 @@ _POLYNOMIALS = {
 }
 
 
-def _orders(t):
+def _orders(t) -> list[SampleInput]:
     order = t.index(2, 3, high=5).to(t.dtype) % 5
     return [call(t(2, 3), order), call(t(2, 3), 3), call(t(67), 2), call(t(0, 3), 1)]
 
 
-def _polynomial(name, ref):
+def _polynomial(name, ref) -> OpInfo:
     return OpInfo(
         f"special.{name}",
         _orders,
@@ -80,29 +84,29 @@ def _polynomial(name, ref):
     )
 
 
-def _polygamma(n, x):
+def _polygamma(n, x) -> np.ndarray:
     import scipy.special
 
     return scipy.special.polygamma(n, x)
 
 
-def _multigammaln(x, p):
+def _multigammaln(x, p) -> np.ndarray | np.generic:
     import scipy.special
 
     total = sum(scipy.special.gammaln(x - i / 2) for i in range(p))
     return total + p * (p - 1) / 4 * np.log(np.pi)
 
 
-def _logit(x, eps=None):
+def _logit(x, eps=None) -> np.ndarray:
     x = np.clip(x, eps, 1 - eps) if eps is not None else x
     return np.log(x / (1 - x))
 
 
-def _polygammas(t):
+def _polygammas(t) -> list[SampleInput]:
     return [call(n, t(2, 3)) for n in (0, 1, 2, 3)]
 
 
-def _polygamma_record(name):
+def _polygamma_record(name) -> OpInfo:
     return OpInfo(
         name,
         _polygammas,
@@ -117,7 +121,7 @@ def _polygamma_record(name):
     )
 
 
-def _multigamma_record(name):
+def _multigamma_record(name) -> OpInfo:
     return OpInfo(
         name,
         lambda t: [call(t(2, 3), 1), call(t(2, 3), 3), call(t(), 2)],

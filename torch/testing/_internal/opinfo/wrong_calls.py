@@ -2,6 +2,10 @@
 record -> function of a Maker that gives ErrorInputs. They follow what the record itself and its
 kind refuse; test/ops/test_op_records.py wants three of them for every operator."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import torch
 
 from .core import error
@@ -25,7 +29,7 @@ def _ints(*values):
     return torch.tensor(values, dtype=torch.int32)
 
 
-def _attribute(*more):
+def _attribute(*more) -> Callable[..., object]:
     """An attribute read off something that is no tensor, and the shapes it refuses."""
 
     def calls(t):
@@ -142,7 +146,7 @@ def _masked_statistic(t):
     ]
 
 
-def _lp_pool(*shape):
+def _lp_pool(*shape) -> Callable[..., object]:
     def calls(t):
         return [
             error(RuntimeError, "stride should not be zero", t(*shape), 2, 0),
