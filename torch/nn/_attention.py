@@ -1,6 +1,8 @@
 """multi_head_attention_forward: projections, masks and the two ways to attend. With the weights
 asked for, the products stand here step by step; without, the fused operator does them."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -16,7 +18,7 @@ def _require(condition, message) -> None:
         raise AssertionError(message)
 
 
-def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads):
+def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads) -> bool:
     """Whether query is (L, N, E) rather than (L, E); raises for ranks that do not fit together."""
     rank = query.dim()
     _require(
@@ -50,7 +52,7 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads):
     return rank == 3
 
 
-def _float_mask(mask, name, dtype):
+def _float_mask(mask, name, dtype) -> torch.Tensor | None:
     """A mask as something to add: -inf where a bool mask says no."""
     if mask is None:
         return None
@@ -60,7 +62,9 @@ def _float_mask(mask, name, dtype):
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
 
 
-def _prepare_masks(query, attn_mask, key_padding_mask, is_causal, need_weights):
+def _prepare_masks(
+    query, attn_mask, key_padding_mask, is_causal, need_weights
+) -> tuple[torch.Tensor | None, torch.Tensor | None, bool]:
     """Both masks as something to add, and whether is_causal replaces attn_mask: it does when
     nothing else masks and no weights are asked for."""
     if attn_mask is not None and key_padding_mask is not None:
@@ -90,11 +94,13 @@ def _check_padding(mask, batch, source_len) -> None:
         )
 
 
-def _split_bias(bias):
+def _split_bias(bias) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     return (None, None, None) if bias is None else bias.chunk(3)
 
 
-def _project_packed(query, key, value, weight, bias):
+def _project_packed(
+    query, key, value, weight, bias
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The three projections with one weight: one product where the inputs are one tensor."""
     width = query.size(-1)
     linear = _C._nn.linear
@@ -119,7 +125,9 @@ def _project_packed(query, key, value, weight, bias):
     )
 
 
-def _project_separate(inputs, weights, bias, embed_dim):
+def _project_separate(
+    inputs, weights, bias, embed_dim
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     for name, weight, x in zip("qkv", weights, inputs, strict=True):
         _require(
             weight is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None"
@@ -134,7 +142,7 @@ def _project_separate(inputs, weights, bias, embed_dim):
     )
 
 
-def _check_attn_mask(mask, heads, batch, target_len, source_len):
+def _check_attn_mask(mask, heads, batch, target_len, source_len) -> torch.Tensor | None:
     """The additive mask with three dimensions."""
     if mask is None:
         return None
@@ -162,7 +170,7 @@ def _heads_first(x, batch, heads, static=None, name=""):
     return static
 
 
-def _pad_masks(attn_mask, key_padding_mask):
+def _pad_masks(attn_mask, key_padding_mask) -> tuple[None, torch.Tensor]:
     """One more source position, open to all."""
     pad = torch.nn.functional.pad
     attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
@@ -170,7 +178,7 @@ def _pad_masks(attn_mask, key_padding_mask):
     return attn_mask, key_padding_mask
 
 
-def _attend_with_weights(q, k, v, mask, dropout_p):
+def _attend_with_weights(q, k, v, mask, dropout_p) -> tuple[torch.Tensor, torch.Tensor]:
     """(N * heads, L, d) with the attention weights."""
     scores_of = q * math.sqrt(1.0 / float(q.shape[-1]))
     if mask is not None:
@@ -183,7 +191,7 @@ def _attend_with_weights(q, k, v, mask, dropout_p):
     return torch.bmm(weights, v), weights
 
 
-def _attend_fused(q, k, v, mask, dropout_p, is_causal, batch, heads):
+def _attend_fused(q, k, v, mask, dropout_p, is_causal, batch, heads) -> torch.Tensor:
     """(L, N, heads, d) by the fused operator, which makes no weights."""
     if mask is not None:
         alike = mask.size(0) == 1
@@ -193,7 +201,7 @@ def _attend_fused(q, k, v, mask, dropout_p, is_causal, batch, heads):
     return attend(q, k, v, mask, dropout_p, is_causal).permute(2, 0, 1, 3)
 
 
-def _join_masks(attn_mask, key_padding_mask, batch, heads, source_len):
+def _join_masks(attn_mask, key_padding_mask, batch, heads, source_len) -> torch.Tensor | None:
     if key_padding_mask is None:
         return attn_mask
     _require(
@@ -266,7 +274,7 @@ def multi_head_attention_forward(
     static_v=None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-):
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Attention in several heads. query is (L, N, E) or (L, E), key and value (S, N, ...); gives
     the output and, with need_weights, the weights (N, L, S), or of each head (N, heads, L, S)."""
     tensors = (

@@ -1,6 +1,8 @@
 """Helpers of torch.nn.functional that were never announced and that projects import all the same,
 most often for an attention layer of their own. torch.nn.functional hands them out on first use."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -9,7 +11,9 @@ from torch.nn import functional
 __all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_none_or_dtype"]
 
 
-def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+def _in_projection(
+    q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Query, key and value through a linear map each."""
     return (
         functional.linear(q, w_q, b_q),
@@ -18,7 +22,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     )
 
 
-def _in_projection_packed(q, k, v, w, b=None):
+def _in_projection_packed(q, k, v, w, b=None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The same with the three weights stacked in one, and the three biases."""
     weights = w.chunk(3)
     biases = (None, None, None) if b is None else b.chunk(3)
@@ -29,7 +33,7 @@ def _in_projection_packed(q, k, v, w, b=None):
     return _in_projection(q, k, v, *weights, *biases)
 
 
-def _none_or_dtype(input):
+def _none_or_dtype(input) -> torch.dtype | None:
     """The dtype of a tensor, None for None."""
     if input is None:
         return None

@@ -1,6 +1,8 @@
 """Convolutions, pooling and folding of torch.nn.functional: a file of their own as they are many.
 Convolutions are the operators themselves; pooling adds defaults and the choice of indices."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C, _VF
 from torch.overrides import has_torch_function_unary, redirect
@@ -54,7 +56,7 @@ conv_transpose2d = _VF.conv_transpose2d
 conv_transpose3d = _VF.conv_transpose3d
 
 
-def _pair(value):
+def _pair(value) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
@@ -98,7 +100,7 @@ def _max_pool(dims):
     def pool(
         input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
         return_indices=False,
-    ):  # fmt: skip
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         if has_torch_function_unary(input):
             return redirect(pool, locals())
         stride = [] if stride is None else stride
@@ -126,7 +128,7 @@ avg_pool3d = _C._nn.avg_pool3d
 adaptive_avg_pool1d = _VF.adaptive_avg_pool1d
 
 
-def _adaptive_size(output_size, input):
+def _adaptive_size(output_size, input) -> int | list[int]:
     """A number stands for all dimensions; None in a list keeps the input's size."""
     if isinstance(output_size, int):
         return output_size
@@ -154,7 +156,9 @@ def adaptive_avg_pool3d(input: torch.Tensor, output_size) -> torch.Tensor:
 def _adaptive_max(dims):
     native = _VF.adaptive_max_pool1d if dims == 1 else getattr(_C._nn, f"adaptive_max_pool{dims}d")
 
-    def pool_with_indices(input, output_size, return_indices=False):
+    def pool_with_indices(
+        input, output_size, return_indices=False
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         if has_torch_function_unary(input):
             return redirect(pool_with_indices, locals())
         if dims > 1:
@@ -184,7 +188,7 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max(3)
 # ----------------------------------------------------------------------------------------------
 
 
-def _lp_pool(dims, mean, input, norm_type, kernel_size, stride, ceil_mode):
+def _lp_pool(dims, mean, input, norm_type, kernel_size, stride, ceil_mode) -> torch.Tensor:
     """The p-norm of each window, from the mean of the p-th powers."""
     count = kernel_size**dims if isinstance(kernel_size, int) else 1
     if not isinstance(kernel_size, int):
@@ -251,7 +255,9 @@ def _unpooled_size(input, dims, kernel_size, stride, padding, output_size):
 
 
 def _max_unpool(dims):
-    def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    def unpool(
+        input, indices, kernel_size, stride=None, padding=0, output_size=None
+    ) -> torch.Tensor:
         if has_torch_function_unary(input):
             return redirect(unpool, locals())
         spread = lambda v: (v,) * dims if isinstance(v, int) else tuple(v)
@@ -286,7 +292,7 @@ def _fractional(dims):
     def pool_with_indices(
         input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
         _random_samples=None,
-    ):  # fmt: skip
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         if has_torch_function_unary(input):
             return redirect(pool_with_indices, locals())
         if output_size is None and output_ratio is None:

@@ -1,5 +1,7 @@
 """embedding_bag: sums, means or maxima of embeddings, without the embeddings themselves."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -10,7 +12,7 @@ __all__ = ["embedding_bag"]
 _MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def _bags(input, offsets, include_last_offset):
+def _bags(input, offsets, include_last_offset) -> tuple[torch.Tensor, torch.Tensor]:
     """The indices as a vector, and where each bag begins in it."""
     if input.dim() == 2:
         if offsets is not None:

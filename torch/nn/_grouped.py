@@ -1,11 +1,13 @@
 """Products of groups of rows with a matrix each, as mixtures of experts need them."""
 
+from __future__ import annotations
+
 import torch
 
 __all__ = ["grouped_mm"]
 
 
-def _bounds(mat_a, mat_b, offs):
+def _bounds(mat_a, mat_b, offs) -> list[tuple[int, int]] | None:
     """Where the groups begin and end."""
     if offs is None:
         return None

@@ -1,6 +1,8 @@
 """The losses of torch.nn.functional, a file of their own because they are many. Each turns the word
 of the reduction into the operator's number, honours the two older flags, and calls the operator."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -38,14 +40,14 @@ __all__ = [
 _NONE, _MEAN, _SUM = (get_enum(word) for word in ("none", "mean", "sum"))
 
 
-def _number(size_average, reduce, reduction):
+def _number(size_average, reduce, reduction) -> int:
     """The operator's reduction; the older flags win where they are given."""
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     return get_enum(reduction)
 
 
-def _reduced(loss, number):
+def _reduced(loss, number) -> torch.Tensor:
     """A loss that no operator reduces."""
     if number == _NONE:
         return loss

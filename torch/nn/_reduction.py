@@ -23,7 +23,7 @@ def get_enum(reduction) -> Any:
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def legacy_get_string(size_average, reduce, emit_warning=True) -> Any:
+def legacy_get_string(size_average, reduce, emit_warning=True) -> str:
     """The word for the flags size_average and reduce."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce

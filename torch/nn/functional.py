@@ -3,6 +3,8 @@
 Each function checks what the operator cannot know, picks the in-place form when asked, and
 calls the operator."""
 
+from __future__ import annotations
+
 import warnings
 
 import torch
@@ -205,7 +207,7 @@ def glu(input: torch.Tensor, dim=-1) -> torch.Tensor:
 # --------------------------------------------------------------------------------------------------
 
 
-def _softmax_dim(name, ndim, stacklevel):
+def _softmax_dim(name, ndim, stacklevel) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an "
@@ -269,7 +271,7 @@ def gumbel_softmax(
 # --------------------------------------------------------------------------------------------------
 
 
-def _dropout(name, input, p, training, inplace):
+def _dropout(name, input, p, training, inplace) -> torch.Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     return getattr(_VF, name + ("_" if inplace else ""))(input, p, training)

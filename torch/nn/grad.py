@@ -1,5 +1,7 @@
 """Gradients of convolutions as functions of their own."""
 
+from __future__ import annotations
+
 import torch
 
 __all__ = [
@@ -12,11 +14,13 @@ __all__ = [
 ]
 
 
-def _tuple(value, rank):
+def _tuple(value, rank) -> list[int]:
     return [value] * rank if isinstance(value, int) else list(value)
 
 
-def _backward(rank, input, weight, grad_output, stride, padding, dilation, groups, mask):
+def _backward(
+    rank, input, weight, grad_output, stride, padding, dilation, groups, mask
+) -> tuple[torch.Tensor | None, torch.Tensor | None, None]:
     stride, padding, dilation = (_tuple(v, rank) for v in (stride, padding, dilation))
     return torch.ops.aten.convolution_backward(
         grad_output, input, weight, None, stride, padding, dilation, False, [0] * rank, groups, mask
@@ -24,7 +28,9 @@ def _backward(rank, input, weight, grad_output, stride, padding, dilation, group
 
 
 def _input_gradient(rank):
-    def gradient(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    def gradient(
+        input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1
+    ) -> torch.Tensor | None:
         # Only the sizes of the input matter to its gradient.
         input = grad_output.new_empty(1).expand(input_size)
         mask = (True, False, False)
@@ -38,7 +44,9 @@ def _input_gradient(rank):
 
 
 def _weight_gradient(rank):
-    def gradient(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+    def gradient(
+        input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1
+    ) -> torch.Tensor | None:
         weight = grad_output.new_empty(1).expand(weight_size)
         mask = (False, True, False)
         return _backward(rank, input, weight, grad_output, stride, padding, dilation, groups, mask)[

@@ -185,7 +185,7 @@ def dirac_(tensor: torch.Tensor, groups: int = 1) -> torch.Tensor:
     return tensor
 
 
-def _calculate_fan_in_and_fan_out(tensor):
+def _calculate_fan_in_and_fan_out(tensor) -> tuple[int, int]:
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -194,7 +194,7 @@ def _calculate_fan_in_and_fan_out(tensor):
     return tensor.size(1) * field, tensor.size(0) * field
 
 
-def _calculate_correct_fan(tensor, mode):
+def _calculate_correct_fan(tensor, mode) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -218,7 +218,7 @@ def xavier_normal_(
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
-def _kaiming_std(tensor, a, mode, nonlinearity):
+def _kaiming_std(tensor, a, mode, nonlinearity) -> float | None:
     if 0 in tensor.shape:
         import warnings
 
@@ -257,7 +257,7 @@ def kaiming_normal_(
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
-def _positive_q(matrix):
+def _positive_q(matrix) -> torch.Tensor:
     """The orthonormal factor of matrix = QR for the R with a positive diagonal, which is unique:
     Q of a normal matrix is then uniform over the orthogonal ones."""
     q, r = torch.linalg.qr(matrix)
@@ -303,7 +303,7 @@ def _no_grad_uniform_(tensor, a, b, generator=None):
     return uniform_(tensor, a, b, generator)
 
 
-def _no_grad_normal_(tensor, mean, std, generator=None):
+def _no_grad_normal_(tensor, mean, std, generator=None) -> torch.Tensor:
     return normal_(tensor, mean, std, generator)
 
 
@@ -311,7 +311,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
     return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
-def _no_grad_fill_(tensor, val):
+def _no_grad_fill_(tensor, val) -> torch.Tensor:
     return constant_(tensor, val)
 
 

@@ -1,5 +1,7 @@
 """Tensors that modules register by themselves when they are assigned as attributes."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C
 
@@ -9,7 +11,7 @@ __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer
 class _ParameterMeta(torch._C._TensorMeta):
     """isinstance(t, Parameter) also holds for subclass tensors that are marked as parameters."""
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> bool:
         if super().__instancecheck__(instance):
             return True
         return (
@@ -42,7 +44,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
             return _marked(plain, requires_grad)
         return torch.Tensor._make_subclass(cls, plain, requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> torch.Tensor:
         copied = memo.get(id(self))
         if copied is None:
             values = self.data.clone(memory_format=torch.preserve_format)
@@ -79,7 +81,7 @@ class Buffer(torch.Tensor, metaclass=_BufferMeta):
     itself.
     """
 
-    def __new__(cls, data=None, *, persistent=True):
+    def __new__(cls, data=None, *, persistent=True) -> torch.Tensor:
         if data is None:
             data = torch.empty(0)
         tensor = data.detach().requires_grad_(data.requires_grad)
@@ -151,7 +153,7 @@ class UninitializedTensorMixin:
     def __reduce_ex__(self, proto):
         return self.__class__, (self.requires_grad,)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> UninitializedParameter:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
         return memo[id(self)]
@@ -174,7 +176,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad=True, device=None, dtype=None):
+    def __new__(cls, requires_grad=True, device=None, dtype=None) -> UninitializedParameter:
         return torch.Tensor._make_subclass(
             cls, torch.empty(0, device=device, dtype=dtype), requires_grad
         )
@@ -185,7 +187,9 @@ class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):
 
     cls_to_become = torch.Tensor
 
-    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+    def __new__(
+        cls, requires_grad=False, device=None, dtype=None, persistent=True
+    ) -> UninitializedBuffer:
         tensor = torch.Tensor._make_subclass(
             cls, torch.empty(0, device=device, dtype=dtype), requires_grad
         )

@@ -52,7 +52,7 @@ class Adafactor(Stepwise):
         if grad.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         grad = param.grad
         if grad.dim() > 1:
             return {
@@ -83,7 +83,7 @@ class Adafactor(Stepwise):
         )
 
 
-def _estimate(grad, row_var, col_var, variance, weight, least):
+def _estimate(grad, row_var, col_var, variance, weight, least) -> torch.Tensor:
     """Moves the running mean square towards this gradient's; returns it, as a new tensor."""
     if grad.dim() <= 1:
         variance.lerp_(grad.square(), weight)

@@ -35,7 +35,7 @@ def _use_grad_for_differentiable(func):
     return step
 
 
-def _get_value(x):
+def _get_value(x) -> float:
     return x.item() if isinstance(x, torch.Tensor) else x
 
 

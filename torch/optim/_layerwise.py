@@ -29,7 +29,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["LAMB", "LARS"]
 
 
-def _trust_ratios(params, directions, coefficient=1.0, decay=0.0, eps=0.0):
+def _trust_ratios(params, directions, coefficient=1.0, decay=0.0, eps=0.0) -> list[torch.Tensor]:
     """coefficient * |p| / (|d| + decay * |p| + eps) per parameter, as 0-d tensors, or 1."""
     ratios = []
     norms = zip(torch._foreach_norm(params), torch._foreach_norm(directions), strict=True)
@@ -72,7 +72,7 @@ class LARS(Stepwise):
         )
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {"momentum_buffer": zeros(param)}
 
     def _update(self, group) -> None:
@@ -121,7 +121,7 @@ class LAMB(Stepwise):
         }
         super().__init__(params, defaults)
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {"step": step_counter(), "exp_avg": zeros(param), "exp_avg_sq": zeros(param)}
 
     def _update(self, group) -> None:

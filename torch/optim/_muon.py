@@ -57,7 +57,7 @@ class Muon(Stepwise):
         if grad.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         zeros = torch.zeros_like(param.grad, memory_format=torch.preserve_format)
         return {"momentum_buffer": zeros}
 
@@ -84,7 +84,7 @@ def _scale(adjust_lr_fn, param):
     return math.sqrt(max(1, rows / columns))
 
 
-def _orthogonalized(matrix, coefficients, steps, eps):
+def _orthogonalized(matrix, coefficients, steps, eps) -> torch.Tensor:
     """Drives all singular values towards one by a quintic Newton-Schulz iteration in bfloat16."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

@@ -46,7 +46,7 @@ def check_lr(lr: float | torch.Tensor, text="Invalid learning rate: {}") -> None
         raise ValueError(text.format(lr))
 
 
-def check_not_negative(**settings) -> Any:
+def check_not_negative(**settings) -> None:
     """Refuses negative settings; names are given as the messages spell them."""
     for name, value in settings.items():
         if not value >= 0.0:
@@ -60,7 +60,7 @@ def check_betas(betas: tuple[float | torch.Tensor, float | torch.Tensor]) -> Non
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
-def check_adam(lr, betas, eps, **settings) -> Any:
+def check_adam(lr, betas, eps, **settings) -> None:
     """The checks of Adam and its relatives, in the order in which they complain."""
     check_lr(lr)
     check_not_negative(epsilon=eps)
@@ -86,13 +86,13 @@ def check_beta_types(
             raise ValueError(f"Tensor betas[{i}] must be 1-element")
 
 
-def refuse_foreach(foreach, differentiable) -> Any:
+def refuse_foreach(foreach, differentiable) -> None:
     """Refuses steps over lists where gradients are to flow through them."""
     if foreach and differentiable:
         raise AssertionError("_foreach ops don't support autograd")
 
 
-def check_fused(fused, foreach, differentiable) -> Any:
+def check_fused(fused, foreach, differentiable) -> None:
     """Refuses combinations that contradict each other."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
@@ -108,7 +108,7 @@ def check_fused_group(group) -> None:
                 _device_dtype_check_for_fused(param)
 
 
-def step_counter(value=0.0, param=None, group=None) -> Any:
+def step_counter(value=0.0, param=None, group=None) -> torch.Tensor:
     """A number kept as a tensor, as saved states have it; beside the parameter where the steps of
     a captured graph have to count it. Fused steps count in float32 always."""
     group = group or {}
@@ -118,36 +118,36 @@ def step_counter(value=0.0, param=None, group=None) -> Any:
     return torch.tensor(float(value), dtype=kind, device=device)
 
 
-def zeros(param) -> Any:
+def zeros(param) -> torch.Tensor:
     """State that begins at zero, laid out as the parameter."""
     return torch.zeros_like(param, memory_format=torch.preserve_format)
 
 
-def numbers(tensors, capturable) -> Any:
+def numbers(tensors, capturable) -> list[float | torch.Tensor]:
     """Numbers kept as tensors: read back, or as they are where a captured graph computes them."""
     return list(tensors) if capturable else [tensor.item() for tensor in tensors]
 
 
-def scaled_by(tensors, factors) -> Any:
+def scaled_by(tensors, factors) -> list[torch.Tensor] | tuple[torch.Tensor, ...]:
     """Tensors times a number each."""
     if isinstance(factors[0], torch.Tensor):
         return [tensor * factor for tensor, factor in zip(tensors, factors, strict=True)]
     return torch._foreach_mul(tensors, factors)
 
 
-def divided_by(tensors, divisors) -> Any:
+def divided_by(tensors, divisors) -> list[torch.Tensor] | tuple[torch.Tensor, ...]:
     """Tensors divided by a number each."""
     if isinstance(divisors[0], torch.Tensor):
         return [tensor / divisor for tensor, divisor in zip(tensors, divisors, strict=True)]
     return torch._foreach_div(tensors, divisors)
 
 
-def rate_of(lr, capturable) -> Any:
+def rate_of(lr, capturable) -> float | torch.Tensor:
     """A learning rate as a number, or as the tensor that a captured graph reads anew."""
     return lr if capturable and isinstance(lr, torch.Tensor) else float(lr)
 
 
-def step_along_(params, directions, lr) -> Any:
+def step_along_(params, directions, lr) -> None:
     """params -= lr * directions."""
     if not isinstance(lr, torch.Tensor):
         torch._foreach_add_(params, directions, alpha=-lr)
@@ -156,7 +156,7 @@ def step_along_(params, directions, lr) -> Any:
         param.sub_(lr * direction)
 
 
-def add_ratios_(params, tops, bottoms, rates) -> Any:
+def add_ratios_(params, tops, bottoms, rates) -> None:
     """params += rate * top / bottom, with a number as the rate of each."""
     if not isinstance(rates[0], torch.Tensor):
         torch._foreach_addcdiv_(params, tops, bottoms, rates)
@@ -165,22 +165,22 @@ def add_ratios_(params, tops, bottoms, rates) -> Any:
         param.add_(rate * (top / bottom))
 
 
-def real(tensor) -> Any:
+def real(tensor) -> torch.Tensor:
     """A complex tensor as pairs of reals that share its memory; others unchanged."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def reals(*lists) -> Any:
+def reals(*lists) -> list[list[torch.Tensor]]:
     """The same for the tensors of each list."""
     return [[real(tensor) for tensor in tensors] for tensors in lists]
 
 
-def held(tensors) -> Any:
+def held(tensors) -> list[torch.Tensor]:
     """State as an operand: a copy where autograd keeps it, because the next step changes it."""
     return [tensor.clone() for tensor in tensors] if torch.is_grad_enabled() else tensors
 
 
-def descent(grads, params, weight_decay, maximize) -> Any:
+def descent(grads, params, weight_decay, maximize) -> list[torch.Tensor] | tuple[torch.Tensor, ...]:
     """The gradients to descend along: turned round to maximize, with weight decay added."""
     if maximize:
         grads = torch._foreach_neg(grads)
@@ -189,7 +189,9 @@ def descent(grads, params, weight_decay, maximize) -> Any:
     return grads
 
 
-def decayed_descent(grads, params, lr, weight_decay, decoupled, maximize) -> Any:
+def decayed_descent(
+    grads, params, lr, weight_decay, decoupled, maximize
+) -> list[torch.Tensor] | tuple[torch.Tensor, ...]:
     """The same with weight decay that, where decoupled, is taken off the parameters at once."""
     if decoupled and weight_decay != 0:
         for param in params:
@@ -197,7 +199,7 @@ def decayed_descent(grads, params, lr, weight_decay, decoupled, maximize) -> Any
     return descent(grads, params, 0 if decoupled else weight_decay, maximize)
 
 
-def update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2) -> Any:
+def update_moments_(exp_avgs, exp_avg_sqs, grads, beta1, beta2) -> None:
     """Adam's running means of the gradients and of their squares."""
     torch._foreach_lerp_(exp_avgs, grads, 1 - beta1)
     torch._foreach_mul_(exp_avg_sqs, beta2)

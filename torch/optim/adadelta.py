@@ -47,7 +47,7 @@ class Adadelta(Stepwise):
         names = "lr rho eps weight_decay maximize capturable foreach differentiable"
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {
             "step": step_counter(0.0, param, group),
             "square_avg": zeros(param),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typing
-from typing import Any
 
 import torch
 from torch.optim._stepwise import (
@@ -66,13 +65,13 @@ class Adagrad(Stepwise):
             for param in group["params"]:
                 self.state[param].update(self._new_state(param, group))
 
-    def share_memory(self) -> Any:
+    def share_memory(self) -> None:
         """Moves the sums to memory that other processes can write."""
         for group in self.param_groups:
             for param in group["params"]:
                 self.state[param]["sum"].share_memory_()
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         start = group["initial_accumulator_value"]
         start = complex(start, start) if param.is_complex() else start
         total = torch.full_like(param, start, memory_format=torch.preserve_format)

@@ -74,7 +74,7 @@ class Adam(Stepwise):
         )
         super().__init__(params, settings(locals(), names))
 
-    def _init_state(self, param, group):
+    def _init_state(self, param, group) -> dict[str, torch.Tensor]:
         state = self.state[param]
         state["step"] = step_counter(0.0, param, group)
         largest = ("max_exp_avg_sq",) if group["amsgrad"] else ()

@@ -45,7 +45,7 @@ class Adamax(Stepwise):
         names = "lr betas eps weight_decay foreach maximize differentiable capturable"
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {
             "step": step_counter(0.0, param, group),
             "exp_avg": zeros(param),

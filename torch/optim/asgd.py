@@ -47,7 +47,7 @@ class ASGD(Stepwise):
         names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {
             "step": step_counter(0.0, param, group),
             "eta": step_counter(group["lr"], param, group),

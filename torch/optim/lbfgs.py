@@ -7,7 +7,7 @@ it must clear the gradients, compute the loss and call backward itself.
 from __future__ import annotations
 
 import typing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch.optim._stepwise import check_lr, real
@@ -64,19 +64,19 @@ class _LineSearch:
         self.evaluations = 0
         self.trial = self._try(t)
 
-    def _try(self, t):
+    def _try(self, t) -> _Trial:
         loss, grad = self.evaluate(t, self.direction)
         self.evaluations += 1
         return _Trial(t, loss, grad, grad.dot(self.direction).item())
 
-    def _too_high(self, trial):
+    def _too_high(self, trial) -> bool:
         start = self.start
         return trial.loss > start.loss + _SUFFICIENT_DECREASE * trial.t * start.slope
 
-    def _flat(self, trial):
+    def _flat(self, trial) -> bool:
         return abs(trial.slope) <= -_SUFFICIENT_FLATNESS * self.start.slope
 
-    def run(self) -> Any:
+    def run(self) -> _Trial:
         """The trial to accept."""
         tries, bracket = self._find_bracket()
         return self._narrow(tries, bracket) if len(bracket) == 2 else bracket[0]
@@ -157,7 +157,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 
-    def _flat_grad(self):
+    def _flat_grad(self) -> torch.Tensor:
         parts = []
         for param in self._params:
             grad = torch.zeros_like(param) if param.grad is None else param.grad
@@ -177,7 +177,7 @@ class LBFGS(Optimizer):
         """A function of (t, direction): loss and gradient there; parameters stay where they are."""
         kept = [param.clone(memory_format=torch.contiguous_format) for param in self._params]
 
-        def evaluate(t, direction):
+        def evaluate(t, direction) -> tuple[float, torch.Tensor]:
             self._move(t, direction)
             loss = float(closure())
             grad = self._flat_grad()
@@ -188,7 +188,7 @@ class LBFGS(Optimizer):
         return evaluate
 
     @staticmethod
-    def _direction(state, grad, history_size):
+    def _direction(state, grad, history_size) -> torch.Tensor:
         """Minus the gradient times the inverse Hessian that the history implies."""
         change = grad.sub(state["prev_flat_grad"])
         move = state["d"].mul(state["t"])

@@ -56,7 +56,7 @@ class NAdam(Stepwise):
         )
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {
             "step": step_counter(0.0, param, group),
             "mu_product": step_counter(1.0, param, group),

@@ -48,7 +48,7 @@ def register_optimizer_step_pre_hook(hook) -> Any:
     return handle
 
 
-def register_optimizer_step_post_hook(hook) -> Any:
+def register_optimizer_step_post_hook(hook) -> RemovableHandle:
     """hook(optimizer, args, kwargs) after every optimizer's step."""
     handle = RemovableHandle(_global_post_hooks)
     _global_post_hooks[handle.id] = hook
@@ -112,7 +112,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def __init_subclass__(cls, **kwargs) -> Any:
+    def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         # Hooks surround every class's own step without its author's help.
         if "step" in cls.__dict__:
@@ -136,7 +136,7 @@ class Optimizer:
         if getattr(func, "hooked", False):
             return func
 
-        def step(self, *args, **kwargs):
+        def step(self, *args, **kwargs) -> object:
             own = self.__dict__.get("_optimizer_step_pre_hooks")
             # A wrapper around another optimizer that never ran __init__ has no hooks: those of the
             # optimizer inside run there.
@@ -188,7 +188,7 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(blocks) + ")"
 
     # ---- hooks
-    def _add_hook(self, store, hook, prepend=False):
+    def _add_hook(self, store, hook, prepend=False) -> RemovableHandle:
         hooks = getattr(self, store)
         handle = RemovableHandle(hooks)
         hooks[handle.id] = hook
@@ -200,7 +200,7 @@ class Optimizer:
         """hook(optimizer, args, kwargs) before step."""
         return self._add_hook("_optimizer_step_pre_hooks", hook)
 
-    def register_step_post_hook(self, hook) -> Any:
+    def register_step_post_hook(self, hook) -> RemovableHandle:
         """hook(optimizer, args, kwargs) after step."""
         return self._add_hook("_optimizer_step_post_hooks", hook)
 
@@ -221,7 +221,7 @@ class Optimizer:
         return self._add_hook("_optimizer_load_state_dict_post_hooks", hook, prepend)
 
     # ---- groups
-    def add_param_group(self, param_group) -> Any:
+    def add_param_group(self, param_group) -> None:
         """Adds a group of parameters with settings of its own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")

@@ -51,7 +51,7 @@ class RAdam(Stepwise):
         )
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         return {
             "step": step_counter(0.0, param, group),
             "exp_avg": zeros(param),
@@ -78,7 +78,7 @@ class RAdam(Stepwise):
         )
 
 
-def _rectification(step, beta2):
+def _rectification(step, beta2) -> tuple[float | torch.Tensor, bool | torch.Tensor]:
     """(how far to trust the mean square after some steps, whether its variance is bounded)."""
     longest = 2 / (1 - beta2) - 1
     length = longest - 2 * step * beta2**step / (1 - beta2**step)

@@ -51,7 +51,7 @@ class RMSprop(Stepwise):
         )
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         state = {"step": step_counter(0.0, param, group), "square_avg": zeros(param)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = zeros(param)

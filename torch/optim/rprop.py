@@ -34,7 +34,7 @@ class Rprop(Stepwise):
         names = "lr etas step_sizes foreach maximize differentiable capturable"
         super().__init__(params, settings(locals(), names))
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, torch.Tensor]:
         first = float(group["lr"])
         # Both parts of a complex number have a step size of their own.
         first = complex(first, first) if param.is_complex() else first

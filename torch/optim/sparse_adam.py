@@ -52,7 +52,7 @@ class SparseAdam(Stepwise):
                 "SparseAdam does not support dense gradients, please consider Adam instead"
             )
 
-    def _new_state(self, param, group):
+    def _new_state(self, param, group) -> dict[str, int | torch.Tensor]:
         return {
             "step": 0,
             "exp_avg": zeros(param),
@@ -73,10 +73,10 @@ def _step(param, grad, state, group) -> None:
     if values.numel() == 0:
         return
 
-    def rows(values):
+    def rows(values) -> torch.Tensor:
         return torch._sparse_coo_tensor_unsafe(grad._indices(), values, grad.shape)
 
-    def moved(average, target, decay):
+    def moved(average, target, decay) -> torch.Tensor:
         # The average at the rows of the gradient, moved towards the target there.
         old = average.sparse_mask(grad)._values()
         change = (target - old).mul_(1 - decay)

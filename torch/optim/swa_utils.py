@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-def _averages_well(tensor):
+def _averages_well(tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
@@ -106,12 +107,12 @@ class AveragedModel(Module):
         """The averaged model's answer."""
         return self.module(*args, **kwargs)
 
-    def _tensors(self, model):
+    def _tensors(self, model) -> list[torch.Tensor]:
         buffers = model.buffers() if self.use_buffers else ()
         return [tensor.detach() for tensor in itertools.chain(model.parameters(), buffers)]
 
     @torch.no_grad()
-    def update_parameters(self, model) -> Any:
+    def update_parameters(self, model) -> None:
         """Takes the present weights of a model into the average."""
         averages = self._tensors(self.module)
         values = [
@@ -136,7 +137,7 @@ class AveragedModel(Module):
 
 
 @contextlib.contextmanager
-def _measuring(model, norms):
+def _measuring(model, norms) -> Iterator[None]:
     """In it the norms take the plain mean over all batches; then all is as before, but for what
     they measured."""
     training, momenta = model.training, [norm.momentum for norm in norms]
@@ -153,7 +154,7 @@ def _measuring(model, norms):
 
 
 @torch.no_grad()
-def update_bn(loader, model, device=None) -> Any:
+def update_bn(loader, model, device=None) -> None:
     """Measures the statistics of all batch norms anew over the batches of a loader.
 
     A batch that is a list or tuple passes its first element to the model.
@@ -184,12 +185,12 @@ class SWALR(LRScheduler):
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, step):
+    def _share(self, step) -> float:
         """How much of the way to swa_lr is done after some steps."""
         done = max(0, min(1, step / max(1, self.anneal_epochs)))
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | torch.Tensor]:
         """The rates of this step, from the present ones and the share they already contain."""
         self._warn_unless_stepping()
         # The step count, unlike the epoch, also counts schedules that started late.

@@ -54,7 +54,7 @@ _BY_SWITCH = {
 }
 
 
-def _cur_sdpa_kernel_backends(with_priority=False):
+def _cur_sdpa_kernel_backends(with_priority=False) -> list[SDPBackend]:
     """The backends allowed now; with_priority puts the one tried first in front."""
     allowed = [backend for backend, name in _BY_SWITCH.items() if _switches._sdp[name]]
     if with_priority:

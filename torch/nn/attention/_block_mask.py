@@ -1,6 +1,8 @@
 """BlockMask: which blocks of the score matrix a mask touches, kept as lists of block columns per
 block row (and the transposed lists), apart from blocks that are allowed as a whole."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -13,7 +15,7 @@ def noop_mask(batch, head, token_q, token_kv):
     return batch.new_ones(size=(), dtype=torch.bool, device=batch.device)
 
 
-def _lists_from_dense(dense):
+def _lists_from_dense(dense) -> tuple[torch.Tensor, torch.Tensor]:
     """(..., rows, columns) of 0 and 1 to (how many columns per row, column numbers with those in
     use first)."""
     dense = dense.to(torch.int32)
@@ -22,7 +24,7 @@ def _lists_from_dense(dense):
     return count.to(torch.int32).contiguous(), order.to(torch.int32).contiguous()
 
 
-def _dense_from_lists(count, indices, columns):
+def _dense_from_lists(count, indices, columns) -> torch.Tensor:
     """The inverse of _lists_from_dense."""
     place = torch.arange(indices.shape[-1], device=indices.device)
     used = (place < count.unsqueeze(-1)).to(torch.int32)
@@ -32,7 +34,7 @@ def _dense_from_lists(count, indices, columns):
     return dense.scatter_(-1, target, used)[..., :columns].contiguous()
 
 
-def _pair(size):
+def _pair(size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else tuple(size)
 
 
@@ -114,7 +116,7 @@ class BlockMask:
         dq_write_order=None,
         dq_write_order_full=None,
         dq_kv_order=None,
-    ):
+    ) -> BlockMask:
         """A mask from the lists per block row; the transposed ones are computed."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
@@ -125,7 +127,7 @@ class BlockMask:
             seq_lengths = (kv_indices.shape[-2] * block[0], kv_indices.shape[-1] * block[1])
         columns = max(kv_indices.shape[-1], -(-seq_lengths[1] // block[1]))
 
-        def transposed(count, indices):
+        def transposed(count, indices) -> tuple[torch.Tensor | None, torch.Tensor | None]:
             if count is None or not compute_q_blocks:
                 return None, None
             return _lists_from_dense(_dense_from_lists(count, indices, columns).transpose(-2, -1))
@@ -146,11 +148,11 @@ class BlockMask:
         )
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int, int, int]:
         """(batch, heads, queries, keys)."""
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
-    def numel(self):
+    def numel(self) -> int:
         """How many scores the mask speaks of."""
         return math.prod(self.shape)
 
@@ -162,7 +164,7 @@ class BlockMask:
             return (*self.seq_lengths, *tensors, *self.BLOCK_SIZE, self.mask_mod)
         return (self.seq_lengths, *tensors, self.BLOCK_SIZE, self.mask_mod)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> BlockMask:
         """The mask of some batches, heads and block rows. It has no mask_mod: that depends on
         positions, which the new mask no longer knows."""
         index = index if isinstance(index, tuple) else (index,)
@@ -183,7 +185,7 @@ class BlockMask:
             compute_q_blocks=self.q_indices is not None,
         )
 
-    def _adjust(self, new_q_len, new_kv_len):
+    def _adjust(self, new_q_len, new_kv_len) -> BlockMask:
         """The upper left corner of this length."""
         rows = -(-new_q_len // self.BLOCK_SIZE[0])
         columns = -(-new_kv_len // self.BLOCK_SIZE[1])
@@ -202,7 +204,7 @@ class BlockMask:
             seq_lengths=(new_q_len, new_kv_len),
         )
 
-    def sparsity(self):
+    def sparsity(self) -> float:
         """The percentage of scores in blocks that are left out."""
         count = self.kv_num_blocks.sum()
         if self.full_kv_num_blocks is not None:
@@ -210,7 +212,7 @@ class BlockMask:
         dense = count.item() * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
         return 100 * (1 - dense / self.numel())
 
-    def to_dense(self):
+    def to_dense(self) -> torch.Tensor:
         """One number per block: 1 where any of it is allowed."""
         columns = self.kv_indices.shape[-1]
         dense = _dense_from_lists(self.kv_num_blocks, self.kv_indices, columns)

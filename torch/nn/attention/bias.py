@@ -1,6 +1,8 @@
 """Causal masks as small objects: F.scaled_dot_product_attention takes them as attn_mask and
 computes without the mask where it can."""
 
+from __future__ import annotations
+
 import enum
 import warnings
 
@@ -20,7 +22,7 @@ class CausalVariant(enum.IntEnum):
 class CausalBias(torch.Tensor):
     """A causal mask of seq_len_q by seq_len_kv that is not stored."""
 
-    def __new__(cls, variant, seq_len_q, seq_len_kv):
+    def __new__(cls, variant, seq_len_q, seq_len_kv) -> CausalBias:
         return torch.Tensor._make_subclass(cls, torch.empty(0))
 
     def __init__(self, variant, seq_len_q, seq_len_kv) -> None:
@@ -40,7 +42,7 @@ class CausalBias(torch.Tensor):
     def shape(self):
         return torch.Size((self.seq_len_q, self.seq_len_kv))
 
-    def _materialize(self, device=None):
+    def _materialize(self, device=None) -> torch.Tensor:
         """The mask as a bool tensor, True where a query may look."""
         shift = 0
         if self.variant == CausalVariant.LOWER_RIGHT:
@@ -58,7 +60,7 @@ class CausalBias(torch.Tensor):
         is_causal=False,
         scale=None,
         enable_gqa=False,
-    ):
+    ) -> torch.Tensor:
         if is_causal:
             raise ValueError("CausalBias should not be used with causal=True")
         square = attn_mask.seq_len_q == attn_mask.seq_len_kv
@@ -88,14 +90,14 @@ class CausalBias(torch.Tensor):
         return repr(self._materialize())
 
 
-def causal_upper_left(*size):
+def causal_upper_left(*size) -> CausalBias:
     """A causal bias whose diagonal starts in the upper left corner."""
     if len(size) != 2:
         raise AssertionError("causal_upper_left only supports 2D tensors")
     return CausalBias(CausalVariant.UPPER_LEFT, *size)
 
 
-def causal_lower_right(*size):
+def causal_lower_right(*size) -> CausalBias:
     """A causal bias whose diagonal ends in the lower right corner."""
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")

@@ -69,7 +69,7 @@ def _joined(mask_mods, join, without):
     if not all(map(callable, mask_mods)):
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
-    def mask(b, h, q_idx, kv_idx):
+    def mask(b, h, q_idx, kv_idx) -> torch.Tensor:
         votes = (mod(b, h, q_idx, kv_idx) for mod in mask_mods)
         return functools.reduce(join, votes, b.new_full((), without, dtype=torch.bool))
 
@@ -95,11 +95,11 @@ def _over_positions(fn, extra=0):
     return fn
 
 
-def _positions(sizes, device):
+def _positions(sizes, device) -> tuple[torch.Tensor, ...]:
     return tuple(torch.arange(n, device=device) for n in sizes)
 
 
-def _takes_scores(fn):
+def _takes_scores(fn) -> bool:
     """Whether fn is a score_mod (five positional arguments) and not a mask_mod (four)."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(fn).parameters.values()
@@ -141,7 +141,7 @@ def create_block_mask(
     separate_full_blocks=True,
     compute_dq_write_order=False,
     dq_kv_order=True,
-) -> Any:
+) -> BlockMask:
     """The BlockMask of a mask_mod(b, h, q_idx, kv_idx). B or H of None mean that the mask is the
     same for all."""
     if _takes_scores(mask_mod):
@@ -192,7 +192,7 @@ def _check_inputs(query, key, value, block_mask, enable_gqa) -> None:
         )
 
 
-def _check_block_mask(block_mask, q_len, kv_len):
+def _check_block_mask(block_mask, q_len, kv_len) -> None:
     if block_mask.seq_lengths == (q_len, kv_len):
         return
     mask_q, mask_kv = block_mask.seq_lengths
@@ -211,13 +211,13 @@ def _check_block_mask(block_mask, q_len, kv_len):
     )
 
 
-def _allowed(block_mask, sizes, device):
+def _allowed(block_mask, sizes, device) -> torch.Tensor:
     """What the mask allows as a bool tensor that broadcasts to the scores: blocks that are full,
     and in partial ones what mask_mod says."""
     columns = -(-sizes[3] // block_mask.BLOCK_SIZE[1])
     from torch.nn.attention._block_mask import _dense_from_lists
 
-    def spread(count, indices):
+    def spread(count, indices) -> torch.Tensor:
         blocks = _dense_from_lists(count, indices, max(columns, indices.shape[-1])).bool()
         for dim, size in zip((-2, -1), block_mask.BLOCK_SIZE, strict=True):
             blocks = blocks.repeat_interleave(size, dim)
@@ -247,7 +247,7 @@ def flex_attention(
     kernel_options=None,
     *,
     return_aux=None,
-) -> Any:
+) -> torch.Tensor | tuple[torch.Tensor, AuxOutput | torch.Tensor]:
     """softmax(score_mod(scale * query @ key^T)) @ value, with what block_mask excludes at -inf.
     query is (B, Hq, L, E), key and value (B, Hkv, S, E) and (B, Hkv, S, Ev). A query without any
     key gives 0."""
@@ -292,5 +292,5 @@ def flex_attention(
     )
 
 
-def _log_sum(scores):
+def _log_sum(scores) -> torch.Tensor:
     return torch.logsumexp(scores, dim=-1)

@@ -2,6 +2,8 @@
 with the places where each sequence begins. Each sequence is attended on its own, so that no work is
 spent on padding."""
 
+from __future__ import annotations
+
 import math
 import typing
 
@@ -16,7 +18,7 @@ class AuxRequest(typing.NamedTuple):
     lse: bool = False
 
 
-def _window_mask(rows, columns, window, device):
+def _window_mask(rows, columns, window, device) -> torch.Tensor | None:
     """What queries may see, aligned at the last key; None when everything."""
     left, right = window
     if left < 0 and right < 0:

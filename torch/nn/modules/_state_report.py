@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from typing import Any
 
 __all__ = ["grouped", "proposals"]
 
@@ -33,7 +32,7 @@ class _Family:
     def __init__(self) -> None:
         self.leaves, self.numbers, self.count = {}, [], 0
 
-    def add(self, parents, leaf) -> Any:
+    def add(self, parents, leaf) -> None:
         """Notes a key."""
         found = [int(part) for part in parents if part.isdecimal()]
         self.numbers = self.numbers or [set() for _ in found]
@@ -42,7 +41,7 @@ class _Family:
         self.leaves[leaf] = None
         self.count += 1
 
-    def text(self, pattern) -> Any:
+    def text(self, pattern) -> str:
         """The keys as one name in quotes, with their number."""
         places = iter(self.numbers)
         parts = [_numbers(next(places)) if part is None else part for part in pattern]
@@ -66,7 +65,7 @@ def grouped(keys) -> str:
     return ", ".join(texts[:_GROUPS_SHOWN]) + (f" and {more} groups more" if more > 0 else "")
 
 
-def _one_part_differs(missing):
+def _one_part_differs(missing) -> dict[tuple[str | None, ...], set[str]]:
     """(parts with one left out) -> the parts that stand there in missing keys."""
     known = {}
     for key in missing:
@@ -77,7 +76,7 @@ def _one_part_differs(missing):
     return known
 
 
-def _tails(missing):
+def _tails(missing) -> dict[tuple[str, ...], set[str]]:
     """(end of a key) -> the beginnings that missing keys have before it."""
     known = {}
     for key in missing:
@@ -87,7 +86,7 @@ def _tails(missing):
     return known
 
 
-def _vote(key, differing, tails):
+def _vote(key, differing, tails) -> tuple[str, str, str] | None:
     """The one change that makes a missing key of this one, as ("part" or "head", old, new)."""
     parts = key.split(".")
     for place in range(len(parts)):

@@ -267,7 +267,7 @@ class MultiheadAttention(Module):
             self.bias_k = self.bias_v = None
         self._reset_parameters()
 
-    def _input_weights(self):
+    def _input_weights(self) -> dict[str, tuple[int, int] | None]:
         """The shapes: one weight for all three inputs when they have one width, else three."""
         width = self.embed_dim
         shapes = dict.fromkeys(self._INPUT_WEIGHTS)
@@ -289,7 +289,7 @@ class MultiheadAttention(Module):
             init.constant_(self.in_proj_bias, 0.0)
             init.constant_(self.out_proj.bias, 0.0)
 
-    def _separate_weights(self):
+    def _separate_weights(self) -> dict[str, bool | torch.Tensor]:
         """The arguments for three weights, where the inputs have different widths."""
         if self._qkv_same_embed_dim:
             return {}

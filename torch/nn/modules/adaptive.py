@@ -127,7 +127,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 
-    def _get_full_log_prob(self, input, head_output):
+    def _get_full_log_prob(self, input, head_output) -> torch.Tensor:
         out = input.new_empty((head_output.size(0), self.n_classes))
         head = F.log_softmax(head_output, dim=1)
         out[:, : self.shortlist_size] = head[:, : self.shortlist_size]
@@ -137,11 +137,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             out[:, start:stop] = cluster + head[:, self.shortlist_size + i].unsqueeze(1)
         return out
 
-    def log_prob(self, input) -> Any:
+    def log_prob(self, input) -> torch.Tensor:
         """The log-probabilities of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input) -> Any:
+    def predict(self, input) -> torch.Tensor:
         """The most probable class of each row, without computing clusters that cannot hold it."""
         head = self.head(input)
         best = head.argmax(dim=1)

@@ -73,7 +73,7 @@ class _NormBase(Module):
                 self.register_buffer(name, None)
         self.reset_parameters()
 
-    def reset_running_stats(self) -> Any:
+    def reset_running_stats(self) -> None:
         """Mean 0, variance 1, no batches seen."""
         if self.track_running_stats:
             self.running_mean.zero_()
@@ -180,7 +180,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input) -> Any:
+    def initialize_parameters(self, input) -> None:
         """The number of channels is the size of dimension 1."""
         if not self.has_uninitialized_params():
             return

@@ -42,7 +42,7 @@ class Sequential(Module):
         for key, module in named.items():
             self.add_module(key, module)
 
-    def _key(self, index):
+    def _key(self, index) -> str:
         return next(islice(self._modules, _position(index, len(self)), None))
 
     def __getitem__(self, idx) -> Any:
@@ -50,7 +50,7 @@ class Sequential(Module):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
 
-    def __setitem__(self, idx, module) -> Any:
+    def __setitem__(self, idx, module) -> None:
         setattr(self, self._key(idx), module)
 
     def __delitem__(self, idx) -> None:
@@ -71,7 +71,7 @@ class Sequential(Module):
     def __dir__(self) -> Any:
         return [key for key in super().__dir__() if not key.isdigit()]
 
-    def __add__(self, other) -> Any:
+    def __add__(self, other) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(
                 "add operator supports only objects of Sequential class, but "
@@ -155,7 +155,7 @@ class ModuleList(Module):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[self._get_abs_string_index(idx)]
 
-    def __setitem__(self, idx, module) -> Any:
+    def __setitem__(self, idx, module) -> None:
         setattr(self, self._get_abs_string_index(idx), module)
 
     def __delitem__(self, idx) -> None:
@@ -198,7 +198,7 @@ class ModuleList(Module):
                 lines.append(_addindent(f"({first}-{last}): {last - first + 1} x {text}", 2))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
-    def insert(self, index, module) -> Any:
+    def insert(self, index, module) -> None:
         """Puts a module before a position."""
         modules = list(self._modules.values())
         modules.insert(index, module)
@@ -240,7 +240,7 @@ class ModuleDict(Module):
     def __getitem__(self, key) -> Any:
         return self._modules[key]
 
-    def __setitem__(self, key, module) -> Any:
+    def __setitem__(self, key, module) -> None:
         self.add_module(key, module)
 
     def __delitem__(self, key) -> None:
@@ -252,10 +252,10 @@ class ModuleDict(Module):
     def __iter__(self) -> Any:
         return iter(self._modules)
 
-    def __contains__(self, key) -> Any:
+    def __contains__(self, key) -> bool:
         return key in self._modules
 
-    def clear(self) -> Any:
+    def clear(self) -> None:
         """Takes everything out."""
         self._modules.clear()
 
@@ -275,7 +275,7 @@ class ModuleDict(Module):
         """The modules."""
         return self._modules.values()
 
-    def update(self, modules) -> Any:
+    def update(self, modules) -> None:
         """Adds modules from a mapping or pairs."""
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -300,7 +300,7 @@ class ModuleDict(Module):
     forward = Module.forward
 
 
-def _registrable(value):
+def _registrable(value) -> torch.Tensor:
     """The value, a plain tensor as a parameter."""
     plain = isinstance(value, torch.Tensor) and not isinstance(value, Parameter)
     return Parameter(value) if plain else value
@@ -326,7 +326,7 @@ class ParameterList(Module):
             return out
         return getattr(self, self._key(idx))
 
-    def __setitem__(self, idx, param) -> Any:
+    def __setitem__(self, idx, param) -> None:
         setattr(self, self._key(idx), _registrable(param))
 
     def __len__(self) -> int:
@@ -341,13 +341,13 @@ class ParameterList(Module):
     def __dir__(self) -> Any:
         return [key for key in super().__dir__() if not key.isdigit()]
 
-    def append(self, value) -> Any:
+    def append(self, value) -> ParameterList:
         """Adds a value at the end."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
-    def extend(self, values) -> Any:
+    def extend(self, values) -> ParameterList:
         """Adds values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, torch.Tensor):
             raise TypeError(
@@ -399,7 +399,7 @@ class ParameterDict(Module):
     def __getitem__(self, key) -> Any:
         return getattr(self, self._attribute(key))
 
-    def __setitem__(self, key, value) -> Any:
+    def __setitem__(self, key, value) -> None:
         attribute = self._attribute(key)
         self._keys[key] = None
         setattr(self, attribute, _registrable(value))
@@ -417,7 +417,7 @@ class ParameterDict(Module):
     def __reversed__(self) -> Any:
         return reversed(list(self._keys))
 
-    def __contains__(self, key) -> Any:
+    def __contains__(self, key) -> bool:
         return key in self._keys
 
     def copy(self) -> Any:
@@ -430,7 +430,7 @@ class ParameterDict(Module):
             self[key] = default
         return self[key]
 
-    def clear(self) -> Any:
+    def clear(self) -> None:
         """Takes everything out."""
         for key in list(self._keys):
             del self[key]
@@ -467,7 +467,7 @@ class ParameterDict(Module):
         """The values."""
         return (self[key] for key in self._keys)
 
-    def update(self, parameters) -> Any:
+    def update(self, parameters) -> None:
         """Adds values from a mapping or pairs."""
         if not isinstance(parameters, Iterable):
             raise TypeError(

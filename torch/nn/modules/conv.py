@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-def _tuple(value, dims):
+def _tuple(value, dims) -> tuple[int, ...]:
     return (value,) * dims if isinstance(value, int) else tuple(value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -38,7 +37,7 @@ class _InstanceNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
-    def _get_no_batch_dim(self):
+    def _get_no_batch_dim(self) -> int:
         return self._ranks[0]
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -90,7 +89,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def initialize_parameters(self, input) -> Any:
+    def initialize_parameters(self, input) -> None:
         """The number of channels, wherever the rank puts them."""
         if self.has_uninitialized_params():
             batched = input if input.dim() == self._ranks[1] else input.unsqueeze(0)

@@ -55,7 +55,7 @@ class LazyModuleMixin(Module):
                 getattr(self, name).materialize(shape)
         self.reset_parameters()
 
-    def has_uninitialized_params(self) -> Any:
+    def has_uninitialized_params(self) -> bool:
         """Whether any parameter or buffer has no shape yet."""
         return any(is_lazy(value) for _, value in self._lazy_members())
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn.modules import conv
 from torch.nn.modules.conv import (
@@ -51,7 +49,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             )
         return input.shape[1] if input.dim() == batched else input.shape[0]
 
-    def initialize_parameters(self, input, *args, **kwargs) -> Any:
+    def initialize_parameters(self, input, *args, **kwargs) -> None:
         """in_channels is the number of the input's channels."""
         if not self.has_uninitialized_params():
             return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn import functional as F
 from torch.nn.modules._parameters import declare, uniform_by_fan_in, uniform_within
@@ -124,7 +122,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input) -> Any:
+    def initialize_parameters(self, input) -> None:
         """in_features is the size of the input's last dimension; values already loaded stay."""
         self.in_features = input.shape[-1]
         if self.has_uninitialized_params():

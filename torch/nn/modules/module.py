@@ -58,7 +58,9 @@ def _addindent(text, spaces) -> str:
     return "\n".join([first, *(" " * spaces + line for line in rest)])
 
 
-def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None):
+def _parse_to(
+    *args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None
+) -> tuple[torch.device | None, torch.dtype | None, bool, torch.memory_format | None]:
     """The arguments of Module.to as (device, dtype, non_blocking, memory_format): a tensor, a
     dtype, or a device and a dtype, each followed by non_blocking."""
     rest = list(args)
@@ -114,11 +116,11 @@ class _CallSignature:
         return inspect.Signature([inspect.Parameter(name, kind) for name, kind in kinds.items()])
 
 
-def _changed(tensor, fn):
+def _changed(tensor, fn) -> torch.Tensor:
     return fn(tensor)
 
 
-def _changed_parameter(param, fn):
+def _changed_parameter(param, fn) -> torch.Tensor:
     """A parameter whose values and gradient a function has changed: the same one, or another where
     torch.__future__ asks for that."""
     grad = param.grad
@@ -176,7 +178,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
     def _call_impl(self, *args, **kwargs):
         return module_hooks.call_with_hooks(self, args, kwargs)
 
-    def compile(self, *args, **kwargs) -> Any:
+    def compile(self, *args, **kwargs) -> None:
         """Runs calls of this module through torch.compile."""
         self._compiled_call_impl = torch.compile(self._call_impl, *args, **kwargs)
 
@@ -273,7 +275,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _get_by_path(self, target, kind, accept):
+    def _get_by_path(self, target, kind, accept) -> torch.Tensor:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -306,7 +308,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         )
 
     # ---- attributes
-    def __setattr__(self, name, value) -> Any:
+    def __setattr__(self, name, value) -> None:
         state = self.__dict__
         params = state.get("_parameters")
         if isinstance(value, Parameter):
@@ -380,7 +382,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
                 value = replaced
         buffers[name] = value
 
-    def __delattr__(self, name) -> Any:
+    def __delattr__(self, name) -> None:
         for store in (self._parameters, self._buffers, self._modules):
             if name in store:
                 del store[name]
@@ -595,7 +597,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         torch._utils._clear_grads(self.parameters(), set_to_none)
 
     # ---- printing and copying
-    def _get_name(self):
+    def _get_name(self) -> str:
         return type(self).__name__
 
     def extra_repr(self) -> str:

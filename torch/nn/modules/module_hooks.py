@@ -20,18 +20,20 @@ global_buffer_hooks = OrderedDict()
 global_module_hooks = OrderedDict()
 
 
-def _register(hooks, hook):
+def _register(hooks, hook) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
 
 
-def register_module_forward_pre_hook(hook) -> Any:
+def register_module_forward_pre_hook(hook) -> RemovableHandle:
     """A hook before every module's forward."""
     return _register(global_forward_pre_hooks, hook)
 
 
-def register_module_forward_hook(hook, *, with_kwargs: bool = False, always_call: bool = False):
+def register_module_forward_hook(
+    hook, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """A hook after every module's forward."""
     handle = _register(global_forward_hooks, hook)
     if with_kwargs:
@@ -100,7 +102,7 @@ class HooksMixin:
         state.setdefault("_non_persistent_buffers_set", set())
         state.setdefault("_is_full_backward_hook", None)
 
-    def _add_hook(self, store, hook, prepend=False, extras=()):
+    def _add_hook(self, store, hook, prepend=False, extras=()) -> RemovableHandle:
         hooks = getattr(self, store)
         handle = RemovableHandle(hooks, extra_dict=[getattr(self, name) for name in extras])
         hooks[handle.id] = hook
@@ -108,7 +110,9 @@ class HooksMixin:
             hooks.move_to_end(handle.id, last=False)
         return handle
 
-    def register_forward_pre_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False):
+    def register_forward_pre_hook(
+        self, hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """hook(module, args) before forward; may answer other arguments."""
         handle = self._add_hook(
             "_forward_pre_hooks", hook, prepend, ("_forward_pre_hooks_with_kwargs",)
@@ -119,7 +123,7 @@ class HooksMixin:
 
     def register_forward_hook(
         self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ):
+    ) -> RemovableHandle:
         """hook(module, args, output) after forward; may answer another output."""
         handle = self._add_hook(
             "_forward_hooks",
@@ -133,11 +137,11 @@ class HooksMixin:
             self._forward_hooks_always_called[handle.id] = True
         return handle
 
-    def register_full_backward_pre_hook(self, hook, prepend: bool = False):
+    def register_full_backward_pre_hook(self, hook, prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_output) when gradients reach the module's outputs."""
         return self._add_hook("_backward_pre_hooks", hook, prepend)
 
-    def register_full_backward_hook(self, hook, prepend: bool = False):
+    def register_full_backward_hook(self, hook, prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_input, grad_output) when the module's input gradients are there."""
         if self._is_full_backward_hook is False:
             raise RuntimeError(
@@ -161,7 +165,7 @@ class HooksMixin:
         """hook(module, prefix, keep_vars) before the state_dict is made."""
         return self._add_hook("_state_dict_pre_hooks", hook)
 
-    def _register_state_dict_hook(self, hook):
+    def _register_state_dict_hook(self, hook) -> RemovableHandle:
         return self._add_hook("_state_dict_hooks", hook)
 
     def register_state_dict_post_hook(self, hook) -> Any:
@@ -169,11 +173,11 @@ class HooksMixin:
         hook._from_public_api = True
         return self._add_hook("_state_dict_hooks", hook)
 
-    def register_load_state_dict_pre_hook(self, hook) -> Any:
+    def register_load_state_dict_pre_hook(self, hook) -> RemovableHandle:
         """hook(module, state_dict, prefix, ...) before loading."""
         return self._add_hook("_load_state_dict_pre_hooks", _WrappedHook(hook, self))
 
-    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
+    def _register_load_state_dict_pre_hook(self, hook, with_module=False) -> RemovableHandle:
         wrapped = _WrappedHook(hook, self if with_module else None)
         return self._add_hook("_load_state_dict_pre_hooks", wrapped)
 
@@ -228,7 +232,9 @@ def _run_pre_hooks(module, args, kwargs):
     return args, kwargs
 
 
-def _run_forward_hook(module, hook_id, hook, args, kwargs, result):
+def _run_forward_hook(
+    module, hook_id, hook, args, kwargs, result
+) -> torch.Tensor | dict[str, torch.Tensor]:
     with_kwargs = (
         hook_id in module._forward_hooks_with_kwargs or hook_id in global_forward_hooks_with_kwargs
     )
@@ -236,7 +242,7 @@ def _run_forward_hook(module, hook_id, hook, args, kwargs, result):
     return result if answer is None else answer
 
 
-def call_with_hooks(module, args, kwargs) -> Any:
+def call_with_hooks(module, args, kwargs) -> torch.Tensor | dict[str, torch.Tensor]:
     """forward with all hooks around it, backward hooks included."""
     ran = set()
     result = None

@@ -27,7 +27,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-def _empty_state():
+def _empty_state() -> OrderedDict:
     """A state_dict without entries; its attribute holds the versions of modules by path."""
     state = OrderedDict()
     state._metadata = OrderedDict()
@@ -167,7 +167,7 @@ class StateMixin:
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
+    ) -> _IncompatibleKeys:
         """Copies (or, with assign, takes over) the tensors of a state_dict. With strict, missing
         and unexpected keys raise; the message groups them and proposes renames."""
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):

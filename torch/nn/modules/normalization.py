@@ -4,7 +4,6 @@ channels."""
 from __future__ import annotations
 
 import numbers
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -15,7 +14,7 @@ from torch.nn.parameter import Parameter
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
 
-def _shape_tuple(shape):
+def _shape_tuple(shape) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
 
 
@@ -198,7 +197,7 @@ class _CrossMapLRN2dFunction(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad) -> Any:
+    def backward(ctx, grad) -> tuple[torch.Tensor, None, None, None, None]:
         input, output, scale = ctx.saved_tensors
         size, alpha, beta = ctx.numbers
         before = min((size + 1) // 2, size - 1)

@@ -113,19 +113,19 @@ class RNNBase(Module):
         self._all_weights.append(list(named))
 
     @property
-    def _flat_weights_names(self):
+    def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]
 
     @property
-    def _flat_weights(self):
+    def _flat_weights(self) -> list[torch.Tensor]:
         return [getattr(self, name) for names in self._all_weights for name in names]
 
     @property
-    def all_weights(self):
+    def all_weights(self) -> list[list[torch.Tensor]]:
         """The parameters, one list for each direction of each layer."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    def flatten_parameters(self) -> Any:
+    def flatten_parameters(self) -> None:
         """Makes every weight dense in memory, so that no call has to copy it first."""
         for weight in self._flat_weights:
             if isinstance(weight, torch.Tensor) and not is_lazy(weight):
@@ -136,7 +136,7 @@ class RNNBase(Module):
         """Fills all parameters uniformly within 1 / sqrt(hidden_size)."""
         uniform_within(self.parameters(), self.hidden_size)
 
-    def check_input(self, input, batch_sizes) -> Any:
+    def check_input(self, input, batch_sizes) -> None:
         """Raises when the input does not fit the parameters."""
         if not torch.is_autocast_enabled():
             weight = self._flat_weights[0]
@@ -155,32 +155,32 @@ class RNNBase(Module):
                 f"{self.input_size}, got {input.size(-1)}"
             )
 
-    def _state_size(self, input, batch_sizes, units):
+    def _state_size(self, input, batch_sizes, units) -> tuple[int, int, int]:
         packed = batch_sizes is not None
         batch = int(batch_sizes[0]) if packed else input.size(0 if self.batch_first else 1)
         return (len(self._all_weights), batch, units)
 
-    def get_expected_hidden_size(self, input, batch_sizes) -> Any:
+    def get_expected_hidden_size(self, input, batch_sizes) -> tuple[int, int, int]:
         """The shape of the hidden state."""
         return self._state_size(input, batch_sizes, self.proj_size or self.hidden_size)
 
     def check_hidden_size(
         self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"
-    ) -> Any:
+    ) -> None:
         """Raises when a state has another shape."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> Any:
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
         """Raises when input or state do not fit."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation) -> Any:
+    def permute_hidden(self, hx, permutation) -> torch.Tensor:
         """The state with its sequences in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
-    def _zeros(self, input, size):
+    def _zeros(self, input, size) -> torch.Tensor:
         return torch.zeros(size, dtype=input.dtype, device=input.device)
 
     def _prepared(self, input, hx):
@@ -203,7 +203,7 @@ class RNNBase(Module):
     def _permuted(self, hx, order):
         return self.permute_hidden(hx, order)
 
-    def _batched_state(self, hx, lone):
+    def _batched_state(self, hx, lone) -> torch.Tensor:
         rank = 2 if lone else 3
         if hx.dim() != rank:
             kind = "unbatched 2-D" if lone else "batched 3-D"
@@ -212,7 +212,7 @@ class RNNBase(Module):
             )
         return hx.unsqueeze(1) if lone else hx
 
-    def _run(self, operator, data, sizes, hx):
+    def _run(self, operator, data, sizes, hx) -> tuple[torch.Tensor, ...]:
         """The operator's results for padded or packed data."""
         settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
                     self.bidirectional)  # fmt: skip
@@ -220,12 +220,14 @@ class RNNBase(Module):
             return operator(data, hx, *settings, self.batch_first)
         return operator(data, sizes, hx, *settings)
 
-    def _finished(self, output, source, lone):
+    def _finished(self, output, source, lone) -> torch.Tensor | PackedSequence:
         if isinstance(source, PackedSequence):
             return PackedSequence(output, *source[1:])
         return output.squeeze(0 if self.batch_first else 1) if lone else output
 
-    def forward(self, input: torch.Tensor, hx=None):
+    def forward(
+        self, input: torch.Tensor, hx=None
+    ) -> tuple[torch.Tensor | PackedSequence, torch.Tensor]:
         """The outputs of the last layer for every step, and the last state of every layer."""
         data, sizes, hx, lone = self._prepared(input, hx)
         if hx is None:
@@ -290,18 +292,18 @@ class LSTM(RNNBase):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes) -> Any:
+    def get_expected_cell_size(self, input, batch_sizes) -> tuple[int, int, int]:
         """The shape of the cell state."""
         return self._state_size(input, batch_sizes, self.hidden_size)
 
-    def check_forward_args(self, input, hidden, batch_sizes) -> Any:
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
         """Raises when input or states do not fit."""
         self.check_input(input, batch_sizes)
         for i, size in enumerate((self.get_expected_hidden_size, self.get_expected_cell_size)):
             message = f"Expected hidden[{i}] size {{}}, got {{}}"
             self.check_hidden_size(hidden[i], size(input, batch_sizes), message)
 
-    def permute_hidden(self, hx, permutation) -> Any:
+    def permute_hidden(self, hx, permutation) -> tuple[torch.Tensor, ...]:
         """Both states with their sequences in another order."""
         if permutation is None:
             return hx
@@ -397,16 +399,16 @@ class RNNCellBase(Module):
                     f"{self.hidden_size}"
                 )
 
-    def _weights(self):
+    def _weights(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
-    def _batch(self, t):
+    def _batch(self, t) -> torch.Tensor:
         return t if t.dim() == 2 else t.unsqueeze(0)
 
-    def _zeros(self, input):
+    def _zeros(self, input) -> torch.Tensor:
         return torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
 
-    def _one_state(self, operator, input, hx):
+    def _one_state(self, operator, input, hx) -> torch.Tensor:
         self._check(input, [] if hx is None else [("hidden", hx)])
         batch = self._batch(input)
         hx = self._zeros(batch) if hx is None else self._batch(hx)
@@ -431,7 +433,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: torch.Tensor, hx=None):
+    def forward(self, input: torch.Tensor, hx=None) -> torch.Tensor:
         """The next state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -452,7 +454,7 @@ class GRUCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input: torch.Tensor, hx=None):
+    def forward(self, input: torch.Tensor, hx=None) -> torch.Tensor:
         """The next state."""
         return self._one_state(_VF.gru_cell, input, hx)
 
@@ -470,7 +472,7 @@ class LSTMCell(RNNCellBase):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input: torch.Tensor, hx=None):
+    def forward(self, input: torch.Tensor, hx=None) -> tuple[torch.Tensor, torch.Tensor]:
         """The next hidden and cell states."""
         states = [] if hx is None else [("hx[0]", hx[0]), ("hx[1]", hx[1])]
         self._check(input, states)

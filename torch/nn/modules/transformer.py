@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 
-def _generate_square_subsequent_mask(sz, device=None, dtype=None):
+def _generate_square_subsequent_mask(sz, device=None, dtype=None) -> torch.Tensor:
     """0 on and below the diagonal, -inf above: no position sees a later one."""
     mask = torch.full((sz, sz), float("-inf"), dtype=dtype, device=device)
     return torch.triu(mask, diagonal=1)
 
 
-def _get_clones(module, n):
+def _get_clones(module, n) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(n)])
 
 
@@ -51,7 +51,7 @@ def _get_seq_len(src, batch_first):
     return src.size(1 if batch_first else 0)
 
 
-def _detect_is_causal_mask(mask, is_causal=None, size=None):
+def _detect_is_causal_mask(mask, is_causal=None, size=None) -> bool:
     """Whether the mask is the causal one: as said, or, when nothing is said, by comparing."""
     if is_causal is not None or mask is None:
         return is_causal is True
@@ -177,7 +177,7 @@ class TransformerDecoderLayer(_Layer):
         x = self.norm2(x + self._mha_block(x, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False) -> torch.Tensor:
         x = self.multihead_attn(
             x,
             mem,
@@ -189,7 +189,7 @@ class TransformerDecoderLayer(_Layer):
         )[0]
         return self.dropout2(x)
 
-    def _ff_block(self, x):
+    def _ff_block(self, x) -> torch.Tensor:
         return self._ff_block_of(x, self.dropout3)
 
 
@@ -345,7 +345,7 @@ class Transformer(Module):
         made = {"bias": bias, "device": device, "dtype": dtype}
         settings = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
 
-        def stack(of, layer, count):
+        def stack(of, layer, count) -> TransformerEncoder | TransformerDecoder:
             parts = layer(d_model, nhead, *settings, **made)
             return of(parts, count, LayerNorm(d_model, layer_norm_eps, **made))
 
@@ -389,7 +389,9 @@ class Transformer(Module):
         return self.decoder(tgt, memory, **{name: given[name] for name in names})
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype: torch.dtype | None = None):
+    def generate_square_subsequent_mask(
+        sz, device=None, dtype: torch.dtype | None = None
+    ) -> torch.Tensor:
         """0 on and below the diagonal, -inf above: no position sees a later one."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 

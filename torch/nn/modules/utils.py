@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import repeat
 from types import FunctionType
-from typing import Any
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
@@ -32,7 +31,7 @@ _SPOKEN_OF = frozenset(
 
 
 def _ntuple(n, name="parse"):
-    def parse(x):
+    def parse(x) -> tuple[int, ...]:
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
     parse.__name__ = name
@@ -87,7 +86,7 @@ def _list_with_default(out_size, defaults):
     return [v if v is not None else d for v, d in zip(out_size, tail, strict=False)]
 
 
-def consume_prefix_in_state_dict_if_present(state_dict, prefix) -> Any:
+def consume_prefix_in_state_dict_if_present(state_dict, prefix) -> None:
     """Removes a prefix from the keys of a state_dict, in place: "module." of DataParallel."""
     for key in list(state_dict.keys()):
         if key.startswith(prefix):

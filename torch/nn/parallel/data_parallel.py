@@ -21,7 +21,7 @@ def _all_devices():
     return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
 
 
-def _number(device):
+def _number(device) -> torch.device:
     device = _device(device)
     return device.index if device.type == "cuda" else device
 
@@ -77,7 +77,7 @@ class DataParallel(Module, Generic[T]):
         """A part of the inputs per device."""
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
-    def parallel_apply(self, replicas, inputs, kwargs) -> Any:
+    def parallel_apply(self, replicas, inputs, kwargs) -> list[torch.Tensor]:
         """Calls all copies."""
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 

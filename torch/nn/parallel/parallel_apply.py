@@ -25,7 +25,7 @@ def get_a_var(obj) -> Any:
     return None
 
 
-def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> Any:
+def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> list[object]:
     """module(*inputs, **kwargs) for each module, in threads when there is more than one; the
     results in order."""
     if len(modules) != len(inputs):

@@ -10,7 +10,7 @@ import torch
 __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 
-def _device(target):
+def _device(target) -> torch.device:
     return torch.device("cuda", target) if isinstance(target, int) else torch.device(target)
 
 
@@ -51,7 +51,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0) -> Any:
     return tuple(parts), tuple(named)
 
 
-def gather(outputs, target_device, dim=0) -> Any:
+def gather(outputs, target_device, dim=0) -> torch.Tensor | dict[str, torch.Tensor]:
     """The outputs of all devices as one: tensors are joined along dim on target_device."""
     device = _device(target_device)
 

@@ -16,11 +16,11 @@ __all__ = [
 ]
 
 
-def _as_list(tensors):
+def _as_list(tensors) -> list[torch.Tensor]:
     return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
 
-def _gradients(parameters):
+def _gradients(parameters) -> list[torch.Tensor]:
     return [param.grad for param in _as_list(parameters) if param.grad is not None]
 
 
@@ -68,7 +68,7 @@ def _fuses(grads, norm_type) -> bool:
 @torch.no_grad()
 def get_total_norm(
     tensors, norm_type=2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
-):
+) -> torch.Tensor:
     """The norm of all tensors taken as one vector."""
     return _total_norm(_as_list(tensors), norm_type, error_if_nonfinite)
 

@@ -17,7 +17,9 @@ __all__ = [
 ]
 
 
-def _fold(weight, bias, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape):
+def _fold(
+    weight, bias, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape
+) -> tuple[torch.Tensor, torch.Tensor]:
     """weight and bias that do what layer and norm did one after the other."""
     bias = torch.zeros_like(bn_rm) if bias is None else bias
     bn_w = torch.ones_like(bn_rm) if bn_w is None else bn_w

@@ -15,7 +15,7 @@ from torch.nn.utils import _power_iteration, parametrize
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
-def _tensor_of(module, name):
+def _tensor_of(module, name) -> torch.Tensor:
     tensor = getattr(module, name, None)
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
@@ -96,14 +96,14 @@ def spectral_norm(module, name: str = "weight", n_power_iterations=1, eps: float
     return parametrize.register_parametrization(module, name, function)
 
 
-def _has_orthonormal_columns(tall):
+def _has_orthonormal_columns(tall) -> bool:
     columns = tall.shape[-1]
     tolerance = 10 * columns * torch.finfo(tall.dtype).eps
     unit = torch.eye(columns, dtype=tall.dtype, device=tall.device)
     return torch.allclose(tall.mH @ tall, unit.expand(*tall.shape[:-2], -1, -1), atol=tolerance)
 
 
-def _completed(q):
+def _completed(q) -> torch.Tensor:
     """Orthonormal columns, filled up with random ones to a square matrix."""
     rows, columns = q.shape[-2:]
     if rows == columns:
@@ -112,23 +112,23 @@ def _completed(q):
     return torch.cat([q, _positive_q(more - q @ (q.mH @ more))], dim=-1)
 
 
-def _skew(tall):
+def _skew(tall) -> torch.Tensor:
     """The square skew-Hermitian matrix made of the lower triangle of a tall one."""
     lower = F.pad(tall.tril(), (0, tall.shape[-2] - tall.shape[-1]))
     return lower - lower.mH
 
 
-def _exponential_map(tall):
+def _exponential_map(tall) -> torch.Tensor:
     return torch.linalg.matrix_exp(_skew(tall))[..., : tall.shape[-1]]
 
 
-def _cayley_map(tall):
+def _cayley_map(tall) -> torch.Tensor:
     half = _skew(tall) / 2
     unit = torch.eye(half.shape[-1], dtype=half.dtype, device=half.device)
     return torch.linalg.solve(unit - half, unit + half)[..., : tall.shape[-1]]
 
 
-def _householder_map(tall):
+def _householder_map(tall) -> torch.Tensor:
     """Reflectors from below the diagonal; the diagonal holds the sign of each column."""
     below = tall.tril(-1)
     reach = 2 / (1 + below.square().sum(-2))
@@ -136,7 +136,7 @@ def _householder_map(tall):
     return torch.linalg.householder_product(below, reach) * signs.unsqueeze(-2)
 
 
-def _householder_source(tall):
+def _householder_source(tall) -> torch.Tensor:
     """What _householder_map takes to the orthonormal factor of a matrix."""
     packed, reach = torch.geqrf(tall)
     diagonal = packed.diagonal(dim1=-2, dim2=-1)
@@ -169,7 +169,7 @@ class _Orthogonal(Module):
         base = weight.new_zeros(*weight.shape[:-2], side, side) if use_trivialization else None
         self.register_buffer("base", base)
 
-    def _tall(self, matrix):
+    def _tall(self, matrix) -> torch.Tensor:
         return matrix.mT if self.shape[-2] < self.shape[-1] else matrix
 
     def forward(self, original) -> _Any:

@@ -132,7 +132,7 @@ class ParametrizationList(ModuleList):
             ),
         )
 
-    def _originals(self):
+    def _originals(self) -> list[Tensor]:
         if self.is_tensor:
             return [self.original]
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
@@ -174,7 +174,7 @@ class ParametrizationList(ModuleList):
 
 
 def _property(name):
-    def get(self):
+    def get(self) -> Tensor:
         parametrization = self.parametrizations[name]
         if not _cache_depth:
             return parametrization()

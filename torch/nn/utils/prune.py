@@ -58,7 +58,7 @@ def _compute_nparams_toprune(amount, tensor_size):
     return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
-def _count(amount, size):
+def _count(amount, size) -> int:
     _validate_pruning_amount(amount, size)
     return _compute_nparams_toprune(amount, size)
 
@@ -224,7 +224,7 @@ class RandomUnstructured(_Unstructured):
 class L1Unstructured(_Unstructured):
     """Prunes the entries of smallest magnitude."""
 
-    def _choose(self, t, count):
+    def _choose(self, t, count) -> torch.Tensor:
         return torch.topk(t.abs().reshape(-1), k=count, largest=False).indices
 
     @classmethod
@@ -278,7 +278,7 @@ class LnStructured(_Structured):
         self.n = n
         self.dim = dim
 
-    def _strength(self, t, channels):
+    def _strength(self, t, channels) -> torch.Tensor:
         dim = self.dim if self.dim >= 0 else self.dim + t.dim()
         others = [d for d in range(t.dim()) if d != dim]
         return torch.linalg.vector_norm(t, float(self.n), dim=others)

@@ -26,7 +26,7 @@ __all__ = [
 _Fields = namedtuple("PackedSequence", "data batch_sizes sorted_indices unsorted_indices")
 
 
-def invert_permutation(permutation) -> Any:
+def invert_permutation(permutation) -> Tensor | None:
     """The permutation that undoes another; None for None."""
     if permutation is None:
         return None
@@ -39,7 +39,9 @@ class PackedSequence(_Fields):
 
     __slots__ = ()
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None) -> Any:
+    def __new__(
+        cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None
+    ) -> PackedSequence:
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -95,15 +97,15 @@ class PackedSequence(_Fields):
         """The same sequences in int32."""
         return self.to(dtype=torch.int)
 
-    def short(self) -> Any:
+    def short(self) -> PackedSequence:
         """The same sequences in int16."""
         return self.to(dtype=torch.short)
 
-    def char(self) -> Any:
+    def char(self) -> PackedSequence:
         """The same sequences in int8."""
         return self.to(dtype=torch.int8)
 
-    def byte(self) -> Any:
+    def byte(self) -> PackedSequence:
         """The same sequences in uint8."""
         return self.to(dtype=torch.uint8)
 
@@ -121,7 +123,9 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
 
-def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sorted: bool = True):
+def pack_padded_sequence(
+    input, lengths, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Packs a padded batch of sequences with the given lengths."""
     lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
     order = None
@@ -133,7 +137,9 @@ def pack_padded_sequence(input, lengths, batch_first: bool = False, enforce_sort
     return PackedSequence(data, sizes, order, None)
 
 
-def pad_packed_sequence(sequence, batch_first: bool = False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(
+    sequence, batch_first: bool = False, padding_value=0.0, total_length=None
+) -> tuple[Tensor, Tensor]:
     """The padded batch and the lengths of a packed one."""
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -154,7 +160,7 @@ def pad_packed_sequence(sequence, batch_first: bool = False, padding_value=0.0, 
 
 def pad_sequence(
     sequences, batch_first: bool = False, padding_value=0.0, padding_side: str = "right"
-):
+) -> Tensor:
     """Sequences stacked into one tensor, the shorter ones filled up."""
     if padding_side not in ("left", "right"):
         raise RuntimeError(
@@ -182,20 +188,20 @@ def pad_sequence(
     return torch.stack(rows, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first: bool = False):
+def unpad_sequence(padded_sequences, lengths, batch_first: bool = False) -> list[Tensor]:
     """The sequences of a padded batch."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:length] for row, length in zip(padded_sequences, lengths.tolist(), strict=False)]
 
 
-def pack_sequence(sequences, enforce_sorted: bool = True):
+def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
     """Packs a list of sequences."""
     lengths = [sequence.size(0) for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences) -> Any:
+def unpack_sequence(packed_sequences) -> list[Tensor]:
     """The sequences of a packed batch."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

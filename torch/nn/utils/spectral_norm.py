@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn.parameter import Parameter
 from torch.nn.utils import _power_iteration
@@ -33,11 +31,11 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
         self.eps = eps
 
-    def reshape_weight_to_matrix(self, weight) -> Any:
+    def reshape_weight_to_matrix(self, weight) -> torch.Tensor:
         """The weight as a matrix whose rows are its slices along dim."""
         return _power_iteration.as_matrix(weight, self.dim)
 
-    def compute_weight(self, module, do_power_iteration) -> Any:
+    def compute_weight(self, module, do_power_iteration) -> torch.Tensor:
         """The normalized weight; in training, after some more power iterations."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -46,7 +44,7 @@ class SpectralNorm:
             _power_iteration.iterate(matrix, u, v, self.n_power_iterations, self.eps)
         return _power_iteration.divided(weight, matrix, u, v)
 
-    def remove(self, module) -> Any:
+    def remove(self, module) -> None:
         """Makes the weight a parameter again."""
         with torch.no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
@@ -54,12 +52,12 @@ class SpectralNorm:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module, inputs) -> Any:
+    def __call__(self, module, inputs) -> None:
         weight = self.compute_weight(module, do_power_iteration=module.training)
         setattr(module, self.name, weight)
 
     @staticmethod
-    def apply(module, name, n_power_iterations, dim, eps) -> Any:
+    def apply(module, name, n_power_iterations, dim, eps) -> SpectralNorm:
         """Moves a module's weight aside and installs the hook."""
         if find_hook(module, SpectralNorm, name) is not None:
             raise RuntimeError(
@@ -117,7 +115,7 @@ class SpectralNormStateDictHook:
     def __init__(self, fn) -> None:
         self.fn = fn
 
-    def __call__(self, module, state_dict, prefix, local_metadata) -> Any:
+    def __call__(self, module, state_dict, prefix, local_metadata) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         versions[self.fn.name + ".version"] = self.fn._version
 

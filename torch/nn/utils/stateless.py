@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -45,7 +46,7 @@ def _all_slots(module):
                     yield (f"{prefix}.{name}" if prefix else name), tensor
 
 
-def _with_tied(module, given):
+def _with_tied(module, given) -> dict[str, int | torch.Tensor]:
     """Extends the given tensors to the other names of the tensors they replace."""
     named = dict(_all_slots(module))
     by_tensor = {}
@@ -78,7 +79,7 @@ def _check_strict(module, given) -> None:
 
 
 @contextmanager
-def _swapped(module, tensors, given):
+def _swapped(module, tensors, given) -> Iterator[None]:
     """The module has `tensors` inside. What it then holds in their places, which may be others if
     it assigned to them, is left in the dictionary that was `given`."""
     for value in tensors.values():
@@ -103,7 +104,7 @@ def _swapped(module, tensors, given):
 @contextmanager
 def _reparametrize_module(
     module, parameters_and_buffers, tie_weights=False, strict=False, stack_weights=False
-):
+) -> Iterator[None]:
     """The module has the given tensors, by dotted name, for the length of a block. stack_weights
     asks that blocks within blocks end in their order; they always do."""
     tensors = dict(parameters_and_buffers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch.nn.parameter import Parameter
@@ -19,13 +18,13 @@ class WeightNorm:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module) -> Any:
+    def compute_weight(self, module) -> torch.Tensor:
         """The weight from its two parts."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return torch._weight_norm(v, g, self.dim)
 
     @staticmethod
-    def apply(module, name, dim) -> Any:
+    def apply(module, name, dim) -> WeightNorm:
         """Splits a module's weight and installs the hook."""
         if find_hook(module, WeightNorm, name) is not None:
             raise RuntimeError(
@@ -41,14 +40,14 @@ class WeightNorm:
         module.register_forward_pre_hook(hook)
         return hook
 
-    def remove(self, module) -> Any:
+    def remove(self, module) -> None:
         """Makes the weight a parameter again."""
         whole = Parameter(self.compute_weight(module).data)
         for suffix in ("", "_g", "_v"):
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, whole)
 
-    def __call__(self, module, inputs) -> Any:
+    def __call__(self, module, inputs) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 

@@ -50,12 +50,12 @@ def per_group(name, optimizer, value) -> Any:
     return list(value)
 
 
-def copied(value) -> Any:
+def copied(value) -> float | torch.Tensor:
     """The value itself, or a copy of a tensor that the optimizer would otherwise share."""
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def set_value(group, key, value) -> Any:
+def set_value(group, key, value) -> None:
     """Stores a setting; a tensor keeps its identity, since a compiled step may hold on to it."""
     if isinstance(group[key], torch.Tensor):
         group[key].fill_(value if not isinstance(value, torch.Tensor) else value.item())
@@ -143,7 +143,7 @@ class LRScheduler:
         """The rates that the last step set."""
         return self._last_lr
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | torch.Tensor]:
         """The rates of this epoch, one per group; subclasses define it."""
         raise NotImplementedError
 
@@ -155,7 +155,7 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    def _scaled(self, factor):
+    def _scaled(self, factor) -> list[float | torch.Tensor]:
         """The present rates times a factor."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
@@ -176,7 +176,7 @@ class LRScheduler:
                 stacklevel=3,
             )
 
-    def step(self, epoch=None) -> Any:
+    def step(self, epoch=None) -> None:
         """Moves to the next epoch, or to a given one, and sets the learning rates."""
         if self._step_count == 1:
             self._warn_about_order()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
 
 from torch.optim._lr.base import LRScheduler, set_value
 from torch.optim._lr.plateau import ReduceLROnPlateau
@@ -80,13 +79,13 @@ class SequentialLR(_Composite):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def recursive_undo(self, sched=None) -> Any:
+    def recursive_undo(self, sched=None) -> None:
         """Takes back the step that each part made when it was built."""
         for schedule in _single(self if sched is None else sched):
             if hasattr(schedule, "last_epoch"):
                 schedule.last_epoch -= 1
 
-    def step(self) -> Any:
+    def step(self) -> None:  # type: ignore[override]
         """One step of the schedule whose turn it is."""
         self.last_epoch += 1
         current = self._schedulers[bisect_right(self._milestones, self.last_epoch)]
@@ -114,7 +113,7 @@ class ChainedScheduler(_Composite):
     def _note_rates(self) -> None:
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
-    def step(self) -> Any:
+    def step(self) -> None:  # type: ignore[override]
         """One step of every schedule."""
         for scheduler in self._schedulers:
             scheduler.step()

@@ -6,6 +6,7 @@ import math
 import types
 from typing import Any
 
+from torch import Tensor
 from torch.optim._lr.base import (
     LRScheduler,
     _enable_get_lr_call,
@@ -25,7 +26,7 @@ def annealed(strategy, start, end, part) -> Any:
     return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
 
-def check_strategy(strategy) -> Any:
+def check_strategy(strategy) -> str:
     """Refuses strategies that `annealed` does not know."""
     if strategy not in ("cos", "linear"):
         raise ValueError(
@@ -111,7 +112,7 @@ class CyclicLR(_CyclesMomentum):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         """The rates of this step; sets the momenta on the way."""
         self._warn_unless_stepping()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -166,12 +167,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def step(self, epoch=None) -> Any:
+    def step(self, epoch=None) -> None:
         """Moves to the next epoch, or to a given one, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -207,7 +208,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 def _count_steps(total_steps, epochs, steps_per_epoch):
     """The length of the cycle, from whichever way it was given."""
 
-    def positive(name, value):
+    def positive(name, value) -> int:
         if value <= 0 or not isinstance(value, int):
             raise ValueError(f"Expected positive integer {name}, but got {value}")
         return value
@@ -219,7 +220,7 @@ def _count_steps(total_steps, epochs, steps_per_epoch):
     return positive("epochs", epochs) * positive("steps_per_epoch", steps_per_epoch)
 
 
-def _phase(end_step, rates, momenta):
+def _phase(end_step, rates, momenta) -> dict[str, str | float]:
     return {
         "end_step": end_step,
         "start_lr": rates[0],
@@ -285,7 +286,7 @@ class OneCycleLR(_CyclesMomentum):
                     group["base_momentum"] = low
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         """The rates of this step; sets the momenta on the way."""
         self._warn_unless_stepping()
         step = self.last_epoch
@@ -309,6 +310,6 @@ class OneCycleLR(_CyclesMomentum):
                 self._set_momentum(group, self._between(group, phase, "momentum", part))
         return rates
 
-    def _between(self, group, phase, what, part):
+    def _between(self, group, phase, what, part) -> float:
         start, end = group[phase["start_" + what]], group[phase["end_" + what]]
         return annealed(self._anneal_func_type, start, end, part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch.optim._lr.base import (
     EPOCH_DEPRECATION_WARNING,
@@ -86,7 +86,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether the epochs after a reduction are still running."""
         return self.cooldown_counter > 0
 
-    def _is_better(self, value, best):
+    def _is_better(self, value, best) -> bool:
         sign = -1.0 if self.mode == "min" else 1.0
         if self.threshold_mode == "rel":
             bound = best * (1.0 + sign * self.threshold)
@@ -94,7 +94,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best + sign * self.threshold
         return value < bound if self.mode == "min" else value > bound
 
-    def step(self, metrics, epoch=None) -> Any:
+    def step(self, metrics, epoch=None) -> None:  # type: ignore[override]
         """Notes the value of this epoch and reduces the rates if it has stalled."""
         value = float(metrics)
         if epoch is not None:

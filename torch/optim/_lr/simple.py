@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from typing import Any
 
+from torch import Tensor
 from torch.optim._lr.base import LRScheduler, callable_state
 
 __all__ = [
@@ -46,7 +46,7 @@ class _FunctionLR(LRScheduler):
         state["lr_lambdas"] = [callable_state(function) for function in self.lr_lambdas]
         return state
 
-    def _scaled_by_functions(self, rates):
+    def _scaled_by_functions(self, rates) -> list[float]:
         pairs = zip(rates, self.lr_lambdas, strict=True)
         return [rate * function(self.last_epoch) for rate, function in pairs]
 
@@ -62,7 +62,7 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The initial rate times lr_lambda(epoch)."""
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         return self._scaled_by_functions(self.base_lrs)
 
@@ -70,7 +70,7 @@ class LambdaLR(_FunctionLR):
 class MultiplicativeLR(_FunctionLR):
     """The present rate times lr_lambda(epoch)."""
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         present = self._scaled(1)
         return present if self._is_initial else self._scaled_by_functions(present)
@@ -84,13 +84,13 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._scaled(1)
         return self._scaled(self.gamma)
 
-    def _get_closed_form_lr(self):
+    def _get_closed_form_lr(self) -> list[float]:
         factor = self.gamma ** (self.last_epoch // self.step_size)
         return [base * factor for base in self.base_lrs]
 
@@ -103,13 +103,13 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         if self.last_epoch not in self.milestones:
             return self._scaled(1)
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
-    def _get_closed_form_lr(self):
+    def _get_closed_form_lr(self) -> list[float]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return [base * self.gamma**passed for base in self.base_lrs]
 
@@ -124,7 +124,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         if self.last_epoch == 0:
             return self._scaled(self.factor)
@@ -153,7 +153,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
@@ -163,7 +163,7 @@ class LinearLR(LRScheduler):
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
         return self._scaled(1.0 + rise / before)
 
-    def _get_closed_form_lr(self):
+    def _get_closed_form_lr(self) -> list[float]:
         rise = self.end_factor - self.start_factor
         done = min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * (self.start_factor + rise * done) for base in self.base_lrs]
@@ -176,11 +176,11 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         return self._scaled(1 if self._is_initial else self.gamma)
 
-    def _get_closed_form_lr(self):
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
@@ -192,7 +192,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._scaled(1)
@@ -213,7 +213,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> Any:
+    def get_lr(self) -> list[float | Tensor]:
         self._warn_unless_stepping()
         epoch, low = self.last_epoch, self.eta_min
         groups = self.optimizer.param_groups
@@ -233,9 +233,9 @@ class CosineAnnealingLR(LRScheduler):
         )
         return [ratio * (group["lr"] - low) + low for group in groups]
 
-    def _get_closed_form_lr_of(self, epoch):
+    def _get_closed_form_lr_of(self, epoch) -> list[float]:
         height = (1 + math.cos(epoch * math.pi / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def _get_closed_form_lr(self):
+    def _get_closed_form_lr(self) -> list[float]:
         return self._get_closed_form_lr_of(self.last_epoch)
