@@ -1,5 +1,7 @@
 """Functions of the time when autocast had one set of names per device; each warns and forwards."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 
@@ -9,7 +11,7 @@ __all__ = []
 
 
 def _renamed(old, new, device_type) -> None:
-    def call(*args):
+    def call(*args) -> torch.dtype:
         warnings.warn(
             f"torch.{old}() is deprecated. Please use torch.{new}({device_type!r}) instead.",
             DeprecationWarning,

@@ -16,7 +16,7 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 
-def is_autocast_available(device_type) -> Any:
+def is_autocast_available(device_type) -> bool:
     """Whether autocast exists for the device type: "cpu" and "cuda"."""
     return torch._C._is_autocast_available(device_type)
 
@@ -69,7 +69,7 @@ class autocast:
             return False
         return True
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> autocast:
         self._outer.append(
             (
                 torch.is_autocast_enabled(self.device),

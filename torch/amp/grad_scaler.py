@@ -31,7 +31,7 @@ def _fresh():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
-def _number(value, device, dtype=torch.float32):
+def _number(value, device, dtype=torch.float32) -> torch.Tensor:
     return torch.full((), value, dtype=dtype, device=device)
 
 
@@ -72,10 +72,10 @@ class GradScaler:
 
     # ---- state
 
-    def _state_of(self, optimizer):
+    def _state_of(self, optimizer) -> dict[str, OptState | dict[torch.device, torch.Tensor]]:
         return self._per_optimizer_states.setdefault(id(optimizer), _fresh())
 
-    def _check_scale_growth_tracker(self, funcname):
+    def _check_scale_growth_tracker(self, funcname) -> tuple[torch.Tensor, torch.Tensor]:
         if self._scale is None:
             raise AssertionError(f"Attempted {funcname} but _scale is None." + _HINT)
         if self._growth_tracker is None:
@@ -91,7 +91,7 @@ class GradScaler:
     def _get_scale_async(self):
         return self._scale
 
-    def get_scale(self) -> Any:
+    def get_scale(self) -> float:
         """The scale as a float; 1.0 when disabled."""
         if not self._enabled:
             return 1.0
@@ -100,19 +100,19 @@ class GradScaler:
     def get_growth_factor(self) -> Any:
         return self._growth_factor
 
-    def set_growth_factor(self, new_factor) -> Any:
+    def set_growth_factor(self, new_factor) -> None:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> Any:
         return self._backoff_factor
 
-    def set_backoff_factor(self, new_factor) -> Any:
+    def set_backoff_factor(self, new_factor) -> None:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> Any:
         return self._growth_interval
 
-    def set_growth_interval(self, new_interval) -> Any:
+    def set_growth_interval(self, new_interval) -> None:
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self):
@@ -151,7 +151,9 @@ class GradScaler:
 
         return scaled(outputs)
 
-    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+    def _unscale_grads_(
+        self, optimizer, inv_scale, found_inf, allow_fp16
+    ) -> dict[torch.device, torch.Tensor]:
         groups = {}
         with torch.no_grad():
             for group in optimizer.param_groups:
@@ -176,7 +178,7 @@ class GradScaler:
                 torch._amp_foreach_non_finite_check_and_unscale_(grads, *found[device])
         return {device: infinite for device, (infinite, _) in found.items()}
 
-    def unscale_(self, optimizer) -> Any:
+    def unscale_(self, optimizer) -> None:
         """Divides the optimizer's gradients by the scale; to clip them before step()."""
         if not self._enabled:
             return
@@ -192,7 +194,7 @@ class GradScaler:
         self._multiply(optimizer, self._scale.double().reciprocal().float(), allow_fp16=False)
         state["stage"] = OptState.UNSCALED
 
-    def _multiply(self, optimizer, factor, allow_fp16):
+    def _multiply(self, optimizer, factor, allow_fp16) -> dict[torch.device, torch.Tensor]:
         """Scales an optimizer's gradients; notes and returns where they are not finite."""
         found_inf = _number(0.0, factor.device)
         found = self._unscale_grads_(optimizer, factor, found_inf, allow_fp16)
@@ -228,7 +230,7 @@ class GradScaler:
         yield state
         state["stage"] = OptState.STEPPED
 
-    def update(self, new_scale=None) -> Any:
+    def update(self, new_scale=None) -> None:
         """Lowers the scale after a skipped step, raises it after enough good ones, or sets it."""
         if not self._enabled:
             return
@@ -240,7 +242,7 @@ class GradScaler:
             torch._amp_update_scale_(scale, tracker, self._infinities(scale.device), *rule)
         self._per_optimizer_states = {}
 
-    def _infinities(self, device):
+    def _infinities(self, device) -> torch.Tensor:
         """How many devices, over all optimizers, had gradients that are not finite."""
         states = self._per_optimizer_states.values()
         found = [flag for state in states for flag in state["found_inf_per_device"].values()]
@@ -276,13 +278,13 @@ class GradScaler:
         "_growth_tracker": "_init_growth_tracker",
     }
 
-    def state_dict(self) -> Any:
+    def state_dict(self) -> dict[str, float]:
         if not self._enabled:
             return {}
         now = {"scale": self.get_scale(), "_growth_tracker": self._get_growth_tracker()}
         return {key: now.get(key, getattr(self, name)) for key, name in self._SAVED.items()}
 
-    def load_state_dict(self, state_dict) -> Any:
+    def load_state_dict(self, state_dict) -> None:
         if not self._enabled:
             return
         if len(state_dict) == 0:

@@ -19,19 +19,19 @@ def _as_tuple(value):
     return tuple(value)
 
 
-def _is_edge(value):
+def _is_edge(value) -> bool:
     # GradientEdge is a tuple: it must not be taken for a sequence of tensors.
     return isinstance(value, tuple) and type(value).__name__ == "GradientEdge"
 
 
-def _metadata(output):
+def _metadata(output) -> tuple[torch.Size, torch.dtype, torch.device]:
     """Shape, dtype and device of an output or of what a gradient edge stands for."""
     if isinstance(output, torch.Tensor):
         return output.shape, output.dtype, output.device
     return output.node._input_metadata[output.output_nr]
 
 
-def _check_given(grad, output, index, batched):
+def _check_given(grad, output, index, batched) -> torch.Tensor:
     shape, dtype, _ = _metadata(output)
     given = grad.shape[1:] if batched else grad.shape
     if given != shape:
@@ -57,7 +57,7 @@ def _check_given(grad, output, index, batched):
     return grad
 
 
-def _make_grads(outputs, grads, batched):
+def _make_grads(outputs, grads, batched) -> tuple[torch.Tensor, ...]:
     """The gradients of the outputs: as given, or one for a scalar."""
     made = []
     for index, (output, grad) in enumerate(zip(outputs, grads, strict=False)):
@@ -105,7 +105,7 @@ def backward(
     create_graph=False,
     grad_variables=None,
     inputs=None,
-) -> Any:
+) -> None:
     """Adds the gradients of the tensors with respect to the leaves of their graph, or to `inputs`,
     to the leaves' .grad.
 

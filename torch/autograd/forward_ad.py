@@ -32,7 +32,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: torch.Tensor | None
 
 
-def enter_dual_level():
+def enter_dual_level() -> int:
     """Opens a level and returns its number. Levels do not nest."""
     global _current_level
     level = _C._enter_dual_level()
@@ -56,7 +56,7 @@ def exit_dual_level(*, level=None) -> None:
     _current_level = level - 1
 
 
-def make_dual(tensor, tangent, *, level=None):
+def make_dual(tensor, tangent, *, level=None) -> torch.Tensor:
     """A tensor with the data of `tensor` and the given tangent, valid in the open level."""
     if level is None:
         level = _current_level
@@ -85,7 +85,7 @@ def unpack_dual(tensor, *, level=None):
 class dual_level:
     """Opens a level for the duration of a `with` block."""
 
-    def __enter__(self):
+    def __enter__(self) -> int:
         return enter_dual_level()
 
     def __exit__(self, exc_type, exc_value, traceback) -> None:

@@ -4,6 +4,8 @@
 user's code and the metaclass that makes a context class for every function.
 """
 
+from __future__ import annotations
+
 import functools
 
 import torch
@@ -220,7 +222,7 @@ class _RaiseAtBackward(Function):
     """Gives its arguments back; differentiating them raises the message."""
 
     @staticmethod
-    def forward(ctx, message, *tensors):
+    def forward(ctx, message, *tensors) -> tuple[torch.Tensor, ...]:
         ctx.message = message
         return tuple(t.detach() for t in tensors)
 
@@ -290,21 +292,21 @@ class NestedIOFunction(Function):
     define forward_extended and backward_extended, which are called with the context first."""
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args) -> object:
         tensors = []
         structure = _flatten(args, tensors)
         box = []
 
         class Flat(Function):
             @staticmethod
-            def forward(ctx, *flat):
+            def forward(ctx, *flat) -> tuple[torch.Tensor, ...]:
                 ctx._nested_input, ctx._nested_class = structure, cls
                 outputs = cls.forward(ctx, *flat)
                 box.append(ctx._nested_output)
                 return outputs
 
             @staticmethod
-            def backward(ctx, *grads):
+            def backward(ctx, *grads) -> tuple[torch.Tensor, ...]:
                 return cls.backward(ctx, *grads)
 
         Flat.__name__ = cls.__name__
@@ -335,5 +337,5 @@ class NestedIOFunction(Function):
         raise NotImplementedError
 
 
-def _as_arguments(value):
+def _as_arguments(value) -> object:
     return value if isinstance(value, tuple) else (value,)

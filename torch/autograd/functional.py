@@ -12,7 +12,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 # ---- arguments and results --------------------------------------------------------------
 
 
-def _tuple(value, what, function):
+def _tuple(value, what, function) -> tuple[bool, tuple[torch.Tensor, ...]]:
     """(was it a tuple, the value as a tuple); every item must be a tensor."""
     is_tuple = isinstance(value, tuple)
     items = value if is_tuple else (value,)
@@ -26,7 +26,7 @@ def _tuple(value, what, function):
     return is_tuple, items
 
 
-def _prepare(inputs, create_graph):
+def _prepare(inputs, create_graph) -> tuple[torch.Tensor, ...]:
     """Inputs as variables of our own: parts of the caller's graph only with create_graph."""
     return tuple(
         t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_()
@@ -34,7 +34,9 @@ def _prepare(inputs, create_graph):
     )
 
 
-def _finish(values, create_graph):
+def _finish(
+    values, create_graph
+) -> torch.Tensor | tuple[torch.Tensor | tuple[torch.Tensor, ...], ...]:
     if isinstance(values, tuple):
         return tuple(_finish(v, create_graph) for v in values)
     return values if create_graph else values.detach()
@@ -90,7 +92,7 @@ def _grad(outputs, inputs, vectors, create_graph=False):
     )
 
 
-def _fill(grads, like, strict, create_graph, what, output="The output"):
+def _fill(grads, like, strict, create_graph, what, output="The output") -> tuple[torch.Tensor, ...]:
     """Zeros for missing gradients, or an error in strict mode."""
     out = []
     for i, (grad, ref) in enumerate(zip(grads, like, strict=False)):
@@ -136,7 +138,7 @@ def _construct_standard_basis_for(tensors, tensor_numels):
     return tuple(parts)
 
 
-def _run(func, inputs, function, strict, what="outputs"):
+def _run(func, inputs, function, strict, what="outputs") -> tuple[bool, tuple[torch.Tensor, ...]]:
     is_tuple, outputs = _tuple(func(*inputs), what + " of the user-provided function", function)
     if strict:
         _strict_outputs(outputs, what)
@@ -177,7 +179,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
     return (outputs if out_is_tuple else outputs[0]), (product if out_is_tuple else product[0])
 
 
-def _scalar(func, inputs, function, strict):
+def _scalar(func, inputs, function, strict) -> tuple[torch.Tensor, ...]:
     out_is_tuple, outputs = _run(func, inputs, function, strict)
     if out_is_tuple:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
@@ -230,7 +232,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False) -> _Any:
 # ---- matrices ---------------------------------------------------------------------------
 
 
-def _rows(out, inputs, create_graph, strict, index):
+def _rows(out, inputs, create_graph, strict, index) -> tuple[torch.Tensor, ...]:
     """For each input the gradients of every element of `out`, stacked."""
     if not out.requires_grad:
         if strict:
@@ -347,7 +349,7 @@ def hessian(
     input."""
     is_tuple, inputs = _tuple(inputs, "inputs", "hessian")
 
-    def scalar(*args):
+    def scalar(*args) -> torch.Tensor:
         result = func(*args)
         out_is_tuple, outputs = _tuple(result, "outputs of the user-provided function", "hessian")
         if out_is_tuple:
@@ -359,13 +361,13 @@ def hessian(
             )
         return outputs[0].squeeze()
 
-    def differentiable(*args):
+    def differentiable(*args) -> torch.Tensor:
         value = scalar(*args)
         if strict:
             _strict_outputs((value,), "outputs")
         return value
 
-    def gradient(*args):
+    def gradient(*args) -> tuple[torch.Tensor, ...]:
         args = tuple(a if a.requires_grad else a.requires_grad_() for a in args)
         first = jacobian(differentiable, args, create_graph=True)
         _check_curved(first, strict)

@@ -103,7 +103,7 @@ class inference_mode(_C._InferenceModeBase, _Decorator):
     """As no_grad, and tensors made inside have no version counter: they can never take part in
     gradients."""
 
-    def clone(self):
+    def clone(self) -> inference_mode:
         return type(self)(self.mode)
 
 

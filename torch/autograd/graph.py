@@ -10,6 +10,7 @@ import functools
 import threading
 import weakref
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -34,28 +35,28 @@ class Node(abc.ABC):
     """What grad_fn objects are: one step of the backward pass."""
 
     @abc.abstractmethod
-    def name(self) -> Any:
+    def name(self) -> None:
         """The name, such as 'MulBackward0'."""
 
     @property
     @abc.abstractmethod
-    def next_functions(self):
+    def next_functions(self) -> None:
         """Pairs (node, input number) to which this node hands its gradients."""
 
     @abc.abstractmethod
-    def metadata(self) -> Any:
+    def metadata(self) -> None:
         """A dictionary for the user; anomaly mode keeps the forward stack in it."""
 
     @abc.abstractmethod
-    def register_hook(self, fn) -> Any:
+    def register_hook(self, fn) -> None:
         """Calls fn(grad_inputs, grad_outputs) after each run; it may give other grad_inputs."""
 
     @abc.abstractmethod
-    def register_prehook(self, fn) -> Any:
+    def register_prehook(self, fn) -> None:
         """Calls fn(grad_outputs) before each run; it may give others."""
 
     @classmethod
-    def __subclasshook__(cls, subclass) -> Any:
+    def __subclasshook__(cls, subclass) -> bool:
         return _C._is_node_type(subclass) if cls is Node else NotImplemented
 
 
@@ -69,7 +70,7 @@ class GradientEdge(NamedTuple):
     ownership_token: object = None
 
 
-def get_gradient_edge(tensor) -> Any:
+def get_gradient_edge(tensor) -> GradientEdge:
     """The GradientEdge of a tensor."""
     return GradientEdge(*_C._gradient_edge(tensor))
 
@@ -81,7 +82,7 @@ def _get_grad_fn_or_grad_acc(tensor) -> Any:
     return get_gradient_edge(tensor).node
 
 
-def increment_version(tensor) -> Any:
+def increment_version(tensor) -> None:
     """Marks one or several tensors as written, for code that writes behind autograd's back."""
     _C._increment_version(tensor)
 
@@ -89,7 +90,7 @@ def increment_version(tensor) -> Any:
 _warn_on_stream_mismatch = True
 
 
-def set_warn_on_accumulate_grad_stream_mismatch(enabled) -> Any:
+def set_warn_on_accumulate_grad_stream_mismatch(enabled) -> None:
     """Whether to warn when a gradient reaches its leaf on another stream. Gradients are
     accumulated on the leaf's stream, so that the case for a warning does not come up."""
     global _warn_on_stream_mismatch
@@ -107,10 +108,10 @@ class saved_tensors_hooks:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         _C._autograd._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *exc_info) -> Any:
+    def __exit__(self, *exc_info) -> None:
         _C._autograd._pop_saved_tensors_default_hooks()
 
 
@@ -128,13 +129,13 @@ class save_on_cpu(saved_tensors_hooks):
         kind = {"dtype": tensor.dtype, "layout": tensor.layout, "pin_memory": pinned}
         return tensor.device, torch.empty(tensor.size(), **kind).copy_(tensor)
 
-    def _unpack(self, packed):
+    def _unpack(self, packed) -> torch.Tensor:
         device, tensor = packed
         return tensor.to(device, non_blocking=self._pins)
 
 
 @contextlib.contextmanager
-def disable_saved_tensors_hooks(error_message) -> Any:
+def disable_saved_tensors_hooks(error_message) -> Iterator[None]:
     """Inside, using hooks on saved tensors raises with this message."""
     before = _C._autograd._saved_tensors_hooks_get_disabled_error_message()
     _C._autograd._saved_tensors_hooks_disable(error_message)
@@ -163,24 +164,24 @@ class _MutationContext:
         self.handles = weakref.WeakValueDictionary()  # (id, data, version) -> handle
         self.saved = defaultdict(set)  # storage -> keys that were saved
 
-    def clear(self) -> Any:
+    def clear(self) -> None:
         self.cloned.clear()
         self.original.clear()
         self.handles.clear()
         self.saved.clear()
 
 
-def _key(tensor):
+def _key(tensor) -> tuple[int, int, int]:
     return (id(tensor), tensor.data_ptr(), tensor._version)
 
 
-def _storage_key(tensor):
+def _storage_key(tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
 class _SwapWithCloned(saved_tensors_hooks):
     def __init__(self, context) -> None:
-        def pack(tensor):
+        def pack(tensor) -> _Handle:
             key = _key(tensor)
             if key in context.handles:
                 return context.handles[key]
@@ -263,18 +264,18 @@ class _MultiHandle(RemovableHandle):
     def __init__(self, handles) -> None:
         self.handles = tuple(handles)
 
-    def remove(self) -> Any:
+    def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
 
     def __getstate__(self) -> Any:
         return self.handles
 
-    def __setstate__(self, state) -> Any:
+    def __setstate__(self, state) -> None:
         self.handles = state
 
 
-def _will_run(tensors):
+def _will_run(tensors) -> int:
     """How many of the tensors' gradients this backward pass will compute."""
     return sum(1 for t in tensors if _C._will_engine_execute_node(get_gradient_edge(t)))
 
@@ -287,7 +288,7 @@ class _AllState:
         self.left = None
 
 
-def _multi_hook_all(tensors, fn):
+def _multi_hook_all(tensors, fn) -> _MultiHandle:
     passes = {}
     lock = threading.Lock()
     count = len(tensors)
@@ -315,7 +316,7 @@ def _multi_hook_all(tensors, fn):
     return _MultiHandle(t.register_hook(make(i)) for i, t in enumerate(tensors))
 
 
-def _multi_hook_any(tensors, fn):
+def _multi_hook_any(tensors, fn) -> _MultiHandle:
     seen = set()
     lock = threading.Lock()
 
@@ -332,7 +333,7 @@ def _multi_hook_any(tensors, fn):
     return _MultiHandle(t.register_hook(hook) for t in tensors)
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all") -> Any:
+def register_multi_grad_hook(tensors, fn, *, mode="all") -> _MultiHandle:
     """Calls fn once in each backward pass: with the gradients of all tensors (None for those the
     pass does not reach) when the last has arrived, or with the first that arrives where mode is
     "any"."""

@@ -1,6 +1,8 @@
 """Recording what runs: `profile` turns the recorder of torch._C on and off around a block and makes
 events of what it saw; `record_function` names a range. torch.profiler adds schedules to it."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
@@ -26,11 +28,11 @@ def kineto_available() -> bool:
     return True
 
 
-def _is_profiler_enabled():
+def _is_profiler_enabled() -> bool:
     return _C._profiler_enabled()
 
 
-def _product(shape):
+def _product(shape) -> int:
     result = 1
     for size in shape:
         result *= size
@@ -59,7 +61,7 @@ def _flops(name, shapes):
 
 def make_events(
     records, allocations, *, base_ns=0, profile_memory=False, with_flops=False, with_stack=False
-):
+) -> EventList:
     """The recorder's tuples as an EventList with parents and children; with what was allocated and
     released meanwhile as (microseconds, address, bytes, bytes held)."""
     thread = threading.get_native_id()
@@ -168,7 +170,7 @@ class profile:
         self.entered = False
         self._base = 0
 
-    def __enter__(self):
+    def __enter__(self) -> profile | None:
         if not self.enabled:
             return None
         if self.entered:
@@ -181,7 +183,7 @@ class profile:
         self._base = _C._profiler_clock()
         _C._profiler_start(self.record_shapes, self.with_stack, self.profile_memory)
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type, exc_val, exc_tb) -> bool | None:
         if not self.enabled:
             return None
         if torch.cuda.is_initialized():
@@ -241,7 +243,7 @@ class profile:
 
     def key_averages(
         self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
-    ):
+    ) -> EventList:
         """One average per name."""
         self._check_finish()
         return self.function_events.key_averages(
@@ -254,7 +256,7 @@ class profile:
         return self.function_events.total_average()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """us spent in all events together."""
         self._check_finish()
         return self.function_events.self_cpu_time_total
@@ -276,7 +278,7 @@ class record_function:
 
         return wrapped
 
-    def __enter__(self):
+    def __enter__(self) -> record_function:
         self._handles.append(_C._profiler_begin(self.name))
         return self
 

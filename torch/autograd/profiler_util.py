@@ -1,6 +1,8 @@
 """What a recording is looked at through: events with their times, averages over equal names, and
 the table that is printed."""
 
+from __future__ import annotations
+
 import collections
 
 __all__ = [
@@ -48,7 +50,7 @@ class Interval:
     def __init__(self, start, end) -> None:
         self.start, self.end = start, end
 
-    def elapsed_us(self):
+    def elapsed_us(self) -> float:
         """How long it is."""
         return self.end - self.start
 
@@ -59,19 +61,19 @@ class _Times:
     device_time_total = self_device_time_total = device_time = 0
 
     @property
-    def cpu_time(self):
+    def cpu_time(self) -> float:
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
-    def cpu_time_str(self):
+    def cpu_time_str(self) -> str:
         return format_time(self.cpu_time)
 
     @property
-    def cpu_time_total_str(self):
+    def cpu_time_total_str(self) -> str:
         return format_time(self.cpu_time_total)
 
     @property
-    def self_cpu_time_total_str(self):
+    def self_cpu_time_total_str(self) -> str:
         return format_time(self.self_cpu_time_total)
 
     @property
@@ -139,23 +141,23 @@ class FunctionEvent(_Times):
         self.flops = 0
 
     @property
-    def key(self):
+    def key(self) -> str:
         return self.name
 
     @property
-    def cpu_time_total(self):
+    def cpu_time_total(self) -> float:
         return self.time_range.elapsed_us()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
 
     @property
-    def self_cpu_memory_usage(self):
+    def self_cpu_memory_usage(self) -> int:
         return self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children)
 
     @property
-    def self_device_memory_usage(self):
+    def self_device_memory_usage(self) -> int:
         return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
 
     def append_cpu_child(self, child) -> None:
@@ -197,7 +199,7 @@ class FunctionEventAvg(_Times):
         self.is_user_annotation = False
         self.flops = 0
 
-    def add(self, other):
+    def add(self, other) -> FunctionEventAvg:
         """Takes an event or average in."""
         if self.key is None:
             self.key = other.key
@@ -243,11 +245,11 @@ class EventList(list):
         self._with_stack = with_stack
         self._allocations = []
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.table()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """us spent in all events together."""
         return sum(event.self_cpu_time_total for event in self)
 
@@ -256,7 +258,7 @@ class EventList(list):
         group_by_input_shapes=False,
         group_by_stack_n=0,
         group_by_overload_name=False,
-    ):
+    ) -> EventList:
         """One average per name (and shapes, innermost frames, overload, where asked for)."""
         groups = {}
         for event in self:
@@ -281,7 +283,7 @@ class EventList(list):
             with_stack=self._with_stack,
         )
 
-    def total_average(self):
+    def total_average(self) -> FunctionEventAvg:
         """One average over everything."""
         total = FunctionEventAvg()
         for event in self:
@@ -300,7 +302,7 @@ class EventList(list):
         header=None,
         top_level_events_only=False,
         time_unit=None,
-    ):
+    ) -> str:
         """The events as text, one line each."""
         return _table(
             self,
@@ -342,7 +344,7 @@ def _clip(text, width):
     return text
 
 
-def _flops_unit(least):
+def _flops_unit(least) -> tuple[str, int]:
     """The prefix, and what it stands for, in which the smallest count is at least 1."""
     prefix, scale = "", 1
     for letter in "KMGTP":

@@ -64,7 +64,7 @@ def layouts(fn: _Result) -> _Result:
     return run  # type: ignore[return-value]
 
 
-def checked_mask(input, mask):
+def checked_mask(input, mask) -> torch.Tensor | None:
     """The mask as booleans of the input's shape, or None when everything is selected."""
     if mask is None:
         return None
@@ -76,7 +76,7 @@ def checked_mask(input, mask):
     return torch.broadcast_to(mask, input.shape).to(torch.bool)
 
 
-def combined_mask(input, mask):
+def combined_mask(input, mask) -> tuple[torch.Tensor, torch.Tensor | None]:
     """A plain input beside its mask. A masked tensor brings one of its own."""
     from torch.masked.maskedtensor import is_masked_tensor
 
@@ -86,14 +86,14 @@ def combined_mask(input, mask):
     return input, checked_mask(input, mask)
 
 
-def filled(input, mask, value):
+def filled(input, mask, value) -> torch.Tensor:
     """The input with `value` where the mask does not select."""
     if mask is None:
         return input
     return torch.where(mask, input, torch.tensor(value, dtype=input.dtype, device=input.device))
 
 
-def as_dtype(input, dtype):
+def as_dtype(input, dtype) -> torch.Tensor:
     """The input in that dtype."""
     return input if input.dtype == dtype else input.to(dtype)
 

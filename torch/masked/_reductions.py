@@ -5,6 +5,8 @@ for a maximum, nan for a median), and the ordinary operator does the rest. A sli
 selected element therefore gives that value, or nan for means and deviations.
 """
 
+from __future__ import annotations
+
 import torch
 from torch.masked._common import (
     as_dtype,
@@ -26,7 +28,7 @@ def _is_integral(dtype) -> bool:
 
 
 @layouts
-def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The sum of the selected elements."""
     dtype = dtype or (torch.int64 if _is_integral(input.dtype) else input.dtype)
     input, mask = combined_mask(as_dtype(input, dtype), mask)
@@ -34,7 +36,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 @layouts
-def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The product of the selected elements."""
     dtype = dtype or (torch.int64 if _is_integral(input.dtype) else input.dtype)
     input, mask = combined_mask(as_dtype(input, dtype), mask)
@@ -46,49 +48,49 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return result.to(dtype)
 
 
-def _extremum(operator, neutral, input, dim, keepdim, dtype, mask):
+def _extremum(operator, neutral, input, dim, keepdim, dtype, mask) -> torch.Tensor:
     dtype = dtype or input.dtype
     input, mask = combined_mask(as_dtype(input, dtype), mask)
     return operator(filled(input, mask, neutral(dtype)), dims_of(dim, input.ndim), keepdim)
 
 
 @layouts
-def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The largest of the selected elements."""
     return _extremum(torch.amax, lowest, input, dim, keepdim, dtype, mask)
 
 
 @layouts
-def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The smallest of the selected elements."""
     return _extremum(torch.amin, highest, input, dim, keepdim, dtype, mask)
 
 
-def _position(operator, neutral, input, dim, keepdim, dtype, mask):
+def _position(operator, neutral, input, dim, keepdim, dtype, mask) -> torch.Tensor:
     dtype = dtype or input.dtype
     input, mask = combined_mask(as_dtype(input, dtype), mask)
     return operator(filled(input, mask, neutral(dtype)), dim, bool(keepdim)).to(dtype)
 
 
 @layouts
-def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The place of the largest of the selected elements, in the input's dtype."""
     return _position(torch.argmax, lowest, input, dim, keepdim, dtype, mask)
 
 
 @layouts
-def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The place of the smallest of the selected elements, in the input's dtype."""
     return _position(torch.argmin, highest, input, dim, keepdim, dtype, mask)
 
 
-def _count(input, mask, dims, keepdim):
+def _count(input, mask, dims, keepdim) -> torch.Tensor:
     ones = torch.ones_like(input, dtype=torch.int64)
     return filled(ones, mask, 0).sum(dims, keepdim=keepdim)
 
 
 @layouts
-def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The mean of the selected elements; nan where there is none."""
     dtype = dtype or input.dtype
     if _is_integral(dtype):
@@ -121,7 +123,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
 
 @layouts
-def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The logarithm of the sum of the exponentials of the selected elements."""
     dtype = dtype or input.dtype
     input, mask = combined_mask(as_dtype(input, dtype), mask)
@@ -130,7 +132,7 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 @layouts
-def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
+def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None) -> torch.Tensor:
     """The p-norm of the selected elements."""
     dtype = dtype or input.dtype
     neutral = 0
@@ -141,7 +143,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.linalg.vector_norm(filled(input, mask, neutral), ord, dims, keepdim, dtype=dtype)
 
 
-def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+def _variance(input, dim, unbiased, correction, keepdim, dtype, mask) -> torch.Tensor:
     assert unbiased is None or correction is None, (
         "Only one of unbiased and correction may be given"
     )
@@ -168,12 +170,16 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
 
 
 @layouts
-def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+def var(
+    input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None
+) -> torch.Tensor:
     """The variance of the selected elements; nan where there is none."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @layouts
-def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
+def std(
+    input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None
+) -> torch.Tensor:
     """The standard deviation of the selected elements; nan where there is none."""
     return torch.sqrt(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))

@@ -5,6 +5,8 @@ layout=torch.jagged)`. Its sizes hold a symbol, j1, for the ragged dimension; it
 plain tensor. The strided layout, in which components may differ in several dimensions, has fewer
 functions and computes component by component."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -22,7 +24,7 @@ __all__ = [
 ]
 
 
-def _layout(layout, default=torch.strided):
+def _layout(layout, default=torch.strided) -> torch.layout:
     layout = default if layout is None else layout
     if layout not in (torch.strided, torch.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
@@ -135,7 +137,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
 
 def nested_tensor_from_jagged(
     values, offsets=None, lengths=None, jagged_dim=None, min_seqlen=None, max_seqlen=None
-):
+) -> NestedTensor:
     """A nested tensor on given values: a view, gradients reach the values.
 
     `offsets` say where components begin, `lengths` how long they are; with both, rows between
@@ -208,7 +210,7 @@ def narrow(tensor, dim, start, length, layout=torch.strided):
     return NestedTensor(values, structure)
 
 
-def masked_select(tensor, mask):
+def masked_select(tensor, mask) -> NestedTensor:
     """The elements of a plain tensor that a mask selects, one component for every row."""
     if tensor.layout is not torch.strided:
         raise RuntimeError(
@@ -223,7 +225,7 @@ def masked_select(tensor, mask):
     return NestedTensor(selected, Structure.of(offsets))
 
 
-def to_padded_tensor(input, padding, output_size=None):
+def to_padded_tensor(input, padding, output_size=None) -> torch.Tensor:
     """The components in one plain tensor, filled up with `padding` to the largest, or to
     `output_size`."""
     if not isinstance(input, torch.Tensor) or not input.is_nested:

@@ -6,6 +6,8 @@ are. Gradients need nothing of their own therefore: derivatives of all orders an
 autocast, checkpoints and every device work as they do for plain tensors. This class makes the
 wrapper answer for its values where a program asks it for `grad`, `requires_grad` and the like."""
 
+from __future__ import annotations
+
 import torch
 from torch.nested import _registry
 
@@ -49,7 +51,7 @@ class NestedBase(torch.Tensor):
         """The device's number, -1 for the CPU."""
         return self._values.get_device()
 
-    def is_inference(self):
+    def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
         return self._values.is_inference()
 
@@ -72,11 +74,11 @@ class NestedBase(torch.Tensor):
         found = self._values.type() if dtype is None else self._values.type(dtype, non_blocking)
         return found if isinstance(found, str) else self.like(found)
 
-    def is_floating_point(self):
+    def is_floating_point(self) -> bool:
         """Whether the dtype is a floating point one."""
         return self._values.is_floating_point()
 
-    def is_complex(self):
+    def is_complex(self) -> bool:
         """Whether the dtype is complex."""
         return self._values.is_complex()
 
@@ -163,7 +165,7 @@ class NestedBase(torch.Tensor):
     def register_hook(self, hook):
         """A function that sees this tensor's gradient, and may replace it."""
 
-        def on_values(grad):
+        def on_values(grad) -> torch.Tensor | None:
             found = hook(self.like(grad))
             return None if found is None else matching_values(self, found, "a hook's result")
 

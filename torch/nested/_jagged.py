@@ -4,6 +4,8 @@ The components lie one after the other in a plain tensor of values, along the ra
 structure says where each begins. What the table of `_registry` has for a call is written with
 operators on the values."""
 
+from __future__ import annotations
+
 import torch
 from torch.nested import _registry
 from torch.nested._base import NestedBase
@@ -13,7 +15,7 @@ _to_padded = torch.ops.aten._jagged_to_padded_dense_forward.default
 _to_jagged = torch.ops.aten._padded_dense_to_jagged_forward.default
 
 
-def _held_by_double(number):
+def _held_by_double(number) -> bool:
     """Whether a padding survives the way through a double: large integers would change."""
     return isinstance(number, float) or abs(number) < 2**53
 
@@ -22,7 +24,9 @@ class NestedTensor(NestedBase):
     """A batch of tensors that differ in the size of one dimension, as one tensor."""
 
     @staticmethod
-    def __new__(cls, values, offsets, ragged_idx=1, *, lengths=None, _ragged_idx=None):
+    def __new__(
+        cls, values, offsets, ragged_idx=1, *, lengths=None, _ragged_idx=None
+    ) -> NestedTensor:
         """`offsets` is a Structure or, with `lengths`, the tensors that it is made of."""
         structure = offsets if isinstance(offsets, Structure) else Structure.of(offsets, lengths)
         ragged_idx = ragged_idx if _ragged_idx is None else _ragged_idx
@@ -38,7 +42,7 @@ class NestedTensor(NestedBase):
         made._ragged_idx = ragged_idx
         return made
 
-    def like(self, values, ragged_idx=None):
+    def like(self, values, ragged_idx=None) -> NestedTensor:
         """Other values with the same structure."""
         return NestedTensor(values, self._structure, ragged_idx or self._ragged_idx)
 
@@ -48,11 +52,11 @@ class NestedTensor(NestedBase):
         """The values of all components, one after the other; a view."""
         return self._values.view_as(self._values) if self._values.requires_grad else self._values
 
-    def offsets(self):
+    def offsets(self) -> torch.Tensor:
         """Where each component begins along the ragged dimension, and where the last one ends."""
         return self._structure.offsets
 
-    def lengths(self):
+    def lengths(self) -> torch.Tensor | None:
         """The lengths of the components, or None where the offsets say it."""
         return self._structure.lengths
 
@@ -77,12 +81,12 @@ class NestedTensor(NestedBase):
         return self._structure.shortest
 
     @property
-    def _ragged_dim(self):
+    def _ragged_dim(self) -> int:
         """The dimension of the values that is ragged."""
         return self._ragged_idx - 1
 
     @property
-    def _total(self):
+    def _total(self) -> int:
         return self._values.size(self._ragged_dim)
 
     # ---- geometry
@@ -90,7 +94,7 @@ class NestedTensor(NestedBase):
     layout = property(lambda self: torch.jagged)
     ndim = property(lambda self: self._values.dim() + 1)
 
-    def dim(self):
+    def dim(self) -> int:
         """The number of dimensions, the batch included."""
         return self._values.dim() + 1
 
@@ -119,20 +123,20 @@ class NestedTensor(NestedBase):
         """That of the values."""
         return self._values.storage_offset()
 
-    def numel(self):
+    def numel(self) -> int:
         """The number of elements of the components."""
         inner = self._values.numel()
         return inner if self._total == 0 else inner // self._total * sum(self._structure.seqlens)
 
     nelement = numel
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._structure.batch
 
     def __iter__(self):
         return iter(self.unbind())
 
-    def is_contiguous(self, memory_format=torch.contiguous_format):
+    def is_contiguous(self, memory_format=torch.contiguous_format) -> bool:
         """Whether the components follow each other in memory, without gaps."""
         return (
             self._ragged_idx == 1
@@ -140,7 +144,7 @@ class NestedTensor(NestedBase):
             and self._structure.fills(self._total)
         )
 
-    def is_same_size(self, other):
+    def is_same_size(self, other) -> bool:
         """Whether the other one has the same sizes."""
         return self.shape == other.shape
 
@@ -149,12 +153,12 @@ class NestedTensor(NestedBase):
 
     # ---- the components
 
-    def _components(self, values=None):
+    def _components(self, values=None) -> list[torch.Tensor]:
         values = self._values if values is None else values
         dim = self._ragged_dim
         return [values.narrow(dim, start, length) for start, length in self._structure.bounds]
 
-    def unbind(self, dim=0):
+    def unbind(self, dim=0) -> tuple[torch.Tensor, ...]:
         """The components, as views."""
         if _registry.wrap_dim(dim, self.ndim) != 0:
             raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
@@ -168,13 +172,13 @@ class NestedTensor(NestedBase):
             return self._values
         return self._values.index_select(self._ragged_dim, self._structure.rows())
 
-    def _compact(self):
+    def _compact(self) -> NestedTensor:
         """The same components without gaps between them."""
         if self._structure.fills(self._total):
             return self
         return NestedTensor(self._packed(), self._structure.compact(), self._ragged_idx)
 
-    def contiguous(self, memory_format=torch.contiguous_format):
+    def contiguous(self, memory_format=torch.contiguous_format) -> NestedTensor:
         """The same components one after the other in memory."""
         packed = self._compact()
         values = packed._values.contiguous()
@@ -182,7 +186,7 @@ class NestedTensor(NestedBase):
 
     # ---- padded form
 
-    def to_padded_tensor(self, padding, output_size=None):
+    def to_padded_tensor(self, padding, output_size=None) -> torch.Tensor:
         """A plain tensor in which every component is filled up to the longest with `padding`."""
         width = self._structure.longest
         if output_size is not None:
@@ -209,7 +213,7 @@ class NestedTensor(NestedBase):
         filled = filled.unflatten(0, (structure.batch, inside)).narrow(1, 0, width)
         return filled.movedim(1, self._ragged_idx)
 
-    def _from_padded(self, padded, ragged_idx=None):
+    def _from_padded(self, padded, ragged_idx=None) -> NestedTensor:
         """The rows of a padded tensor as a nested one of this (compact) structure."""
         dim = ragged_idx or self._ragged_idx
         moved = padded.movedim(dim, 1)
@@ -240,7 +244,7 @@ class NestedTensor(NestedBase):
         return torch._utils._rebuild_jagged_tensor, (values, *parts, self.requires_grad)
 
 
-def from_components(components, ragged_idx=None, structure=None):
+def from_components(components, ragged_idx=None, structure=None) -> NestedTensor:
     """The components, plain tensors of the same sizes but one, as a nested tensor. Gradients flow
     back to them."""
     if ragged_idx is None:
@@ -252,7 +256,7 @@ def from_components(components, ragged_idx=None, structure=None):
     return NestedTensor(torch.cat(list(components), dim), structure, ragged_idx)
 
 
-def ragged_idx_of(components):
+def ragged_idx_of(components) -> int:
     """The one dimension, counted with the batch, in which the components differ; 1 if none."""
     first = components[0].shape
     differ = {

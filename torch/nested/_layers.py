@@ -4,6 +4,8 @@ Products with one matrix for all components act on the values. Where every compo
 matrix, the padded form goes through the batched product. Attention runs over groups of components
 of equal lengths, so that no work goes into padding."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch.nested._jagged import NestedTensor, from_components
@@ -21,7 +23,7 @@ def _product_error(func, a, b):
 
 
 @implements("matmul", "__matmul__", "bmm")
-def matmul(func, input, other):
+def matmul(func, input, other) -> torch.Tensor | NestedTensor:
     """The product over the last two dimensions."""
     a, b = input, other
     if name_of(func) == "bmm" and (a.dim() != 3 or b.dim() != 3):
@@ -37,7 +39,7 @@ def rmatmul(func, input, other):
     return matmul(torch.matmul, other, input)
 
 
-def _left_product(func, a, b):
+def _left_product(func, a, b) -> NestedTensor:
     """nested @ plain."""
     last = a._ragged_idx == a.ndim - 1
     if b.dim() == 2 and not last:
@@ -82,14 +84,14 @@ def _nested_product(func, a, b):
     raise _product_error(func, a, b)
 
 
-def _contract(a, b):
+def _contract(a, b) -> torch.Tensor:
     """(B, m, j) @ (B, j, n): one small product per component."""
     parts = [torch.mm(x, y) for x, y in zip(a.unbind(), b.unbind(), strict=True)]
     return torch.stack(parts)
 
 
 @implements("linear")
-def linear(func, input, weight, bias=None):
+def linear(func, input, weight, bias=None) -> NestedTensor:
     """x W^T + b over the last dimension."""
     if not isinstance(input, NestedTensor) or input._ragged_idx == input.ndim - 1:
         raise _product_error(func, input, weight)
@@ -103,7 +105,7 @@ def plain_products(func, input, *others, **kwargs):
 
 
 @implements("einsum")
-def einsum(func, equation, *operands):
+def einsum(func, equation, *operands) -> NestedTensor:
     """Sums of products; one nested operand, whose batch and ragged letters stay."""
     operands = operands[0] if len(operands) == 1 and not _is_tensor(operands[0]) else operands
     inputs, arrow, output = equation.replace(" ", "").partition("->")
@@ -146,7 +148,7 @@ def embedding(func, input, weight, *args, **kwargs):
 
 
 @implements("layer_norm", "rms_norm")
-def normalised(func, input, normalized_shape, *args, **kwargs):
+def normalised(func, input, normalized_shape, *args, **kwargs) -> NestedTensor:
     """Normalisation over the last dimensions; with the ragged one, component by component."""
     shape = tuple(normalized_shape)
     if input._ragged_idx < input.ndim - len(shape):
@@ -168,11 +170,11 @@ def normalised(func, input, normalized_shape, *args, **kwargs):
     *"mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div "
     "binary_cross_entropy_with_logits soft_margin_loss poisson_nll_loss gaussian_nll_loss".split()
 )
-def loss(func, input, target, *args, **kwargs):
+def loss(func, input, target, *args, **kwargs) -> torch.Tensor | NestedTensor:
     """Losses that compare element by element; the mean is over all elements of all components."""
     lead = input if input.is_nested else target
 
-    def fit(value):
+    def fit(value) -> torch.Tensor:
         return full_reduction_of(value) if _is_tensor(value) else value
 
     if not (input.is_nested and target.is_nested) or input.shape != target.shape:
@@ -214,7 +216,7 @@ def scaled_dot_product_attention(
     *,
     scale=None,
     enable_gqa=False,
-):
+) -> NestedTensor:
     """Attention within every component, over (B, H, j, D)."""
     tensors = (query, key, value)
     if not all(t.is_nested for t in tensors):
@@ -250,7 +252,7 @@ def scaled_dot_product_attention(
     return _attend(query._compact(), key, value, options)
 
 
-def _attend(query, key, value, options):
+def _attend(query, key, value, options) -> NestedTensor:
     """Components of equal lengths go through one batched call, each group in turn."""
     lengths = list(zip(query._structure.seqlens, key._structure.seqlens, strict=True))
     groups = {}

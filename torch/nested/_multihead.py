@@ -1,6 +1,8 @@
 """nn.MultiheadAttention and nn.TransformerEncoder on nested tensors: the same projections and
 attention as for a padded batch, without computing the padding."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch.nested import _strided
@@ -39,7 +41,7 @@ def _refuse(module, options) -> None:
             )
 
 
-def _attend(module, query, key, value, options):
+def _attend(module, query, key, value, options) -> tuple[NestedTensor, torch.Tensor | None]:
     heads = [
         t.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
         for t in _projections(module, query, key, value)
@@ -54,7 +56,7 @@ def _attend(module, query, key, value, options):
     return module.out_proj(found.transpose(1, 2).flatten(2)), weights
 
 
-def _weighted(query, key, value, dropout, causal):
+def _weighted(query, key, value, dropout, causal) -> tuple[NestedTensor, torch.Tensor]:
     """Attention step by step, and its weights in a plain tensor with zeros for the padding."""
     longest = key._structure.longest, query._structure.longest
     found, weights = [], []
@@ -83,7 +85,7 @@ def _projections(module, query, key, value):
     return [F.linear(t, w, b) for t, w, b in zip(inputs, weights, biases, strict=True)]
 
 
-def pack(padded, padding_mask):
+def pack(padded, padding_mask) -> NestedTensor | None:
     """The rows of (B, T, D) that the mask does not hide as a nested tensor, or None where a mask
     hides rows before others."""
     keep = ~padding_mask

@@ -3,6 +3,8 @@
 A plain operand is brought to the shape of the values first. What it may look like follows from
 broadcasting: size 1 or absent in the ragged dimension, or padded to the longest component."""
 
+from __future__ import annotations
+
 import torch
 from torch.nested._jagged import NestedTensor, from_components
 from torch.nested._registry import implements, name_of, tensors_in
@@ -36,7 +38,7 @@ def fitting_values(func, lead, operand):
     return _fitting_rows(func, lead, operand)
 
 
-def _fitting_rows(func, lead, plain):
+def _fitting_rows(func, lead, plain) -> torch.Tensor:
     ragged_idx, structure = lead._ragged_idx, lead._structure
     missing = lead.ndim - plain.dim()
     batch = plain.size(0) if missing == 0 else 1
@@ -66,7 +68,7 @@ def wrap_result(lead, result):
 
 
 @implements("pointwise")
-def pointwise(func, *args, **kwargs):
+def pointwise(func, *args, **kwargs) -> NestedTensor:
     """Any call that works element by element."""
     lead = next(t for t in tensors_in((*args, *kwargs.values())) if t.is_nested)
     in_place = name_of(func).endswith("_") and not name_of(func).startswith("__")
@@ -75,7 +77,7 @@ def pointwise(func, *args, **kwargs):
             f"{name_of(func)}(): a plain tensor cannot be changed in place by nested ones"
         )
 
-    def convert(value):
+    def convert(value) -> str | float | torch.Tensor:
         return fitting_values(func, lead, value) if isinstance(value, torch.Tensor) else value
 
     result = func(*map(convert, args), **{k: convert(v) for k, v in kwargs.items()})
@@ -116,7 +118,7 @@ def _on_device(nested, device):
 
 
 @implements("clone", "alias")
-def clone(func, input, **kwargs):
+def clone(func, input, **kwargs) -> NestedTensor:
     """Copies of the values; the structure is shared."""
     return input.like(func(input._values, **kwargs))
 
@@ -176,7 +178,7 @@ def new_plain(func, input, *args, **kwargs):
 
 
 @implements("result_type")
-def result_type(func, *args, **kwargs):
+def result_type(func, *args, **kwargs) -> torch.dtype:
     """The dtype of a computation with both."""
     return func(*_plain(args), **kwargs)
 
@@ -224,7 +226,7 @@ def values(func, input):
 
 
 @implements("to_padded_tensor", "nested_to_padded_tensor")
-def to_padded_tensor(func, input, padding, output_size=None):
+def to_padded_tensor(func, input, padding, output_size=None) -> torch.Tensor:
     """The padded form."""
     return input.to_padded_tensor(padding, output_size)
 

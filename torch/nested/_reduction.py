@@ -5,6 +5,8 @@ dimension sums are gathered by component number; extrema and the like work on th
 neutral element; everything else runs component by component. Reducing the batch without the ragged
 dimension has no meaning, as the components do not line up."""
 
+from __future__ import annotations
+
 import torch
 from torch.nested._jagged import NestedTensor
 from torch.nested._registry import implements, name_of, not_implemented, wrap_dim
@@ -39,7 +41,7 @@ _NEUTRAL = {
 }
 
 
-def _dims(dim, ndim):
+def _dims(dim, ndim) -> list[int] | None:
     """The reduced dimensions as ascending numbers; none stands for all."""
     if dim is None or (isinstance(dim, (tuple, list)) and len(dim) == 0):
         return None
@@ -99,7 +101,7 @@ def _over_ragged(func, input, dims, keepdim, one, options):
     return type(parts[0])([torch.stack(p) for p in zip(*parts, strict=True)])
 
 
-def _segment_sum(input, mean, keepdim, dtype=None):
+def _segment_sum(input, mean, keepdim, dtype=None) -> torch.Tensor:
     structure, dim = input._structure, input._ragged_dim
     values = input._packed() if dtype is None else input._packed().to(dtype)
     if mean and not (values.is_floating_point() or values.is_complex()):
@@ -119,20 +121,22 @@ def _segment_sum(input, mean, keepdim, dtype=None):
 
 
 @implements("sum", "mean", "nansum", "nanmean", "amax", "amin")
-def reduce_many(func, input, dim=None, keepdim=False, **options):
+def reduce_many(func, input, dim=None, keepdim=False, **options) -> torch.Tensor | NestedTensor:
     """Reductions that take a list of dimensions."""
     options = {k: v for k, v in options.items() if v is not None}
     return reduce(func, input, dim, keepdim, False, **options)
 
 
 @implements("logsumexp")
-def logsumexp(func, input, dim, keepdim=False):
+def logsumexp(func, input, dim, keepdim=False) -> torch.Tensor | NestedTensor:
     """The logarithm of the sum of exponentials."""
     return reduce(func, input, dim, keepdim, False)
 
 
 @implements("var", "std", "var_mean", "std_mean")
-def moments(func, input, dim=None, unbiased=None, correction=None, keepdim=False):
+def moments(
+    func, input, dim=None, unbiased=None, correction=None, keepdim=False
+) -> torch.Tensor | NestedTensor:
     """Variances and what goes with them; the second argument may be `unbiased`."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -142,13 +146,15 @@ def moments(func, input, dim=None, unbiased=None, correction=None, keepdim=False
 
 
 @implements("norm", "vector_norm", "linalg_vector_norm")
-def norm(func, input, p=2, dim=None, keepdim=False, dtype=None, ord=None):
+def norm(
+    func, input, p=2, dim=None, keepdim=False, dtype=None, ord=None
+) -> torch.Tensor | NestedTensor:
     """Vector norms."""
     p = 2 if p == "fro" else p if ord is None else ord
     if dtype is not None:
         input = input.to(dtype)
 
-    def call(values, *dims, keepdim=False):
+    def call(values, *dims, keepdim=False) -> torch.Tensor:
         return torch.linalg.vector_norm(values, p, *dims, keepdim=keepdim)
 
     call.__name__ = "norm"
@@ -273,6 +279,6 @@ def resizing(func, input, *args, **kwargs):
     return _nest(input, found, input._ragged_idx)
 
 
-def full_reduction_of(nested):
+def full_reduction_of(nested) -> torch.Tensor:
     """The values that a loss over all elements sees."""
     return nested._packed() if isinstance(nested, NestedTensor) else nested

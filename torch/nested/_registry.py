@@ -4,6 +4,8 @@
 the callable that was called and its arguments; element-wise calls, of which there are hundreds, are
 recognised by the operators' own tag instead of being listed."""
 
+from __future__ import annotations
+
 import functools
 
 import torch
@@ -64,7 +66,7 @@ def implements_strided(*names):
 
 
 @functools.cache
-def name_of(func):
+def name_of(func) -> str:
     """The name under which the table knows a callable; "get:x" for the property x."""
     name = getattr(func, "__name__", None) or str(func)
     if name in ("__get__", "__set__", "__delete__"):
@@ -93,7 +95,7 @@ def is_pointwise(name) -> bool:
     )
 
 
-def wrap_dim(dim, ndim):
+def wrap_dim(dim, ndim) -> int:
     """A dimension as a number from 0; IndexError if there is none."""
     if not -ndim <= dim < ndim:
         raise IndexError(

@@ -3,13 +3,15 @@
 The values have every dimension but the batch; a call on another than the ragged dimension is the
 same call on the values with the number less one. The batch dimension stays in front."""
 
+from __future__ import annotations
+
 import torch
 from torch.nested._jagged import NestedTensor, from_components
 from torch.nested._registry import implements, name_of, not_implemented, wrap_dim
 from torch.nested._structure import is_ragged_size
 
 
-def _inner(func, input, dim, ndim=None):
+def _inner(func, input, dim, ndim=None) -> int:
     """The dimension of the values; raises for the batch and the ragged one."""
     dim = wrap_dim(dim, ndim or input.ndim)
     if dim == 0:
@@ -32,7 +34,7 @@ def transpose(func, input, dim0, dim1):
 
 
 @implements("mT", "mH", "adjoint")
-def matrix_transpose(func, input):
+def matrix_transpose(func, input) -> NestedTensor:
     """The last two dimensions exchanged."""
     found = transpose(func, input, -2, -1)
     conjugate = (func if isinstance(func, str) else name_of(func)) != "mT"
@@ -40,7 +42,7 @@ def matrix_transpose(func, input):
 
 
 @implements("permute")
-def permute(func, input, *dims, **kwargs):
+def permute(func, input, *dims, **kwargs) -> NestedTensor:
     """The dimensions in another order."""
     dims = kwargs.get("dims", dims[0] if len(dims) == 1 else dims)
     order = [wrap_dim(d, input.ndim) for d in dims]
@@ -59,7 +61,7 @@ def reversed_dims(func, input):
 
 
 @implements("movedim", "moveaxis")
-def movedim(func, input, source, destination):
+def movedim(func, input, source, destination) -> NestedTensor:
     """Dimensions moved to other places."""
     one = isinstance(source, int)
     source = [wrap_dim(d, input.ndim) for d in ((source,) if one else source)]
@@ -73,7 +75,7 @@ def movedim(func, input, source, destination):
 
 
 @implements("unsqueeze")
-def unsqueeze(func, input, dim):
+def unsqueeze(func, input, dim) -> NestedTensor:
     """A new dimension of size 1."""
     dim = _inner(func, input, dim, input.ndim + 1)
     ragged_idx = input._ragged_idx + (dim < input._ragged_idx)
@@ -81,7 +83,7 @@ def unsqueeze(func, input, dim):
 
 
 @implements("squeeze")
-def squeeze(func, input, dim=None):
+def squeeze(func, input, dim=None) -> NestedTensor:
     """Dimensions of size 1 taken out."""
     ragged = input._ragged_dim
     if dim is None:
@@ -99,7 +101,7 @@ def squeeze(func, input, dim=None):
 # ---- shapes with the ragged symbol in them -------------------------------------------------------
 
 
-def _inner_shape(func, input, shape):
+def _inner_shape(func, input, shape) -> tuple[list[int], int]:
     """The shape for the values, and where the ragged dimension is in the new shape."""
     shape = list(shape)
     where = [i for i, s in enumerate(shape) if is_ragged_size(s)]
@@ -122,7 +124,7 @@ def _inner_shape(func, input, shape):
     return sizes, where[0]
 
 
-def _ragged_place(shape, input, before):
+def _ragged_place(shape, input, before) -> list[int]:
     """Places of a -1 before which the sizes multiply to those before the ragged dimension."""
     found, product = [], 1
     for place, size in enumerate(shape):
@@ -159,7 +161,7 @@ def view(func, input, *args, **kwargs):
     return input.like(reshaped(sizes), ragged_idx)
 
 
-def _before(sizes, dim):
+def _before(sizes, dim) -> int:
     product = 1
     for size in sizes[:dim]:
         product *= size
@@ -167,13 +169,13 @@ def _before(sizes, dim):
 
 
 @implements("view_as", "reshape_as")
-def view_as(func, input, other):
+def view_as(func, input, other) -> NestedTensor:
     """The sizes of another tensor."""
     return input.view(other.shape) if name_of(func) == "view_as" else input.reshape(other.shape)
 
 
 @implements("expand")
-def expand(func, input, *args, **kwargs):
+def expand(func, input, *args, **kwargs) -> NestedTensor:
     """Sizes of 1 repeated without a copy."""
     given = list(_sizes(args, kwargs))
     ragged_idx = input._ragged_idx
@@ -209,7 +211,7 @@ def flatten(func, input, start_dim=0, end_dim=-1):
 
 
 @implements("unflatten")
-def unflatten(func, input, dim, sizes):
+def unflatten(func, input, dim, sizes) -> NestedTensor:
     """One dimension as several."""
     inner = _inner(func, input, dim)
     ragged_idx = input._ragged_idx + (len(sizes) - 1 if inner < input._ragged_dim else 0)
@@ -226,7 +228,7 @@ def repeat(func, input, *args, **kwargs):
 
 
 @implements("repeat_interleave")
-def repeat_interleave(func, input, repeats, dim=None, **kwargs):
+def repeat_interleave(func, input, repeats, dim=None, **kwargs) -> NestedTensor:
     """Elements repeated along a dimension."""
     if dim is None:
         raise not_implemented("torch.repeat_interleave without a dimension", input)
@@ -246,7 +248,7 @@ def select(func, input, dim, index):
     return input.like(input._values.select(inner, index), ragged_idx)
 
 
-def _component(input, index):
+def _component(input, index) -> torch.Tensor:
     batch = input._structure.batch
     if not -batch <= index < batch:
         raise IndexError(f"index {index} is out of bounds for dimension 0 with size {batch}")
@@ -255,13 +257,13 @@ def _component(input, index):
 
 
 @implements("narrow", "slice", "narrow_copy")
-def narrow(func, input, dim, *args, **kwargs):
+def narrow(func, input, dim, *args, **kwargs) -> NestedTensor:
     """A range of a dimension."""
     return input.like(func(input._values, _inner(func, input, dim), *args, **kwargs))
 
 
 @implements("chunk", "split", "split_with_sizes", "tensor_split")
-def split(func, input, sections, dim=0, **kwargs):
+def split(func, input, sections, dim=0, **kwargs) -> tuple[NestedTensor, ...]:
     """Pieces along a dimension; whole components along the batch."""
     where = wrap_dim(kwargs.pop("dim", dim), input.ndim)
     if where == 0 and name_of(func) == "chunk":
@@ -271,7 +273,7 @@ def split(func, input, sections, dim=0, **kwargs):
     return tuple(input.like(part) for part in func(input._values, sections, inner))
 
 
-def _pick(input, indices):
+def _pick(input, indices) -> NestedTensor:
     """Some of the components as a nested tensor."""
     parts = input.unbind()
     return from_components([parts[i] for i in indices], input._ragged_idx)
@@ -305,7 +307,7 @@ def gather(func, input, dim, index, **kwargs):
 
 
 @implements("cat", "concat", "concatenate")
-def cat(func, tensors, dim=0, **kwargs):
+def cat(func, tensors, dim=0, **kwargs) -> NestedTensor:
     """Nested tensors of one structure side by side; along the batch, all components."""
     lead = next(t for t in tensors if t.is_nested)
     if wrap_dim(dim, lead.ndim) == 0:
@@ -317,7 +319,7 @@ def cat(func, tensors, dim=0, **kwargs):
 
 
 @implements("stack")
-def stack(func, tensors, dim=0):
+def stack(func, tensors, dim=0) -> NestedTensor:
     """Nested tensors of one structure along a new dimension."""
     lead = tensors[0]
     dim = wrap_dim(dim, lead.ndim + 1)
@@ -328,7 +330,7 @@ def stack(func, tensors, dim=0):
     return lead.like(values, lead._ragged_idx + (dim < lead._ragged_idx))
 
 
-def _same_structure(func, lead, tensors):
+def _same_structure(func, lead, tensors) -> list[torch.Tensor]:
     found = []
     for t in tensors:
         same = t.is_nested and t._ragged_idx == lead._ragged_idx and t.ndim == lead.ndim
@@ -354,12 +356,12 @@ def _whole_key(key, ndim):
     return key[:ellipsis] + [slice(None)] * (ndim - used) + key[ellipsis + 1 :]
 
 
-def _is_all(item):
+def _is_all(item) -> bool:
     return isinstance(item, slice) and item == slice(None)
 
 
 @implements("__getitem__")
-def getitem(func, input, key):
+def getitem(func, input, key) -> torch.Tensor | NestedTensor:
     """Components by number, a range of them, and any indexing of the other dimensions."""
     if not isinstance(input, NestedTensor):
         raise NotImplementedError("indexing a plain tensor by a nested one")
@@ -382,7 +384,7 @@ def getitem(func, input, key):
     return input if all(map(_is_all, rest)) else _index_values(func, input, rest)
 
 
-def _index_values(func, input, key):
+def _index_values(func, input, key) -> NestedTensor:
     """values[key], with the ragged dimension followed to its new place."""
     dim, ragged_dim, advanced = 0, None, 0
     new_dim = 0

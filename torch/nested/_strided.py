@@ -4,6 +4,8 @@ The elements lie in one buffer, component after component. Element-wise calls ac
 other calls run for each component. The jagged layout is the one to use where one ragged dimension
 is enough."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -22,7 +24,7 @@ class StridedNestedTensor(NestedBase):
     """A batch of tensors with the same number of dimensions."""
 
     @staticmethod
-    def __new__(cls, values, sizes):
+    def __new__(cls, values, sizes) -> StridedNestedTensor:
         inner = (0,) * (len(sizes[0]) if sizes else 0)
         # For C++, which has to refuse both layouts in some places, they are one.
         made = torch.Tensor._make_wrapper_subclass(
@@ -38,7 +40,7 @@ class StridedNestedTensor(NestedBase):
 
     layout = property(lambda self: torch.strided)
 
-    def like(self, values):
+    def like(self, values) -> StridedNestedTensor:
         """Other values of the same sizes."""
         return StridedNestedTensor(values, self._sizes)
 
@@ -62,14 +64,14 @@ class StridedNestedTensor(NestedBase):
         """The buffer: the elements of all components in one dimension."""
         return self._values.view_as(self._values) if self._values.requires_grad else self._values
 
-    def dim(self):
+    def dim(self) -> int:
         """The number of dimensions, the batch included."""
         return 1 + (len(self._sizes[0]) if self._sizes else 0)
 
     ndimension = dim
     ndim = property(dim)
 
-    def numel(self):
+    def numel(self) -> int:
         """The number of elements of all components."""
         return sum(map(math.prod, self._sizes))
 
@@ -114,7 +116,7 @@ class StridedNestedTensor(NestedBase):
         """The tensor itself."""
         return self
 
-    def is_same_size(self, other):
+    def is_same_size(self, other) -> bool:
         """Whether all components have the same sizes."""
         return isinstance(other, StridedNestedTensor) and self._sizes == other._sizes
 
@@ -124,7 +126,7 @@ class StridedNestedTensor(NestedBase):
     def __iter__(self):
         return iter(self.unbind())
 
-    def unbind(self, dim=0):
+    def unbind(self, dim=0) -> tuple[torch.Tensor, ...]:
         """The components, as views."""
         if dim != 0:
             raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
@@ -132,7 +134,7 @@ class StridedNestedTensor(NestedBase):
         pieces = self._values.split(lengths) if lengths else ()
         return tuple(p.view(size) for p, size in zip(pieces, self._sizes, strict=True))
 
-    def to_padded_tensor(self, padding, output_size=None):
+    def to_padded_tensor(self, padding, output_size=None) -> torch.Tensor:
         """A plain tensor with every component filled up to the largest size in each dimension."""
         if not self._sizes or self._values.numel() == 0:
             raise RuntimeError(
@@ -161,16 +163,16 @@ class StridedNestedTensor(NestedBase):
         rows += [torch.full_like(rows[0], padding)] * missing
         return torch.stack(rows)
 
-    def _nested_tensor_size(self):
+    def _nested_tensor_size(self) -> torch.Tensor:
         return torch.tensor(self._sizes, dtype=torch.int64).reshape(len(self), self.ndim - 1)
 
-    def _nested_tensor_strides(self):
+    def _nested_tensor_strides(self) -> torch.Tensor:
         found = [
             [math.prod(size[i + 1 :]) for i in range(len(size))] for size in map(list, self._sizes)
         ]
         return torch.tensor(found, dtype=torch.int64).reshape(len(self), self.ndim - 1)
 
-    def _nested_tensor_storage_offsets(self):
+    def _nested_tensor_storage_offsets(self) -> torch.Tensor:
         lengths = torch.tensor([math.prod(size) for size in self._sizes], dtype=torch.int64)
         return lengths.cumsum(0) - lengths
 
@@ -197,7 +199,7 @@ class StridedNestedTensor(NestedBase):
         return torch._utils._rebuild_nested_tensor, (values, self._nested_tensor_size(), *layout)
 
 
-def from_list(components, dtype=None, device=None):
+def from_list(components, dtype=None, device=None) -> StridedNestedTensor:
     """The components as a nested tensor; gradients flow back to them."""
     if not components:
         return StridedNestedTensor(torch.empty(0, dtype=dtype, device=device), ())
@@ -216,7 +218,7 @@ def from_list(components, dtype=None, device=None):
 # ---- calls ---------------------------------------------------------------------------------------
 
 
-def _lead(args, kwargs):
+def _lead(args, kwargs) -> StridedNestedTensor:
     return next(t for t in tensors_in((*args, *kwargs.values())) if t.is_nested)
 
 
@@ -232,7 +234,7 @@ def _of_component(operand, lead, index):
 
 
 @implements_strided("pointwise")
-def pointwise(func, *args, **kwargs):
+def pointwise(func, *args, **kwargs) -> StridedNestedTensor:
     """Element-wise calls: on the buffer, or for each component if a plain tensor takes part."""
     lead = _lead(args, kwargs)
     tensors = [t for t in tensors_in((*args, *kwargs.values())) if t.is_nested or t.dim() > 0]
@@ -253,7 +255,7 @@ def pointwise(func, *args, **kwargs):
 
 
 @implements_strided("linear", "matmul", "bmm", "rms_norm", "layer_norm")
-def each(func, *args, **kwargs):
+def each(func, *args, **kwargs) -> StridedNestedTensor:
     """The call for each component."""
     lead = _lead(args, kwargs)
     if any(t.is_nested and len(t) != len(lead) for t in tensors_in((*args, *kwargs.values()))):
@@ -276,7 +278,7 @@ def embedding(func, input, weight, *args, **kwargs):
     return from_list([func(c, weight, *args, **kwargs) for c in input.unbind()])
 
 
-def _narrow_batch(input, start, length):
+def _narrow_batch(input, start, length) -> StridedNestedTensor:
     """Components start .. start + length, as a view of the buffer."""
     start = start + len(input) if start < 0 else start
     if not 0 <= start <= start + length <= len(input):
@@ -341,7 +343,7 @@ def extremum(func, input, *args, **kwargs):
 
 
 @implements_strided("view", "reshape")
-def view(func, input, *shape):
+def view(func, input, *shape) -> StridedNestedTensor:
     """Other sizes; -1 stands for the old size of the component in that dimension."""
     shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if not shape:
@@ -361,7 +363,7 @@ def view(func, input, *shape):
 
 
 @implements_strided("select", "__getitem__")
-def select(func, input, *args):
+def select(func, input, *args) -> torch.Tensor | StridedNestedTensor:
     """A component by its number."""
     dim, key = (0, args[0]) if name_of(func) == "__getitem__" else args
     if key is Ellipsis:
@@ -379,7 +381,7 @@ def select(func, input, *args):
 
 
 @implements_strided("chunk")
-def chunk(func, input, chunks, dim=0):
+def chunk(func, input, chunks, dim=0) -> tuple[StridedNestedTensor, ...]:
     """Pieces along a dimension."""
     inner = wrap_dim(dim, input.ndim)
     if inner == 0:
@@ -389,7 +391,7 @@ def chunk(func, input, chunks, dim=0):
 
 
 @implements_strided("split_with_sizes", "split")
-def split(func, input, sizes, dim=0):
+def split(func, input, sizes, dim=0) -> tuple[StridedNestedTensor, ...]:
     """Pieces of given sizes along a dimension of the components."""
     inner = wrap_dim(dim, input.ndim) - 1
     if inner < 0:
@@ -405,7 +407,7 @@ def split(func, input, sizes, dim=0):
 
 
 @implements_strided("cat", "concat")
-def cat(func, tensors, dim=0):
+def cat(func, tensors, dim=0) -> StridedNestedTensor:
     """Along the batch the components of all, one after the other; else each component with those
     of the same number."""
     if not all(t.is_nested for t in tensors):
@@ -424,7 +426,7 @@ def cat(func, tensors, dim=0):
 
 
 @implements_strided("fill_")
-def fill_(func, input, value):
+def fill_(func, input, value) -> StridedNestedTensor:
     """One value for all elements."""
     if isinstance(value, torch.Tensor) and value.dim() != 0:
         raise RuntimeError(
@@ -447,7 +449,7 @@ def scaled_dot_product_attention(func, query, key, value, **options):
     "cuda float double half bfloat16 int long short char byte bool pin_memory type_as dropout "
     "cfloat cdouble randint_like".split()
 )
-def on_values(func, input, *args, **kwargs):
+def on_values(func, input, *args, **kwargs) -> StridedNestedTensor:
     """Calls that act on the buffer."""
     args = [a._values if isinstance(a, StridedNestedTensor) else a for a in args]
     found = func(input._values, *args, **kwargs)
@@ -466,7 +468,7 @@ def copy_(func, input, src, non_blocking=False):
 
 
 @implements_strided("equal")
-def equal(func, input, other):
+def equal(func, input, other) -> bool:
     """Whether both have the same components."""
     return input.is_same_size(other) and torch.equal(input._values, other._values)
 
@@ -485,7 +487,7 @@ def _nested_tensor_from_mask_left_aligned(t, mask) -> bool:
     return bool((mask[:, 1:] <= mask[:, :-1]).all())
 
 
-def _nested_tensor_from_mask(t, mask, mask_check=True):
+def _nested_tensor_from_mask(t, mask, mask_check=True) -> StridedNestedTensor:
     """The components t[i, : number of True in mask[i]]."""
     if mask.dtype != torch.bool:
         raise RuntimeError(f"Expected mask to be of ScalarType Bool, but got {mask.dtype} instead.")
@@ -500,7 +502,9 @@ def _nested_tensor_from_mask(t, mask, mask_check=True):
     return from_list([row[:length] for row, length in zip(t, lengths, strict=True)])
 
 
-def _nested_from_padded(padded, cpu_nested_shape_example, fuse_transform_0213=False):
+def _nested_from_padded(
+    padded, cpu_nested_shape_example, fuse_transform_0213=False
+) -> StridedNestedTensor:
     """The components of a padded tensor, of the sizes in the rows of an integer tensor. With
     `fuse_transform_0213` the padded tensor has heads as its second dimension, which become a part
     of the components' last."""
@@ -517,7 +521,7 @@ def _nested_from_padded(padded, cpu_nested_shape_example, fuse_transform_0213=Fa
     return from_list([row[tuple(slice(n) for n in size)] for row, size in rows])
 
 
-def _nested_from_padded_and_nested_example(padded, nt_example):
+def _nested_from_padded_and_nested_example(padded, nt_example) -> StridedNestedTensor:
     """The components of a padded tensor, of the sizes that those of the example have."""
     if padded.dim() != nt_example.ndim or len(padded) != len(nt_example):
         raise RuntimeError(

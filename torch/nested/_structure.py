@@ -6,6 +6,8 @@ two tensors fit together exactly if they have the same structure, which is one i
 operators derive from the offsets (row numbers, positions in a padded tensor) is computed on first
 use and kept here, so that a model pays for it once per batch and not once per layer."""
 
+from __future__ import annotations
+
 import itertools
 import weakref
 
@@ -35,16 +37,16 @@ class RaggedSize:
         self.name = name
         self.factor = factor
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name if self.factor == 1 else f"{self.factor}*{self.name}"
 
     def __hash__(self) -> int:
         return hash((self.name, self.factor))
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, RaggedSize) and self._key() == other._key()
 
-    def _key(self):
+    def _key(self) -> tuple[str, int]:
         return self.name, self.factor
 
     def _refuse(self, what):
@@ -53,7 +55,7 @@ class RaggedSize:
             "lengths; it can be compared for equality and multiplied by an int"
         )
 
-    def wrap(self, number):
+    def wrap(self, number) -> _Number:
         """A plain number as an operand."""
         return _Number(number) if isinstance(number, int) else self._refuse("float")
 
@@ -67,11 +69,11 @@ class RaggedSize:
             return SymInt(RaggedSize(self.name, self.factor * other))
         self._refuse("mul")
 
-    def eq(self, other):
+    def eq(self, other) -> bool:
         """Whether both are the same symbol."""
         return self == other
 
-    def ne(self, other):
+    def ne(self, other) -> bool:
         """Whether the two differ; a symbol differs from every number."""
         return self != other
 
@@ -81,7 +83,7 @@ class RaggedSize:
             return True
         raise ValueError("ge: relation is indeterminate")
 
-    def gt(self, other):
+    def gt(self, other) -> bool:
         """As ge, one more."""
         return self.ge(other + 1 if isinstance(other, int) else other)
 
@@ -119,7 +121,7 @@ class Structure:
         _alive[id(offsets), id(lengths)] = self
 
     @classmethod
-    def of(cls, offsets, lengths=None):
+    def of(cls, offsets, lengths=None) -> Structure:
         """The structure of these very tensors: the same one as long as it is in use."""
         key = id(offsets), id(lengths)
         found = _alive.get(key)
@@ -136,7 +138,7 @@ class Structure:
         return found
 
     @classmethod
-    def of_lengths(cls, lengths, device=None):
+    def of_lengths(cls, lengths, device=None) -> Structure:
         """The structure of components that lie one after the other, from a list of lengths."""
         ends = [0, *itertools.accumulate(lengths)]
         made = cls(torch.tensor(ends, dtype=torch.int64, device=device))
@@ -144,19 +146,19 @@ class Structure:
         made._version = made._state()
         return made
 
-    def _state(self):
-        def version(tensor):
+    def _state(self) -> tuple[int, int]:
+        def version(tensor) -> int:
             return 0 if tensor is None or tensor.is_inference() else tensor._version
 
         return version(self.offsets), version(self.lengths)
 
     @property
-    def batch(self):
+    def batch(self) -> int:
         """The number of components."""
         return self.offsets.numel() - 1
 
     @property
-    def bounds(self):
+    def bounds(self) -> list[tuple[int, int]]:
         """(start, length) of every component, as numbers. Raises if they do not ascend."""
         if self._bounds is None or self._version != self._state():
             offsets = self.offsets.tolist()
@@ -184,21 +186,21 @@ class Structure:
             )
 
     @property
-    def seqlens(self):
+    def seqlens(self) -> list[int]:
         """The lengths as a list."""
         return [n for _, n in self.bounds]
 
     @property
-    def longest(self):
+    def longest(self) -> int:
         """The length of the longest component."""
         return max(self.seqlens, default=0)
 
     @property
-    def shortest(self):
+    def shortest(self) -> int:
         """The length of the shortest component."""
         return min(self.seqlens, default=0)
 
-    def fills(self, total):
+    def fills(self, total) -> bool:
         """Whether the components follow each other without gaps and use all `total` rows."""
         if self._bounds is None or self._version != self._state():
             self.bounds  # noqa: B018
@@ -209,7 +211,7 @@ class Structure:
             self._kept["end"] = end
         return self._kept["end"] == total
 
-    def _keep(self, key, make):
+    def _keep(self, key, make) -> torch.Tensor:
         if self._version != self._state():
             self._kept.clear()
         if key not in self._kept:
@@ -223,29 +225,29 @@ class Structure:
             return self.lengths.to(torch.int64)
         return self._keep("sizes", lambda: self.offsets.to(torch.int64).diff())
 
-    def _per_row(self, key, make):
+    def _per_row(self, key, make) -> torch.Tensor:
         """An index with an item for every row of the components, in order. It is made from the
         numbers, on the CPU, and kept on the device of the offsets."""
         return self._keep(key, lambda: make(_list(self.seqlens)).to(self.offsets.device))
 
-    def rows(self):
+    def rows(self) -> torch.Tensor:
         """The row of the values that holds each row of the components."""
 
-        def make(sizes):
+        def make(sizes) -> torch.Tensor:
             starts = _list([start for start, _ in self.bounds])
             return starts.repeat_interleave(sizes) + _counted(sizes)
 
         return self._per_row("rows", make)
 
-    def owners(self):
+    def owners(self) -> torch.Tensor:
         """The number of the component of each row."""
         return self._per_row("owners", lambda sizes: _numbers(sizes).repeat_interleave(sizes))
 
-    def places(self):
+    def places(self) -> torch.Tensor:
         """The place of each row within its component."""
         return self._per_row("places", _counted)
 
-    def padded_rows(self, width):
+    def padded_rows(self, width) -> torch.Tensor:
         """The row of each in a padded tensor (batch * width, ...)."""
         return self._keep(("padded", width), lambda: self.owners() * width + self.places())
 
@@ -262,12 +264,12 @@ class Structure:
 
         return self._keep(("value_owners", total), make)
 
-    def dense_offsets(self):
+    def dense_offsets(self) -> torch.Tensor:
         """Offsets of the components once nothing lies between them."""
         start, lengths = self.bounds[0][0] if self.bounds else 0, self.lengths
         return self.offsets if lengths is None and start == 0 else self.compact().offsets
 
-    def compact(self):
+    def compact(self) -> Structure:
         """The structure of the same components without gaps between them."""
         return self._keep(
             "compact", lambda: Structure.of_lengths(self.seqlens, self.offsets.device)
@@ -290,15 +292,15 @@ class Structure:
         return self._keep(("device", device), make)
 
 
-def _list(numbers):
+def _list(numbers) -> torch.Tensor:
     return torch.tensor(numbers, dtype=torch.int64)
 
 
-def _numbers(sizes):
+def _numbers(sizes) -> torch.Tensor:
     return torch.arange(sizes.numel())
 
 
-def _counted(sizes):
+def _counted(sizes) -> torch.Tensor:
     """0, 1, ... for each of the sizes."""
     first = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
     return torch.arange(first.numel()) - first

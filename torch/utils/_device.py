@@ -1,5 +1,7 @@
 """The default device: a mode that gives factory functions the device they were not told."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 
@@ -77,7 +79,7 @@ def set_global_device(device) -> None:
     _global = context
 
 
-def _pop_all():
+def _pop_all() -> list[DeviceContext]:
     modes = []
     while torch._C._len_torch_function_stack():
         modes.append(torch._C._pop_torch_function_stack())
@@ -90,7 +92,7 @@ def _remove(context) -> None:
             torch._C._push_on_torch_function_stack(mode)
 
 
-def current_device():
+def current_device() -> torch.device:
     """The device of the innermost active DeviceContext, or the CPU."""
     for k in reversed(range(torch._C._len_torch_function_stack())):
         mode = torch._C._get_function_stack_at(k)

@@ -1,12 +1,14 @@
 """Groups of tensors that operators on lists can take together."""
 
+from __future__ import annotations
+
 
 def _get_foreach_kernels_supported_devices():
     """Kinds of devices with kernels for lists of tensors."""
     return ["cuda", "cpu"]
 
 
-def _get_fused_kernels_supported_devices():
+def _get_fused_kernels_supported_devices() -> list[str]:
     """Kinds of devices with fused optimizers."""
     return ["cuda", "cpu"]
 

@@ -1,6 +1,8 @@
 """The containers that pytrees know: how each is taken apart and put together, and the paths
 into it."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -279,7 +281,7 @@ def is_namedtuple_class(cls) -> bool:
     )
 
 
-def is_namedtuple_instance(obj):
+def is_namedtuple_instance(obj) -> bool:
     """Whether obj is a named tuple."""
     return is_namedtuple_class(type(obj))
 
@@ -289,7 +291,7 @@ def is_namedtuple(obj):
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
-def is_structseq_class(cls):
+def is_structseq_class(cls) -> bool:
     """Whether cls is a struct sequence, as the results of torch.max and the like are."""
     return (
         isinstance(cls, type)
@@ -329,11 +331,11 @@ def _keyed(flatten):
     return with_keys
 
 
-def _flatten_sequence(value):
+def _flatten_sequence(value) -> tuple[list[object], None]:
     return list(value), None
 
 
-def _flatten_dict(value):
+def _flatten_dict(value) -> tuple[list[int], list[str]]:
     return list(value.values()), list(value.keys())
 
 
@@ -360,7 +362,7 @@ def _flatten_defaultdict(value):
     return list(value.values()), [value.default_factory, list(value.keys())]
 
 
-def _flatten_deque(value):
+def _flatten_deque(value) -> tuple[list[int], int]:
     return list(value), value.maxlen
 
 

@@ -1,6 +1,8 @@
 """What a report of a fault should say about the machine: versions of the library, Python, the
 compiler, the system and the GPU. `python -m torch.utils.collect_env` prints it."""
 
+from __future__ import annotations
+
 import collections
 import locale
 import os
@@ -34,7 +36,7 @@ _FIELDS = (
 SystemEnv = collections.namedtuple("SystemEnv", [name for name, _ in _FIELDS])
 
 
-def run(command):
+def run(command) -> tuple[int, str, str]:
     """(return code, output, error output) of a command, a list or a line for the shell."""
     done = subprocess.run(command, shell=isinstance(command, str), capture_output=True, check=False)
     encoding = locale.getpreferredencoding(False)
@@ -42,14 +44,14 @@ def run(command):
     return done.returncode, out, err
 
 
-def _first_line(run_lambda, *command):
+def _first_line(run_lambda, *command) -> str | None:
     if shutil.which(command[0]) is None:
         return None
     code, out, _ = run_lambda([*command])
     return out.splitlines()[0] if code == 0 and out else None
 
 
-def get_gcc_version(run_lambda):
+def get_gcc_version(run_lambda) -> str | None:
     """The version of gcc, or None."""
     line = _first_line(run_lambda, "gcc", "--version")
     return line.removeprefix("gcc ") if line else None
@@ -60,7 +62,7 @@ def get_clang_version(run_lambda):
     return _first_line(run_lambda, "clang", "--version")
 
 
-def get_cmake_version(run_lambda):
+def get_cmake_version(run_lambda) -> str | None:
     """The version of cmake, or None."""
     line = _first_line(run_lambda, "cmake", "--version")
     return line.removeprefix("cmake ") if line else None
@@ -114,7 +116,7 @@ def get_libc_version() -> str:
     return "-".join(platform.libc_ver()) if sys.platform.startswith("linux") else "N/A"
 
 
-def get_pip_packages(run_lambda, patterns=None):
+def get_pip_packages(run_lambda, patterns=None) -> tuple[str, str]:
     """Installed packages that matter, as name==version lines."""
     from importlib.metadata import distributions
 

@@ -1,5 +1,7 @@
 """Exchange of tensors with other libraries through DLPack."""
 
+from __future__ import annotations
+
 import enum
 
 import torch
@@ -39,7 +41,7 @@ def to_dlpack(data, *, dl_device=None, copy=None):
     return _C._to_dlpack(data.clone() if copy else data)
 
 
-def device_of(tensor):
+def device_of(tensor) -> tuple[DLDeviceType, int]:
     """The kind and the number of a tensor's device."""
     kind = _KINDS.get(tensor.device.type)
     if kind is None:
@@ -75,7 +77,7 @@ def export(tensor, stream, max_version, dl_device, copy):
     return _C._to_dlpack(tensor, versioned=versioned, copied=copied)
 
 
-def from_dlpack(ext_tensor, *, device=None, copy=None):
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> torch.Tensor:
     """A tensor that shares the memory of an object with __dlpack__, or of a capsule."""
     if not hasattr(ext_tensor, "__dlpack__"):
         if device is not None or copy is not None:

@@ -1,6 +1,8 @@
 """Counting the floating-point operations of matrix products, convolutions and attention, per module
 and operator."""
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 
@@ -15,7 +17,7 @@ aten = torch.ops.aten
 flop_registry = {}
 
 
-def _shape_of(value):
+def _shape_of(value) -> int | torch.Size | None:
     return value.shape if isinstance(value, torch.Tensor) else value
 
 
@@ -24,7 +26,7 @@ def register_flop_formula(targets, get_raw=False):
     get_raw as they are, and the result as out_val."""
 
     def decorate(formula):
-        def by_shapes(*args, out_val=None, **kwargs):
+        def by_shapes(*args, out_val=None, **kwargs) -> int:
             args, kwargs, shape = tree_map(_shape_of, (args, kwargs, out_val))
             return formula(*args, out_shape=shape, **kwargs)
 
@@ -36,13 +38,13 @@ def register_flop_formula(targets, get_raw=False):
 
 
 @register_flop_formula(aten.mm)
-def mm_flop(a_shape, b_shape, *args, out_shape=None, **kwargs):
+def mm_flop(a_shape, b_shape, *args, out_shape=None, **kwargs) -> int:
     """2 m k n."""
     return 2 * a_shape[0] * a_shape[1] * b_shape[1]
 
 
 @register_flop_formula(aten.addmm)
-def addmm_flop(self_shape, a_shape, b_shape, *args, out_shape=None, **kwargs):
+def addmm_flop(self_shape, a_shape, b_shape, *args, out_shape=None, **kwargs) -> int:
     """That of the product."""
     return mm_flop(a_shape, b_shape)
 
@@ -65,7 +67,7 @@ def baddbmm_flop(self_shape, a_shape, b_shape, *args, out_shape=None, **kwargs):
     return bmm_flop(a_shape, b_shape)
 
 
-def conv_flop_count(x_shape, w_shape, out_shape, transposed=False):
+def conv_flop_count(x_shape, w_shape, out_shape, transposed=False) -> int:
     """2 * batch * places * weights: places of the output, or of the input when transposed."""
     places = (x_shape if transposed else out_shape)[2:]
     return 2 * x_shape[0] * math.prod(places) * math.prod(w_shape)
@@ -73,7 +75,7 @@ def conv_flop_count(x_shape, w_shape, out_shape, transposed=False):
 
 @register_flop_formula([aten.convolution, aten._convolution])
 def conv_flop(x_shape, w_shape, _bias, _stride, _padding, _dilation, transposed, *args,
-              out_shape=None, **kwargs):  # fmt: skip
+              out_shape=None, **kwargs) -> int:  # fmt: skip
     """Of a convolution."""
     return conv_flop_count(x_shape, w_shape, out_shape, transposed)
 
@@ -128,7 +130,7 @@ class FlopCounterMode:
         self.mod_tracker = ModuleTracker()
         self._mode = None
 
-    def get_total_flops(self):
+    def get_total_flops(self) -> int:
         """All of them."""
         return sum(self.flop_counts["Global"].values())
 
@@ -163,7 +165,7 @@ class FlopCounterMode:
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(lines)
 
-    def __enter__(self):
+    def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self.mod_tracker.__enter__()
         self._mode = _CountingMode(self)
@@ -177,7 +179,7 @@ class FlopCounterMode:
         if self.display:
             print(self.get_table(self.depth))
 
-    def _count(self, packet, out, args, kwargs):
+    def _count(self, packet, out, args, kwargs) -> torch.Tensor:
         formula = self.flop_registry.get(packet)
         if formula is not None:
             self._add(packet, formula(*args, **kwargs, out_val=out))

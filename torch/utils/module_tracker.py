@@ -1,5 +1,7 @@
 """Which modules are running: names of all modules whose forward or backward is under way."""
 
+from __future__ import annotations
+
 import weakref
 
 import torch
@@ -28,11 +30,11 @@ class ModuleTracker:
         self._hooks = []
 
     @property
-    def is_bw(self):
+    def is_bw(self) -> bool:
         """Whether a backward pass runs."""
         return torch._C._current_graph_task_id() != -1
 
-    def _name_of(self, module):
+    def _name_of(self, module) -> str:
         if module not in self._known:
             root = type(module).__name__
             for path, child in module.named_modules():
@@ -62,7 +64,7 @@ class ModuleTracker:
                 tensors, lambda grad: self._push(name), mode="any"
             )
 
-    def __enter__(self):
+    def __enter__(self) -> ModuleTracker:
         self._hooks = [
             register_module_forward_pre_hook(self._before_forward),
             register_module_forward_hook(self._after_forward, always_call=True),

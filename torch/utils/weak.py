@@ -1,6 +1,8 @@
 """Weak references and dictionaries by identity: tensors compare element by element, so they cannot
 be keys of ordinary ones."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import MutableMapping
 
@@ -16,7 +18,7 @@ class WeakIdRef(weakref.ref):
         self._id = id(key)
         super().__init__(key, callback)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return self._id
 
     def __eq__(self, other) -> bool:
@@ -26,7 +28,7 @@ class WeakIdRef(weakref.ref):
         return self is other
 
 
-def _by_identity(mapping):
+def _by_identity(mapping) -> dict[int, int]:
     return {id(key): value for key, value in mapping.items()}
 
 
@@ -47,7 +49,7 @@ class WeakIdKeyDictionary(MutableMapping):
         if dict is not None:
             self.update(dict)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> int | list[int]:
         return self.data[self.ref_type(key)]
 
     def __setitem__(self, key, value) -> None:
@@ -89,7 +91,7 @@ class WeakIdKeyDictionary(MutableMapping):
         """The weak references; some may be dead by the time they are used."""
         return list(self.data)
 
-    def copy(self):
+    def copy(self) -> WeakIdKeyDictionary:
         """Another mapping of the same keys."""
         new = type(self)(ref_type=self.ref_type)
         for key, value in self.items():
@@ -98,7 +100,7 @@ class WeakIdKeyDictionary(MutableMapping):
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> WeakIdKeyDictionary:
         """The same keys, since a copy of a key would be gone at once, with copies of the values."""
         from copy import deepcopy
 
@@ -115,7 +117,7 @@ class WeakIdKeyDictionary(MutableMapping):
             if key is not None:
                 return key, value
 
-    def __or__(self, other):
+    def __or__(self, other) -> WeakIdKeyDictionary:
         new = self.copy()
         new.update(other)
         return new
@@ -124,7 +126,7 @@ class WeakIdKeyDictionary(MutableMapping):
         self.update(other)
         return self
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         by_identity = isinstance(other, MutableMapping)
         return _by_identity(self) == _by_identity(other) if by_identity else NotImplemented
 

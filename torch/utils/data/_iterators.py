@@ -1,6 +1,8 @@
 """Iterators over a DataLoader: what all share (the order, the seed of a pass, where in it a loader
 can be asked to continue) and the one that reads in this process."""
 
+from __future__ import annotations
+
 import copy
 import itertools
 import warnings
@@ -114,7 +116,7 @@ class Progress:
         if state is not None:
             self.workers[worker].update(state)
 
-    def state_dict(self, loader):
+    def state_dict(self, loader) -> dict[str, int | list[int]]:
         """In plain types."""
         workers = [
             {**worker, "rng": rng.portable(worker["rng"])} for worker in copy.copy(self.workers)
@@ -257,7 +259,7 @@ class _BaseDataLoaderIter:
     def __iter__(self):
         return self
 
-    def _next_index(self):
+    def _next_index(self) -> object:
         return next(self._sampler_iter)
 
     def _next_data(self):

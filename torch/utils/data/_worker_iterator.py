@@ -2,6 +2,8 @@
 worker and handed out in the order they were asked for, which makes a pass independent of timing;
 workers hold `prefetch_factor` requests each."""
 
+from __future__ import annotations
+
 import itertools
 import multiprocessing
 import os
@@ -250,7 +252,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """Ends the workers."""
         self._finalizer()
 
-    def _next_answer(self):
+    def _next_answer(self) -> object:
         """The key of the result to hand out now, None when it has not come, or StopIteration."""
         if not self._in_order:
             if self._answers:

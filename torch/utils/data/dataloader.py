@@ -207,7 +207,9 @@ class DataLoader(Generic[_T_co]):
                     f"got {name}={value}"
                 )
 
-    def _default_sampler(self, dataset, shuffle, generator):
+    def _default_sampler(
+        self, dataset, shuffle, generator
+    ) -> RandomSampler | SequentialSampler | _InfiniteConstantSampler:
         if self._dataset_kind == _DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         if shuffle:
@@ -230,7 +232,7 @@ class DataLoader(Generic[_T_co]):
             context = _start_context(context)
         self.__multiprocessing_context = context
 
-    def check_worker_number_rationality(self) -> Any:
+    def check_worker_number_rationality(self) -> None:
         """Warns of more workers than processors."""
         if not self.num_workers:
             return
@@ -243,7 +245,7 @@ class DataLoader(Generic[_T_co]):
                 stacklevel=3,
             )
 
-    def __setattr__(self, name, value) -> Any:
+    def __setattr__(self, name, value) -> None:
         fixed = (
             "batch_size",
             "batch_sampler",
@@ -274,7 +276,7 @@ class DataLoader(Generic[_T_co]):
 
         return _MultiProcessingDataLoaderIter(self)
 
-    def state_dict(self) -> Any:
+    def state_dict(self) -> dict[str, int | list[int]]:
         """Where the last pass is, in types that torch.save and torch.load(weights_only=True) take.
         It counts batches that were handed out, whatever workers have read ahead. A dataset, or its
         iterator, with state_dict() and load_state_dict() is asked for its own state; datasets
@@ -284,7 +286,7 @@ class DataLoader(Generic[_T_co]):
             return self._resume
         return (self._progress or Progress(self, finished=True)).state_dict(self)
 
-    def load_state_dict(self, state_dict) -> Any:
+    def load_state_dict(self, state_dict) -> None:
         """Makes the next pass continue where state_dict() was taken: bit for bit, also what workers
         draw, given the same dataset, arguments and number of workers."""
         if not isinstance(state_dict, dict) or state_dict.get("version") != 1:
@@ -317,7 +319,7 @@ class DataLoader(Generic[_T_co]):
         )
 
     @property
-    def _skip_index(self):
+    def _skip_index(self) -> object:
         """What a fetcher of a dataset without indices is asked with."""
         return None if self.batch_size is None else [None] * self.batch_size
 

@@ -97,12 +97,12 @@ class StackDataset(Dataset[_T_stack]):
         if any(len(dataset) != self._length for dataset in members):
             raise ValueError("Size mismatch between datasets")
 
-    def _each(self, fetch):
+    def _each(self, fetch) -> list[int | list[int]]:
         """What a function gives for each dataset."""
         named = isinstance(self.datasets, dict)
         return [fetch(member) for member in (self.datasets.values() if named else self.datasets)]
 
-    def _sample(self, parts):
+    def _sample(self, parts) -> dict[str, int] | tuple[int, int]:
         if isinstance(self.datasets, dict):
             return dict(zip(self.datasets, parts, strict=True))
         return tuple(parts)
@@ -200,7 +200,7 @@ class Subset(Dataset[_T_co]):
         return len(self.indices)
 
 
-def _lengths_of_fractions(total, fractions):
+def _lengths_of_fractions(total, fractions) -> list[int]:
     """Whole lengths; what rounding down leaves goes one by one to the first splits."""
     lengths = []
     for i, fraction in enumerate(fractions):

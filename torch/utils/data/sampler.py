@@ -30,7 +30,7 @@ class Sampler(Generic[_T_co]):
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__")
 
 
-def _is_count(value):
+def _is_count(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
@@ -66,7 +66,7 @@ class RandomSampler(Sampler[int]):
             )
 
     @property
-    def num_samples(self):
+    def num_samples(self) -> int:
         """How many indices one pass gives; the dataset may grow between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 

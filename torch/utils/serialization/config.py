@@ -9,7 +9,10 @@ save.storage_alignment: the bytes to whose multiples storages are aligned in the
 save.use_pinned_memory_for_d2h: a hint for copies from a GPU; it changes no result.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
 
 from torch._serialization.settings import settings
 
@@ -41,7 +44,7 @@ save = _Group("save")
 
 
 @contextlib.contextmanager
-def patch(changes, value=None):
+def patch(changes, value=None) -> Iterator[None]:
     """Other values for the length of a `with` block or a decorated function: a dict by dotted
     names, or one name and its value."""
     changes = {changes: value} if isinstance(changes, str) else dict(changes)

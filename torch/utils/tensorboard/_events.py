@@ -1,6 +1,8 @@
 """The format of event files: records with checksums around protocol buffer messages, of which only
 the handful of fields that are written here are known."""
 
+from __future__ import annotations
+
 import os
 import socket
 import struct
@@ -12,7 +14,7 @@ __all__ = ["EventFile"]
 # ---- checksums: CRC-32C, masked as TFRecord files have it
 
 
-def _crc_table():
+def _crc_table() -> list[int]:
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -24,7 +26,7 @@ def _crc_table():
 _TABLE = _crc_table()
 
 
-def masked_crc(data):
+def masked_crc(data) -> int:
     """The checksum of some bytes."""
     crc = 0xFFFFFFFF
     for byte in data:
@@ -36,7 +38,7 @@ def masked_crc(data):
 # ---- protocol buffers
 
 
-def _varint(value):
+def _varint(value) -> bytes:
     out = bytearray()
     value &= 0xFFFFFFFFFFFFFFFF
     while value > 127:
@@ -46,28 +48,28 @@ def _varint(value):
     return bytes(out)
 
 
-def integer(field, value):
+def integer(field, value) -> bytes:
     """An integer field."""
     return _varint(field << 3) + _varint(int(value))
 
 
-def double(field, value):
+def double(field, value) -> bytes:
     """A double field."""
     return _varint(field << 3 | 1) + struct.pack("<d", value)
 
 
-def single(field, value):
+def single(field, value) -> bytes:
     """A float field."""
     return _varint(field << 3 | 5) + struct.pack("<f", value)
 
 
-def chunk(field, value):
+def chunk(field, value) -> bytes:
     """A field of bytes, text or a message."""
     value = value.encode() if isinstance(value, str) else value
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
-def doubles(field, values):
+def doubles(field, values) -> bytes:
     """A packed list of doubles."""
     return chunk(field, struct.pack(f"<{len(values)}d", *values))
 
@@ -75,36 +77,36 @@ def doubles(field, values):
 # ---- messages of TensorBoard
 
 
-def _metadata(plugin):
+def _metadata(plugin) -> bytes:
     return chunk(9, chunk(1, chunk(1, plugin)))
 
 
-def scalar(tag, value):
+def scalar(tag, value) -> bytes:
     """A number."""
     return chunk(1, chunk(1, tag) + single(2, value))
 
 
-def image(tag, height, width, channels, png):
+def image(tag, height, width, channels, png) -> bytes:
     """An image, encoded as PNG."""
     body = integer(1, height) + integer(2, width) + integer(3, channels) + chunk(4, png)
     return chunk(1, chunk(1, tag) + chunk(4, body))
 
 
-def histogram(tag, low, high, count, total, squares, limits, buckets):
+def histogram(tag, low, high, count, total, squares, limits, buckets) -> bytes:
     """Counts in buckets."""
     body = double(1, low) + double(2, high) + double(3, count) + double(4, total)
     body += double(5, squares) + doubles(6, limits) + doubles(7, buckets)
     return chunk(1, chunk(1, tag) + chunk(5, body))
 
 
-def text(tag, value):
+def text(tag, value) -> bytes:
     """A text, as a tensor of one string."""
     shape = chunk(2, chunk(2, integer(1, 1)))
     tensor = integer(1, 7) + shape + chunk(8, value)
     return chunk(1, chunk(1, tag + "/text_summary") + chunk(8, tensor) + _metadata("text"))
 
 
-def inside(name):
+def inside(name) -> str:
     """A tag as a path below the folder of a run, whatever it says."""
     parts = [p.replace(".", "%2e") if p in (".", "..") else p for p in name.split("/") if p]
     return "/".join(parts) or "%2e"

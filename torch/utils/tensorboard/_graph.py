@@ -2,6 +2,8 @@
 module without children of its own is a node, named by its place in the model; an edge says whose
 output reached whose input, whether as it was or through operations between the modules."""
 
+from __future__ import annotations
+
 import torch
 from torch.utils.tensorboard._events import chunk, integer
 
@@ -48,7 +50,7 @@ class _Recorder:
             shapes.append(list(tensor.shape))
         self.nodes.append((name, op, sources, shapes))
 
-    def _sources(self, tensor):
+    def _sources(self, tensor) -> list[str]:
         if id(tensor) in self.makers:
             return [self.makers[id(tensor)]]
         found, seen, waiting = [], set(), [tensor.grad_fn]
@@ -64,11 +66,11 @@ class _Recorder:
         return found
 
 
-def _shape(sizes):
+def _shape(sizes) -> bytes:
     return b"".join(chunk(2, integer(1, size)) for size in sizes)
 
 
-def _node(name, op, inputs, shapes):
+def _node(name, op, inputs, shapes) -> bytes:
     body = chunk(1, name) + chunk(2, op) + b"".join(chunk(3, source) for source in inputs)
     listed = b"".join(chunk(7, _shape(sizes)) for sizes in shapes)
     return body + chunk(5, chunk(1, "_output_shapes") + chunk(2, chunk(1, listed)))

@@ -1,5 +1,7 @@
 """Tensors as pictures: any layout as rows of pixels, and those as a PNG file."""
 
+from __future__ import annotations
+
 import struct
 import zlib
 
@@ -8,7 +10,7 @@ import torch
 __all__ = ["as_pixels", "png"]
 
 
-def png(pixels):
+def png(pixels) -> bytes:
     """A (height, width, channels) uint8 tensor as a PNG file."""
     height, width, channels = pixels.shape
     kind = {1: 0, 3: 2, 4: 6}.get(channels)
@@ -18,7 +20,7 @@ def png(pixels):
     stride = width * channels
     raw = b"".join(b"\0" + rows[y * stride : (y + 1) * stride] for y in range(height))
 
-    def part(name, data):
+    def part(name, data) -> bytes:
         return (
             struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         )
@@ -32,7 +34,7 @@ def png(pixels):
     )
 
 
-def as_pixels(image, dataformats):
+def as_pixels(image, dataformats) -> torch.Tensor:
     """Any layout of an image as (height, width, channels) of uint8."""
     image = torch.as_tensor(image).detach().cpu()
     if image.dim() != len(dataformats):

@@ -2,6 +2,8 @@
 and recall, meshes, embeddings for the projector, and layouts of charts. Each is a message of one of
 TensorBoard's plugins, written field by field as torch.utils.tensorboard._events does it."""
 
+from __future__ import annotations
+
 import io
 import json
 import math
@@ -19,11 +21,11 @@ _FLOAT, _INT64, _STRING = 1, 9, 7
 _VERTEX, _FACE, _COLOR = 1, 2, 3
 
 
-def _shape(sizes):
+def _shape(sizes) -> bytes:
     return _events.chunk(2, b"".join(_events.chunk(2, _events.integer(1, n)) for n in sizes))
 
 
-def _numbers(tensor):
+def _numbers(tensor) -> bytes:
     """A tensor of numbers, as float32 or int64."""
     tensor = torch.as_tensor(tensor).detach().cpu()
     whole = not tensor.is_floating_point() and tensor.dtype == torch.int64
@@ -33,13 +35,13 @@ def _numbers(tensor):
     return _events.integer(1, kind) + _shape(tensor.shape) + _events.chunk(4, content)
 
 
-def _value(tag, tensor, plugin, content=b""):
+def _value(tag, tensor, plugin, content=b"") -> bytes:
     data = _events.chunk(1, plugin) + (_events.chunk(2, content) if content else b"")
     metadata = _events.chunk(9, _events.chunk(1, data))
     return _events.chunk(1, _events.chunk(1, tag) + _events.chunk(8, tensor) + metadata)
 
 
-def _counts(labels, predictions, thresholds, weights):
+def _counts(labels, predictions, thresholds, weights) -> torch.Tensor:
     """True and false positives and negatives, precision and recall, by equally spaced threshold."""
     labels = torch.as_tensor(labels).detach().cpu().reshape(-1).double()
     predictions = torch.as_tensor(predictions).detach().cpu().reshape(-1).double()
@@ -55,7 +57,7 @@ def _counts(labels, predictions, thresholds, weights):
     return torch.stack([tp, fp, tn, fn, precision, recall])
 
 
-def _sound(samples, rate):
+def _sound(samples, rate) -> tuple[bytes, int]:
     """Samples between -1 and 1 as a WAV file of one channel."""
     samples = torch.as_tensor(samples).detach().cpu().squeeze().double()
     if samples.abs().max() > 1:
@@ -82,7 +84,7 @@ def _chart(kind, title, tags):
     return _events.chunk(1, title) + _events.chunk(2, lines)
 
 
-def _layout(categories):
+def _layout(categories) -> bytes:
     parts = []
     for category, charts in categories.items():
         body = _events.chunk(1, category)
@@ -93,7 +95,7 @@ def _layout(categories):
     return _value("custom_scalars__config__", tensor, "custom_scalars")
 
 
-def _sprite(images):
+def _sprite(images) -> bytes:
     """Images in a grid as near to square as their number allows, on a square canvas."""
     images = torch.as_tensor(images).detach().cpu()
     across = math.ceil(math.sqrt(len(images)))
@@ -106,7 +108,7 @@ def _sprite(images):
     return png(as_pixels(canvas, "CHW"))
 
 
-def _quoted(text):
+def _quoted(text) -> str:
     """Text between quotation marks in a file of settings."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

@@ -1,6 +1,8 @@
 """Summaries as programs hand them to a file writer: the bytes of TensorBoard's messages. Settings
 of runs (hparams) are the messages of its hparams plugin."""
 
+from __future__ import annotations
+
 import time
 
 import torch
@@ -23,14 +25,14 @@ def text(tag, text):
     return _events.text(tag, text)
 
 
-def _plugin(tag, kind, message):
+def _plugin(tag, kind, message) -> bytes:
     """A value without data of its own: all of it is in what the plugin reads."""
     content = _events.integer(1, 0) + _events.chunk(kind, message)
     plugin = _events.chunk(1, "hparams") + _events.chunk(2, content)
     return _events.chunk(1, _events.chunk(1, tag) + _events.chunk(9, _events.chunk(1, plugin)))
 
 
-def _value(value):
+def _value(value) -> tuple[bytes, int]:
     """(the message of a setting's value, its type)."""
     if isinstance(value, torch.Tensor):
         value = value.item()
@@ -50,7 +52,9 @@ def _choices(name, values):
     return _events.chunk(5, b"".join(_events.chunk(1, _value(v)[0]) for v in values))
 
 
-def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
+def hparams(
+    hparam_dict=None, metric_dict=None, hparam_domain_discrete=None
+) -> tuple[bytes, bytes, bytes]:
     """Three summaries: what settings and metrics there are, the settings of this run, and its end.
     Settings that are None are left out."""
     if not isinstance(hparam_dict, dict):

@@ -1,5 +1,7 @@
 """SummaryWriter: what a training loop wants to look at, by name and step."""
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -11,7 +13,7 @@ from torch.utils.tensorboard._plugins import Plugins
 __all__ = ["FileWriter", "SummaryWriter"]
 
 
-def _number(value):
+def _number(value) -> float:
     if isinstance(value, torch.Tensor):
         return float(value.detach().item())
     try:
@@ -91,10 +93,10 @@ class SummaryWriter(Plugins):
         self.file_writer = self.all_writers = None
         self._get_file_writer()
 
-    def _new_writer(self, folder):
+    def _new_writer(self, folder) -> FileWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
-    def _get_file_writer(self):
+    def _get_file_writer(self) -> FileWriter:
         if self.file_writer is None:
             self.file_writer = self._new_writer(self.log_dir)
             self.all_writers = {self.log_dir: self.file_writer}
@@ -223,7 +225,7 @@ class SummaryWriter(Plugins):
             writer.close()
         self.file_writer = self.all_writers = None
 
-    def __enter__(self):
+    def __enter__(self) -> SummaryWriter:
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb) -> None:

@@ -2,6 +2,8 @@
 Valgrind's Callgrind, once with and once without its repetitions; the difference is what they cost.
 The numbers hardly differ from run to run, however busy the machine is."""
 
+from __future__ import annotations
+
 import collections
 import os
 import pickle
@@ -32,14 +34,14 @@ class FunctionCounts:
     def __len__(self) -> int:
         return len(self._data)
 
-    def __getitem__(self, item):
+    def __getitem__(self, item) -> FunctionCounts:
         found = self._data[item]
         return self._like(found) if isinstance(item, slice) else found
 
-    def _like(self, rows):
+    def _like(self, rows) -> FunctionCounts:
         return FunctionCounts(rows, self.inclusive, self.truncate_rows)
 
-    def _merged(self, other, sign):
+    def _merged(self, other, sign) -> FunctionCounts:
         if self.inclusive != other.inclusive:
             raise AssertionError("Cannot merge inclusive and exclusive counts")
         counts = collections.Counter()
@@ -48,32 +50,32 @@ class FunctionCounts:
                 counts[function] += factor * count
         return self._like(_sorted(counts))
 
-    def __add__(self, other):
+    def __add__(self, other) -> FunctionCounts:
         return self._merged(other, 1)
 
-    def __sub__(self, other):
+    def __sub__(self, other) -> FunctionCounts:
         return self._merged(other, -1)
 
-    def __mul__(self, other):
+    def __mul__(self, other) -> FunctionCounts:
         rows = (FunctionCount(int(count * other), function) for count, function in self)
         return self._like(rows)
 
-    def transform(self, map_fn):
+    def transform(self, map_fn) -> FunctionCounts:
         """The counts under other names; what gets the same name is added up."""
         counts = collections.Counter()
         for count, function in self:
             counts[map_fn(function)] += count
         return self._like(_sorted(counts))
 
-    def filter(self, filter_fn):
+    def filter(self, filter_fn) -> FunctionCounts:
         """The rows whose function passes a test."""
         return self._like(row for row in self if filter_fn(row.function))
 
-    def sum(self):
+    def sum(self) -> int:
         """All counts together."""
         return sum(row.count for row in self)
 
-    def denoise(self):
+    def denoise(self) -> FunctionCounts:
         """Without the interpreter's dictionaries, whose cost depends on addresses."""
         return self.filter(lambda function: "dictobject.c" not in function)
 
@@ -210,7 +212,7 @@ def _read_profile(path):
     exclusive, inclusive = collections.Counter(), collections.Counter()
     function, called = None, False
 
-    def resolve(text):
+    def resolve(text) -> str:
         # Names are written once, as (number) name, and then by their number alone.
         number, _, name = text.partition(" ")
         if name:

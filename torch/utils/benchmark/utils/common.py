@@ -1,10 +1,13 @@
 """What a timing is of (TaskSpec) and what it gave (Measurement)."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import dataclasses
 import math
 import statistics
+from collections.abc import Iterator
 
 import torch
 
@@ -72,27 +75,27 @@ class Measurement:
     metadata: dict | None = None
 
     @property
-    def times(self):
+    def times(self) -> list[float]:
         """Seconds per run, one for each repetition."""
         return [t / self.number_per_run for t in self.raw_times]
 
-    def _sorted(self):
+    def _sorted(self) -> list[float]:
         times = sorted(self.times)
         if not times:
             raise ValueError("Measurement has no times")
         return times
 
     @property
-    def median(self):
+    def median(self) -> float:
         """The median of the times."""
         return statistics.median(self._sorted())
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """The mean of the times."""
         return statistics.fmean(self._sorted())
 
-    def _quantile(self, q):
+    def _quantile(self, q) -> float:
         times = self._sorted()
         place = q * (len(times) - 1)
         low = math.floor(place)
@@ -100,7 +103,7 @@ class Measurement:
         return times[low] + (times[high] - times[low]) * (place - low)
 
     @property
-    def iqr(self):
+    def iqr(self) -> float:
         """The distance between the quartiles."""
         return self._quantile(0.75) - self._quantile(0.25)
 
@@ -123,7 +126,7 @@ class Measurement:
         return self.iqr / self.median < threshold
 
     @property
-    def title(self):
+    def title(self) -> str:
         """The title of what was timed."""
         return self.task_spec.title
 
@@ -133,7 +136,7 @@ class Measurement:
         return "Unspecified env" if self.task_spec.env is None else self.task_spec.env
 
     @property
-    def as_row_name(self):
+    def as_row_name(self) -> str:
         """The name in a table."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
@@ -166,7 +169,7 @@ class Measurement:
         return "\n".join(lines) + "\n" + "\n".join("  " + value for value in values)
 
     @staticmethod
-    def merge(measurements):
+    def merge(measurements) -> list[Measurement]:
         """Measurements of the same task joined into one each."""
         groups = collections.defaultdict(list)
         for measurement in measurements:
@@ -177,7 +180,7 @@ class Measurement:
         ]
 
 
-def select_unit(t):
+def select_unit(t) -> tuple[str, float]:
     """The unit that suits a time in seconds, and its length in seconds."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if t >= scale:
@@ -185,7 +188,7 @@ def select_unit(t):
     return "ns", 1e-9
 
 
-def unit_to_english(u):
+def unit_to_english(u) -> str:
     """The name of a unit."""
     return {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}[u]
 
@@ -201,13 +204,13 @@ def trim_sigfig(x, n):
     return round(x / scale) * scale
 
 
-def ordered_unique(elements):
+def ordered_unique(elements) -> list[str | tuple[int, None, str]]:
     """Each element once, in order of first appearance."""
     return list(dict.fromkeys(elements))
 
 
 @contextlib.contextmanager
-def set_torch_threads(n):
+def set_torch_threads(n) -> Iterator[None]:
     """Computes with n threads inside."""
     before = torch.get_num_threads()
     try:

@@ -1,5 +1,7 @@
 """Compare: measurements as a table, a row per sub-label and a column per description."""
 
+from __future__ import annotations
+
 import collections
 import enum
 
@@ -55,13 +57,13 @@ class Compare:
         """Prints the table."""
         print(str(self))
 
-    def _render(self):
+    def _render(self) -> list[str]:
         groups = collections.defaultdict(list)
         for result in common.Measurement.merge(self._results):
             groups[result.task_spec.label].append(result)
         return ["\n".join(self._table(group)) + "\n" for group in groups.values()]
 
-    def _table(self, results):
+    def _table(self, results) -> list[str]:
         unit, scale = common.select_unit(min(r.median for r in results))
         columns = common.ordered_unique(r.task_spec.description for r in results)
         rows = common.ordered_unique(
@@ -105,7 +107,7 @@ class Compare:
             )
         return lines
 
-    def _text(self, result, scale):
+    def _text(self, result, scale) -> str:
         value = result.median / scale
         if self._trim:
             value = common.trim_sigfig(value, result.significant_figures)
@@ -131,5 +133,5 @@ class Compare:
         return "" if result.median <= best * 1.5 else BAD if result.median <= best * 3 else VERY_BAD
 
 
-def _row_name(row, with_env):
+def _row_name(row, with_env) -> str:
     return f"({row[1]})  {row[2]}" if with_env and row[1] is not None else row[2]

@@ -1,5 +1,7 @@
 """Timer: runs a statement many times and says how long one run takes."""
 
+from __future__ import annotations
+
 import enum
 import textwrap
 import timeit
@@ -18,7 +20,7 @@ class Language(enum.Enum):
     CPP = 1
 
 
-def timer():
+def timer() -> float:
     """Seconds on a clock, after what a GPU was given is done."""
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
@@ -63,7 +65,7 @@ class Timer:
         machine = {"env": env, "num_threads": num_threads}
         self._task_spec = common.TaskSpec(**measured, **names, **machine)
 
-    def _time(self, number):
+    def _time(self, number) -> float:
         # The clock has a resolution: less than that is not measured.
         return max(self._timer.timeit(number), 1e-9)
 

@@ -1,6 +1,8 @@
 """Collation: from a list of samples to a batch. default_collate stacks tensors and numbers and goes
 into dicts, tuples and lists; default_convert only turns arrays into tensors."""
 
+from __future__ import annotations
+
 import collections
 import copy
 import re
@@ -14,11 +16,11 @@ default_collate_err_msg_format = (
 )
 
 
-def _is_array(value):
+def _is_array(value) -> bool:
     return type(value).__module__ == "numpy" and type(value).__name__ in ("ndarray", "memmap")
 
 
-def _is_numpy(value):
+def _is_numpy(value) -> bool:
     kind = type(value)
     return kind.__module__ == "numpy" and kind.__name__ not in ("str_", "string_", "bytes_")
 
@@ -70,12 +72,12 @@ def default_convert(data):
     return data
 
 
-def collate_tensor_fn(batch, *, collate_fn_map=None):
+def collate_tensor_fn(batch, *, collate_fn_map=None) -> torch.Tensor:
     """Stacks tensors."""
     return torch.stack(batch, 0)
 
 
-def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+def collate_numpy_array_fn(batch, *, collate_fn_map=None) -> torch.Tensor:
     """Stacks arrays of numbers."""
     kind = batch[0].dtype
     if _holds_text(kind):
@@ -83,22 +85,22 @@ def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     return collate(list(map(torch.as_tensor, batch)), collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None) -> torch.Tensor:
     """A tensor of NumPy scalars, with their dtype."""
     return torch.as_tensor(batch)
 
 
-def collate_float_fn(batch, *, collate_fn_map=None):
+def collate_float_fn(batch, *, collate_fn_map=None) -> torch.Tensor:
     """A float64 tensor of Python floats."""
     return torch.tensor(batch, dtype=torch.float64)
 
 
-def collate_int_fn(batch, *, collate_fn_map=None):
+def collate_int_fn(batch, *, collate_fn_map=None) -> torch.Tensor:
     """A tensor of ints or bools."""
     return torch.tensor(batch)
 
 
-def collate_str_fn(batch, *, collate_fn_map=None):
+def collate_str_fn(batch, *, collate_fn_map=None) -> list[str]:
     """Texts stay a list."""
     return batch
 

@@ -1,6 +1,8 @@
 """The random numbers of a process as one thing: Python's, NumPy's where it is loaded, and torch's.
 NumPy is never imported for this; where a program imports it later, it is seeded then."""
 
+from __future__ import annotations
+
 import importlib.machinery
 import random
 import sys

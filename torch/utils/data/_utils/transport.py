@@ -3,6 +3,8 @@ pair. Memory goes beside it in an anonymous memory file whose descriptor the pac
 tensors are never pickled, nothing depends on /dev/shm and a killed process leaves nothing behind.
 Long pickles go there too: packets stay small, and a sender does not wait for its reader."""
 
+from __future__ import annotations
+
 import io
 import os
 import pickle
@@ -28,7 +30,7 @@ class Closed(Exception):
     """The other end is gone."""
 
 
-def _aligned(position):
+def _aligned(position) -> int:
     return -(-position // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -37,7 +39,7 @@ def _take_memory(start, size):
     return _receiving.memory[start : start + size]
 
 
-def _rebuild(storage, dtype, offset, size, stride, requires_grad, flags):
+def _rebuild(storage, dtype, offset, size, stride, requires_grad, flags) -> torch.Tensor:
     tensor = torch.empty((0,), dtype=dtype).set_(storage, offset, size, stride)
     if flags:
         tensor = torch._utils.set_tensor_metadata(tensor, flags)
@@ -101,7 +103,7 @@ def _write_all(descriptor, data, position) -> None:
         data, position = data[written:], position + written
 
 
-def pack(obj):
+def pack(obj) -> tuple[bytes, int | None]:
     """A packet and, for long messages, the descriptor of the memory file that goes with it."""
     file = io.BytesIO()
     packer = _Packer(file)
@@ -154,7 +156,7 @@ class Channel:
         self.socket = sock
         self._waiting = []  # packets that did not fit yet
 
-    def fileno(self):
+    def fileno(self) -> int:
         """The descriptor to poll."""
         return self.socket.fileno()
 
@@ -166,7 +168,7 @@ class Channel:
         self._waiting = []
         self.socket.close()
 
-    def send(self, obj):
+    def send(self, obj) -> bool:
         """Sends at once, or as far as the other end has room (see flush)."""
         self._waiting.append(pack(obj))
         return self.flush()

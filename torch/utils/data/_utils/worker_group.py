@@ -2,6 +2,8 @@
 ending them so that none stays behind. Deaths are seen through process descriptors in the same poll
 as the data, so that no signal handler is needed and the result comes at once."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import select
@@ -156,7 +158,7 @@ class WorkerGroup:
             if event & ~select.POLLOUT:
                 yield from self._drain(index, channel)
 
-    def _data_first(self, event):
+    def _data_first(self, event) -> bool:
         return self._by_descriptor.get(event[0], (0, "data"))[1] == "end"
 
     def _flush(self, channel) -> None:

@@ -1,15 +1,17 @@
 """Applying a function to columns of an item, which steps of pipes share."""
 
+from __future__ import annotations
+
 __all__ = ["apply_to_columns", "call_on_columns"]
 
 
-def _columns(data, columns):
+def _columns(data, columns) -> tuple[int, ...]:
     if isinstance(columns, (list, tuple)):
         return tuple(data[column] for column in columns)
     return (data[columns],)
 
 
-def call_on_columns(function, data, input_col):
+def call_on_columns(function, data, input_col) -> int:
     """function(data), or of the columns named by input_col."""
     if input_col is None:
         return function(data)

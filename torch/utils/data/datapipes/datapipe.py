@@ -2,6 +2,8 @@
 class lets every pipe of that kind be followed by .batch(...). A pipe has one valid iterator at a
 time, since its steps keep their state in themselves."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Sized
@@ -205,7 +207,7 @@ class DataChunk(list):
         super().__init__(items)
         self.items = items
 
-    def as_str(self, indent=""):
+    def as_str(self, indent="") -> str:
         """The items in one line."""
         return indent + "[" + ", ".join(str(item) for item in iter(self)) + "]"
 

@@ -1,5 +1,7 @@
 """Steps that call a function on each item."""
 
+from __future__ import annotations
+
 from torch.utils.data._utils.collate import default_collate
 from torch.utils.data.datapipes._apply import apply_to_columns
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
@@ -30,7 +32,7 @@ class MapperIterDataPipe(IterDataPipe):
         for data in self.datapipe:
             yield apply_to_columns(self.fn, data, self.input_col, self.output_col)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return length_of(self, self.datapipe)
 
 

@@ -1,5 +1,7 @@
 """Steps that change the order of items."""
 
+from __future__ import annotations
+
 from collections.abc import Sized
 
 from torch.utils.data.datapipes._shuffling import Shuffling
@@ -55,5 +57,5 @@ class ShufflerIterDataPipe(Shuffling):
         while buffer:
             yield buffer.pop(self._rng.randint(0, len(buffer) - 1))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return length_of(self, self.datapipe)

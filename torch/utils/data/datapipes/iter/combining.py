@@ -1,5 +1,7 @@
 """Steps that join pipes or split one."""
 
+from __future__ import annotations
+
 import collections
 import copy as _copy
 import warnings
@@ -35,7 +37,7 @@ class ConcaterIterDataPipe(IterDataPipe):
         for pipe in self.datapipes:
             yield from pipe
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(length_of(self, pipe) for pipe in self.datapipes)
 
 
@@ -50,7 +52,7 @@ class ZipperIterDataPipe(IterDataPipe):
     def __iter__(self):
         yield from zip(*self.datapipes, strict=False)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return min(length_of(self, pipe) for pipe in self.datapipes)
 
 
@@ -69,7 +71,7 @@ class MultiplexerIterDataPipe(IterDataPipe):
             while self._row:
                 yield self._row.pop(0)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return min(length_of(self, pipe) for pipe in self.datapipes) * len(self.datapipes)
 
     def reset(self) -> None:
@@ -149,7 +151,7 @@ class _Source:
             self.room()
 
 
-def _same(item):
+def _same(item) -> int:
     return item
 
 
@@ -195,7 +197,7 @@ class _ChildDataPipe(IterDataPipe):
     def __iter__(self):
         return self.main_datapipe.read(self.instance_id)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self._sized:
             raise TypeError(f"{type(self).__name__} instance doesn't have valid length")
         return length_of(self, self.main_datapipe.datapipe)
@@ -205,7 +207,7 @@ class _ChildDataPipe(IterDataPipe):
 class ForkerIterDataPipe(IterDataPipe):
     """Several pipes that each give all items."""
 
-    def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
+    def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None) -> list[_ChildDataPipe]:
         source = _ForkSource(datapipe, num_instances, buffer_size, copy)
         return [_ChildDataPipe(source, i, True) for i in range(num_instances)]
 
@@ -214,7 +216,9 @@ class ForkerIterDataPipe(IterDataPipe):
 class DemultiplexerIterDataPipe(IterDataPipe):
     """Several pipes among which a function divides the items."""
 
-    def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
+    def __new__(
+        cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000
+    ) -> list[_ChildDataPipe]:
         warn_if_unpicklable(classifier_fn)
         source = _DemuxSource(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
         return [_ChildDataPipe(source, i, False) for i in range(num_instances)]

@@ -1,5 +1,7 @@
 """A pipe of file names."""
 
+from __future__ import annotations
+
 import fnmatch
 import os
 
@@ -9,7 +11,7 @@ from torch.utils.data.datapipes.iter.utils import IterableWrapperIterDataPipe
 __all__ = ["FileListerIterDataPipe"]
 
 
-def _matches(name, masks):
+def _matches(name, masks) -> bool:
     masks = [masks] if isinstance(masks, str) else masks
     return not masks or masks == [""] or any(fnmatch.fnmatch(name, mask) for mask in masks)
 

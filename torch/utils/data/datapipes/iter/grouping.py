@@ -1,5 +1,7 @@
 """Steps that put items together and take batches apart."""
 
+from __future__ import annotations
+
 import collections
 import itertools
 
@@ -33,7 +35,7 @@ class BatcherIterDataPipe(IterDataPipe):
             if len(batch) == self.batch_size or not self.drop_last:
                 yield self.wrapper_class(batch)
 
-    def __len__(self):
+    def __len__(self) -> int:
         whole, rest = divmod(length_of(self, self.datapipe), self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1
 
@@ -101,7 +103,7 @@ class GrouperIterDataPipe(IterDataPipe):
         """Drops the groups of a pass that was begun."""
         self._groups = collections.defaultdict(list)
 
-    def _give(self, key, items):
+    def _give(self, key, items) -> DataChunk | tuple[bool, DataChunk]:
         chunk = DataChunk(items)
         return (key, chunk) if self.keep_key else chunk
 

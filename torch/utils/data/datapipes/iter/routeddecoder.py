@@ -1,5 +1,7 @@
 """A step that decodes files by their names."""
 
+from __future__ import annotations
+
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
 from torch.utils.data.datapipes.utils import decoder as _decoder
 from torch.utils.data.datapipes.utils.decoder import extension_extract_fn
@@ -26,5 +28,5 @@ class RoutedDecoderIterDataPipe(IterDataPipe):
         for name, data in self.datapipe:
             yield name, self.decoder([(name, data)])[name]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return length_of(self, self.datapipe)

@@ -1,5 +1,7 @@
 """A step that gives each process its part of the items."""
 
+from __future__ import annotations
+
 import enum
 
 from torch.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe, length_of
@@ -58,6 +60,6 @@ class ShardingFilterIterDataPipe(_ShardingIterDataPipe):
             if i % self.num_of_instances == self.instance_id:
                 yield item
 
-    def __len__(self):
+    def __len__(self) -> int:
         whole, rest = divmod(length_of(self, self.source_datapipe), self.num_of_instances)
         return whole + (1 if self.instance_id < rest else 0)

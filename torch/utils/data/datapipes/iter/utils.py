@@ -1,5 +1,7 @@
 """A pipe from any iterable."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 
@@ -23,5 +25,5 @@ class IterableWrapperIterDataPipe(IterDataPipe):
                 source = copy.deepcopy(source)
         yield from source
 
-    def __len__(self):
+    def __len__(self) -> int:
         return length_of(self, self.iterable)

@@ -1,5 +1,7 @@
 """A step that calls a function on each item."""
 
+from __future__ import annotations
+
 from torch.utils.data.datapipes.datapipe import MapDataPipe, functional_datapipe
 from torch.utils.data.datapipes.utils.common import warn_if_unpicklable
 
@@ -24,5 +26,5 @@ class MapperMapDataPipe(MapDataPipe):
     def __len__(self) -> int:
         return len(self.datapipe)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> str:
         return self.fn(self.datapipe[index])

@@ -1,5 +1,7 @@
 """Steps that join pipes."""
 
+from __future__ import annotations
+
 from torch.utils.data.datapipes.datapipe import MapDataPipe, functional_datapipe
 
 __all__ = ["ConcaterMapDataPipe", "ZipperMapDataPipe"]
@@ -20,7 +22,7 @@ class ConcaterMapDataPipe(MapDataPipe):
         _check_pipes(datapipes)
         self.datapipes = datapipes
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> int:
         offset = 0
         for pipe in self.datapipes:
             if index - offset < len(pipe):
@@ -28,7 +30,7 @@ class ConcaterMapDataPipe(MapDataPipe):
             offset += len(pipe)
         raise IndexError(f"Index {index} is out of range.")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(len(pipe) for pipe in self.datapipes)
 
 
@@ -40,7 +42,7 @@ class ZipperMapDataPipe(MapDataPipe):
         _check_pipes(datapipes)
         self.datapipes = datapipes
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> tuple[int, int]:
         return tuple(pipe[index] for pipe in self.datapipes)
 
     def __len__(self):

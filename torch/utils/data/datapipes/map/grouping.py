@@ -1,5 +1,7 @@
 """A step that puts items together."""
 
+from __future__ import annotations
+
 from torch.utils.data.datapipes.datapipe import DataChunk, MapDataPipe, functional_datapipe
 
 __all__ = ["BatcherMapDataPipe"]
@@ -18,13 +20,13 @@ class BatcherMapDataPipe(MapDataPipe):
         self.drop_last = drop_last
         self.wrapper_class = wrapper_class
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> DataChunk:
         if not 0 <= index < len(self):
             raise IndexError(f"Index {index} is out of bound.")
         first = index * self.batch_size
         last = min(first + self.batch_size, len(self.datapipe))
         return self.wrapper_class([self.datapipe[i] for i in range(first, last)])
 
-    def __len__(self):
+    def __len__(self) -> int:
         whole, rest = divmod(len(self.datapipe), self.batch_size)
         return whole if self.drop_last or rest == 0 else whole + 1

@@ -1,5 +1,7 @@
 """A pipe from any sequence."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 
@@ -17,7 +19,7 @@ class SequenceWrapperMapDataPipe(MapDataPipe):
             with contextlib.suppress(TypeError):
                 self.sequence = copy.deepcopy(sequence)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> int:
         return self.sequence[index]
 
     def __len__(self) -> int:
