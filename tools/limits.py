@@ -7,6 +7,8 @@ The dtypes a kernel takes are decided in the kernel, so the calls of the op reco
 source that cannot be wrong. One sample per operator and dtype is enough: refusals come before any
 work. Usage: tools/limits.py FOLDER"""
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import pathlib
@@ -88,7 +90,7 @@ def measure(records):
     return found
 
 
-def shortened(names):
+def shortened(names) -> str:
     """The dtypes in words, whole groups by their name."""
     if len(names) == len(DTYPES):
         return "all"

@@ -12,17 +12,17 @@ AccumulateGrad = type(torch.empty((), requires_grad=True).clone().grad_fn.next_f
 
 class _Undefined(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, *inputs):
+    def forward(ctx, *inputs) -> tuple[torch.Tensor, ...]:
         return tuple(t.view_as(t) for t in inputs)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, *grads) -> tuple[None, ...]:
         return (None,) * len(grads)
 
 
 class _Failing(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, message, *inputs):
+    def forward(ctx, message, *inputs) -> tuple[torch.Tensor, ...]:
         ctx.message = message
         return tuple(t.view_as(t) for t in inputs)
 

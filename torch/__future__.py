@@ -1,5 +1,7 @@
 """Switches for how nn.Module converts its parameters."""
 
+from __future__ import annotations
+
 _overwrite_module_params_on_conversion: bool = False
 _swap_module_params_on_conversion: bool = False
 
@@ -10,7 +12,7 @@ def set_overwrite_module_params_on_conversion(value) -> None:
     _overwrite_module_params_on_conversion = value
 
 
-def get_overwrite_module_params_on_conversion():
+def get_overwrite_module_params_on_conversion() -> bool:
     """See set_overwrite_module_params_on_conversion."""
     return _overwrite_module_params_on_conversion
 

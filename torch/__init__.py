@@ -6,6 +6,8 @@ and torch.optim included, is loaded by the first use of its name: see `_LAZY` an
 at the end.
 """
 
+from __future__ import annotations
+
 # ruff: noqa: E402, F401
 from math import e, inf, nan, pi
 
@@ -285,7 +287,7 @@ def is_storage(obj, /) -> bool:
     return type(obj) in _storage_classes
 
 
-def typename(obj, /):
+def typename(obj, /) -> str:
     """The name of the type of obj: 'torch.FloatTensor' for a tensor, the class's full name
     otherwise.
     """
@@ -456,7 +458,7 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     """The public submodules too, loaded or not: a program that copies the names of the package
     must not miss those that somebody loads later."""
     from pkgutil import iter_modules

@@ -1,10 +1,12 @@
 """Checks for library code: raise an error of a given type unless a condition holds. The message is
 a function, so that it costs nothing while all is well."""
 
+from __future__ import annotations
+
 import torch
 
 
-def _check_with(error_type, cond, message=None):
+def _check_with(error_type, cond, message=None) -> None:
     if not isinstance(cond, (bool, torch.SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:

@@ -1,6 +1,8 @@
 """torch.compile: there is no compiler yet, so a function runs as it is, and a module behind the
 wrapper that programs expect. It is said once per process."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 
@@ -69,7 +71,7 @@ def compile(
     return wrap(model)
 
 
-def _backends():
+def _backends() -> frozenset[str]:
     from torch._dynamo import _ACCEPTED, list_backends
 
     return _ACCEPTED.union(list_backends(exclude_tags=()))

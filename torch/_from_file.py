@@ -1,5 +1,7 @@
 """torch.from_file and torch._assert_async: small functions of torch that need no C++."""
 
+from __future__ import annotations
+
 import torch
 
 
@@ -13,7 +15,7 @@ def from_file(
     device=None,
     pin_memory=False,
     requires_grad=False,
-):
+) -> torch.Tensor:
     """A tensor of `size` elements that maps a file; writes reach the file when shared."""
     if device is not None and torch.device(device).type != "cpu":
         raise RuntimeError(f"from_file: a file is mapped on the CPU, not on {device}")

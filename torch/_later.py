@@ -5,6 +5,8 @@ NotImplementedError that says what is missing.
 `install` also serves whole submodules from one table, so that a package of fifty modules with a few
 names each needs no fifty files."""
 
+from __future__ import annotations
+
 import importlib.machinery
 import sys
 import types
@@ -79,7 +81,7 @@ class _Finder:
         module.__dict__.update(names(module.__name__, cls.tables[module.__name__]))
 
 
-def install(package, text):
+def install(package, text) -> set[str]:
     """Makes submodules importable: one line "sub.module: Name name ..." each. Returns the names of
     the first level, for the package's __getattr__."""
     first = set()

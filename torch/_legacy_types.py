@@ -3,6 +3,8 @@
 They are classes only in appearance: nothing is ever an instance of one by inheritance. Calling
 makes a torch.Tensor and isinstance() asks for the dtype and the device."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C
 
@@ -10,10 +12,10 @@ from torch import _C
 class tensortype(type):
     """The class of torch.FloatTensor, torch.LongTensor, ..."""
 
-    instances: "set[tensortype]" = set()
+    instances: set[tensortype] = set()
     dtype: torch.dtype
 
-    def __new__(mcs, name: str, dtype: torch.dtype, device: str = "cpu") -> "tensortype":
+    def __new__(mcs, name: str, dtype: torch.dtype, device: str = "cpu") -> tensortype:
         members = {
             "__module__": "torch",
             "dtype": dtype,
@@ -29,10 +31,10 @@ class tensortype(type):
     def __init__(cls, name, dtype, device="cpu") -> None:
         super().__init__(name, (), {})
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args, **kwargs) -> torch.Tensor:
         return _C._legacy_tensor_new(cls.dtype, cls._device, *args, **kwargs)
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> bool:
         return (
             isinstance(instance, torch.Tensor)
             and instance.dtype is cls.dtype

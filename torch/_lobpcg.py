@@ -2,6 +2,8 @@
 of a large symmetric matrix: each step solves the small eigenproblem on the span of the current
 vectors, their (preconditioned) residuals and the previous search directions."""
 
+from __future__ import annotations
+
 import torch
 from torch._tensor import _override
 
@@ -38,7 +40,7 @@ class LOBPCG:
         keep = values > values[-1] * torch.finfo(Q.dtype).eps * Q.shape[-1]
         return Q @ (turns[:, keep] / values[keep].sqrt())
 
-    def _rayleigh_ritz(self, Q):
+    def _rayleigh_ritz(self, Q) -> tuple[torch.Tensor, torch.Tensor]:
         """Approximate eigenpairs from the span of Q, wanted ones first."""
         small = Q.mT @ (self.A @ Q)
         values, turns = torch.linalg.eigh((small + small.mT) / 2)
@@ -80,7 +82,7 @@ class LOBPCG:
             self._update(self._basis(torch.cat(parts, -1)))
 
 
-def _check(A, B, k, X, n, method):
+def _check(A, B, k, X, n, method) -> tuple[int, int, int, str]:
     if A.dim() < 2 or A.shape[-2] != A.shape[-1]:
         raise AssertionError(f"A must be square, got shape {A.shape}")
     if B is not None and A.shape != B.shape:
@@ -114,7 +116,7 @@ def _solve(A, k, B, X, n, iK, niter, tol, largest, method, tracker, params):
     fparams = {"tol": tol, **params[1]}
     bparams = {"largest": True if largest is None else largest, **params[2]}
 
-    def one(a, b, x, ik):
+    def one(a, b, x, ik) -> tuple[torch.Tensor, torch.Tensor]:
         state = LOBPCG(a, b, x, ik, dict(iparams), fparams, bparams, method, tracker)
         state.run()
         return state.E[:k], state.X[:, :k]
@@ -137,13 +139,13 @@ class _Differentiable(torch.autograd.Function):
     span of the known vectors comes from a shifted system on the complement of that span."""
 
     @staticmethod
-    def forward(ctx, A, *args):
+    def forward(ctx, A, *args) -> tuple[torch.Tensor, ...]:
         values, vectors = _solve(A, *args)
         ctx.save_for_backward(A, values, vectors)
         return values, vectors
 
     @staticmethod
-    def backward(ctx, grad_values, grad_vectors):
+    def backward(ctx, grad_values, grad_vectors) -> tuple[torch.Tensor | None, ...]:
         A, E, X = ctx.saved_tensors
         grad = (X * grad_values.unsqueeze(-2)) @ X.mT if grad_values is not None else 0
         if grad_vectors is not None:

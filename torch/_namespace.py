@@ -1,9 +1,11 @@
 """Fills modules such as torch.linalg with the operators that torch._C holds for them."""
 
+from __future__ import annotations
+
 from torch import _C
 
 
-def install(target, owner, prefix):
+def install(target, owner, prefix) -> list[str]:
     """Puts each operator of torch._C.<owner> into the dictionary `target` without its prefix;
     returns the names."""
     names = []

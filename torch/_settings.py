@@ -1,6 +1,8 @@
 """Settings of the whole process or thread: default dtype and device, determinism, matmul precision.
 The values live in C++, where the operators read them; this file checks what users pass."""
 
+from __future__ import annotations
+
 import torch
 from torch import _C
 
@@ -41,7 +43,7 @@ def set_default_device(device) -> None:
     set_global_device(device)
 
 
-def get_default_device():
+def get_default_device() -> torch.device:
     """The device of tensors made without one."""
     from torch.utils._device import current_device
 
@@ -81,7 +83,7 @@ def set_deterministic_debug_mode(debug_mode) -> None:
     use_deterministic_algorithms(debug_mode != 0, warn_only=debug_mode == 1)
 
 
-def get_deterministic_debug_mode():
+def get_deterministic_debug_mode() -> int:
     """0, 1 or 2: see set_deterministic_debug_mode."""
     if not are_deterministic_algorithms_enabled():
         return 0
@@ -107,6 +109,6 @@ def set_warn_always(b, /) -> None:
     _C._set_warnAlways(b)
 
 
-def is_warn_always_enabled():
+def is_warn_always_enabled() -> bool:
     """Whether warnings that are given once per process are given every time."""
     return _C._get_warnAlways()

@@ -1,8 +1,11 @@
 """Modules of settings that belong to parts not written yet: programs set them at import time. What
 is set is kept and given back; `patch` sets for a while."""
 
+from __future__ import annotations
+
 import contextlib
 import types
+from collections.abc import Iterator
 
 
 class SettingsModule(types.ModuleType):
@@ -30,7 +33,7 @@ def patcher(module):
     """The `patch` of a settings module: patch("name", value), patch(name=value), patch({...})."""
 
     @contextlib.contextmanager
-    def patch(arg1=None, arg2=None, **kwargs):
+    def patch(arg1=None, arg2=None, **kwargs) -> Iterator[None]:
         changes = dict(arg1) if isinstance(arg1, dict) else {}
         if isinstance(arg1, str):
             changes[arg1] = arg2

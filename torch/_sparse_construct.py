@@ -3,6 +3,8 @@ lists and numbers for tensors. Every index is looked at, whatever `check_invaria
 tensor with an index outside of its size must not come to be. What `check_invariants` adds is that
 indices ascend: where a computation relies on that it looks for itself, and sorts."""
 
+from __future__ import annotations
+
 import torch
 
 __all__ = [
@@ -15,13 +17,13 @@ __all__ = [
 ]
 
 
-def _indices(given):
+def _indices(given) -> torch.Tensor:
     if isinstance(given, torch.Tensor):
         return given
     return torch.as_tensor(given).to(torch.int64)
 
 
-def _values(given, dtype):
+def _values(given, dtype) -> torch.Tensor:
     """The values as a tensor; a single number is a list of one."""
     if isinstance(given, torch.Tensor):
         found = given if dtype is None else given.to(dtype)
@@ -37,13 +39,13 @@ def _check_options(name, device, pin_memory) -> None:
         raise NotImplementedError(f"torch.{name} is not implemented for page-locked memory")
 
 
-def _finished(tensor, requires_grad):
+def _finished(tensor, requires_grad) -> torch.Tensor:
     if requires_grad:
         tensor = tensor.detach().requires_grad_()
     return tensor
 
 
-def _checks_order(check_invariants):
+def _checks_order(check_invariants) -> bool:
     """Whether a tensor whose indices do not ascend as they should is an error."""
     if check_invariants is None:
         return torch.sparse.check_sparse_tensor_invariants.is_enabled()
@@ -108,7 +110,7 @@ def sparse_compressed_tensor(
     pin_memory=False,
     requires_grad=False,
     check_invariants=None,
-):
+) -> torch.Tensor:
     """A tensor in one of the compressed layouts: torch.sparse_csr, sparse_csc, sparse_bsr or
     sparse_bsc.
     """
@@ -127,13 +129,13 @@ def sparse_compressed_tensor(
 def _of_layout(name, first, second):
     layout = getattr(torch, name)
 
-    def make(compressed, plain, values, size=None, **options):
+    def make(compressed, plain, values, size=None, **options) -> torch.Tensor:
         options.setdefault("layout", layout)
         if options["layout"] is not layout:
             raise RuntimeError(f"{name}_tensor: expected layout {layout}, got {options['layout']}")
         return sparse_compressed_tensor(compressed, plain, values, size, **options)
 
-    def by_name(*args, **kwargs):
+    def by_name(*args, **kwargs) -> torch.Tensor:
         args = [*args, *(kwargs.pop(n) for n in (first, second)[len(args) :] if n in kwargs)]
         return make(*args, **kwargs)
 

@@ -3,6 +3,8 @@
 The classes wrap a node that knows how to build expressions; the functions below work on plain
 numbers and symbolic ones alike, so that library code need not ask which it has."""
 
+from __future__ import annotations
+
 import functools
 import math
 
@@ -75,7 +77,7 @@ class SymInt(_SymNumber):
     def __bool__(self) -> bool:
         return bool(self != 0)
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self.node.guard_int())
 
     def __sym_int__(self):
@@ -96,7 +98,7 @@ class SymFloat(_SymNumber):
     def __bool__(self) -> bool:
         return bool(self != 0)
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self.node.guard_float())
 
     def __sym_float__(self):
@@ -115,7 +117,7 @@ class SymBool(_SymNumber):
     def __bool__(self):
         return self.node.guard_bool()
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self.node.guard_bool())
 
     def __sym_not__(self):
@@ -133,7 +135,7 @@ def _overridable(function):
     """`function` as a member of torch that __torch_function__ of an argument may take over."""
 
     @functools.wraps(function)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args, **kwargs) -> float:
         values = (*args, *kwargs.values())
         asked = values[0] if len(values) == 1 and isinstance(values[0], (list, tuple)) else values
         if has_torch_function(asked):
@@ -209,7 +211,7 @@ def _sym_math(name):
     """The function `name` of math, also for a symbolic number."""
     plain = getattr(math, name)
 
-    def function(a):
+    def function(a) -> float:
         return getattr(a.node, name)() if isinstance(a, (SymInt, SymFloat)) else plain(a)
 
     function.__name__ = function.__qualname__ = f"_sym_{name}"

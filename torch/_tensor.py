@@ -44,7 +44,7 @@ def _convert(value, cls):
     return value
 
 
-def _has_torch_function(*values):
+def _has_torch_function(*values) -> bool:
     """Whether a function of this file has to let __torch_function__ answer."""
     for value in values:
         if type(value) is not Tensor and _C._has_torch_function((value,)):
@@ -62,7 +62,7 @@ def _asking(method):
     """A method of Tensor that lets __torch_function__ take it over."""
 
     @functools.wraps(method)
-    def wrapped(self, *args, **kwargs):
+    def wrapped(self, *args, **kwargs) -> object:
         if _has_torch_function(self):
             return _override(wrapped, (self,), self, *args, **kwargs)
         return method(self, *args, **kwargs)
@@ -169,7 +169,7 @@ class Tensor(_C.TensorBase):
             new = new.neg()
         return new
 
-    def _is_wrapper(self):
+    def _is_wrapper(self) -> bool:
         """Whether this is a subclass that holds other tensors and no memory of its own."""
         overrides = type(self).__torch_dispatch__ is not Tensor.__torch_dispatch__
         return overrides and self.data_ptr() == 0
@@ -392,7 +392,7 @@ class Tensor(_C.TensorBase):
         return self.untyped_storage().is_shared()
 
     @_asking
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> Tensor:
         """Moves the memory to where other processes can map it."""
         self.untyped_storage().share_memory_()
         return self
@@ -412,7 +412,7 @@ class Tensor(_C.TensorBase):
         return self / other
 
     @_asking
-    def __rdiv__(self, other) -> Any:
+    def __rdiv__(self, other) -> Tensor:
         """other / self."""
         return other / self
 
@@ -422,7 +422,7 @@ class Tensor(_C.TensorBase):
         return self.div_(other)
 
     @_asking
-    def __long__(self) -> Any:
+    def __long__(self) -> int:
         """int(self)."""
         return int(self)
 
@@ -447,7 +447,7 @@ class Tensor(_C.TensorBase):
         return torch.nonzero(self, as_tuple=as_tuple)
 
     @_asking
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Tensor:
         """See torch.unique."""
         return torch.unique(self, sorted, return_inverse, return_counts, dim)
 
@@ -538,7 +538,7 @@ class Tensor(_C.TensorBase):
         return self.to_sparse()
 
     @_asking
-    def resize(self, *sizes) -> Any:
+    def resize(self, *sizes) -> Tensor:
         """The elements with other sizes; the count must stay. Use reshape."""
         import warnings
 
@@ -547,7 +547,7 @@ class Tensor(_C.TensorBase):
         return self.contiguous().view(sizes)
 
     @_asking
-    def resize_as(self, tensor) -> Any:
+    def resize_as(self, tensor) -> Tensor:
         """The elements with the sizes of another tensor; the count must be the same."""
         import warnings
 
@@ -578,7 +578,7 @@ class Tensor(_C.TensorBase):
         """Removed long ago; torch.distributions has what replaces it."""
         raise RuntimeError("reinforce() was removed. Use torch.distributions instead.")
 
-    def dim_order(self, *, ambiguity_check=False) -> Any:
+    def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
         """The dimensions from the outermost to the innermost in memory."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.dim_order, locals())

@@ -1,10 +1,12 @@
 """What unpickling a tensor calls. The names and the arguments are part of the file format:
 checkpoints hold them."""
 
+from __future__ import annotations
+
 import torch
 
 
-def _rebuild_tensor(storage, storage_offset, size, stride):
+def _rebuild_tensor(storage, storage_offset, size, stride) -> torch.Tensor:
     """A strided tensor on a storage of either kind."""
     untyped = getattr(storage, "_untyped_storage", storage)
     dtype = getattr(storage, "dtype", torch.uint8)
@@ -12,12 +14,12 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     return tensor.set_(untyped, storage_offset, size, stride)
 
 
-def get_tensor_metadata(tensor):
+def get_tensor_metadata(tensor) -> dict[str, bool]:
     """The flags of a tensor that are not in its geometry."""
     return {name: True for name in ("conj", "neg") if getattr(tensor, "is_" + name)()}
 
 
-def set_tensor_metadata(tensor, metadata):
+def set_tensor_metadata(tensor, metadata) -> torch.Tensor:
     """The tensor with the flags in `metadata` set."""
     if metadata.get("conj"):
         tensor = tensor.conj()
@@ -28,7 +30,7 @@ def set_tensor_metadata(tensor, metadata):
 
 def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
-):
+) -> torch.Tensor:
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
     if metadata:
         tensor = set_tensor_metadata(tensor, metadata)
@@ -40,7 +42,7 @@ def _rebuild_tensor_v2(
 
 def _rebuild_tensor_v3(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
-):
+) -> torch.Tensor:
     untyped = getattr(storage, "_untyped_storage", storage)
     tensor = torch.empty((0,), dtype=dtype, device=untyped.device)
     tensor.set_(untyped, storage_offset, size, stride)
@@ -52,7 +54,7 @@ def _rebuild_tensor_v3(
     return tensor
 
 
-def _rebuild_sparse_tensor(layout, data):
+def _rebuild_sparse_tensor(layout, data) -> torch.Tensor:
     from torch._serialization.deferred import when_filled
 
     if layout is torch.sparse_coo:
@@ -110,7 +112,7 @@ def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
     return made
 
 
-def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad) -> torch.Tensor:
     return torch.empty_strided(
         size, stride, dtype=dtype, device="meta", requires_grad=requires_grad
     )
@@ -137,14 +139,14 @@ def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
     return tensor
 
 
-def _rebuild_parameter(data, requires_grad, backward_hooks):
+def _rebuild_parameter(data, requires_grad, backward_hooks) -> torch.Tensor:
     parameter = torch.nn.Parameter(data, requires_grad)
     if backward_hooks:
         parameter._backward_hooks = backward_hooks
     return parameter
 
 
-def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state) -> torch.Tensor:
     parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
     return _set_obj_state(parameter, state)
 
@@ -220,11 +222,11 @@ class KeyErrorMessage(str):
 
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> KeyErrorMessage:
         return self
 
 
-def _get_available_device_type():
+def _get_available_device_type() -> str | None:
     """ "cuda" where there is a GPU, else None."""
     import torch
 
@@ -301,7 +303,7 @@ def _flatten_dense_tensors(tensors):
     return torch.cat([tensor.contiguous().reshape(-1) for tensor in tensors])
 
 
-def _unflatten_dense_tensors(flat, tensors):
+def _unflatten_dense_tensors(flat, tensors) -> tuple[torch.Tensor, ...]:
     """The parts of a vector in the shapes of the tensors, as views."""
     sizes = [tensor.numel() for tensor in tensors]
     parts = flat.narrow(0, 0, sum(sizes)).split(sizes)

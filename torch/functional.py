@@ -40,14 +40,14 @@ _overridden = _C._has_torch_function
 # -------------
 
 
-def broadcast_tensors(*tensors) -> Any:
+def broadcast_tensors(*tensors) -> tuple[torch.Tensor, ...]:
     """The tensors expanded to their common shape, as views."""
     if _overridden(tensors):
         return _override(broadcast_tensors, tensors, *tensors)
     return _VF.broadcast_tensors(tensors)
 
 
-def broadcast_shapes(*shapes) -> Any:
+def broadcast_shapes(*shapes) -> torch.Size:
     """The shape that tensors of these shapes broadcast to."""
     result = []
     for position, shape in enumerate(shapes):
@@ -87,7 +87,7 @@ def _as_sequence(tensors):
     return tensors
 
 
-def meshgrid(*tensors, indexing=None) -> Any:
+def meshgrid(*tensors, indexing=None) -> tuple[torch.Tensor, ...]:
     """Grids of coordinates from vectors. indexing: "ij" (the default) for matrix order, "xy" for
     plot order."""
     tensors = _as_sequence(tensors)
@@ -97,35 +97,35 @@ def meshgrid(*tensors, indexing=None) -> Any:
     return _VF.meshgrid(tensors, **kwargs)
 
 
-def atleast_1d(*tensors) -> Any:
+def atleast_1d(*tensors) -> torch.Tensor | tuple[torch.Tensor, ...]:
     """Scalars as vectors of one element; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_1d, tensors, *tensors)
     return _VF.atleast_1d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def atleast_2d(*tensors) -> Any:
+def atleast_2d(*tensors) -> torch.Tensor | tuple[torch.Tensor, ...]:
     """Scalars and vectors as matrices; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_2d, tensors, *tensors)
     return _VF.atleast_2d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def atleast_3d(*tensors) -> Any:
+def atleast_3d(*tensors) -> torch.Tensor | tuple[torch.Tensor, ...]:
     """Tensors of fewer than three dimensions with dimensions added; everything else as it is."""
     if _overridden(tensors):
         return _override(atleast_3d, tensors, *tensors)
     return _VF.atleast_3d(tensors[0] if len(tensors) == 1 else tensors)
 
 
-def cartesian_prod(*tensors) -> Any:
+def cartesian_prod(*tensors) -> torch.Tensor:
     """All combinations of the elements of vectors, one per row."""
     if _overridden(tensors):
         return _override(cartesian_prod, tensors, *tensors)
     return _VF.cartesian_prod(tensors)
 
 
-def block_diag(*tensors) -> Any:
+def block_diag(*tensors) -> torch.Tensor:
     """A matrix with the given matrices along its diagonal."""
     if _overridden(tensors):
         return _override(block_diag, tensors, *tensors)
@@ -148,7 +148,7 @@ def nonzero(input, *, out=None, as_tuple=False) -> Any:
 nonzero.__module__ = "torch"
 
 
-def unravel_index(indices, shape) -> Any:
+def unravel_index(indices, shape) -> tuple[torch.Tensor, ...]:
     """The coordinates, one tensor per dimension, of positions in a flattened array of `shape`."""
     if _overridden((indices,)):
         return _override(unravel_index, (indices,), indices, shape=shape)
@@ -249,7 +249,7 @@ def tensordot(a, b, dims=2, out=None) -> Any:
     return _VF.tensordot(a, b, dims_a, dims_b, out=out)
 
 
-def chain_matmul(*matrices, out=None) -> Any:
+def chain_matmul(*matrices, out=None) -> torch.Tensor:
     """The product of matrices in the cheapest order (the same as torch.linalg.multi_dot)."""
     matrices = _as_sequence(matrices)
     if _overridden(matrices):
@@ -264,7 +264,7 @@ _CDIST_MODES = {
 }
 
 
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary") -> Any:
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary") -> torch.Tensor:
     """The p-norm distances between all rows of two batches of vectors."""
     if _overridden((x1, x2)):
         return torch.overrides.redirect(cdist, locals())
@@ -296,7 +296,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> Any:
 # -------------
 
 
-def _unique_results(output, inverse, counts, return_inverse, return_counts):
+def _unique_results(
+    output, inverse, counts, return_inverse, return_counts
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     wanted = [output]
     if return_inverse:
         wanted.append(inverse)
@@ -305,7 +307,9 @@ def _unique_results(output, inverse, counts, return_inverse, return_counts):
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None) -> Any:
+def unique(
+    input, sorted=True, return_inverse=False, return_counts=False, dim=None
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The distinct elements (or slices along dim), with where each went and how often it occurred
     if asked."""
     if _overridden((input,)):
@@ -317,7 +321,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _unique_results(*results, return_inverse, return_counts)
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None) -> Any:
+def unique_consecutive(
+    input, return_inverse=False, return_counts=False, dim=None
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The elements (or slices along dim) that differ from the one before."""
     if _overridden((input,)):
         return torch.overrides.redirect(unique_consecutive, locals())
@@ -329,7 +335,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 # -------------------------------------------------------------------------------
 
 
-def _padded_ends(signal, count, mode):
+def _padded_ends(signal, count, mode) -> torch.Tensor:
     """A signal, or a batch of them, continued on both sides; reflection asks for three
     dimensions."""
     missing = max(3 - signal.dim(), 0)
@@ -350,7 +356,7 @@ def stft(
     onesided=None,
     return_complex=None,
     align_to_window=None,
-) -> Any:
+) -> torch.Tensor:
     """The short-time Fourier transform of signals."""
     if _overridden((input,)):
         return torch.overrides.redirect(stft, locals())

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -43,20 +44,20 @@ _hub_dir = None
 # ---- where things are kept
 
 
-def _get_torch_home():
+def _get_torch_home() -> str:
     """The folder for everything that is kept: $TORCH_HOME, or torch in the cache folder."""
     cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
     return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
 
 
-def get_dir() -> Any:
+def get_dir() -> str:
     """The folder for repositories and weights: set_dir's, or hub in the folder of torch."""
     if os.getenv("TORCH_HUB"):
         warnings.warn("TORCH_HUB is deprecated, please use env TORCH_HOME instead", stacklevel=2)
     return os.path.join(_get_torch_home(), "hub") if _hub_dir is None else _hub_dir
 
 
-def set_dir(d) -> Any:
+def set_dir(d) -> None:
     """Keeps repositories and weights in this folder."""
     global _hub_dir
     _hub_dir = os.path.expanduser(d)
@@ -66,7 +67,7 @@ def set_dir(d) -> Any:
 
 
 @contextlib.contextmanager
-def _on_path(folder):
+def _on_path(folder) -> Iterator[None]:
     sys.path.insert(0, folder)
     try:
         yield
@@ -171,7 +172,7 @@ def help(
 # ---- repositories
 
 
-def _parse_repository(text):
+def _parse_repository(text) -> tuple[str, str, str]:
     name, _, ref = text.partition(":")
     owner, _, repo = name.partition("/")
     if not owner or not repo or "/" in repo:
@@ -179,7 +180,7 @@ def _parse_repository(text):
     return owner, repo, ref or "main"
 
 
-def _check_trust(owner, repo, trust_repo):
+def _check_trust(owner, repo, trust_repo) -> None:
     if trust_repo is True or owner in _TRUSTED:
         return
     raise RuntimeError(
@@ -229,7 +230,7 @@ def _open_url(url):
     return urlopen(Request(url, headers={"User-Agent": "torch.hub"}))
 
 
-def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> Any:
+def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> None:
     """Fetches a file. It is written beside its place, checked against the first digits of its
     SHA-256, and only then moved there: an interrupted download leaves nothing behind."""
     dst = os.path.expanduser(dst)
@@ -264,7 +265,7 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True) -> Any:
         raise
 
 
-def _umask():
+def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -278,25 +279,25 @@ class _Faketqdm:
     ) -> None:
         self.total, self.disable, self.n = total, disable, 0
 
-    def update(self, n) -> Any:
+    def update(self, n) -> None:
         """Shows the progress on one line of stderr."""
         if not self.disable:
             self.n += n
             share = f"{self.n:.1f} bytes" if self.total is None else f"{self.n / self.total:.1%}"
             print("\r" + share, end="", file=sys.stderr, flush=True)
 
-    def set_description(self, *args, **kwargs) -> Any:
+    def set_description(self, *args, **kwargs) -> None:
         """Descriptions are not shown."""
 
-    def close(self) -> Any:
+    def close(self) -> None:
         """Ends the line."""
         if not self.disable:
             sys.stderr.write("\n")
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _Faketqdm:
         return self
 
-    def __exit__(self, *exc) -> Any:
+    def __exit__(self, *exc) -> None:
         self.close()
 
 

@@ -4,10 +4,13 @@ The decision whether some argument overrides is made in C++ on every call; what 
 functions that are written in Python, modes, and programs that ask which functions can be
 overridden."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import types as types_module
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import _C
@@ -216,7 +219,7 @@ _NOT_OVERRIDABLE = {
 }
 
 
-def _not_overridable(namespace):
+def _not_overridable(namespace) -> set[str]:
     return set(_NOT_OVERRIDABLE.get(namespace, "").split())
 
 
@@ -248,7 +251,7 @@ def _namespaces():
     yield "torch.Tensor", torch.Tensor
 
 
-def _is_helper(name, member):
+def _is_helper(name, member) -> bool:
     """Whether a member is a private part of other methods, written in Python."""
     private = name[0] == "_" and not name.startswith("__")
     return private and isinstance(member, types_module.FunctionType)
@@ -348,7 +351,7 @@ def _testing_override(function):
 
     else:
 
-        def override(*args, **kwargs):
+        def override(*args, **kwargs) -> object:
             signature.bind(*args, **kwargs)
             return -1
 
@@ -392,7 +395,7 @@ def is_tensor_like(inp) -> bool:
 class TorchFunctionMode:
     """Takes over every call of an overridable function on this thread inside a with statement."""
 
-    inner: "TorchFunctionMode"
+    inner: TorchFunctionMode
 
     def __init__(self) -> None:
         pass
@@ -451,7 +454,7 @@ def _pop_mode_temporarily():
 
 
 @contextlib.contextmanager
-def _enable_torch_function():
+def _enable_torch_function() -> Iterator[None]:
     state = _C._get_torch_function_state()
     _C._set_torch_function_state(_C._TorchFunctionState.ENABLED)
     try:
@@ -461,7 +464,7 @@ def _enable_torch_function():
 
 
 @contextlib.contextmanager
-def enable_reentrant_dispatch():
+def enable_reentrant_dispatch() -> Iterator[None]:
     """Lets __torch_dispatch__ be called from inside itself."""
     with _C._RestorePythonTLSSnapshot():
         yield

@@ -6,6 +6,8 @@ of its redundant fields, and storages are verified by size and checksum. Saving 
 the file atomically. Errors of a file are CheckpointError, which is both a RuntimeError and a
 pickle.UnpicklingError."""
 
+from __future__ import annotations
+
 import contextlib
 import copyreg
 import io
@@ -399,7 +401,7 @@ def load(
         source.close()
 
 
-def _open_source(f):
+def _open_source(f) -> FileSource | ObjectSource:
     if _is_path(f):
         return FileSource(f)
     for name in ("seek", "tell", "read"):
@@ -441,7 +443,7 @@ def _check_looks_like_legacy(source) -> None:
         )
 
 
-def _open_archive(source):
+def _open_archive(source) -> ZipArchive:
     archive = ZipArchive(source)
     if not _PROGRAM.isdisjoint(archive.records) or any(
         n.startswith("code/") for n in archive.records
@@ -555,7 +557,7 @@ def _globals_in(pickled):
         before, last = last, memo.get(argument) if kind.endswith("GET") else pushed
 
 
-def get_unsafe_globals_in_checkpoint(f):
+def get_unsafe_globals_in_checkpoint(f) -> list[str]:
     """The full names in a file that the safe loader would refuse."""
     source = _open_source(f)
     try:

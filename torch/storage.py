@@ -4,6 +4,8 @@ UntypedStorage is bytes on a device. TypedStorage, the older view of it as eleme
 is kept because checkpoints and programs name it; it is written here entirely, on top of the
 former."""
 
+from __future__ import annotations
+
 import copy as _copy
 import sys as _sys
 import warnings
@@ -38,7 +40,7 @@ class UntypedStorage(_C.StorageBase):
     def __copy__(self):
         return self.clone()
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> UntypedStorage:
         copies = memo.setdefault("torch", {})
         if self._cdata not in copies:
             copies[self._cdata] = self.clone()
@@ -54,15 +56,15 @@ class UntypedStorage(_C.StorageBase):
             return torch.multiprocessing.reductions.reduce_storage(self)
         return _load_from_bytes, (_saved(self),)
 
-    def clone(self):
+    def clone(self) -> UntypedStorage:
         """A copy on the same device."""
         return type(self)(self.nbytes(), device=self.device).copy_(self)
 
-    def tolist(self):
+    def tolist(self) -> list[int]:
         """The bytes as integers."""
         return list(_C._storage_bytes(self))
 
-    def cpu(self):
+    def cpu(self) -> UntypedStorage:
         """This storage if it is on the CPU, else a copy there."""
         return self if self.device.type == "cpu" else self._to_device("cpu", False)
 
@@ -82,11 +84,11 @@ class UntypedStorage(_C.StorageBase):
         return UntypedStorage(self.nbytes(), device=device).copy_(self, non_blocking)
 
     @classmethod
-    def _new_shared(cls, size, *, device="cpu"):
+    def _new_shared(cls, size, *, device="cpu") -> UntypedStorage:
         """New memory that other processes can share."""
         return cls(size, device=device).share_memory_()
 
-    def _share_fd_cpu_(self):
+    def _share_fd_cpu_(self) -> tuple[int, int]:
         """The descriptor of the memory file and the number of bytes; the storage moves there."""
         descriptor, size, offset = _C._storage_share(self)
         if offset:
@@ -94,7 +96,7 @@ class UntypedStorage(_C.StorageBase):
         return descriptor, size
 
     @staticmethod
-    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=None):
+    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype=None) -> UntypedStorage:
         """A storage with a copy of `count` elements (all when negative) of a buffer's bytes, which
         are in the given byte order from `offset` on."""
         if dtype is None:
@@ -119,7 +121,7 @@ class UntypedStorage(_C.StorageBase):
         return storage
 
     @staticmethod
-    def _new_shared_fd_cpu(descriptor, size):
+    def _new_shared_fd_cpu(descriptor, size) -> UntypedStorage:
         """A storage on memory that another process shares by descriptor."""
         return _C._storage_from_descriptor(descriptor, size)
 
@@ -127,7 +129,7 @@ class UntypedStorage(_C.StorageBase):
         """The storage itself."""
         return self
 
-    def _fix_weakref(self):
+    def _fix_weakref(self) -> None:
         """Weak references hold on to the memory's one Python object; there is nothing to mend."""
 
     def type(self, dtype=None, non_blocking=False):
@@ -193,7 +195,7 @@ UntypedStorage.complex_float = lambda self: self._as_typed(torch.complex64)
 del _dtype_name, _target, _convert
 
 
-def _buffer_elements(length, count, offset, itemsize):
+def _buffer_elements(length, count, offset, itemsize) -> int:
     """How many elements from_buffer takes out of `length` bytes."""
     if not 0 <= offset <= length:
         raise ValueError(
@@ -220,7 +222,7 @@ def _pickles_for_a_process(frame) -> bool:
     return forking is not None and frame.f_globals is vars(forking)
 
 
-def _saved(storage):
+def _saved(storage) -> bytes:
     """A storage as the file in torch.save's old format that pickles of PyTorch hold it in."""
     import io
 
@@ -229,7 +231,7 @@ def _saved(storage):
     return file.getvalue()
 
 
-def _load_from_bytes(b):
+def _load_from_bytes(b) -> TypedStorage:
     """Unpickles a storage. Programs replace this function to choose a map_location."""
     import io
 
@@ -248,7 +250,7 @@ _PLAIN_DTYPES = {
 _typed_while_pickled = _weakref.WeakValueDictionary()
 
 
-def _typed_for_pickling(untyped, dtype):
+def _typed_for_pickling(untyped, dtype) -> TypedStorage:
     """The same TypedStorage for all tensors that share a storage while one of them is pickled, so
     that they share it afterwards."""
     # A TypedStorage keeps its storage, so an id in the table is that of a living one.
@@ -259,7 +261,7 @@ def _typed_for_pickling(untyped, dtype):
     return typed
 
 
-def _typed_from_untyped(untyped, dtype):
+def _typed_from_untyped(untyped, dtype) -> TypedStorage:
     """Unpickles a TypedStorage."""
     return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
@@ -298,7 +300,7 @@ def _warn_typed_storage_removal(stacklevel=2) -> None:
     )
 
 
-def _argument_size(args):
+def _argument_size(args) -> object:
     if len(args) > 1:
         raise TypeError(f"Too many positional arguments: {len(args)}")
     return args[0] if args else 0
@@ -337,7 +339,7 @@ class TypedStorage:
             target = torch.device(device or type(self)._device_of_class)
             self._untyped_storage = values.to(target).untyped_storage()
 
-    def _flat(self):
+    def _flat(self) -> torch.Tensor:
         """The storage as a one-dimensional tensor that shares its memory."""
         dtype = _PLAIN_DTYPES.get(self.dtype, self.dtype)
         return torch.tensor([], dtype=dtype, device=self.device).set_(
@@ -345,7 +347,7 @@ class TypedStorage:
         )
 
     @property
-    def device(self):
+    def device(self) -> torch.device:
         """The device of the memory."""
         return self._untyped_storage.device
 
@@ -355,23 +357,23 @@ class TypedStorage:
         return self._untyped_storage.is_cuda
 
     @property
-    def _cdata(self):
+    def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
-    def untyped(self):
+    def untyped(self) -> UntypedStorage:
         """The bytes."""
         return self._untyped_storage
 
-    def _size(self):
+    def _size(self) -> int:
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
-    def size(self):
+    def size(self) -> int:
         """The number of elements."""
         return self._size()
 
     __len__ = size
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The number of bytes."""
         return self._untyped_storage.nbytes()
 
@@ -379,7 +381,7 @@ class TypedStorage:
         """Bytes of one element."""
         return self.dtype.itemsize
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """The address of the memory."""
         return self._untyped_storage.data_ptr()
 
@@ -410,7 +412,7 @@ class TypedStorage:
     def __iter__(self):
         return iter(self.tolist())
 
-    def tolist(self):
+    def tolist(self) -> list[float]:
         """The elements as Python numbers."""
         return self._flat().tolist()
 
@@ -492,7 +494,7 @@ class TypedStorage:
 
     _pickle_storage_type = pickle_storage_type
 
-    def type(self, dtype=None, non_blocking=False):
+    def type(self, dtype=None, non_blocking=False) -> str | TypedStorage:
         """The name of the class, or a copy with elements of another dtype."""
         if dtype is None:
             cls = _DTYPE_TO_STORAGE.get(self.dtype)
@@ -500,7 +502,7 @@ class TypedStorage:
         return self._flat().to(dtype)._typed_storage()
 
     @classmethod
-    def from_buffer(cls, *args, **kwargs):
+    def from_buffer(cls, *args, **kwargs) -> TypedStorage:
         """A storage with a copy of a buffer's bytes."""
         cls._refuse_on_gpu()
         if cls._dtype_of_class is not None and "dtype" in kwargs:
@@ -574,7 +576,7 @@ class TypedStorage:
         return _load_from_bytes, (_saved(self),)
 
 
-def _conversions():
+def _conversions() -> dict[str, str]:
     names = "double float half long int short char byte bool bfloat16".split()
     named = {"char": "int8", "byte": "uint8"}
     table = {name: named.get(name, name) for name in names}
@@ -584,7 +586,7 @@ def _conversions():
 
 
 def _conversion(name, target):
-    def convert(self):
+    def convert(self) -> TypedStorage:
         return self.type(getattr(torch, target))
 
     convert.__name__ = name
@@ -613,7 +615,9 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
     dtype = None
 
-    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+    def __new__(
+        cls, *args, wrap_storage=None, dtype=None, device=None, _internal=False
+    ) -> TypedStorage:
         if dtype is not None:
             raise RuntimeError(f"{cls.__module__}.{cls.__name__}: the dtype is that of the class")
         return TypedStorage(
@@ -658,7 +662,7 @@ QUInt4x2Storage = _legacy_class("QUInt4x2Storage", torch.quint4x2)
 QUInt2x4Storage = _legacy_class("QUInt2x4Storage", torch.quint2x4)
 
 
-def _dtype_to_storage_type_map():
+def _dtype_to_storage_type_map() -> dict[torch.dtype, str]:
     """dtype: the name of its storage class."""
     return {dtype: cls.__name__ for dtype, cls in _DTYPE_TO_STORAGE.items()}
 

@@ -3,6 +3,8 @@ the error names the worker and its end within two seconds and that no process, d
 memory stays. `tools/fuzz/dataloader.py --rounds 50` prints one line per kind and exits with 1 when
 a round failed or the process has grown."""
 
+from __future__ import annotations
+
 import argparse
 import ctypes
 import faulthandler
@@ -222,7 +224,7 @@ def parent_round(chance):
     return wrong, time.monotonic() - start
 
 
-def main():
+def main() -> int:
     """Runs the rounds in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=50)

@@ -88,7 +88,7 @@ class Watch:
         return list(self.events), self._peak() - self._before, seconds
 
 
-def unsound(tensor, torch):
+def unsound(tensor, torch) -> str | None:
     """Why a tensor reaches out of its storage, or None."""
     if tensor.layout is not torch.strided or tensor.device.type == "meta" or not tensor.numel():
         return None

@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 import torch
 from torch._serialization import atomic_file
@@ -183,7 +184,7 @@ def failing_rounds(rounds, seed, folder, what):
 
 
 @contextlib.contextmanager
-def limited_size(chance):
+def limited_size(chance) -> Iterator[None]:
     """Files cannot become larger than a few kilobytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -196,7 +197,7 @@ def limited_size(chance):
 
 
 @contextlib.contextmanager
-def nearly_full(chance, folder="."):
+def nearly_full(chance, folder=".") -> Iterator[None]:
     """Leaves a random part of the small disk free."""
     ballast = os.path.join(folder, "ballast")
     with open(ballast, "wb") as file:
@@ -278,7 +279,7 @@ def _failing(*arguments, **named):
 
 
 @contextlib.contextmanager
-def broken_step(chance):
+def broken_step(chance) -> Iterator[None]:
     """One step of saving fails."""
     kind = chance.choice(("write", "write", "write", "close", "short", "fsync", "rename", "name"))
     bytes_before = chance.choice((0, 1, 2, 3, 5, 8))

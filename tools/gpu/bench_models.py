@@ -8,6 +8,8 @@ counts, and the spread of the ratio is printed beside it. --small shrinks the pr
 emulator of test/cuda_emulator can run, to check the script itself.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -247,7 +249,7 @@ def report(name, answers) -> bool:
     return True
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="interpreter that has PyTorch")
     parser.add_argument("--rounds", type=int, default=5)

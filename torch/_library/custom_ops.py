@@ -1,8 +1,11 @@
 """torch.library.custom_op: an operator from a Python function, with its gradient, its fake form and
 kernels per device."""
 
+from __future__ import annotations
+
 import inspect
 import weakref
+from collections.abc import Iterator
 
 import torch
 from torch import _C
@@ -159,7 +162,7 @@ class CustomOpDef:
         (self._disabled_kernel.discard if enabled else self._disabled_kernel.add)(device_type)
 
         @contextlib.contextmanager
-        def restore():
+        def restore() -> Iterator[None]:
             try:
                 yield
             finally:

@@ -4,6 +4,8 @@ rename it over the target, force the folder to the disk. Where the system can, t
 has no name until it is whole, so that a killed process leaves nothing behind. All writes go through
 the functions below, which tests replace to make the k-th one fail."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
@@ -23,7 +25,7 @@ def open_for_writing(path, flags, mode):
     return os.fdopen(os.open(path, flags | getattr(os, "O_CLOEXEC", 0), mode), "wb", 1 << 20)
 
 
-def _mode_of(path):
+def _mode_of(path) -> int | None:
     """The permission bits of a file to keep, or None if there is no regular file."""
     try:
         info = os.stat(path)

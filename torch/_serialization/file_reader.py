@@ -1,5 +1,7 @@
 """Single records of a file that torch.save wrote, for programs that load tensors one by one."""
 
+from __future__ import annotations
+
 import torch
 from torch._serialization.errors import container_error
 from torch._serialization.sources import FileSource, ObjectSource, host_bytes
@@ -16,7 +18,7 @@ class PyTorchFileReader:
         self._source = FileSource(file) if is_path else ObjectSource(file)
         self._archive = ZipArchive(self._source)
 
-    def get_all_records(self):
+    def get_all_records(self) -> list[str]:
         """The names of all records."""
         return list(self._archive.records)
 
@@ -24,7 +26,7 @@ class PyTorchFileReader:
         """Whether there is a record of this name."""
         return name in self._archive.records
 
-    def get_record(self, name):
+    def get_record(self, name) -> bytes:
         """The bytes of a record."""
         return self._archive.read(name)
 
@@ -32,7 +34,7 @@ class PyTorchFileReader:
         """Where in the file a record begins."""
         return self._archive.record(name).offset
 
-    def get_storage_from_record(self, name, numel, dtype):
+    def get_storage_from_record(self, name, numel, dtype) -> torch.Tensor:
         """A record as a tensor of `numel` elements of a dtype; torch.UntypedStorage as the dtype
         stands for bytes."""
         is_dtype = isinstance(dtype, torch.dtype)
@@ -48,7 +50,7 @@ class PyTorchFileReader:
         tensor = torch.empty(0, dtype=dtype if is_dtype else torch.uint8)
         return tensor.set_(storage, 0, (numel,), (1,))
 
-    def version(self):
+    def version(self) -> int:
         """The number of the format."""
         return int(self._archive.read("version"))
 

@@ -3,6 +3,8 @@ object, and the list of storage keys, each a pickle of its own, then for each st
 elements and its bytes. The storages come last, so those that the object refers to are allocated
 while it is read (never more than the file can fill) and filled afterwards."""
 
+from __future__ import annotations
+
 import inspect
 import io
 import struct
@@ -100,7 +102,7 @@ class _Storages:
             self._views[(known[0][1], *view)] = found
         return found
 
-    def fill(self, keys, source, offset, swap):
+    def fill(self, keys, source, offset, swap) -> int:
         """Reads the contents; gives the offset behind them."""
         if type(keys) is not list or not all(type(key) is str for key in keys):
             raise CheckpointError("the list of storages is damaged")
@@ -133,7 +135,7 @@ class _Plain:
         raise refused("a storage where none can be")
 
 
-def _pickle_bytes(source):
+def _pickle_bytes(source) -> bytes:
     """The beginning of the file, which holds the pickles. Where the storages begin is not known
     before they are executed, so this is all of the file up to a limit."""
     return source.read_at(0, min(source.size, _PICKLE_LIMIT))

@@ -1,6 +1,8 @@
 """On which device a storage lives, as files say it ('cpu', 'cuda:0', 'meta'), and where it goes on
 loading: the registered packages in order of priority, and the forms of `map_location`."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
@@ -62,15 +64,15 @@ def validate_cuda_device(location):
     return index
 
 
-def _cpu_tag(storage):
+def _cpu_tag(storage) -> str | None:
     return "cpu" if storage.device.type == "cpu" else None
 
 
-def _cpu_restore(storage, location):
+def _cpu_restore(storage, location) -> UntypedStorage | None:
     return storage.cpu() if location == "cpu" else None
 
 
-def _cuda_tag(storage):
+def _cuda_tag(storage) -> str | None:
     return f"cuda:{storage.device.index}" if storage.device.type == "cuda" else None
 
 
@@ -81,16 +83,16 @@ def _cuda_restore(storage, location):
     return storage.cuda(torch.device("cuda", index))
 
 
-def _meta_tag(storage):
+def _meta_tag(storage) -> str | None:
     return "meta" if storage.device.type == "meta" else None
 
 
-def meta_storage(nbytes):
+def meta_storage(nbytes) -> UntypedStorage:
     """A storage of that size without memory."""
     return torch.empty(nbytes, dtype=torch.uint8, device="meta").untyped_storage()
 
 
-def _meta_restore(storage, location):
+def _meta_restore(storage, location) -> UntypedStorage | None:
     return meta_storage(storage.nbytes()) if location == "meta" else None
 
 
@@ -99,7 +101,7 @@ register_package(20, _cuda_tag, _cuda_restore)
 register_package(22, _meta_tag, _meta_restore)
 
 
-def location_tag(storage):
+def location_tag(storage) -> str:
     """The text under which a file keeps the device of a storage."""
     for _, tagger, _ in _packages:
         tag = tagger(storage)
@@ -108,7 +110,7 @@ def location_tag(storage):
     raise RuntimeError("don't know how to determine data location of " + torch.typename(storage))
 
 
-def default_restore_location(storage, location):
+def default_restore_location(storage, location) -> UntypedStorage:
     """The storage on the device that `location` names."""
     for _, _, deserializer in _packages:
         result = deserializer(storage, location)
@@ -149,7 +151,7 @@ def restore_function(map_location):
             + type(map_location).__name__
         )
 
-    def restore(storage, tag):
+    def restore(storage, tag) -> UntypedStorage:
         result = map_location(storage, tag)
         return default_restore_location(storage, tag) if result is None else _untyped(result)
 

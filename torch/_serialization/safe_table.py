@@ -6,6 +6,8 @@ the storage); the checks here are those that concern the file.
 Programs add their own names with torch.serialization.add_safe_globals; those, and only those, are
 called as they are."""
 
+from __future__ import annotations
+
 from collections import Counter, OrderedDict
 
 import torch
@@ -85,7 +87,7 @@ def _grad_flag(what, tensor, requires_grad):
     return tensor
 
 
-def _with_metadata(what, tensor, metadata):
+def _with_metadata(what, tensor, metadata) -> torch.Tensor:
     if metadata is None:
         return tensor
     _exact(f"{what}: metadata", metadata, dict)
@@ -99,7 +101,7 @@ def _with_metadata(what, tensor, metadata):
     return torch._neg_view(tensor) if metadata.get("neg") else tensor
 
 
-def _strided(what, storage, dtype, offset, size, stride):
+def _strided(what, storage, dtype, offset, size, stride) -> torch.Tensor:
     if type(storage) is not TypedStorage:
         _fail(what, f"expected a storage, got {type(storage).__name__}")
     if type(offset) is not int or not 0 <= offset < _INT64:
@@ -131,7 +133,7 @@ def _rebuild_tensor(args):
     return _strided(what, args[0], args[0].dtype, *args[1:])
 
 
-def _rebuild_tensor_v2(args):
+def _rebuild_tensor_v2(args) -> torch.Tensor:
     what = "_rebuild_tensor_v2"
     _count(what, args, 6, 7)
     storage, offset, size, stride, requires_grad, hooks = args[:6]
@@ -143,7 +145,7 @@ def _rebuild_tensor_v2(args):
     return _grad_flag(what, tensor, requires_grad)
 
 
-def _rebuild_tensor_v3(args):
+def _rebuild_tensor_v3(args) -> torch.Tensor:
     what = "_rebuild_tensor_v3"
     _count(what, args, 7, 8)
     storage, offset, size, stride, requires_grad, hooks, dtype = args[:7]
@@ -157,7 +159,7 @@ def _rebuild_tensor_v3(args):
     return _grad_flag(what, tensor, requires_grad)
 
 
-def _rebuild_meta(args):
+def _rebuild_meta(args) -> torch.Tensor:
     what = "_rebuild_meta_tensor_no_storage"
     _count(what, args, 4)
     dtype, size, stride, requires_grad = args
@@ -167,7 +169,7 @@ def _rebuild_meta(args):
     return _grad_flag(what, tensor, requires_grad)
 
 
-def _attributes(what, target, state):
+def _attributes(what, target, state) -> OrderedDict | torch.Tensor:
     """Python attributes that were kept beside a tensor or a dict."""
     if type(state) is not dict:
         _fail(what, f"a state of type {type(state).__name__}")
@@ -178,7 +180,7 @@ def _attributes(what, target, state):
     return target
 
 
-def _rebuild_parameter(args):
+def _rebuild_parameter(args) -> torch.Tensor:
     what = "_rebuild_parameter"
     _count(what, args, 3)
     data, requires_grad, hooks = args
@@ -206,7 +208,7 @@ def _coo_is_ordered(indices, size) -> bool:
     return bool((flat[1:] > flat[:-1]).all())
 
 
-def _rebuild_sparse(args):
+def _rebuild_sparse(args) -> torch.Tensor:
     what = "_rebuild_sparse_tensor"
     _count(what, args, 2)
     layout, data = args
@@ -281,7 +283,7 @@ def _rebuild_quantized(args):
 # ---- plain values -------------------------------------------------------------------------------
 
 
-def _encode(args):
+def _encode(args) -> bytes:
     """How bytes are written by protocol 2: as text in the encoding that maps byte to character."""
     _count("_codecs.encode", args, 2)
     text, encoding = (_exact("_codecs.encode", value, str) for value in args)
@@ -297,7 +299,7 @@ def _make_bytearray(args):
     return bytearray(_exact("bytearray", args[0], bytes)) if args else bytearray()
 
 
-def _make_complex(args):
+def _make_complex(args) -> complex:
     _count("complex", args, 2)
     return complex(*(_exact("complex", value, float, int) for value in args))
 
@@ -311,7 +313,7 @@ def _make_set(kind):
     return make
 
 
-def _make_ordered_dict(args):
+def _make_ordered_dict(args) -> OrderedDict:
     _count("OrderedDict", args, 0, 1)
     result, keys = OrderedDict(), KeyGuard()
     for pair in _exact("OrderedDict", args[0], list) if args else ():
@@ -321,7 +323,7 @@ def _make_ordered_dict(args):
     return result
 
 
-def _make_counter(args):
+def _make_counter(args) -> Counter:
     _count("Counter", args, 0, 1)
     result = Counter()
     for key, value in (_exact("Counter", args[0], dict) if args else {}).items():
@@ -329,7 +331,7 @@ def _make_counter(args):
     return result
 
 
-def _make_size(args):
+def _make_size(args) -> torch.Size:
     _count("torch.Size", args, 1)
     values = _exact("torch.Size", args[0], tuple, list)
     for value in values:
@@ -338,7 +340,7 @@ def _make_size(args):
     return torch.Size(values)
 
 
-def _make_device(args):
+def _make_device(args) -> torch.device:
     _count("torch.device", args, 1, 2)
     _exact("torch.device", args[0], str)
     if len(args) == 2:
@@ -346,7 +348,7 @@ def _make_device(args):
     return torch.device(*args)
 
 
-def _make_layout(args):
+def _make_layout(args) -> torch.layout | None:
     _count("_get_layout", args, 1)
     layout = _LAYOUTS.get(_exact("_get_layout", args[0], str))
     if layout is None:
@@ -357,7 +359,7 @@ def _make_layout(args):
 # ---- the table ----------------------------------------------------------------------------------
 
 
-def get_layout(name):
+def get_layout(name) -> torch.layout:
     """The layout of that name; files refer to this function as torch.serialization._get_layout."""
     return _make_layout((name,))
 
@@ -479,7 +481,7 @@ class SafeTable:
             raise refused(f"Trying to call reduce for unrecognized function {name}")
         return checked(args)
 
-    def cost(self, function, args):
+    def cost(self, function, args) -> int:
         """Bytes that a call takes for rows of its tensors, which need no memory in the file: they
         may be empty or all the same."""
         if function is torch._tensor._rebuild_from_type_v2 and len(args) == 4:

@@ -6,6 +6,8 @@ bounded by the bytes that are there, and so are the memory of what it builds and
 takes: a byte can stand for an object of hundreds of bytes or for a copy of all that came before,
 and a compressed pickle for a thousand times its length, so all of these are counted."""
 
+from __future__ import annotations
+
 import itertools
 import struct
 from collections import Counter, OrderedDict
@@ -99,7 +101,7 @@ def steps_for(file: int) -> int:
     return _STEPS + 8 * file
 
 
-def _call_cost(args, depth=0):
+def _call_cost(args, depth=0) -> int:
     """Bytes that a call may copy: what its arguments hold, and the tensors that make another."""
     total = 0
     for item in args[:16]:
@@ -216,17 +218,17 @@ class SafeUnpickler:
 
     # ---- operands and stack -------------------------------------------------------------------
 
-    def _take(self, count):
+    def _take(self, count) -> bytes:
         start = self._at
         if count > len(self._data) - start:
             raise refused(f"an operand of {count} bytes is cut short")
         self._at = start + count
         return self._data[start : start + count]
 
-    def _number(self, form, count):
+    def _number(self, form, count) -> float:
         return struct.unpack(form, self._take(count))[0]
 
-    def _line(self):
+    def _line(self) -> str:
         end = self._data.find(b"\n", self._at, self._at + 1024)
         if end < 0:
             raise refused("a name is cut short or too long")

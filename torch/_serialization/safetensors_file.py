@@ -2,6 +2,8 @@
 format holds no code; what remains to be checked is that the places tile the file exactly, that
 sizes match shapes, and that names are there once."""
 
+from __future__ import annotations
+
 import json
 import os
 import struct
@@ -40,7 +42,7 @@ _DTYPES = {name: getattr(torch, dtype) for name, dtype in _NAMES.items()}
 _CODES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-def _damaged(reason):
+def _damaged(reason) -> CheckpointError:
     return CheckpointError(f"Error while deserializing safetensors: {reason}")
 
 
@@ -80,19 +82,19 @@ def _read_header(source):
     return header, 8 + length
 
 
-def _checked_metadata(metadata):
+def _checked_metadata(metadata) -> dict[str, str]:
     if type(metadata) is not dict or not all(type(v) is str for v in metadata.values()):
         raise _damaged("__metadata__ is not a table of texts")
     return metadata
 
 
-def _natural(value, name):
+def _natural(value, name) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise _damaged(f"{name!r} has the number {str(value)[:40]} where a size belongs")
     return value
 
 
-def _checked_entry(name, entry):
+def _checked_entry(name, entry) -> tuple[torch.dtype, list[int], int, int]:
     """(dtype, shape, first byte, last byte) of a tensor."""
     if type(entry) is not dict or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise _damaged(f"the entry of {name!r} is not that of a tensor")
@@ -142,7 +144,7 @@ def load_safetensors(f, device=None, *, return_metadata=False):
     return (tensors, metadata) if return_metadata else tensors
 
 
-def _read_tensor(source, dtype, shape, offset, nbytes):
+def _read_tensor(source, dtype, shape, offset, nbytes) -> torch.Tensor:
     storage = UntypedStorage(nbytes)
     view = host_bytes(storage)
     source.read_into(offset, view)

@@ -2,6 +2,8 @@
 and the memory they become, read or mapped. The length of a record must be exactly what its
 persistent id says, and one key means one storage."""
 
+from __future__ import annotations
+
 import torch
 from torch._serialization.errors import (
     CheckpointError,
@@ -20,12 +22,12 @@ _CHUNK = 1 << 20
 _INT64 = 1 << 63
 
 
-def typed(untyped, dtype):
+def typed(untyped, dtype) -> TypedStorage:
     """A storage with the dtype that its class in the file had."""
     return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
 
 
-def check_persistent_id(pid, length):
+def check_persistent_id(pid, length) -> tuple[torch.dtype, str, str, int]:
     """(dtype, key, location, bytes) of a persistent id of `length` fields."""
     if type(pid) is not tuple or len(pid) != length:
         raise refused("a persistent id that is not the tuple of a storage")
@@ -66,7 +68,7 @@ class ZipStorages:
         self._unread = unread
         self._loaded = {}
 
-    def load(self, pid):
+    def load(self, pid) -> TypedStorage:
         """The storage of a persistent id."""
         fields = check_persistent_id(pid, 5)
         dtype, key, location, nbytes = fields
@@ -86,7 +88,7 @@ class ZipStorages:
         self._loaded[key] = (fields, storage)
         return storage
 
-    def _read(self, record, key, dtype, cls):
+    def _read(self, record, key, dtype, cls) -> UntypedStorage:
         if self._unread:
             return UntypedStorage(record.size).fill_(0)
         if self._mapped is not None:

@@ -6,6 +6,8 @@ The central directory is the authority and every local header and descriptor mus
 Records must follow each other without gap or overlap from the first byte of the file to the
 directory, so that two readers of the same file cannot see two different contents."""
 
+from __future__ import annotations
+
 import struct
 import zlib
 
@@ -87,7 +89,7 @@ class ZipArchive:
 
     # ---- the directory ------------------------------------------------------------------------
 
-    def _find_directory(self):
+    def _find_directory(self) -> tuple[int, int, int]:
         end_at = self._source.size - _END.size
         end = _END.unpack(self._source.read_at(end_at, _END.size))
         if end[0] != b"PK\x05\x06" or end[7] != 0:
@@ -115,7 +117,7 @@ class ZipArchive:
             raise container_error(f"too many files: {count} in a directory of {size} bytes")
         return start, size, count
 
-    def _read_end64(self, tail, end_at):
+    def _read_end64(self, tail, end_at) -> tuple[int, tuple[int, int, int]]:
         _, disk, offset, disks = _LOCATOR64.unpack(tail)
         if disk or disks != 1 or offset + _END64.size + _LOCATOR64.size != end_at:
             raise container_error("its 64-bit end record is not where it should be")
@@ -127,7 +129,7 @@ class ZipArchive:
             raise container_error("it is a part of an archive of several parts")
         return offset, (count, size, start)
 
-    def _read_directory(self, start, size, count):
+    def _read_directory(self, start, size, count) -> list[Record]:
         raw = self._source.read_at(start, size)
         entries, seen, offset = [], set(), 0
         for _ in range(count):
@@ -145,7 +147,7 @@ class ZipArchive:
         return entries
 
     @staticmethod
-    def _parse_central(raw, offset):
+    def _parse_central(raw, offset) -> tuple[Record, int]:
         fields = _CENTRAL.unpack_from(raw, offset)
         magic, _, _, flags, method, _, _, crc, packed, size = fields[:10]
         name_len, extra_len, comment_len, disk, _, _, header = fields[10:]
@@ -190,7 +192,7 @@ class ZipArchive:
         if offset != directory:
             raise container_error("bytes lie between the last record and the central directory")
 
-    def _check_local(self, entry, directory):
+    def _check_local(self, entry, directory) -> int:
         def disagree(what):
             return container_error(f"the header of {entry.name!r} and the directory differ: {what}")
 
@@ -234,7 +236,7 @@ class ZipArchive:
             if found != told and not (later and found == 0):
                 raise disagree("sizes")
 
-    def _check_descriptor(self, entry, offset, directory):
+    def _check_descriptor(self, entry, offset, directory) -> int:
         """The copy of checksum and sizes behind the data, in 32 or 64 bits."""
         for form in ("<4sIII", "<4sIQQ"):
             length = struct.calcsize(form)
@@ -246,7 +248,7 @@ class ZipArchive:
         raise container_error(f"the descriptor behind {entry.name!r} and the directory differ")
 
     @staticmethod
-    def _common_root(entries):
+    def _common_root(entries) -> str:
         root = entries[0].name.split("/", 1)[0]
         for entry in entries:
             if not entry.name.startswith(root + "/"):

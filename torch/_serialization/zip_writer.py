@@ -3,6 +3,8 @@ whose data begins at multiples of 64 (so that a file can be mapped), checksum an
 descriptor behind the data, and 64-bit end records always. It only appends, so any object with a
 `write` method will do."""
 
+from __future__ import annotations
+
 import struct
 import zlib
 
@@ -69,7 +71,7 @@ class ZipWriter:
         self._directory.append(self._central(full, header, size, crc))
 
     @staticmethod
-    def _central(full, header, size, crc):
+    def _central(full, header, size, crc) -> bytes:
         wide = b""
         if size >= _MAX32:
             wide += struct.pack("<QQ", size, size)

@@ -1,6 +1,8 @@
 """What programs tell a compiler about their functions. There is no compiler yet (torch.compile runs
 functions as they are), so the marks are accepted and have nothing to change."""
 
+from __future__ import annotations
+
 import functools
 
 import torch
@@ -128,7 +130,7 @@ def set_default_backend(backend) -> None:
     _default_backend = backend
 
 
-def get_default_backend():
+def get_default_backend() -> str:
     """What set_default_backend set."""
     return _default_backend
 

@@ -2,6 +2,8 @@
 do nothing, there is one device and it is always ready.
 """
 
+from __future__ import annotations
+
 from contextlib import nullcontext as _nullcontext
 
 import torch
@@ -30,7 +32,7 @@ class Stream:
     def __init__(self, priority=-1) -> None:
         self.priority = priority
 
-    def wait_stream(self, stream):
+    def wait_stream(self, stream) -> None:
         """Work is done when it returns: there is nothing to wait for."""
 
     def record_event(self):
@@ -46,13 +48,13 @@ class Event:
     def query(self) -> bool:
         return True
 
-    def record(self, stream=None):
+    def record(self, stream=None) -> None:
         """The point is here and now."""
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Reached already."""
 
-    def wait(self, stream=None):
+    def wait(self, stream=None) -> None:
         """Reached already."""
 
 
@@ -94,7 +96,7 @@ def is_initialized() -> bool:
     return True
 
 
-def synchronize(device=None):
+def synchronize(device=None) -> None:
     """Work on the CPU is done when the call that asked for it returns."""
 
 
@@ -117,23 +119,23 @@ def get_capabilities():
     return {"capability": torch.backends.cpu.get_cpu_capability()}
 
 
-def _is_avx2_supported():
+def _is_avx2_supported() -> bool:
     """Whether the processor has AVX2 and fused multiplication."""
     return {"avx2", "fma"} <= torch.backends.cpu._flags()
 
 
-def _is_avx512_supported():
+def _is_avx512_supported() -> bool:
     """Whether the processor has the common part of AVX-512."""
     words = {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
     return words <= torch.backends.cpu._flags()
 
 
-def _is_avx512_bf16_supported():
+def _is_avx512_bf16_supported() -> bool:
     """Whether the processor multiplies bfloat16 in AVX-512."""
     return _is_avx512_supported() and "avx512_bf16" in torch.backends.cpu._flags()
 
 
-def _is_vnni_supported():
+def _is_vnni_supported() -> bool:
     """Whether the processor multiplies 8-bit integers in AVX-512."""
     return _is_avx512_supported() and "avx512_vnni" in torch.backends.cpu._flags()
 

@@ -6,8 +6,10 @@ raises RuntimeError.
 
 from __future__ import annotations
 
-# ruff: noqa: F401
 import contextlib
+
+# ruff: noqa: F401
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -257,7 +259,7 @@ default_generators = _DefaultGenerators()
 _sync_debug_mode = 0
 
 
-def set_sync_debug_mode(debug_mode) -> Any:
+def set_sync_debug_mode(debug_mode) -> None:
     """What to do when an operator waits for the device: 'default', 'warn' or 'error'. Only the
     default is implemented."""
     modes = {"default": 0, "warn": 1, "error": 2}
@@ -276,7 +278,7 @@ def get_sync_debug_mode() -> Any:
     return _sync_debug_mode
 
 
-def ipc_collect() -> Any:
+def ipc_collect() -> None:
     """Frees memory that other processes shared and let go: there is none, as sharing of CUDA memory
     between processes is not implemented."""
     _lazy_init()
@@ -293,7 +295,7 @@ def _sleep(cycles):
 
 
 @contextlib.contextmanager
-def caching_allocator_disabled() -> Any:
+def caching_allocator_disabled() -> Iterator[None]:
     """Memory straight from the driver; chosen for a whole process by
     PYTORCH_NO_CUDA_MEMORY_CACHING=1."""
     raise NotImplementedError(

@@ -41,7 +41,7 @@ def current_device() -> Any:
     return _C._cuda_getDevice()
 
 
-def set_device(device) -> Any:
+def set_device(device) -> None:
     """Makes a device current. A negative index changes nothing."""
     index = _index(device)
     if index >= 0:
@@ -57,7 +57,7 @@ class device:
         self.idx = -1 if device is None else _index(device)
         self.prev_idx = -1
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         if self.idx >= 0:
             _lazy_init()
             self.prev_idx = _C._cuda_exchangeDevice(self.idx)
@@ -79,7 +79,7 @@ class _CudaDeviceProperties:
     def __init__(self, values) -> None:
         self.__dict__.update(values)
 
-    def __repr__(self) -> Any:
+    def __repr__(self) -> str:
         return (
             f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
             f"total_memory={self.total_memory >> 20}MB, "
@@ -124,7 +124,7 @@ def can_device_access_peer(device, peer_device) -> Any:
     return _C._cuda_canDeviceAccessPeer(first, second)
 
 
-def synchronize(device=None) -> Any:
+def synchronize(device=None) -> None:
     """Waits for all work on a device; raises what kernels met meanwhile."""
     _lazy_init()
     _C._cuda_synchronize(_index(device))
@@ -146,7 +146,7 @@ def get_arch_list() -> Any:
     return ["sm_90"] if is_available() else []
 
 
-def get_gencode_flags() -> Any:
+def get_gencode_flags() -> str:
     """The same as options of nvcc."""
     return " ".join(
         f"-gencode compute={arch.replace('sm', 'compute')},code={arch}" for arch in get_arch_list()

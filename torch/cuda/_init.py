@@ -27,13 +27,13 @@ class CudaError(RuntimeError):
         super().__init__(f"CUDA error {int(code)}")
 
 
-def check_error(res) -> Any:
+def check_error(res) -> None:
     """Raises CudaError unless the code means success."""
     if res != cudaStatus.SUCCESS:
         raise CudaError(res)
 
 
-def is_available() -> Any:
+def is_available() -> bool:
     """Whether there is a device that can be used. Never raises."""
     return _C._has_cuda and _C._cuda_getDeviceCount() > 0
 
@@ -42,17 +42,17 @@ _initialized = False
 _queued = []
 
 
-def is_initialized() -> Any:
+def is_initialized() -> bool:
     """Whether a device has been used, or init() called, in this process."""
     return _C._has_cuda and not _is_in_bad_fork() and (_initialized or _C._cuda_hasContext())
 
 
-def _is_in_bad_fork():
+def _is_in_bad_fork() -> bool:
     """Whether this process was forked from one that had initialised CUDA."""
     return _C._has_cuda and _C._cuda_isInBadFork()
 
 
-def init() -> Any:
+def init() -> None:
     """Loads the driver; RuntimeError where there is none. Never needed: every function does so."""
     _lazy_init()
 

@@ -100,24 +100,24 @@ def max_memory_cached(device=None) -> Any:
     return max_memory_reserved(device)
 
 
-def reset_accumulated_memory_stats(device=None) -> Any:
+def reset_accumulated_memory_stats(device=None) -> None:
     """Sets the counts of all that was ever allocated and freed to zero."""
     _lazy_init()
     _C._cuda_resetAccumulatedMemoryStats(_index(device))
 
 
-def reset_peak_memory_stats(device=None) -> Any:
+def reset_peak_memory_stats(device=None) -> None:
     """Peaks count from now on."""
     _lazy_init()
     _C._cuda_resetPeakMemoryStats(_index(device))
 
 
-def reset_max_memory_allocated(device=None) -> Any:
+def reset_max_memory_allocated(device=None) -> None:
     """The old name of reset_peak_memory_stats."""
     reset_peak_memory_stats(device)
 
 
-def reset_max_memory_cached(device=None) -> Any:
+def reset_max_memory_cached(device=None) -> None:
     """The old name of reset_peak_memory_stats."""
     reset_peak_memory_stats(device)
 
@@ -138,15 +138,15 @@ def host_memory_stats() -> Any:
     return collections.OrderedDict(sorted(_flat("", host_memory_stats_as_nested_dict(), [])))
 
 
-def reset_accumulated_host_memory_stats() -> Any:
+def reset_accumulated_host_memory_stats() -> None:
     """Counts of page-locked memory are current values only: there is nothing to reset."""
 
 
-def reset_peak_host_memory_stats() -> Any:
+def reset_peak_host_memory_stats() -> None:
     """Counts of page-locked memory are current values only: there is nothing to reset."""
 
 
-def empty_cache() -> Any:
+def empty_cache() -> None:
     """Gives memory that is kept for reuse back to the driver."""
     if _C._has_cuda:
         _C._cuda_emptyCache()
@@ -158,7 +158,7 @@ def mem_get_info(device=None) -> Any:
     return _C._cuda_memoryInfo(_index(device))
 
 
-def set_per_process_memory_fraction(fraction, device=None) -> Any:
+def set_per_process_memory_fraction(fraction, device=None) -> None:
     """Lets this process have at most a share (0 to 1) of a device's memory."""
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -247,12 +247,12 @@ def caching_allocator_alloc(size, device=None, stream=None) -> Any:
     return _C._cuda_cudaCachingAllocator_raw_alloc(size, _index(device), handle)
 
 
-def caching_allocator_delete(mem_ptr) -> Any:
+def caching_allocator_delete(mem_ptr) -> None:
     """Gives memory of caching_allocator_alloc back."""
     _C._cuda_cudaCachingAllocator_raw_delete(mem_ptr)
 
 
-def caching_allocator_enable(value=True) -> Any:
+def caching_allocator_enable(value=True) -> None:
     """Whether freed memory is kept; chosen for a whole process by
     PYTORCH_NO_CUDA_MEMORY_CACHING=1."""
     if not value:
@@ -262,7 +262,7 @@ def caching_allocator_enable(value=True) -> Any:
         )
 
 
-def get_allocator_backend() -> Any:
+def get_allocator_backend() -> str:
     """The kind of allocator: always our own caching one."""
     return "native"
 

@@ -25,7 +25,7 @@ class Stream(_StreamBase):
             return super().__new__(cls, device, priority, **kwargs)
         return super().__new__(cls, f"cuda:{_index(device)}", priority)
 
-    def __repr__(self) -> Any:
+    def __repr__(self) -> str:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
@@ -54,7 +54,7 @@ class Event(_EventBase):
             cls, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
         )
 
-    def __repr__(self) -> Any:
+    def __repr__(self) -> str:
         if self.cuda_event:
             return f"<torch.cuda.Event {self.cuda_event:#x}>"
         return "<torch.cuda.Event uninitialized>"
@@ -68,13 +68,13 @@ class StreamContext:
         self.stream = stream
         self._saved = None
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         if self.stream is None or not is_available():
             return
         self._saved = (_C._cuda_getDevice(), current_stream(self.stream.device))
         _C._cuda_setStream(self.stream)
 
-    def __exit__(self, *exc_info) -> Any:
+    def __exit__(self, *exc_info) -> None:
         if self._saved is None:
             return
         device, stream = self._saved
@@ -88,7 +88,7 @@ def stream(stream) -> Any:
     return StreamContext(stream)
 
 
-def set_stream(stream) -> Any:
+def set_stream(stream) -> None:
     """Makes a stream, and its device, current. None changes nothing."""
     if stream is not None:
         _C._cuda_setStream(stream)

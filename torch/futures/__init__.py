@@ -1,5 +1,7 @@
 """Values that another thread will set."""
 
+from __future__ import annotations
+
 import threading
 import traceback
 import warnings
@@ -71,7 +73,7 @@ class Future:
                 return
         callback(self)
 
-    def then(self, callback):
+    def then(self, callback) -> Future:
         """A future of what callback(self) returns."""
         result = Future(devices=self._devices)
 

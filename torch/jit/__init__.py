@@ -3,10 +3,13 @@ which then runs as Python, and say so once. The marks (ignore, unused, export, F
 what they do in eager code; freezing modules, saving and loading archives raises
 NotImplementedError."""
 
+from __future__ import annotations
+
 import builtins
 import contextlib
 import typing
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import _later
@@ -223,13 +226,13 @@ def _matches(obj, target):
 
 
 @contextlib.contextmanager
-def optimized_execution(should_optimize):
+def optimized_execution(should_optimize) -> Iterator[None]:
     """Switches optimisations of compiled code for a block; there are none."""
     yield
 
 
 @contextlib.contextmanager
-def fuser(name):
+def fuser(name) -> Iterator[None]:
     """Chooses a fuser for a block; there is none."""
     yield
 

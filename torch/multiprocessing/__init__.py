@@ -2,6 +2,8 @@
 a process is shared between both, not copied. Importing this module teaches the pickler of the
 standard module, so that its queues, pools and processes do the same."""
 
+from __future__ import annotations
+
 import multiprocessing
 from multiprocessing import *  # noqa: F403
 
@@ -36,12 +38,12 @@ def set_sharing_strategy(new_strategy) -> None:
     _reductions.strategy = new_strategy
 
 
-def get_sharing_strategy():
+def get_sharing_strategy() -> str:
     """The strategy in force."""
     return _reductions.strategy
 
 
-def get_all_sharing_strategies():
+def get_all_sharing_strategies() -> set[str]:
     """The strategies there are."""
     return {"file_descriptor", "file_system"}
 

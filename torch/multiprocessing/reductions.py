@@ -2,6 +2,8 @@
 its descriptor travels. Shared storages of one message stay one storage, through the pickler's
 memo."""
 
+from __future__ import annotations
+
 import os
 from multiprocessing import context, reduction, resource_sharer
 
@@ -112,7 +114,7 @@ def reduce_storage(storage):
     return rebuild_storage_fd, (type(storage), _portable_descriptor(number), size, offset, keep)
 
 
-def rebuild_tensor(storage, dtype, metadata):
+def rebuild_tensor(storage, dtype, metadata) -> torch.Tensor:
     """A tensor on a storage that was sent."""
     offset, size, stride, requires_grad, flags = metadata
     tensor = torch.empty((0,), dtype=dtype, device=storage.device)

@@ -1,6 +1,8 @@
 """Starting a function in several processes and waiting for all of them: the first that fails ends
 the others, and its traceback or exit code is raised in the parent."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import contextlib
 import logging
@@ -103,7 +105,7 @@ class ProcessContext:
         self.processes = processes
         self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
 
-    def pids(self):
+    def pids(self) -> list[int]:
         """The ids of the processes."""
         return [int(process.pid) for process in self.processes]
 
@@ -180,7 +182,9 @@ class SpawnContext(ProcessContext):
     """The name this class had first."""
 
 
-def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+def start_processes(
+    fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"
+) -> ProcessContext | None:
     """Runs fn(i, *args) for i < nprocs, each in a process. With join=False returns the
     ProcessContext at once."""
     context = multiprocessing.get_context(start_method)

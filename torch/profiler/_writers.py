@@ -1,6 +1,8 @@
 """Files made from recorded events: which operators ran with which inputs (an execution trace), and
 how much memory was held over time."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
@@ -54,7 +56,7 @@ def write_execution_trace(path, events) -> None:
         json.dump(document, file)
 
 
-def _timeline(events, on_device):
+def _timeline(events, on_device) -> list[tuple[float, int]]:
     """(microseconds, bytes held) after each operator that itself took or gave back memory."""
     moments = []
     for event in events:

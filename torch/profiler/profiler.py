@@ -54,7 +54,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
             f"skip_first={skip_first} (need >= 0)."
         )
 
-    def action_of(step):
+    def action_of(step) -> ProfilerAction:
         if step < 0:
             raise AssertionError(f"Step must be non-negative. Got {step}.")
         if step < skip_first:
@@ -75,7 +75,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action_of
 
 
-def _default_schedule_fn(step):
+def _default_schedule_fn(step) -> ProfilerAction:
     """Without a schedule every step is recorded."""
     return ProfilerAction.RECORD
 
@@ -166,13 +166,13 @@ class profile:
     def _recording_now(self) -> bool:
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
-    def start(self) -> Any:
+    def start(self) -> None:
         """Begins with step 0."""
         if self._recording_now():
             self._start_recording()
         self._open_step()
 
-    def stop(self) -> Any:
+    def stop(self) -> None:
         """Ends the recording, and hands it to on_trace_ready."""
         self._close_step()
         if self._recording_now():
@@ -194,7 +194,7 @@ class profile:
             self._step_range.__exit__(None, None, None)
             self._step_range = None
 
-    def step(self) -> Any:
+    def step(self) -> None:
         """Says that the next step begins."""
         self._close_step()
         before, was_recording = self.current_action, self._recording_now()
@@ -209,33 +209,33 @@ class profile:
             self._start_recording()
         self._open_step()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> profile:
         self.start()
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb) -> Any:
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         self.stop()
 
     # ---- what was recorded
 
-    def _finished(self):
+    def _finished(self) -> EventList:
         if self._events is None:
             raise AssertionError("Profiler must be initialized and have recorded something first")
         return self._events
 
-    def events(self) -> Any:
+    def events(self) -> EventList:
         """All events of the last cycle."""
         return self._finished()
 
     def key_averages(
         self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
-    ) -> Any:
+    ) -> EventList:
         """One average per name."""
         return self._finished().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
-    def export_chrome_trace(self, path, use_python_export=False) -> Any:
+    def export_chrome_trace(self, path, use_python_export=False) -> None:
         """Writes the last cycle for chrome://tracing or Perfetto."""
         _recording.write_trace(
             path,
@@ -247,11 +247,11 @@ class profile:
             host_name=socket.gethostname(),
         )
 
-    def export_stacks(self, path, metric="self_cpu_time_total") -> Any:
+    def export_stacks(self, path, metric="self_cpu_time_total") -> None:
         """Writes the places in the program and their times, for flame graphs."""
         self._finished().export_stacks(path, metric)
 
-    def export_memory_timeline(self, path, device=None) -> Any:
+    def export_memory_timeline(self, path, device=None) -> None:
         """Writes how memory was used over time: .html a picture, .raw.json.gz every change,
         other names the curve as JSON."""
         if not (self.record_shapes and self.profile_memory and self.with_stack):
@@ -265,11 +265,11 @@ class profile:
             device = "cuda:0" if ProfilerActivity.CUDA in self.activities else "cpu"
         write_memory_timeline(path, self._finished(), device)
 
-    def add_metadata(self, key, value) -> Any:
+    def add_metadata(self, key, value) -> None:
         """Puts a text into the trace file."""
         self._metadata[key] = str(value)
 
-    def add_metadata_json(self, key, value) -> Any:
+    def add_metadata_json(self, key, value) -> None:
         """Puts a JSON value, given as text, into the trace file."""
         import json
 
@@ -277,7 +277,7 @@ class profile:
 
     preset_metadata_json = add_metadata_json
 
-    def toggle_collection_dynamic(self, enable, activities) -> Any:
+    def toggle_collection_dynamic(self, enable, activities) -> None:
         """Stops or takes up again the recording of operators while the profiler is running."""
         from torch.profiler import ProfilerActivity
 
@@ -299,7 +299,7 @@ class ExecutionTraceObserver:
         self._own = None
         self._events = []
 
-    def register_callback(self, output_file_path) -> Any:
+    def register_callback(self, output_file_path) -> ExecutionTraceObserver:
         """Names the file; recording begins with start."""
         self._path = os.fspath(output_file_path)
         self._events = []
@@ -314,13 +314,13 @@ class ExecutionTraceObserver:
         """The file, or None."""
         return self._path
 
-    def start(self) -> Any:
+    def start(self) -> None:
         """Begins recording."""
         if self._path is not None and self._own is None and not _recording._is_profiler_enabled():
             self._own = _recording.profile(record_shapes=True)
             self._own._start()
 
-    def stop(self) -> Any:
+    def stop(self) -> None:
         """Ends recording; the file is written."""
         if self._own is not None:
             self._own.__exit__(None, None, None)
@@ -332,7 +332,7 @@ class ExecutionTraceObserver:
         if self._path is not None:
             write_execution_trace(self._path, self._events)
 
-    def unregister_callback(self) -> Any:
+    def unregister_callback(self) -> None:
         """Ends recording and forgets the file."""
         self.stop()
         self._path = None

@@ -23,7 +23,7 @@ _POLYNOMIALS = (1, 1, 2, 2, 6, 6, 18, 16, 48, 60, 176, 144, 630, 756, 1800, 2048
 _BITS = 30
 
 
-def _bits_of(degree):
+def _bits_of(degree) -> int:
     return degree - 1 + degree * (degree - 1) // 2
 
 
@@ -69,7 +69,7 @@ def _read_table(dimension):
 
 
 @functools.lru_cache(maxsize=8)
-def _directions(dimension):
+def _directions(dimension) -> torch.Tensor:
     """The direction numbers, (dimension, 30), scaled so that the first bit is the highest."""
     out = torch.empty(dimension, _BITS, dtype=torch.int64)
     out[0] = 1 << torch.arange(_BITS - 1, -1, -1)

@@ -1,6 +1,8 @@
 """Functions on sparse tensors that differ from those of the same name in torch, mostly in that
 gradients keep the pattern of their input."""
 
+from __future__ import annotations
+
 import functools
 
 import torch
@@ -43,7 +45,7 @@ def _op(name):
     return getattr(_C._sparse, name)
 
 
-def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+def addmm(input, mat1, mat2, *, beta=1, alpha=1) -> torch.Tensor:
     """beta * input + alpha * (mat1 @ mat2) with a sparse mat1; its gradient is sparse too."""
     return _op("_sparse_addmm")(input, mat1, mat2, beta=beta, alpha=alpha)
 
@@ -55,23 +57,23 @@ def mm(sparse, dense, reduce=None):
     return _op("_sparse_mm")(sparse, dense, reduce)
 
 
-def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None) -> torch.Tensor:
     """alpha * (mat1 @ mat2) where input (CSR) has elements, plus beta * input."""
     result = _op("sparse_sampled_addmm")(input, mat1, mat2, beta=beta, alpha=alpha)
     return result if out is None else out.copy_(result)
 
 
-def softmax(input, dim, dtype=None):
+def softmax(input, dim, dtype=None) -> torch.Tensor:
     """Softmax along dim over the elements that are stored; the others count as -inf."""
     return _op("_sparse_softmax")(input, dim, dtype=dtype)
 
 
-def log_softmax(input, dim, dtype=None):
+def log_softmax(input, dim, dtype=None) -> torch.Tensor:
     """The logarithm of softmax."""
     return _op("_sparse_log_softmax")(input, dim, dtype=dtype)
 
 
-def spdiags(diagonals, offsets, shape, layout=None):
+def spdiags(diagonals, offsets, shape, layout=None) -> torch.Tensor:
     """A sparse matrix with the rows of diagonals along the diagonals that offsets name."""
     return _op("_spdiags")(diagonals, offsets, shape, layout)
 
@@ -99,7 +101,7 @@ class check_sparse_tensor_invariants:
         self.saved_state = None
 
     @staticmethod
-    def is_enabled():
+    def is_enabled() -> bool:
         """Whether the checks are on."""
         return check_sparse_tensor_invariants._enabled
 

@@ -54,7 +54,7 @@ class cuBLASModule:
     def fp32_precision(self) -> str:
         return "tf32" if self.allow_tf32 else "ieee"
 
-    def __setattr__(self, name, value) -> Any:
+    def __setattr__(self, name, value) -> None:
         if name == "allow_tf32":
             torch.set_float32_matmul_precision("high" if value else "highest")
         elif name == "fp32_precision":
@@ -71,14 +71,14 @@ class cuBLASModule:
 matmul = cuBLASModule()
 
 
-def preferred_blas_library(backend=None) -> Any:
+def preferred_blas_library(backend=None) -> str:
     """Which library computes matrix products: always cuBLASLt."""
     if backend not in (None, "default", "cublaslt"):
         raise NotImplementedError(f"preferred_blas_library: {backend!r} is not used, only cublaslt")
     return "cublaslt"
 
 
-def preferred_linalg_library(backend=None) -> Any:
+def preferred_linalg_library(backend=None) -> str:
     """Which library computes decompositions: always cuSOLVER."""
     if backend not in (None, "default", "cusolver"):
         raise NotImplementedError(
@@ -107,12 +107,12 @@ def _set_sdp(**switches) -> None:
     _C._set_sdp_backends(sum(1 << bit for bit, name in enumerate(_SDP_BITS) if _sdp[name]))
 
 
-def flash_sdp_enabled() -> Any:
+def flash_sdp_enabled() -> bool:
     """Whether flash attention may be used."""
     return _sdp["flash"]
 
 
-def enable_flash_sdp(enabled) -> Any:
+def enable_flash_sdp(enabled) -> None:
     """Lets flash attention be used, or not."""
     _set_sdp(flash=enabled)
 
@@ -122,7 +122,7 @@ def mem_efficient_sdp_enabled() -> Any:
     return _sdp["mem_efficient"]
 
 
-def enable_mem_efficient_sdp(enabled) -> Any:
+def enable_mem_efficient_sdp(enabled) -> None:
     """Lets memory-efficient attention be used, or not."""
     _set_sdp(mem_efficient=enabled)
 
@@ -132,7 +132,7 @@ def math_sdp_enabled() -> Any:
     return _sdp["math"]
 
 
-def enable_math_sdp(enabled) -> Any:
+def enable_math_sdp(enabled) -> None:
     """Lets attention be composed from products, or not."""
     _set_sdp(math=enabled)
 
@@ -142,7 +142,7 @@ def cudnn_sdp_enabled() -> Any:
     return _sdp["cudnn"]
 
 
-def enable_cudnn_sdp(enabled) -> Any:
+def enable_cudnn_sdp(enabled) -> None:
     """Lets cuDNN's attention be used, or not."""
     _set_sdp(cudnn=enabled)
 
@@ -152,12 +152,12 @@ def fp16_bf16_reduction_math_sdp_allowed() -> Any:
     return _sdp["reduction"]
 
 
-def allow_fp16_bf16_reduction_math_sdp(enabled) -> Any:
+def allow_fp16_bf16_reduction_math_sdp(enabled) -> None:
     """Lets composed attention sum in half precision, or not."""
     _set_sdp(reduction=enabled)
 
 
-def is_flash_attention_available() -> Any:
+def is_flash_attention_available() -> bool:
     """Whether there is a flash attention kernel."""
     return False
 
@@ -214,7 +214,7 @@ def can_use_cudnn_attention(params, debug=False) -> Any:
     return _refused(debug, "cuDNN is not used")
 
 
-def is_ck_sdpa_available() -> Any:
+def is_ck_sdpa_available() -> bool:
     """Whether AMD's attention can be used; it cannot."""
     return False
 

@@ -1,6 +1,8 @@
 """State of a model and its optimizers by the names of parameters, whatever wraps the model. Here it
 is the state of one process: options that need several are refused where they would matter."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import torch
@@ -33,7 +35,7 @@ class StateDictOptions:
     dsd_fqn_modifiers: str = "_fqn_modifiers"
 
 
-def _checked(options):
+def _checked(options) -> StateDictOptions:
     options = StateDictOptions() if options is None else options
     if options.broadcast_from_rank0:
         raise NotImplementedError(
@@ -43,7 +45,7 @@ def _checked(options):
     return options
 
 
-def _plain(name):
+def _plain(name) -> str:
     for word in _WRAPPERS:
         name = name.replace(word, "")
     return name
@@ -114,7 +116,7 @@ def _listed(optimizers):
     return list(optimizers)
 
 
-def _names_of(model):
+def _names_of(model) -> dict[int, str]:
     return {id(p): _plain(name) for name, p in model.named_parameters(remove_duplicate=False)}
 
 
@@ -137,7 +139,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     return _flattened(found) if options.flatten_optimizer_state_dict else found
 
 
-def _flattened(found):
+def _flattened(found) -> dict[str, torch.Tensor]:
     flat = {}
     for name, values in found["state"].items():
         flat.update({f"state.{name}.{key}": value for key, value in values.items()})

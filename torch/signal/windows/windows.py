@@ -1,6 +1,8 @@
 """Windows for spectral analysis. Each is a sum of cosines or a bell over M points; `sym=False`
 gives the window of M + 1 points without its last, which repeats without a seam."""
 
+from __future__ import annotations
+
 import math
 
 import torch
@@ -20,7 +22,7 @@ __all__ = [
 ]
 
 
-def _checked(name, M, dtype, layout):
+def _checked(name, M, dtype, layout) -> torch.dtype:
     """The dtype, after the checks that all windows share."""
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -32,20 +34,20 @@ def _checked(name, M, dtype, layout):
     return dtype
 
 
-def _linspace(start, step, M, dtype, device):
+def _linspace(start, step, M, dtype, device) -> torch.Tensor:
     return torch.linspace(start, start + (M - 1) * step, M, dtype=dtype, device=device)
 
 
-def _intervals(M, sym):
+def _intervals(M, sym) -> int:
     """The number of steps in a period: a periodic window has its last point one step later."""
     return M - 1 if sym and M > 1 else max(M, 1)
 
 
-def _middle(M, sym):
+def _middle(M, sym) -> float:
     return (_intervals(M, sym) if M > 1 else 0) / 2.0
 
 
-def _finish(values, requires_grad, one_at_one=False):
+def _finish(values, requires_grad, one_at_one=False) -> torch.Tensor:
     """The window; where `one_at_one`, that of a single point is 1 and not what the sum gives."""
     if one_at_one and len(values) == 1:
         values = torch.ones_like(values)
@@ -54,7 +56,7 @@ def _finish(values, requires_grad, one_at_one=False):
 
 def general_cosine(
     M, *, a, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
-):
+) -> torch.Tensor:
     """The alternating sum of cosines with the coefficients a."""
     dtype = _checked("general_cosine", M, dtype, layout)
     if not isinstance(a, (list, tuple)):
@@ -71,42 +73,54 @@ def general_cosine(
 
 def general_hamming(
     M, *, alpha=0.54, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
-):
+) -> torch.Tensor:
     """alpha - (1 - alpha) * cos(...)."""
     given = locals()
     del given["alpha"]
     return general_cosine(a=[alpha, 1.0 - alpha], **given)
 
 
-def hamming(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def hamming(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """Hamming's window."""
     return general_hamming(**locals())
 
 
-def hann(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def hann(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """Hann's window."""
     return general_hamming(alpha=0.5, **locals())
 
 
-def blackman(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def blackman(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """Blackman's window."""
     _checked("blackman", M, dtype, layout)
     return general_cosine(a=[0.42, 0.5, 0.08], **locals())
 
 
-def nuttall(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def nuttall(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """Nuttall's four-term window."""
     return general_cosine(a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], **locals())
 
 
-def bartlett(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def bartlett(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """The triangle."""
     dtype = _checked("bartlett", M, dtype, layout)
     points = _linspace(-1.0, 2 / _intervals(M, sym), M, dtype, device)
     return _finish(1 - points.abs(), requires_grad, one_at_one=True)
 
 
-def cosine(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False):
+def cosine(
+    M, *, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
+) -> torch.Tensor:
     """Half a sine wave."""
     dtype = _checked("cosine", M, dtype, layout)
     step = math.pi / (_intervals(M, sym) + (M > 1))
@@ -114,7 +128,7 @@ def cosine(M, *, sym=True, dtype=None, layout=torch.strided, device=None, requir
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=torch.strided, device=None,
-                requires_grad=False):  # fmt: skip
+                requires_grad=False) -> torch.Tensor:  # fmt: skip
     """exp(-|n - center| / tau)."""
     dtype = _checked("exponential", M, dtype, layout)
     if tau <= 0:
@@ -129,7 +143,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=torch.s
 
 def gaussian(
     M, *, std=1.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
-):
+) -> torch.Tensor:
     """exp(-(n - middle)^2 / (2 std^2))."""
     dtype = _checked("gaussian", M, dtype, layout)
     if std <= 0:
@@ -141,7 +155,7 @@ def gaussian(
 
 def kaiser(
     M, *, beta=12.0, sym=True, dtype=None, layout=torch.strided, device=None, requires_grad=False
-):
+) -> torch.Tensor:
     """Kaiser's window with shape parameter beta."""
     dtype = _checked("kaiser", M, dtype, layout)
     if beta < 0:
