@@ -392,9 +392,7 @@ def test_cat_and_stack_match_the_cpu():
         torch.cat([on_gpu[1].transpose(0, 2), on_gpu[1].transpose(0, 2)]),
         torch.cat([parts[1].transpose(0, 2)] * 2),
     )
-    same(
-        torch.cat([on_gpu[0], on_gpu[1].double()], 1), torch.cat([parts[0], parts[1].double()], 1)
-    )
+    same(torch.cat([on_gpu[0], on_gpu[1].double()], 1), torch.cat([parts[0], parts[1].double()], 1))
     same(torch.stack([on_gpu[1]] * 3, 1), torch.stack([parts[1]] * 3, 1))
     many = [torch.full((2,), float(i)) for i in range(200)]
     same(torch.cat([m.to(cuda) for m in many]), torch.cat(many))

@@ -3,15 +3,20 @@
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/cuda/KernelCall.h>
 #include <ATen/native/pool/Native.h>
-#include <ATen/native/pool/PoolNumbers.h>
+#include <ATen/native/pool/Pool.args.h>
 #include <ATen/native/pool/PoolWindows.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/mean.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace at::native {
 namespace {
 using cuda::Kernel;
+using device::PoolDimension;
+using device::PoolNumbers;
+using device::PoolPlanes;
 
 constexpr const char* kProgram = "native/pool/Pool.cuh";
 #define CRESSET_TYPES(name)                                                                        \
@@ -44,11 +49,29 @@ PoolPlanes planes_of(const Tensor& t, int64_t dims, bool channels_last) {
   return {plane * channels, plane, 1};
 }
 
+// Read only where all places are below 2^31.
+void set_divisors(PoolNumbers& n) {
+  const auto fast = [](int64_t d) {
+    return device::Divider(static_cast<uint32_t>(std::clamp<int64_t>(d, 1, 1 << 30)));
+  };
+  int64_t large = 1, small = 1;
+  for (PoolDimension& d : n.axis) {
+    d.by_in = fast(d.in);
+    d.by_out = fast(d.out);
+    d.by_stride = fast(d.stride);
+    large *= d.in;
+    small *= d.out;
+  }
+  n.by_channels = fast(n.channels);
+  n.by_large = fast(large);
+  n.by_small = fast(small);
+}
+
 // The geometry of both sides; `params` null: adaptive.
 PoolNumbers numbers_of(const Tensor& large, const Tensor& small, const PoolParams* params,
                        int64_t dims, bool channels_last) {
   PoolNumbers n{};
-  for (int i = 0; i < 3; ++i) n.axis[i] = {1, 1, 1, 1, 0, 1};
+  for (int i = 0; i < 3; ++i) n.axis[i] = {1, 1, 1, 1, 0, 1, {}, {}, {}, 0};
   for (int64_t i = 0; i < dims; ++i) {
     PoolDimension& axis = n.axis[3 - dims + i];
     axis.in = large.size(i - dims);
@@ -65,18 +88,19 @@ PoolNumbers numbers_of(const Tensor& large, const Tensor& small, const PoolParam
   n.small = planes_of(small, dims, channels_last);
   n.with_padding = 1;
   n.channels_last = channels_last;
+  set_divisors(n);
   return n;
 }
 
 // Room for a window's end beyond the last position.
 bool is_wide(const PoolNumbers& n, const Tensor& large, const Tensor& small) {
-  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max() / 2;
   if (large.numel() > kLimit || small.numel() > kLimit) return true;
   for (const PoolDimension& d : n.axis) {
     int64_t extent = 0, reach = 0;
     if (c10::mul_overflows(d.kernel, d.dilation, &extent) ||
-        c10::mul_overflows(d.out, d.stride, &reach) || extent > kLimit / 4 || reach > kLimit / 4 ||
-        d.in > kLimit / 4 || d.padding > kLimit / 4)
+        c10::mul_overflows(d.out, d.stride, &reach) || extent > kLimit / 2 || reach > kLimit / 2 ||
+        d.in > kLimit / 2 || d.padding > kLimit / 2)
       return true;
   }
   return false;
@@ -134,6 +158,16 @@ void mean_windows(const Tensor& self, const PoolParams* params, int64_t dims, bo
   store(out, y);
 }
 
+// The number of values of the one window that is everything, or 0 where there are several windows.
+int64_t whole_window(const Tensor& large, const Tensor& small, int64_t dims) {
+  int64_t values = 1;
+  for (int64_t d = -dims; d < 0; ++d) {
+    if (small.size(d) != 1) return 0;
+    values *= large.size(d);
+  }
+  return values;
+}
+
 void mean_gradient(const Tensor& grad, const Tensor& self, const PoolParams* params, int64_t dims,
                    bool with_padding, std::optional<int64_t> divisor, const Tensor& out,
                    const char* name) {
@@ -141,6 +175,10 @@ void mean_gradient(const Tensor& grad, const Tensor& self, const PoolParams* par
   if (out.numel() == 0) return;
   if (grad.numel() == 0) {
     out.zero_();
+    return;
+  }
+  if (const int64_t values = params ? 0 : whole_window(out, grad, dims)) {
+    out.copy_(at::div(grad, static_cast<double>(values)).expand(out.sizes()));
     return;
   }
   const bool last = is_channels_last(self);
@@ -155,13 +193,10 @@ void mean_gradient(const Tensor& grad, const Tensor& self, const PoolParams* par
 
 // One window over everything is a mean, whose kernel shares a window among threads.
 void adaptive_mean(const Tensor& self, int64_t dims, const Tensor& out, const char* name) {
-  bool whole = out.numel() > 0;
   DimVector all;
-  for (int64_t d = -dims; d < 0; ++d) {
-    whole &= out.size(d) == 1;
-    all.push_back(d);
-  }
-  if (!whole) return mean_windows(self, nullptr, dims, true, std::nullopt, out, name);
+  for (int64_t d = -dims; d < 0; ++d) all.push_back(d);
+  if (out.numel() == 0 || !whole_window(self, out, dims))
+    return mean_windows(self, nullptr, dims, true, std::nullopt, out, name);
   cuda::floating_slot(self.scalar_type(), name);
   out.copy_(at::mean(self, IntArrayRef(all), true));
 }

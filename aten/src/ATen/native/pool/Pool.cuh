@@ -2,13 +2,15 @@
 // result. A gradient is gathered: an element of the input asks the windows it lies in, in their
 // order, so that no two threads write one place and results repeat to the last bit.
 #include <ATen/cuda/device/Prelude.cuh>
-#include <ATen/native/pool/PoolNumbers.h>
+#include <ATen/native/pool/Pool.args.h>
 
 namespace at::device {
 
-using native::PoolDimension;
-using native::PoolNumbers;
-using native::PoolPlanes;
+// n / divisor, cheap for the narrow index type.
+CRESSET_DEVICE_FN int pool_divided(int n, int64_t, const Divider& fast) {
+  return static_cast<int>(fast.quotient(static_cast<unsigned>(n)));
+}
+CRESSET_DEVICE_FN long pool_divided(long n, int64_t divisor, const Divider&) { return n / divisor; }
 
 // Positions lo, lo + step, ... below hi; `full` counts them with the padding.
 template <class I> struct PoolWindow { I lo, hi, full; };
@@ -24,7 +26,7 @@ template <class I> CRESSET_DEVICE_FN PoolWindow<I> pool_window(const PoolDimensi
   const I step = static_cast<I>(d.dilation), padding = static_cast<I>(d.padding);
   const I start = o * static_cast<I>(d.stride) - padding;
   const I end = start + (static_cast<I>(d.kernel) - 1) * step + 1;
-  const I inside = start < 0 ? start + (-start + step - 1) / step * step : start;
+  const I inside = start >= 0 ? start : step == 1 ? 0 : start + (-start + step - 1) / step * step;
   const I room = (end < in + padding ? end : in + padding) - start;
   if (inside >= in) return {in - 1, in - 1, room}; // a spread window may lie in the padding alone
   return {inside, end < in ? end : in, room};
@@ -41,40 +43,38 @@ template <class I> CRESSET_DEVICE_FN PoolOwners<I> pool_owners(const PoolDimensi
   }
   const I stride = static_cast<I>(d.stride), extent = static_cast<I>((d.kernel - 1) * d.dilation);
   const I place = x + static_cast<I>(d.padding);
-  const I first = place < extent ? 0 : (place - extent + stride - 1) / stride;
-  const I last = place / stride;
+  const I first =
+      place < extent ? 0 : pool_divided(place - extent + stride - 1, d.stride, d.by_stride);
+  const I last = pool_divided(place, d.stride, d.by_stride);
   return {first, last < out ? last : out - 1};
 }
-// Whether the window is one of a step larger than one that passes x by.
-template <class I>
-CRESSET_DEVICE_FN bool pool_passes(const PoolDimension& d, const PoolWindow<I>& w, I x) {
-  return x < w.lo || x >= w.hi || (d.dilation > 1 && (x - w.lo) % static_cast<I>(d.dilation) != 0);
-}
-
 // The element a thread computes: a position of a plane, and where the plane begins.
 template <class I> struct PoolElement {
   I position[3], place; // place: of the position in the plane
   long sample, channel;
 
   CRESSET_DEVICE_FN PoolElement(const PoolNumbers& n, I i, bool large) {
-    I size[3];
-    for (int d = 0; d < 3; ++d) size[d] = static_cast<I>(large ? n.axis[d].in : n.axis[d].out);
-    const I plane = size[0] * size[1] * size[2], channels = static_cast<I>(n.channels);
+    const PoolDimension &y = n.axis[1], &x = n.axis[2];
+    const I width = static_cast<I>(large ? x.in : x.out),
+            height = static_cast<I>(large ? y.in : y.out),
+            depth = static_cast<I>(large ? n.axis[0].in : n.axis[0].out),
+            plane = depth * height * width, channels = static_cast<I>(n.channels);
+    const Divider& by_plane = large ? n.by_large : n.by_small;
     if (n.channels_last) {
-      channel = i % channels;
-      const I rest = i / channels;
-      place = rest % plane;
-      sample = rest / plane;
+      const I rest = pool_divided(i, n.channels, n.by_channels);
+      channel = i - rest * channels;
+      sample = pool_divided(rest, plane, by_plane);
+      place = rest - static_cast<I>(sample) * plane;
     } else {
-      place = i % plane;
-      const I rest = i / plane;
-      channel = rest % channels;
-      sample = rest / channels;
+      const I rest = pool_divided(i, plane, by_plane);
+      place = i - rest * plane;
+      sample = pool_divided(rest, n.channels, n.by_channels);
+      channel = rest - static_cast<I>(sample) * channels;
     }
-    position[2] = place % size[2];
-    const I rest = place / size[2];
-    position[1] = rest % size[1];
-    position[0] = rest / size[1];
+    const I row = pool_divided(place, width, large ? x.by_in : x.by_out);
+    position[2] = place - row * width;
+    position[0] = pool_divided(row, height, large ? y.by_in : y.by_out);
+    position[1] = row - position[0] * height;
   }
   CRESSET_DEVICE_FN long base(const PoolPlanes& p) const {
     return sample * p.sample + channel * p.channel;
@@ -124,7 +124,7 @@ CRESSET_DEVICE_FN void pool_max(const T* in, T* out, long* indices, const PoolNu
   indices[to] = where;
 }
 
-// f(place in the output's plane, the windows there) for the windows an input element may lie in.
+// f(place in the output's plane) for the windows an input element may lie in.
 template <class I, class F>
 CRESSET_DEVICE_FN void each_owner(const PoolNumbers& n, const PoolElement<I>& here, const F& f) {
   PoolOwners<I> o[3];
@@ -132,7 +132,7 @@ CRESSET_DEVICE_FN void each_owner(const PoolNumbers& n, const PoolElement<I>& he
   const I height = static_cast<I>(n.axis[1].out), width = static_cast<I>(n.axis[2].out);
   for (I z = o[0].first; z <= o[0].last; ++z)
     for (I y = o[1].first; y <= o[1].last; ++y)
-      for (I x = o[2].first; x <= o[2].last; ++x) f((z * height + y) * width + x, z, y, x);
+      for (I x = o[2].first; x <= o[2].last; ++x) f((z * height + y) * width + x);
 }
 
 template <class T, class I> CRESSET_DEVICE_FN void
@@ -142,18 +142,19 @@ pool_max_backward(const T* grad, const long* indices, T* out, const PoolNumbers&
   const PoolElement<I> here(n, i, true);
   const long from = here.base(n.small);
   opmath_t<T> sum = 0;
-  each_owner(n, here, [&](I place, I, I, I) {
+  each_owner(n, here, [&](I place) {
     const long at = from + place * n.small.position;
     if (indices[at] == here.place) sum += convert<opmath_t<T>>(grad[at]);
   });
   out[here.base(n.large) + here.place * n.large.position] = convert<T>(sum);
 }
 
-template <class A, class I>
-CRESSET_DEVICE_FN A pool_count(const PoolNumbers& n, const PoolWindow<I>* w) {
-  if (n.divisor) return static_cast<A>(n.divisor);
-  if (n.with_padding) return static_cast<A>(w[0].full * w[1].full * w[2].full);
-  return static_cast<A>((w[0].hi - w[0].lo) * (w[1].hi - w[1].lo) * (w[2].hi - w[2].lo));
+// What one dimension of a window adds to the number its sum is divided by.
+template <class I> CRESSET_DEVICE_FN I pool_length(const PoolNumbers& n, const PoolWindow<I>& w) {
+  return n.divisor ? 1 : n.with_padding ? w.full : w.hi - w.lo;
+}
+template <class A, class I> CRESSET_DEVICE_FN A pool_count(const PoolNumbers& n, I lengths) {
+  return static_cast<A>(n.divisor ? n.divisor : static_cast<int64_t>(lengths));
 }
 
 template <class T, class I>
@@ -162,9 +163,11 @@ CRESSET_DEVICE_FN void pool_mean(const T* in, T* out, const PoolNumbers& n) {
   if (!pool_index(n, false, &i)) return;
   const PoolElement<I> here(n, i, false);
   PoolWindow<I> w[3];
+  I lengths = 1;
   bool empty = false;
   for (int d = 0; d < 3; ++d) {
     w[d] = pool_window(n.axis[d], here.position[d]);
+    lengths *= pool_length(n, w[d]);
     empty |= w[d].lo >= w[d].hi;
   }
   using A = opmath_t<T>;
@@ -172,7 +175,7 @@ CRESSET_DEVICE_FN void pool_mean(const T* in, T* out, const PoolNumbers& n) {
   A sum = 0;
   each_in_window(n, w, [&](I place) { sum += convert<A>(plane[place * n.large.position]); });
   out[here.base(n.small) + here.place * n.small.position] =
-      empty ? convert<T>(A(0)) : convert<T>(sum / pool_count<A>(n, w));
+      empty ? convert<T>(A(0)) : convert<T>(sum / pool_count<A>(n, lengths));
 }
 
 template <class T, class I>
@@ -182,15 +185,21 @@ CRESSET_DEVICE_FN void pool_mean_backward(const T* grad, T* out, const PoolNumbe
   const PoolElement<I> here(n, i, true);
   using A = opmath_t<T>;
   const T* from = grad + here.base(n.small);
+  PoolOwners<I> o[3];
+  for (int d = 0; d < 3; ++d) o[d] = pool_owners(n.axis[d], here.position[d]);
+  const I height = static_cast<I>(n.axis[1].out), width = static_cast<I>(n.axis[2].out);
   A sum = 0;
-  each_owner(n, here, [&](I place, I z, I y, I x) {
-    const PoolWindow<I> w[3] = {pool_window(n.axis[0], z), pool_window(n.axis[1], y),
-                                pool_window(n.axis[2], x)};
-    for (int d = 0; d < 3; ++d)
-      if (pool_passes(n.axis[d], w[d], here.position[d])) return;
-    const A count = pool_count<A>(n, w);
-    if (count != A(0)) sum += convert<A>(from[place * n.small.position]) / count;
-  });
+  for (I z = o[0].first; z <= o[0].last; ++z) {
+    const I deep = pool_length(n, pool_window(n.axis[0], z));
+    for (I y = o[1].first; y <= o[1].last; ++y) {
+      const I high = deep * pool_length(n, pool_window(n.axis[1], y));
+      for (I x = o[2].first; x <= o[2].last; ++x) {
+        const A count = pool_count<A>(n, high * pool_length(n, pool_window(n.axis[2], x)));
+        const long place = (z * height + y) * width + x;
+        if (count != A(0)) sum += convert<A>(from[place * n.small.position]) / count;
+      }
+    }
+  }
   out[here.base(n.large) + here.place * n.large.position] = convert<T>(sum);
 }
 
@@ -201,21 +210,21 @@ CRESSET_DEVICE_FN void pool_mean_backward(const T* grad, T* out, const PoolNumbe
 #define CRESSET_POOL_OF(T, I, suffix)                                                              \
   CRESSET_KERNEL(256)                                                                              \
   pool_max_##T##suffix(const cresset_##T* in, cresset_##T* out, long* indices,                     \
-                       at::native::PoolNumbers n) {                                                \
+                       at::device::PoolNumbers n) {                                                \
     at::device::pool_max<cresset_##T, I>(in, out, indices, n);                                     \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
   pool_max_backward_##T##suffix(const cresset_##T* grad, const long* indices, cresset_##T* out,    \
-                                at::native::PoolNumbers n) {                                       \
+                                at::device::PoolNumbers n) {                                       \
     at::device::pool_max_backward<cresset_##T, I>(grad, indices, out, n);                          \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
-  pool_mean_##T##suffix(const cresset_##T* in, cresset_##T* out, at::native::PoolNumbers n) {      \
+  pool_mean_##T##suffix(const cresset_##T* in, cresset_##T* out, at::device::PoolNumbers n) {      \
     at::device::pool_mean<cresset_##T, I>(in, out, n);                                             \
   }                                                                                                \
   CRESSET_KERNEL(256)                                                                              \
   pool_mean_backward_##T##suffix(const cresset_##T* grad, cresset_##T* out,                        \
-                                 at::native::PoolNumbers n) {                                      \
+                                 at::device::PoolNumbers n) {                                      \
     at::device::pool_mean_backward<cresset_##T, I>(grad, out, n);                                  \
   }
 #define CRESSET_POOL(T) CRESSET_POOL_OF(T, int, ) CRESSET_POOL_OF(T, long, _wide)

@@ -1,0 +1,49 @@
+// The arguments of BatchNorm.cuh. T is the type of the input, A that of sums, parameters and
+// statistics; the host, which only passes addresses on, says void for both.
+#pragma once
+
+#include <ATen/cuda/device/Arguments.h>
+
+namespace at::device {
+
+// How the values of a channel lie in a tensor whose channels stand at place 1: planes of one
+// channel after the other, or (channels last) rows of all channels.
+struct ChannelNumbers {
+  int64_t samples, channels, plane;
+  int64_t parts, part;   // a channel is folded in so many parts of so many values
+  int64_t channels_last; // x is (samples, plane, channels)
+  int64_t small;         // all places are below 2^31
+  Divider by_plane, by_channels;
+};
+CRESSET_LAYOUT(ChannelNumbers, 80, by_channels, 68);
+
+template <class T> struct MomentArgs { const T* x; };
+template <class T, class A> struct GradientArgs {
+  const T *x, *grad;
+  const A* mean;
+};
+using GradientPointers = GradientArgs<void, void>;
+CRESSET_LAYOUT(GradientPointers, 24, mean, 16);
+
+// Of what a pointer is null, nothing is read or written.
+template <class A> struct ForwardCoefficients {
+  const A *weight, *bias;
+  A *running_mean, *running_var, *save_mean, *save_invstd, *scale, *shift;
+  double eps, momentum;
+};
+using ForwardPointers = ForwardCoefficients<void>;
+CRESSET_LAYOUT(ForwardPointers, 80, momentum, 72);
+
+template <class A> struct BackwardCoefficients {
+  const A *weight, *mean, *invstd;
+  A *grad_weight, *grad_bias, *scale, *slope, *offset;
+  int64_t training;
+};
+using BackwardPointers = BackwardCoefficients<void>;
+CRESSET_LAYOUT(BackwardPointers, 72, training, 64);
+
+template <class A> struct Slopes { const A *mean, *scale, *slope, *offset; };
+using SlopePointers = Slopes<void>;
+CRESSET_LAYOUT(SlopePointers, 32, offset, 24);
+
+} // namespace at::device

@@ -1,0 +1,325 @@
+// Batch norm: folds over the values of each channel (moments forward, two sums backward), a short
+// kernel that turns the parts of a channel into its coefficients, and one pass that applies them.
+// How a channel is cut depends on the shape alone and parts are joined in order, so results repeat
+// to the last bit.
+#include <ATen/cuda/device/Block.cuh>
+#include <ATen/native/norm/BatchNorm.args.h>
+
+namespace at::device {
+
+CRESSET_DEVICE_FN long divided(long n, long divisor, const Divider& fast, bool small) {
+  return small ? fast.quotient(static_cast<unsigned>(n)) : n / divisor;
+}
+
+// ---- what is folded -----------------------------------------------------------------------------
+// Count, mean and the sum of squared distances from it: exact where a plain sum of squares loses
+// everything to a large mean.
+template <class A> struct Moments {
+  A count, mean, spread;
+
+  CRESSET_DEVICE_FN static Moments none() { return {A(0), A(0), A(0)}; }
+  CRESSET_DEVICE_FN Moments joined(const Moments& o) const {
+    const A n = count + o.count;
+    if (n == A(0)) return *this;
+    const A gap = o.mean - mean, share = o.count / n;
+    return {n, mean + gap * share, spread + o.spread + gap * gap * count * share};
+  }
+  CRESSET_DEVICE_FN Moments from_lane(int step) const {
+    return {__shfl_xor_sync(kAllLanes, count, step), __shfl_xor_sync(kAllLanes, mean, step),
+            __shfl_xor_sync(kAllLanes, spread, step)};
+  }
+};
+
+// The moments of the values themselves.
+template <class T> struct MomentFold {
+  using A = opmath_t<T>;
+  using State = Moments<A>;
+  const T* x;
+
+  CRESSET_DEVICE_FN explicit MomentFold(const MomentArgs<T>& a) : x(a.x) {}
+
+  // kPack values of one channel that lie together.
+  template <int kPack> CRESSET_DEVICE_FN void add(State& s, long place, long) const {
+    const Pack<T, kPack> pack = load_pack<kPack>(x + place);
+    A sum = 0;
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) sum += convert<A>(pack.v[k]);
+    State here{A(kPack), sum / A(kPack), A(0)};
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A d = convert<A>(pack.v[k]) - here.mean;
+      here.spread += d * d;
+    }
+    s = s.joined(here);
+  }
+  // One value each of kPack channels; all states have the same count.
+  template <int kPack>
+  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], long place, const A*) const {
+    const Pack<T, kPack> pack = load_pack<kPack>(x + place);
+    const A count = s[0].count + A(1), share = A(1) / count;
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A v = convert<A>(pack.v[k]), d = v - s[k].mean;
+      s[k].count = count;
+      s[k].mean += d * share;
+      s[k].spread += d * (v - s[k].mean);
+    }
+  }
+  CRESSET_DEVICE_FN A centre(long) const { return A(0); }
+};
+
+// The gradient's sum, and its product with the values' distance from their mean.
+template <class A> struct GradientSums {
+  A total, dot, unused;
+
+  CRESSET_DEVICE_FN static GradientSums none() { return {A(0), A(0), A(0)}; }
+  CRESSET_DEVICE_FN GradientSums joined(const GradientSums& o) const {
+    return {total + o.total, dot + o.dot, A(0)};
+  }
+  CRESSET_DEVICE_FN GradientSums from_lane(int step) const {
+    return {__shfl_xor_sync(kAllLanes, total, step), __shfl_xor_sync(kAllLanes, dot, step), A(0)};
+  }
+};
+
+template <class T> struct GradientFold {
+  using A = opmath_t<T>;
+  using State = GradientSums<A>;
+  const T *x, *grad;
+  const A* mean;
+
+  CRESSET_DEVICE_FN explicit GradientFold(const GradientArgs<T, A>& a)
+      : x(a.x), grad(a.grad), mean(a.mean) {}
+
+  template <int kPack> CRESSET_DEVICE_FN void add(State& s, long place, long channel) const {
+    const Pack<T, kPack> values = load_pack<kPack>(x + place), g = load_pack<kPack>(grad + place);
+    const A centre = mean[channel];
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A gk = convert<A>(g.v[k]);
+      s.total += gk;
+      s.dot += gk * (convert<A>(values.v[k]) - centre);
+    }
+  }
+  template <int kPack>
+  CRESSET_DEVICE_FN void add_row(State (&s)[kPack], long place, const A* centres) const {
+    const Pack<T, kPack> values = load_pack<kPack>(x + place), g = load_pack<kPack>(grad + place);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const A gk = convert<A>(g.v[k]);
+      s[k].total += gk;
+      s[k].dot += gk * (convert<A>(values.v[k]) - centres[k]);
+    }
+  }
+  CRESSET_DEVICE_FN A centre(long channel) const { return mean[channel]; }
+};
+
+// ---- the folds ----------------------------------------------------------------------------------
+constexpr int kFoldThreads = 256, kFoldWarps = kFoldThreads / 32;
+
+// One block for each part of each channel: blockIdx.x the channel, blockIdx.y the part.
+template <int kPack, class F>
+CRESSET_DEVICE_FN void fold_planes(const F& f, typename F::State* out, const ChannelNumbers& n) {
+  using State = typename F::State;
+  CRESSET_SHARED State scratch[kFoldWarps];
+  const long channel = blockIdx.x, first = blockIdx.y * n.part, all = n.samples * n.plane;
+  const long last = first + n.part < all ? first + n.part : all;
+  State s = State::none();
+  for (long i = first + static_cast<long>(threadIdx.x) * kPack; i < last;
+       i += kFoldThreads * kPack) {
+    const long sample = divided(i, n.plane, n.by_plane, n.small);
+    f.template add<kPack>(s, (sample * n.channels + channel) * n.plane + i - sample * n.plane,
+                          channel);
+  }
+  CRESSET_UNROLL
+  for (int step = 16; step > 0; step >>= 1) s = s.joined(s.from_lane(step));
+  if (lane_id() == 0) scratch[warp_id()] = s;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int w = 1; w < kFoldWarps; ++w) s = s.joined(scratch[w]);
+  out[blockIdx.y * n.channels + channel] = s;
+}
+
+// Rows of all channels: a warp takes a row of 32 * kPack channels at a time.
+template <int kPack, class F>
+CRESSET_DEVICE_FN void fold_rows(const F& f, typename F::State* out, const ChannelNumbers& n) {
+  using State = typename F::State;
+  CRESSET_SHARED State scratch[kFoldWarps - 1][32][kPack];
+  const long channel = (static_cast<long>(blockIdx.x) * 32 + lane_id()) * kPack;
+  const long first = blockIdx.y * n.part, all = n.samples * n.plane;
+  const long last = first + n.part < all ? first + n.part : all;
+  State s[kPack];
+  typename F::A centres[kPack];
+  const bool inside = channel < n.channels;
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) {
+    s[k] = State::none();
+    centres[k] = inside ? f.centre(channel + k) : typename F::A(0);
+  }
+  if (inside)
+    for (long row = first + warp_id(); row < last; row += kFoldWarps)
+      f.template add_row<kPack>(s, row * n.channels + channel, centres);
+  if (warp_id() > 0) {
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) scratch[warp_id() - 1][lane_id()][k] = s[k];
+  }
+  __syncthreads();
+  if (warp_id() > 0 || !inside) return;
+  for (int w = 0; w < kFoldWarps - 1; ++w) {
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) s[k] = s[k].joined(scratch[w][lane_id()][k]);
+  }
+  CRESSET_UNROLL
+  for (int k = 0; k < kPack; ++k) out[blockIdx.y * n.channels + channel + k] = s[k];
+}
+
+template <class State>
+CRESSET_DEVICE_FN State joined_parts(const State* parts, long channel, const ChannelNumbers& n) {
+  State s = parts[channel];
+  for (long p = 1; p < n.parts; ++p) s = s.joined(parts[p * n.channels + channel]);
+  return s;
+}
+
+// ---- coefficients -------------------------------------------------------------------------------
+template <class A> CRESSET_DEVICE_FN void forward_coefficients(const Moments<A>* parts,
+                                                               const ForwardCoefficients<A>& to,
+                                                               const ChannelNumbers& n) {
+  const long c = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= n.channels) return;
+  const Moments<A> m = joined_parts(parts, c, n);
+  const A variance = m.spread / m.count;
+  const A invstd = A(1) / sqrt(variance + static_cast<A>(to.eps));
+  const A momentum = static_cast<A>(to.momentum);
+  if (to.running_mean)
+    to.running_mean[c] = (A(1) - momentum) * to.running_mean[c] + momentum * m.mean;
+  if (to.running_var)
+    to.running_var[c] =
+        (A(1) - momentum) * to.running_var[c] + momentum * (m.spread / (m.count - A(1)));
+  to.save_mean[c] = m.mean;
+  to.save_invstd[c] = invstd;
+  const A scale = to.weight ? invstd * to.weight[c] : invstd;
+  to.scale[c] = scale;
+  to.shift[c] = (to.bias ? to.bias[c] : A(0)) - m.mean * scale;
+}
+
+// The input's gradient is scale * grad + slope * (x - mean) + offset.
+template <class A> CRESSET_DEVICE_FN void backward_coefficients(const GradientSums<A>* parts,
+                                                                const BackwardCoefficients<A>& to,
+                                                                const ChannelNumbers& n) {
+  const long c = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= n.channels) return;
+  const GradientSums<A> s = joined_parts(parts, c, n);
+  const A invstd = to.invstd[c], scale = to.weight ? invstd * to.weight[c] : invstd;
+  const A count = static_cast<A>(n.samples * n.plane);
+  to.grad_weight[c] = s.dot * invstd;
+  to.grad_bias[c] = s.total;
+  to.scale[c] = scale;
+  to.slope[c] = to.training ? -scale * invstd * invstd * (s.dot / count) : A(0);
+  to.offset[c] = to.training ? -scale * (s.total / count) : A(0);
+}
+
+// ---- application --------------------------------------------------------------------------------
+// f(place of a pack, channel of its first value) for the packs of this thread.
+template <int kPack, class F>
+CRESSET_DEVICE_FN void each_pack(const ChannelNumbers& n, const F& f) {
+  const long all = n.samples * n.channels * n.plane;
+  const long i = (static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
+  if (i >= all) return;
+  const long outer = n.channels_last ? i : divided(i, n.plane, n.by_plane, n.small);
+  f(i, outer - divided(outer, n.channels, n.by_channels, n.small) * n.channels);
+}
+
+template <class T, int kPack>
+CRESSET_DEVICE_FN void apply_forward(const T* x, T* y, const opmath_t<T>* scale,
+                                     const opmath_t<T>* shift, const ChannelNumbers& n) {
+  using A = opmath_t<T>;
+  each_pack<kPack>(n, [&](long i, long c) {
+    Pack<T, kPack> pack = load_pack<kPack>(x + i);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const long channel = n.channels_last ? c + k : c;
+      pack.v[k] = convert<T>(convert<A>(pack.v[k]) * scale[channel] + shift[channel]);
+    }
+    store_pack<kPack>(y + i, pack);
+  });
+}
+
+template <class T, int kPack>
+CRESSET_DEVICE_FN void apply_backward(const T* x, const T* grad, T* out,
+                                      const Slopes<opmath_t<T>>& by, const ChannelNumbers& n) {
+  using A = opmath_t<T>;
+  each_pack<kPack>(n, [&](long i, long c) {
+    const Pack<T, kPack> values = load_pack<kPack>(x + i);
+    Pack<T, kPack> g = load_pack<kPack>(grad + i);
+    CRESSET_UNROLL
+    for (int k = 0; k < kPack; ++k) {
+      const long channel = n.channels_last ? c + k : c;
+      const A centred = convert<A>(values.v[k]) - by.mean[channel];
+      g.v[k] = convert<T>(convert<A>(g.v[k]) * by.scale[channel] +
+                          (centred * by.slope[channel] + by.offset[channel]));
+    }
+    store_pack<kPack>(out + i, g);
+  });
+}
+
+} // namespace at::device
+
+#define CRESSET_BATCH_NORM_PACK(T, pack, suffix)                                                   \
+  CRESSET_KERNEL(256)                                                                              \
+  moments_planes_##T##suffix(at::device::MomentArgs<cresset_##T> f,                                \
+                             at::device::Moments<at::device::opmath_t<cresset_##T>>* out,          \
+                             at::device::ChannelNumbers n) {                                       \
+    at::device::fold_planes<pack>(at::device::MomentFold<cresset_##T>(f), out, n);                 \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  moments_rows_##T##suffix(at::device::MomentArgs<cresset_##T> f,                                  \
+                           at::device::Moments<at::device::opmath_t<cresset_##T>>* out,            \
+                           at::device::ChannelNumbers n) {                                         \
+    at::device::fold_rows<pack>(at::device::MomentFold<cresset_##T>(f), out, n);                   \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  sums_planes_##T##suffix(                                                                         \
+      at::device::GradientArgs<cresset_##T, at::device::opmath_t<cresset_##T>> f,                  \
+      at::device::GradientSums<at::device::opmath_t<cresset_##T>>* out,                            \
+      at::device::ChannelNumbers n) {                                                              \
+    at::device::fold_planes<pack>(at::device::GradientFold<cresset_##T>(f), out, n);               \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  sums_rows_##T##suffix(                                                                           \
+      at::device::GradientArgs<cresset_##T, at::device::opmath_t<cresset_##T>> f,                  \
+      at::device::GradientSums<at::device::opmath_t<cresset_##T>>* out,                            \
+      at::device::ChannelNumbers n) {                                                              \
+    at::device::fold_rows<pack>(at::device::GradientFold<cresset_##T>(f), out, n);                 \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  apply_forward_##T##suffix(                                                                       \
+      const cresset_##T* x, cresset_##T* y, const at::device::opmath_t<cresset_##T>* scale,        \
+      const at::device::opmath_t<cresset_##T>* shift, at::device::ChannelNumbers n) {              \
+    at::device::apply_forward<cresset_##T, pack>(x, y, scale, shift, n);                           \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  apply_backward_##T##suffix(const cresset_##T* x, const cresset_##T* grad, cresset_##T* out,      \
+                             at::device::Slopes<at::device::opmath_t<cresset_##T>> by,             \
+                             at::device::ChannelNumbers n) {                                       \
+    at::device::apply_backward<cresset_##T, pack>(x, grad, out, by, n);                            \
+  }
+#define CRESSET_COEFFICIENTS(A)                                                                    \
+  CRESSET_KERNEL(256)                                                                              \
+  forward_coefficients_##A(const at::device::Moments<cresset_##A>* parts,                          \
+                           at::device::ForwardCoefficients<cresset_##A> to,                        \
+                           at::device::ChannelNumbers n) {                                         \
+    at::device::forward_coefficients(parts, to, n);                                                \
+  }                                                                                                \
+  CRESSET_KERNEL(256)                                                                              \
+  backward_coefficients_##A(const at::device::GradientSums<cresset_##A>* parts,                    \
+                            at::device::BackwardCoefficients<cresset_##A> to,                      \
+                            at::device::ChannelNumbers n) {                                        \
+    at::device::backward_coefficients(parts, to, n);                                               \
+  }
+#define CRESSET_BATCH_NORM(T, pack)                                                                \
+  CRESSET_BATCH_NORM_PACK(T, 1, ) CRESSET_BATCH_NORM_PACK(T, pack, _packed)
+CRESSET_BATCH_NORM(f32, 4)
+CRESSET_BATCH_NORM(f64, 2)
+CRESSET_BATCH_NORM(f16, 8)
+CRESSET_BATCH_NORM(bf16, 8)
+CRESSET_COEFFICIENTS(f32)
+CRESSET_COEFFICIENTS(f64)
