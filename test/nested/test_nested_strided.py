@@ -212,3 +212,28 @@ def test_narrow_along_the_batch_is_a_view_of_the_components():
     assert bool((nt[2] == 7).all()) and not bool((nt[0] == 7).any())
     with pytest.raises(RuntimeError, match="exceeds dimension size"):
         nt.narrow(dim=0, start=2, length=2)
+
+
+def test_native_attention_equals_attention_of_each_component():
+    torch.manual_seed(0)
+    parts = [torch.rand(2, 8), torch.rand(3, 8)]
+    weights = (torch.rand(24, 8), torch.rand(24), torch.rand(8, 8), torch.rand(8))
+    nested = torch.nested.nested_tensor(parts)
+    out, attention = torch._native_multi_head_attention(
+        nested, nested, nested, 8, 2, *weights, need_weights=True, average_attn_weights=True
+    )
+    for k, part in enumerate(parts):
+        alone = part.unsqueeze(0)
+        expected, rows = torch._native_multi_head_attention(
+            alone, alone, alone, 8, 2, *weights, need_weights=True, average_attn_weights=True
+        )
+        n = part.shape[0]
+        assert torch.allclose(out[k], expected[0])
+        assert torch.allclose(attention[k, :n, :n], rows[0])
+        assert not attention[k, n:].any()
+        assert not attention[k, :, n:].any()
+
+
+def test_the_choice_of_a_fused_attention_is_the_plain_formula():
+    q = torch.nested.nested_tensor([torch.rand(2, 3, 4), torch.rand(2, 5, 4)])
+    assert torch._fused_sdp_choice(q, q, q) == torch.nn.attention.SDPBackend.MATH.value

@@ -437,6 +437,30 @@ def fill_(func, input, value) -> StridedNestedTensor:
     return input
 
 
+@implements_strided("_fused_sdp_choice")
+def fused_sdp_choice(func, query, key, value, *args, **kwargs) -> int:
+    """Components are attended to one by one, by the plain formula."""
+    return torch.nn.attention.SDPBackend.MATH.value
+
+
+@implements_strided("_native_multi_head_attention")
+def native_multi_head_attention(func, query, key, value, *args, **kwargs):
+    """Attention within every component; weights are padded with zeros to the longest one."""
+    names = ("embed_dim", "num_head", "qkv_weight", "qkv_bias", "proj_weight", "proj_bias", "mask")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if given.get("mask") is not None:
+        raise not_implemented("_native_multi_head_attention with a mask", query)
+    done = [
+        func(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), *args, **kwargs)
+        for q, k, v in zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
+    ]
+    weights = [w for _, w in done if w is not None]
+    rows = max((w.shape[-2] for w in weights), default=0)
+    columns = max((w.shape[-1] for w in weights), default=0)
+    padded = [F.pad(w, (0, columns - w.shape[-1], 0, rows - w.shape[-2])) for w in weights]
+    return from_list([o.squeeze(0) for o, _ in done]), torch.cat(padded) if padded else None
+
+
 @implements_strided("scaled_dot_product_attention")
 def scaled_dot_product_attention(func, query, key, value, **options):
     """Attention within each component."""
