@@ -349,3 +349,40 @@ def test_no_warning_inside_a_plain_region(a):
         warnings.simplefilter("error")
         with autocast("cpu"):
             a @ a
+
+
+def test_an_optimizer_that_scales_itself_finds_the_scale_and_the_infinities():
+    seen = []
+
+    class Own(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None):
+            seen.append((float(self.grad_scale), float(self.found_inf)))
+
+    p = torch.nn.Parameter(torch.ones(1))
+    scaler = GradScaler("cpu", init_scale=4.0)
+    optimizer = Own([p], lr=1.0)
+    scaler.scale(p.sum()).backward()
+    scaler.step(optimizer)
+    assert seen == [(4.0, 0.0)]
+    assert p.grad.item() == 4.0  # not unscaled
+    assert not hasattr(optimizer, "grad_scale")
+    with pytest.raises(RuntimeError, match="already been called"):
+        scaler.step(optimizer)
+
+
+def test_an_optimizer_of_the_old_form_gets_the_scaler_with_a_warning():
+    class Old(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None, *, grad_scaler=None):
+            self.scaler = grad_scaler
+
+    p = torch.nn.Parameter(torch.ones(1))
+    scaler = GradScaler("cpu")
+    optimizer = Old([p], lr=1.0)
+    scaler.scale(p.sum()).backward()
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(optimizer)
+    assert optimizer.scaler is scaler

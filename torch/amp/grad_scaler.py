@@ -4,7 +4,9 @@ optimizer steps whose gradients overflowed while it looks for the largest scale 
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import inspect
 import warnings
 from enum import Enum
 from typing import Any
@@ -27,7 +29,7 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh():
+def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -68,12 +70,12 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker = None
-        self._per_optimizer_states = {}
+        self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
 
     # ---- state
 
     def _state_of(self, optimizer) -> dict[str, OptState | dict[torch.device, torch.Tensor]]:
-        return self._per_optimizer_states.setdefault(id(optimizer), _fresh())
+        return self._per_optimizer_states[id(optimizer)]
 
     def _check_scale_growth_tracker(self, funcname) -> tuple[torch.Tensor, torch.Tensor]:
         if self._scale is None:
@@ -212,8 +214,39 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_of_scaling_optimizer(optimizer, *args, **kwargs)
         with self._stepping(optimizer) as state:
             return self._maybe_opt_step(optimizer, state, *args, **kwargs)
+
+    def _step_of_scaling_optimizer(self, optimizer, *args, **kwargs) -> Any:
+        """The step of an optimizer that unscales gradients itself and skips its step where they are
+        not finite: it finds both as attributes, or, in the old form, gets the scaler."""
+        scale, _ = self._check_scale_growth_tracker("step")
+        state = self._state_of(optimizer)
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed "
+                "optimizer. An optimizer finds `grad_scale: Tensor` and `found_inf: Tensor` as its "
+                "attributes.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            found = optimizer.step(*args, grad_scaler=self, **kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self._multiply(optimizer, _number(1.0, scale.device), allow_fp16=True)
+            flags = [f.to(scale.device) for f in state["found_inf_per_device"].values()]
+            optimizer.grad_scale = None if state["stage"] is OptState.UNSCALED else scale
+            optimizer.found_inf = sum(flags, _number(0.0, scale.device))
+            try:
+                found = optimizer.step(*args, **kwargs)
+            finally:
+                del optimizer.grad_scale, optimizer.found_inf
+        state["stage"] = OptState.STEPPED
+        return found
 
     @contextlib.contextmanager
     def _stepping(self, optimizer):
@@ -240,7 +273,7 @@ class GradScaler:
         else:
             rule = (self._growth_factor, self._backoff_factor, self._growth_interval)
             torch._amp_update_scale_(scale, tracker, self._infinities(scale.device), *rule)
-        self._per_optimizer_states = {}
+        self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
 
     def _infinities(self, device) -> torch.Tensor:
         """How many devices, over all optimizers, had gradients that are not finite."""
