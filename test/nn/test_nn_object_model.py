@@ -163,3 +163,16 @@ def test_a_mixin_behind_module_makes_the_instance():
     assert torch.nn.Module.__new__(Both).__class__ is Both
     with pytest.raises(TypeError):
         torch.nn.Linear.__new__(int)
+
+
+def test_old_backward_hooks_see_the_node_of_the_first_result():
+    seen = []
+
+    class Named(nn.Module):
+        def forward(self, x):
+            return {"out": (x * 3).sum()}
+
+    module = Named()
+    module.register_backward_hook(lambda m, grad_in, grad_out: seen.append((m, len(grad_in))))
+    module(torch.ones(2, requires_grad=True))["out"].backward()
+    assert seen == [(module, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections import OrderedDict
 from typing import Any
@@ -249,7 +250,9 @@ def call_with_hooks(module, args, kwargs) -> torch.Tensor | dict[str, torch.Tens
     try:
         args, kwargs = _run_pre_hooks(module, args, kwargs)
         backward = None
-        full = (*global_backward_hooks.values(), *module._backward_hooks.values())
+        own = tuple(module._backward_hooks.values())
+        old = own if module._is_full_backward_hook is False else ()
+        full = (*global_backward_hooks.values(), *(() if old else own))
         pre = (*global_backward_pre_hooks.values(), *module._backward_pre_hooks.values())
         if full or pre:
             from torch.utils.hooks import BackwardHook
@@ -260,10 +263,28 @@ def call_with_hooks(module, args, kwargs) -> torch.Tensor | dict[str, torch.Tens
         for hook_id, hook in (*global_forward_hooks.items(), *module._forward_hooks.items()):
             ran.add(hook_id)
             result = _run_forward_hook(module, hook_id, hook, args, kwargs, result)
+        if old:
+            _hook_last_node(module, old, result)
         return result if backward is None else backward.setup_output_hook(result)
     except Exception:
         _run_always_called(module, args, kwargs, result, ran)
         raise
+
+
+def _hook_last_node(module, hooks, result) -> None:
+    """The old backward hooks: they see the gradients of the node that made the (first) result."""
+    first = result
+    while not isinstance(first, torch.Tensor):
+        if isinstance(first, dict):
+            tensors = [v for v in first.values() if isinstance(v, torch.Tensor)]
+        else:
+            tensors = list(first) if isinstance(first, (list, tuple)) else []
+        if not tensors:
+            return
+        first = tensors[0]
+    if first.grad_fn is not None:
+        for hook in hooks:
+            first.grad_fn.register_hook(functools.partial(hook, module))
 
 
 def _run_always_called(module, args, kwargs, result, ran) -> None:
