@@ -237,3 +237,21 @@ def test_resize_function_keeps_elements_and_gives_gradients_back():
     assert x.grad.tolist() == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(RuntimeError, match="requested resize"):
         Resize.apply(x, (3,))
+
+
+def test_an_expanded_sparse_gradient_is_copied_into_the_leaf():
+    class Spread(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            values = torch.ones(1, 3).expand(4, 3)
+            indices = torch.ones(1, 1, dtype=torch.long).expand(1, 4)
+            return torch.sparse_coo_tensor(indices, values, (5, 3))
+
+    x = torch.zeros(5, 3, requires_grad=True)
+    Spread.apply(x).sum().backward()
+    assert x.grad._values().is_contiguous()
+    assert x.grad.to_dense()[1].tolist() == [4.0, 4.0, 4.0]

@@ -513,3 +513,38 @@ def test_results_that_a_selective_checkpoint_keeps_are_freed_with_the_graph():
     out.sum().backward()
     slope = torch.cos(x.detach().cos().exp()) * x.detach().cos().exp() * -x.detach().sin()
     assert torch.allclose(x.grad, slope)
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+def test_a_sparse_gradient_with_another_number_of_sparse_dimensions_is_reported(fast_mode):
+    def func(x):
+        y = x.clone()
+        y.register_hook(lambda g: g.to_dense().to_sparse(1))
+        return y.to_dense()
+
+    x = torch.ones(2, 2, dtype=torch.float64).to_sparse().requires_grad_()
+    with pytest.raises(GradcheckError, match="incorrect sparse_dim"):
+        gradcheck(func, (x,), masked=True, fast_mode=fast_mode)
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+def test_forward_mode_runs_once_for_each_input(fast_mode):
+    calls = []
+
+    class Pair(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            calls.append(1)
+            return a, b
+
+    x = torch.rand(1, dtype=torch.float64, requires_grad=True)
+    y = torch.rand(1, dtype=torch.float64, requires_grad=True)
+    options = {"check_backward_ad": False, "check_forward_ad": True, "fast_mode": fast_mode}
+    gradcheck(Pair.apply, (x, y), check_undefined_grad=False, **options)
+    assert len(calls) == 2
+    gradcheck(Pair.apply, (x, y), **options)
+    assert len(calls) == 8  # and once with zeros and once without a tangent, for each input

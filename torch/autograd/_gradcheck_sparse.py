@@ -39,6 +39,28 @@ def _values_of(t: torch.Tensor) -> torch.Tensor:
     return t._values() if t.layout is torch.sparse_coo else t.values()
 
 
+def _check_gradients_of(t: torch.Tensor) -> None:
+    """Refuses gradients that split dimensions into sparse and dense ones in another way."""
+    if not t.requires_grad or t.layout is not torch.sparse_coo:
+        return
+    split = (t.sparse_dim(), t.dense_dim())
+
+    def check(grad: torch.Tensor | None) -> None:
+        from torch.autograd.gradcheck import GradcheckError
+
+        if grad is None or grad.layout is not torch.sparse_coo:
+            return
+        for what, wanted, got in zip(
+            ("sparse_dim", "dense_dim"), split, (grad.sparse_dim(), grad.dense_dim()), strict=True
+        ):
+            if wanted != got:
+                raise GradcheckError(
+                    f"grad is sparse tensor, but has incorrect {what} {got}, expected {wanted}"
+                )
+
+    t.register_hook(check)
+
+
 def over_strided(
     func: Callable[..., object], inputs: Sequence[object], masked: bool
 ) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -59,10 +81,11 @@ def over_strided(
         return func, tuple(inputs)
 
     def over(*args: object) -> object:
-        built = [
-            _with_values(likes[i], a) if i in likes and isinstance(a, torch.Tensor) else a
-            for i, a in enumerate(args)
-        ]
+        built = list(args)
+        for i, like in likes.items():
+            if isinstance(args[i], torch.Tensor):
+                built[i] = _with_values(like, args[i])
+                _check_gradients_of(built[i])
         return func(*built)
 
     return over, tuple(given)

@@ -322,6 +322,10 @@ def _fast_check(func, inputs, outputs, which, options, forward) -> None:
         _Perturbed(func, inputs, i, options["eps"]).difference(right)
         for i, right in zip(which, rights, strict=False)
     ]
+    tangents = [
+        _forward_tangents(func, inputs, {i: right}) if forward else None
+        for i, right in zip(which, rights, strict=True)
+    ]
     for o, output in enumerate(outputs):
         for k, i in enumerate(which):
             expected = torch.dot(lefts[o], numerical[k][o].to(lefts[o].dtype))
@@ -332,7 +336,7 @@ def _fast_check(func, inputs, outputs, which, options, forward) -> None:
                 if not torch.allclose(got.to(expected.dtype), expected, options["rtol"], atol):
                     raise _mismatch(got, expected, o, i, "backward", _FAST_NOTE)
             if forward:
-                tangent = _forward_tangents(func, inputs, {i: rights[k]})[o]
+                tangent = tangents[k][o]
                 got = (
                     torch.zeros(())
                     if tangent is None
@@ -376,6 +380,8 @@ def _check_zero_gradient(outputs, tensors) -> None:
         ):
             if grad is None:
                 continue
+            if grad.layout is not tensor.layout:
+                raise GradcheckError(f"grad is incorrect layout: {grad.layout} for {tensor.layout}")
             if not torch.equal(grad, torch.zeros_like(grad)):
                 raise GradcheckError("backward not multiplied by grad_output")
             if grad.dtype != tensor.dtype or grad.device != tensor.device:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include <ATen/ops/_indices.h>
+#include <ATen/ops/_values.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
@@ -354,6 +356,14 @@ TensorVec AccumulateGrad::apply(TensorVec grads) {
   return {};
 }
 
+namespace {
+bool has_dense_parts(const Tensor& sparse) {
+  if (sparse.layout() != at::Layout::Sparse) return true;
+  return at::_ops::_indices::call(sparse).is_contiguous() &&
+         at::_ops::_values::call(sparse).is_contiguous();
+}
+} // namespace
+
 void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
   const AccumulationLock lock;
   AutogradMeta& meta = ensure_meta(leaf);
@@ -373,8 +383,10 @@ void accumulate_grad(const Tensor& leaf, Tensor grad, bool create_graph) {
     return;
   }
   if (C10_UNLIKELY(grad.layout() != at::kStrided)) {
+    // Numbers that lie close together may be kept; expanded ones would be added to several times.
     const bool wraps = grad.key_set().has(c10::DispatchKey::Python);
-    meta.grad = grad.use_count() == 1 && !wraps ? detach(grad) : at::clone(grad);
+    const bool own = grad.use_count() == 1 && !wraps && has_dense_parts(grad);
+    meta.grad = own ? detach(grad) : at::clone(grad);
     return;
   }
   // Stolen when nobody else holds it and it already lies in memory as the leaf does; copied
