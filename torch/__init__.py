@@ -393,9 +393,13 @@ _LAZY = {
     "ScriptModule": "torch.jit",
     "ScriptFunction": "torch.jit",
     "PyTorchFileReader": "torch._serialization.file_reader",
-    "DeviceObjType": "torch._extension_names",
-    "FloatType": "torch._extension_names",
-    "TensorType": "torch._extension_names",
+    **dict.fromkeys(
+        (
+            "AnyType BoolType DeviceObjType DictType FloatType IntType ListType NoneType "
+            "NumberType OptionalType StringType TensorType TupleType"
+        ).split(),
+        "torch._extension_names",
+    ),
     "set_vital": "torch._extension_names",
     "from_dlpack": "torch.utils.dlpack",
     "to_dlpack": "torch.utils.dlpack",

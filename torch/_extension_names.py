@@ -16,11 +16,32 @@ from torch._schema_info import (  # noqa: F401
 globals().update(
     _later.names(
         "torch._C",
-        "AnyType Block BoolType DeviceObjType DictType FloatType Graph IntType ListType "
-        "Node NoneType NumberType OptionalType ScriptFunction ScriptObject StringType TensorType "
-        "TupleType Use Value",
+        "Block Graph Node ScriptFunction ScriptObject Use Value",
     )
 )
+
+
+class _KindOfType(type):
+    """The class of the classes of types: a type is an instance of the one of its kind."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, torch._C.Type) and value.kind() == cls.__name__
+
+
+def _kind(name: str) -> _KindOfType:
+    def refuse(self: object, *args: object) -> None:
+        raise NotImplementedError(f"torch._C.{name}: types are made by parsing a schema")
+
+    text = "The types of schemas of this kind; isinstance tells."
+    body = {"__module__": "torch._C", "__doc__": text, "__init__": refuse}
+    return _KindOfType(name, (), body)
+
+
+for _name in (
+    "AnyType BoolType DeviceObjType DictType FloatType IntType ListType NoneType NumberType "
+    "OptionalType StringType TensorType TupleType"
+).split():
+    globals()[_name] = _kind(_name)
 
 # What the switches of the script compiler were set to.
 _switches = {}

@@ -54,6 +54,21 @@ def _checked_out_dims(out_dims: object, name: str, count: int) -> Sequence[int]:
     return out_dims
 
 
+def _check_not_negative(in_dims: object, args: tuple) -> None:
+    """Dimensions count from the first one only."""
+    if isinstance(in_dims, (tuple, list)) and len(in_dims) == len(args):
+        for dim, arg in zip(in_dims, args, strict=True):
+            _check_not_negative(dim, arg if isinstance(arg, (tuple, list)) else (arg,))
+    elif isinstance(in_dims, int) and in_dims < 0:
+        for arg in args:
+            if isinstance(arg, torch.Tensor):
+                raise ValueError(
+                    f"vmap: Got in_dim={in_dims} for some input, but that input is a Tensor of "
+                    f"dimensionality {arg.dim()} so expected in_dim to satisfy 0 <= in_dim < "
+                    f"{arg.dim()}."
+                )
+
+
 def _refusing_random(func: Callable[..., Outputs], args: tuple) -> Outputs:
     try:
         return func(*args)
@@ -78,6 +93,7 @@ def _vmap(
     @functools.wraps(func)
     def wrapped(*args):
         name = _get_name(func)
+        _check_not_negative(in_dims, args)
         size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
         with vmap_increment_nesting(size, "error") as level:
             outputs = _refusing_random(func, _create_batched_inputs(dims, flat, level, spec))

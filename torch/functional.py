@@ -141,6 +141,8 @@ def nonzero(input, *, out=None, as_tuple=False) -> Any:
             f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
         )
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return _VF.nonzero(input.unsqueeze(0) if input.dim() == 0 else input).unbind(1)
     return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
 

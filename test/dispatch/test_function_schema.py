@@ -108,3 +108,12 @@ def test_addmm_activation_is_the_activation_of_the_sum():
     gelu = torch._addmm_activation(bias, a, b, beta=2, alpha=0.5, use_gelu=True)
     expected = [[v * 0.5 * (1 + math.erf(v / 2**0.5)) for v in row] for row in total.tolist()]
     torch.testing.assert_close(gelu.double(), torch.tensor(expected).double(), atol=1e-5, rtol=1e-5)
+
+
+def test_types_are_instances_of_the_class_of_their_kind():
+    first, second = parse_schema("f(Tensor x, int? y) -> Tensor").arguments
+    assert isinstance(first.type, torch.TensorType)
+    assert isinstance(second.type, torch.OptionalType)
+    assert not isinstance(first.type, torch.OptionalType)
+    with pytest.raises(NotImplementedError, match="OptionalType"):
+        torch.OptionalType(first.type)

@@ -318,3 +318,10 @@ def test_saved_tensor_hooks_inside_reverse_mode_raise(transform):
     with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
         transform(function)(torch.rand(3))
     assert vmap(function)(torch.rand(3, 2)).shape == (3,)
+
+
+def test_the_first_vmap_counts_dimensions_from_the_first_one_only():
+    from torch._vmap_internals import _vmap
+
+    with pytest.raises(ValueError, match="Got in_dim=-1 for some input"):
+        _vmap(lambda x: x, in_dims=(-1,))(torch.ones(2, 3))

@@ -76,3 +76,8 @@ def test_where_promotes_and_keeps_strides():
     out = torch.empty(0)
     torch.where(mask, a, -a, out=out)
     same(out, [[0, -1, -2], [3, 4, 5]])
+
+
+def test_nonzero_as_a_tuple_takes_no_out():
+    with pytest.raises(RuntimeError, match="out kwarg when as_tuple"):
+        torch.nonzero(torch.ones(2), as_tuple=True, out=torch.empty(0, dtype=torch.long))

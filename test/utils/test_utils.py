@@ -476,3 +476,12 @@ def test_tensor_of_an_exporter_of_dlpack_copies_its_memory():
     assert made.tolist() == [0, 1, 2] and made.dtype == torch.int64
     source[0] = 9
     assert made[0] == 0
+
+
+def test_hash_of_a_storage_is_that_of_its_bytes():
+    from torch.utils._content_store import hash_storage
+
+    t = torch.arange(5, dtype=torch.int32)
+    expected = hashlib.sha1(t.numpy().tobytes(), usedforsecurity=False).hexdigest()
+    assert hash_storage(t.untyped_storage()) == expected
+    assert hash_storage(t.clone().untyped_storage(), stable_hash=True) == expected
