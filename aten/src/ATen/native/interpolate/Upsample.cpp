@@ -33,42 +33,17 @@ template <class A> struct Axes {
   int64_t rows() const { return planes * d.out * h.out; }
 };
 
-// The three axes, of which the first 3 - dims are one element.
-struct Specs {
-  AxisSpec axis[3];
-  int dims;
-  int64_t planes;
-
-  template <class A> Axis<A> made(int i, int64_t first, int64_t count) const {
-    Axis<A> result = make_axis<A>(axis[i], first, count);
-    if (i < 3 - dims) {
-      result.weight = RawTable<A>(1);
-      result.weight[0] = A(1);
-    }
-    return result;
+template <class A> Axis<A> made(const Specs& specs, int i, int64_t first, int64_t count) {
+  Axis<A> result = make_axis<A>(specs.axis[i], first, count);
+  if (i < 3 - specs.dims) {
+    result.weight = RawTable<A>(1);
+    result.weight[0] = A(1);
   }
-};
-
-Specs specs_of(IntArrayRef in, IntArrayRef out, int dims, Mode mode, bool align_corners,
-               const Scales& scales) {
-  Specs specs;
-  specs.dims = dims;
-  for (int back = 1; back <= 3; ++back) {
-    AxisSpec& axis = specs.axis[3 - back];
-    axis = {Mode::Nearest, 1, 1, false, std::nullopt};
-    if (back > dims) continue;
-    const int64_t a = in[in.size() - back], b = out[out.size() - back];
-    TORCH_CHECK(a < std::numeric_limits<int32_t>::max(),
-                "upsample: a dimension of 2^31 or more elements cannot be resized, got ", in);
-    axis = {mode, a, b, align_corners, scales[3 - back]};
-  }
-  specs.planes = 1;
-  for (size_t i = 0; i + dims < in.size(); ++i) specs.planes *= in[i];
-  return specs;
+  return result;
 }
 
 template <class A> Axes<A> whole_axes(const Specs& specs) {
-  const auto axis = [&](int i) { return specs.made<A>(i, 0, specs.axis[i].out); };
+  const auto axis = [&](int i) { return made<A>(specs, i, 0, specs.axis[i].out); };
   return {axis(0), axis(1), axis(2), specs.planes};
 }
 
@@ -79,9 +54,9 @@ void for_parts(const Specs& specs, int64_t unit, const Adapt& adapt, const F& f)
   constexpr int64_t kPart = int64_t(1) << 20;
   const int64_t most[3] = {kPart, kPart, std::max<int64_t>(1, kPart / unit)};
   const auto axis = [&](int i, int64_t first) {
-    Axis<A> made = specs.made<A>(i, first, std::min(most[i], specs.axis[i].out - first));
-    adapt(made);
-    return made;
+    Axis<A> part = made<A>(specs, i, first, std::min(most[i], specs.axis[i].out - first));
+    adapt(part);
+    return part;
   };
   Axes<A> axes;
   axes.planes = specs.planes;
@@ -413,8 +388,29 @@ bool channels_innermost(const Tensor& x, const Tensor& out) {
 
 } // namespace
 
+Specs specs_of(IntArrayRef in, IntArrayRef out, int dims, Mode mode, bool align_corners,
+               const Scales& scales) {
+  Specs specs;
+  specs.dims = dims;
+  for (int back = 1; back <= 3; ++back) {
+    AxisSpec& axis = specs.axis[3 - back];
+    axis = {Mode::Nearest, 1, 1, false, std::nullopt};
+    if (back > dims) continue;
+    const int64_t a = in[in.size() - back], b = out[out.size() - back];
+    TORCH_CHECK(a < std::numeric_limits<int32_t>::max(),
+                "upsample: a dimension of 2^31 or more elements cannot be resized, got ", in);
+    axis = {mode, a, b, align_corners, scales[3 - back]};
+  }
+  specs.planes = 1;
+  for (size_t i = 0; i + dims < in.size(); ++i) specs.planes *= in[i];
+  return specs;
+}
+
 void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool align_corners,
               const Scales& scales, const char* name) {
+  if (self.is_cuda())
+    return upsample_cuda(
+        self, out, specs_of(self.sizes(), out.sizes(), dims, mode, align_corners, scales), name);
   using All = Concat<FloatingTypes, Types<uint8_t>>::type;
   const bool bytes = self.scalar_type() == kByte && !is_nearest(mode);
   TORCH_CHECK_NOT_IMPLEMENTED(!bytes || dims == 2, "\"", name, "\" not implemented for 'Byte'");
@@ -454,6 +450,9 @@ void upsample(const Tensor& self, const Tensor& out, int dims, Mode mode, bool a
 
 void upsample_backward(const Tensor& grad, const Tensor& out, int dims, Mode mode,
                        bool align_corners, const Scales& scales, const char* name) {
+  if (grad.is_cuda())
+    return upsample_backward_cuda(
+        grad, out, specs_of(out.sizes(), grad.sizes(), dims, mode, align_corners, scales), name);
   dtype_switch<FloatingTypes>(grad.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = Compute<T>;

@@ -1,0 +1,32 @@
+// The arguments of Upsample.cuh. A is the type of weights; the host, which only passes addresses
+// on, says void.
+#pragma once
+
+#include <ATen/cuda/device/Arguments.h>
+
+namespace at::device {
+
+// A resized axis as a sparse matrix: element o of the result is the sum of weight[k] times element
+// place[k], k from first[o] to first[o + 1].
+template <class A> struct ResizedAxis {
+  const int32_t *first, *place;
+  const A* weight;
+  int64_t from, to; // sizes
+  Divider by_to;
+  uint32_t unused;
+};
+using ResizedAxisPointers = ResizedAxis<void>;
+CRESSET_LAYOUT(ResizedAxisPointers, 56, unused, 52);
+
+template <class A> struct ResizeArgs {
+  ResizedAxis<A> axis[3];
+  int64_t samples, channels;
+  int64_t channels_last;         // both sides
+  int64_t copies;                // every element of the result is one of the source
+  int64_t small;                 // all places are below 2^31
+  Divider by_channels, by_plane; // the latter: positions of the result
+};
+using ResizePointers = ResizeArgs<void>;
+CRESSET_LAYOUT(ResizePointers, 232, by_plane, 220);
+
+} // namespace at::device
