@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import _C
-from torch._subclasses._fake_errors import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    MetadataMismatchError,
-    UnsupportedOperatorException,
-)
+from torch._subclasses import _fake_unbacked
+from torch._subclasses._fake_errors import MetadataMismatchError, UnsupportedOperatorException
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
@@ -103,24 +99,6 @@ def _by_rule(
         if kind in func.python_key_table:
             return func.python_key_table[kind](mode, *args, **kwargs)
     raise UnsupportedOperatorException(func)
-
-
-def _value(
-    mode: FakeTensorMode,
-    func: OpOverload,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> object:
-    raise DataDependentOutputException(func)
-
-
-def _dynamic_shape(
-    mode: FakeTensorMode,
-    func: OpOverload,
-    args: tuple[object, ...],
-    kwargs: dict[str, object],
-) -> object:
-    raise DynamicOutputShapeException(func)
 
 
 def run_fallback_kernel(
@@ -231,8 +209,8 @@ _Rule = Callable[
     ["FakeTensorMode", "OpOverload", "tuple[object, ...]", "dict[str, object]"], object
 ]
 RULES: dict[str, _Rule] = {
-    "data": _value,
-    "dynamic_shape": _dynamic_shape,
+    "data": _fake_unbacked.value_symbol,
+    "dynamic_shape": _fake_unbacked.sized_result,
     "no_meta": _without_meta,
     "rule": _by_rule,
     "lift": _lift,

@@ -288,8 +288,8 @@ class FakeTensorMode(TorchDispatchMode):
         )
         self.shape_env = shape_env
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
-        # Whether reading a value gives a symbol instead of an exception.
-        self.allow_scalar_outputs = shape_env is not None
+        # Reading a value gives a symbol although the ShapeEnv does not ask for it.
+        self.allow_scalar_outputs = False
         self.in_kernel_invocation = False
         self.enter_stack: list[FakeTensorMode | None] = []
         self.epoch = 0

@@ -6,7 +6,7 @@ views of one meta tensor."""
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -125,6 +125,51 @@ class MetaTensorDescriber:
         return self.lookup_storage[key]
 
 
+class _Symbols:
+    """How the sizes of a tensor that is converted become symbols."""
+
+    def __init__(
+        self,
+        shape_env: ShapeEnv | None,
+        source: Source | None,
+        context: SymbolicContext | None,
+    ) -> None:
+        self.shape_env, self.source, self.context = shape_env, source, context
+
+    def geometry(self, t: torch.Tensor) -> tuple[Sequence[int], Sequence[int], int]:
+        """Sizes, strides and offset of the image of t."""
+        if self.shape_env is None:
+            return t.size(), t.stride(), t.storage_offset()
+        return self.shape_env.create_symbolic_sizes_strides_storage_offset(
+            t, self._source(), symbolic_context=self.context
+        )
+
+    def _source(self) -> Source:
+        if self.source is None:
+            from torch._dynamo.source import ConstantSource
+
+            count = len(self.shape_env.var_to_val)
+            return ConstantSource(f"__meta_utils_unknown_tensor{count}")
+        return self.source
+
+    def of_base(self) -> _Symbols:
+        """The same for the tensor that a view is of."""
+        if self.shape_env is None:
+            return self
+        from torch._dynamo.source import AttrSource
+
+        context = getattr(self.context, "view_base_context", None)
+        return _Symbols(self.shape_env, AttrSource(self._source(), "_base"), context)
+
+    def of_grad(self) -> _Symbols:
+        """The same for a tensor's gradient, which has its sizes."""
+        if self.shape_env is None:
+            return self
+        from torch._dynamo.source import AttrSource
+
+        return _Symbols(self.shape_env, AttrSource(self._source(), "grad"), self.context)
+
+
 class MetaConverter:
     """`MetaConverter()(t)` is the meta image of t. What is not a tensor is returned as it is; a
     tensor of a kind that has no meta form is too, and counts as a miss."""
@@ -139,6 +184,7 @@ class MetaConverter:
             weakref.WeakValueDictionary()
         )
         self._held = WeakIdKeyDictionary()  # meta tensor: its storage
+        self._symbols = _Symbols(None, None, None)  # of the conversion under way
         self.hit = 0
         self.miss = 0
 
@@ -161,7 +207,11 @@ class MetaConverter:
             self.miss += 1
             return t
         self.hit += 1
-        return self._image(t)
+        before, self._symbols = self._symbols, _Symbols(shape_env, source, symbolic_context)
+        try:
+            return self._image(t)
+        finally:
+            self._symbols = before
 
     def _image(self, t: torch.Tensor) -> torch.Tensor:
         number = self.describer.get_tensor_id(t)
@@ -170,9 +220,16 @@ class MetaConverter:
         with torch._C.DisableTorchFunctionSubclass():
             made = self._view_image(t) if t._is_view() else self._own_image(t)
             if t.is_leaf and t.grad is not None:
-                made.grad = self._image(t.grad)
+                made.grad = self._with(self._symbols.of_grad(), t.grad)
         self.tensor_memo[number] = made
         return made
+
+    def _with(self, symbols: _Symbols, t: torch.Tensor) -> torch.Tensor:
+        before, self._symbols = self._symbols, symbols
+        try:
+            return self._image(t)
+        finally:
+            self._symbols = before
 
     # ---- tensors with memory of their own
 
@@ -184,8 +241,12 @@ class MetaConverter:
             held = torch.UntypedStorage(t.untyped_storage().nbytes(), device="meta")
             self.storage_memo[number] = held
         with torch.no_grad(), torch._C._ExcludeDispatchKeyGuard(_ABOVE_META):
-            made = torch.empty(0, dtype=t.dtype, device="meta")
-            made.set_(held, t.storage_offset(), t.size(), t.stride())
+            geometry = self._symbols.geometry(t)
+            if any(isinstance(n, torch.SymInt) for n in (*geometry[0], *geometry[1], geometry[2])):
+                made = torch._C._make_symbolic_meta(*geometry, t.dtype)
+            else:
+                made = torch.empty(0, dtype=t.dtype, device="meta")
+                made.set_(held, geometry[2], geometry[0], geometry[1])
         made = self._finish(made, t)
         self._held[made] = held
         return made
@@ -209,29 +270,32 @@ class MetaConverter:
     # ---- views
 
     def _view_image(self, t: torch.Tensor) -> torch.Tensor:
-        base = self._image(t._base)
+        base = self._with(self._symbols.of_base(), t._base)
+        geometry = self._symbols.geometry(t)
         has_history = t.requires_grad and not t.is_leaf
         if has_history and not base.requires_grad:
             # A view of a view that was made a leaf.
             with torch.no_grad():
-                base = _viewed(base, t)
+                base = _viewed(base, t, geometry)
             base.requires_grad_()
         with torch.set_grad_enabled(has_history):
-            made = _with_bits(_viewed(base, t), t)
+            made = _with_bits(_viewed(base, t, geometry), t)
         if t.is_leaf and t.requires_grad:
             made.requires_grad_()
         return made
 
 
-def _viewed(base: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """A view of base with t's dtype and geometry."""
+def _viewed(
+    base: torch.Tensor, t: torch.Tensor, geometry: tuple[Sequence[int], Sequence[int], int]
+) -> torch.Tensor:
+    """A view of base with t's dtype and a geometry."""
     if base.dtype != t.dtype:
         if base.is_complex() and not t.is_complex() and base.dtype.to_real() == t.dtype:
             base = torch.view_as_real(base)
         else:
             count = base.untyped_storage().nbytes() // base.element_size()
             base = base.as_strided((count,), (1,), 0).view(t.dtype)
-    return base.as_strided(t.size(), t.stride(), t.storage_offset())
+    return base.as_strided(*geometry)
 
 
 def _with_bits(made: torch.Tensor, t: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include <ATen/core/BoxedCall.h>
 #include <ATen/core/Boxing.h>
@@ -107,6 +108,44 @@ std::string argument_hint(const OperatorEntry& op, DispatchKey key) {
 
 } // namespace
 
+// Note [Locks of boxed calls]
+// Registrations take the dispatcher's lock. A boxed call only reads what was resolved, the kernel
+// of a key and the schema, and must not wait for calls of other operators: these two are guarded by
+// a small lock that few operators share, which writers take besides. Nothing is freed under it.
+namespace {
+class OperatorLock {
+ public:
+  explicit OperatorLock(const OperatorEntry& op)
+      : flag_(flags[(reinterpret_cast<uintptr_t>(&op) / alignof(OperatorEntry)) % kLocks].flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  ~OperatorLock() { flag_.clear(std::memory_order_release); }
+  OperatorLock(const OperatorLock&) = delete;
+  OperatorLock& operator=(const OperatorLock&) = delete;
+
+ private:
+  static constexpr size_t kLocks = 251; // a prime, as entries lie at regular distances
+  struct alignas(64) Padded {
+    std::atomic_flag flag = ATOMIC_FLAG_INIT;
+  };
+  static Padded flags[kLocks];
+  std::atomic_flag& flag_;
+};
+OperatorLock::Padded OperatorLock::flags[kLocks];
+
+c10::intrusive_ptr<BoxedKernel> resolved_boxed(const OperatorEntry& op, int index) {
+  OperatorLock lock(op);
+  OperatorState* state = op.state.load(std::memory_order_acquire);
+  return state ? state->boxed[index] : nullptr;
+}
+
+void set_resolved(const OperatorEntry& op, int index, c10::intrusive_ptr<BoxedKernel> kernel) {
+  OperatorState& state = op.ensure_state();
+  OperatorLock lock(op);
+  std::swap(state.boxed[index], kernel); // what was there is freed after the lock
+}
+} // namespace
+
 OperatorState::~OperatorState() = default;
 
 OperatorState& OperatorEntry::ensure_state() const {
@@ -138,14 +177,14 @@ void* OperatorEntry::resolve(DispatchKeySet keys) const {
       if (found.boxed && found.boxed->is_fallthrough()) found = {};
       if (!found) continue;
       if (found.fn) return found.fn;
-      ensure_state().boxed[index] = found.boxed;
+      set_resolved(*this, index, found.boxed);
       return boxing->unboxed_from_boxed;
     }
     TORCH_CHECK_NOT_IMPLEMENTED(false, argument_hint(*this, rest.highest()));
   }
   void* fn = found.fn;
   if (fn == nullptr) {
-    ensure_state().boxed[index] = found.boxed;
+    set_resolved(*this, index, found.boxed);
     fn = boxing ? boxing->unboxed_from_boxed : nullptr;
     // An operator defined from text has no typed callers; only boxed calls reach it.
     if (fn == nullptr) return nullptr;
@@ -169,13 +208,15 @@ std::string OperatorEntry::full_name() const {
 
 const FunctionSchema& OperatorEntry::schema() const {
   OperatorState& s = ensure_state();
-  std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
-  if (!s.schema) {
-    FunctionSchema parsed = FunctionSchema::parse(schema_text);
-    parsed.name = name;
-    parsed.overload = overload;
-    s.schema = std::make_unique<FunctionSchema>(std::move(parsed));
+  {
+    OperatorLock lock(*this);
+    if (s.schema) return *s.schema;
   }
+  auto parsed = std::make_unique<FunctionSchema>(FunctionSchema::parse(schema_text));
+  parsed->name = name;
+  parsed->overload = overload;
+  OperatorLock lock(*this);
+  if (!s.schema) s.schema = std::move(parsed); // another thread may have been first
   return *s.schema;
 }
 
@@ -214,10 +255,14 @@ uint64_t stack_keys(const OperatorEntry& op, const Stack& stack, size_t argument
 
 // Finds the boxed kernel for the keys of a run-time operator, which has no typed table.
 c10::intrusive_ptr<BoxedKernel> boxed_for(const OperatorEntry& op, DispatchKeySet keys) {
+  if (auto known = resolved_boxed(op, keys.highest_index())) return known;
   std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
   for (DispatchKeySet left = keys; !left.empty(); left = left.remove(left.highest())) {
     Found found = find_kernel(op, left.highest());
-    if (found.boxed && !found.boxed->is_fallthrough()) return found.boxed;
+    if (found.boxed && !found.boxed->is_fallthrough()) {
+      if (left == keys) set_resolved(op, keys.highest_index(), found.boxed);
+      return found.boxed;
+    }
     if (found.fn) return {};
     if (!found && c10::kBackendKeys.has(left.highest())) break;
   }
@@ -247,13 +292,8 @@ void OperatorEntry::call_boxed(Stack& stack) const {
 
 namespace boxing {
 void call_boxed_kernel(KernelContext context, Stack& stack) {
-  c10::intrusive_ptr<BoxedKernel> kernel;
-  DispatchKeySet keys = context.keys;
-  {
-    std::lock_guard<std::mutex> lock(Dispatcher::singleton().mutex());
-    OperatorState* state = context.op->state.load();
-    kernel = state ? state->boxed[keys.highest_index()] : nullptr;
-  }
+  const DispatchKeySet keys = context.keys;
+  const auto kernel = resolved_boxed(*context.op, keys.highest_index());
   TORCH_INTERNAL_ASSERT(kernel, context.op->full_name());
   kernel->call(*context.op, keys, stack);
 }
@@ -332,8 +372,11 @@ void reset_resolution(const OperatorEntry& op, Dropped& dropped) {
   for (auto& slot : op.table) slot.store(nullptr);
   uint64_t mask = OperatorEntry::kDefaultMask, always = 0;
   OperatorState& state = op.ensure_state();
-  for (auto& boxed : state.boxed)
-    if (boxed) dropped.push_back(std::move(boxed));
+  {
+    OperatorLock lock(op);
+    for (auto& boxed : state.boxed)
+      if (boxed) dropped.push_back(std::move(boxed));
+  }
   for (const auto& r : state.kernels) {
     const bool skips = r.kernel.boxed && r.kernel.boxed->is_fallthrough();
     if (!c10::isAliasDispatchKey(r.key) && !skips) mask |= DispatchKeySet(r.key).raw();
@@ -436,6 +479,8 @@ uint64_t Dispatcher::register_fallback(DispatchKey key, c10::intrusive_ptr<Boxed
   for (const OperatorEntry* op : all()) {
     if (op->table[static_cast<int>(key)].load() != nullptr)
       op->table[static_cast<int>(key)].store(nullptr);
+    // What a run-time operator resolved to is kept in one place only.
+    if (op->boxing == nullptr) set_resolved(*op, static_cast<int>(key), {});
     if ((op->mask.load() & bit) == 0) op->mask.fetch_or(bit);
   }
   return static_cast<uint64_t>(key);

@@ -62,11 +62,39 @@ std::vector<Tensor> foreach_powsum(TensorList self, const Scalar& ord,
   return sums;
 }
 
-void amp_check_and_unscale_(TensorList self, Tensor& found_inf, const Tensor& inv_scale) {
+namespace {
+void check_unscale(const Tensor& found_inf, const Tensor& inv_scale) {
   TORCH_CHECK(inv_scale.numel() == 1, "inv_scale must be a 1-element tensor.");
   TORCH_CHECK(found_inf.numel() == 1, "found_inf must be a 1-element tensor.");
   TORCH_CHECK(inv_scale.scalar_type() == kFloat, "inv_scale must be a float tensor.");
   TORCH_CHECK(found_inf.scalar_type() == kFloat, "found_inf must be a float tensor.");
+}
+void check_scale(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf) {
+  TORCH_CHECK(growth_tracker.numel() == 1, "growth_tracker must be a 1-element tensor.");
+  TORCH_CHECK(self.numel() == 1, "current_scale must be a 1-element tensor.");
+  TORCH_CHECK(found_inf.numel() == 1, "found_inf must be a 1-element tensor.");
+  TORCH_CHECK(growth_tracker.scalar_type() == kInt, "growth_tracker must be an int tensor.");
+  TORCH_CHECK(self.scalar_type() == kFloat, "current_scale must be a float tensor.");
+  TORCH_CHECK(found_inf.scalar_type() == kFloat, "found_inf must be a float tensor.");
+}
+} // namespace
+
+void amp_check_and_unscale_meta_(TensorList self, Tensor& found_inf, const Tensor& inv_scale) {
+  check_unscale(found_inf, inv_scale);
+  for (const Tensor& t : self) t.unsafeGetTensorImpl()->bump_version();
+  found_inf.unsafeGetTensorImpl()->bump_version();
+}
+Tensor& amp_update_scale_meta_(Tensor& self, Tensor& growth_tracker, const Tensor& found_inf,
+                               double /*scale_growth_factor*/, double /*scale_backoff_factor*/,
+                               int64_t /*growth_interval*/) {
+  check_scale(self, growth_tracker, found_inf);
+  growth_tracker.unsafeGetTensorImpl()->bump_version();
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+
+void amp_check_and_unscale_(TensorList self, Tensor& found_inf, const Tensor& inv_scale) {
+  check_unscale(found_inf, inv_scale);
   if (self.empty()) return;
   bool all_finite = true;
   for (const Tensor& t : self) {
@@ -84,12 +112,7 @@ void amp_check_and_unscale_(TensorList self, Tensor& found_inf, const Tensor& in
 Tensor& amp_update_scale_(Tensor& self, Tensor& growth_tracker, const Tensor& found_inf,
                           double scale_growth_factor, double scale_backoff_factor,
                           int64_t growth_interval) {
-  TORCH_CHECK(growth_tracker.numel() == 1, "growth_tracker must be a 1-element tensor.");
-  TORCH_CHECK(self.numel() == 1, "current_scale must be a 1-element tensor.");
-  TORCH_CHECK(found_inf.numel() == 1, "found_inf must be a 1-element tensor.");
-  TORCH_CHECK(growth_tracker.scalar_type() == kInt, "growth_tracker must be an int tensor.");
-  TORCH_CHECK(self.scalar_type() == kFloat, "current_scale must be a float tensor.");
-  TORCH_CHECK(found_inf.scalar_type() == kFloat, "found_inf must be a float tensor.");
+  check_scale(self, growth_tracker, found_inf);
   if (found_inf.item<double>() != 0) {
     self.fill_(self.item<double>() * scale_backoff_factor);
     growth_tracker.fill_(0);

@@ -34,8 +34,8 @@ void check_lists(const char* name, TensorList params, TensorList grads) {
     TORCH_CHECK(params[i].scalar_type() == grads[i].scalar_type(), name, ": parameter ", i,
                 " has dtype ", params[i].scalar_type(), " but its gradient has dtype ",
                 grads[i].scalar_type());
-    TORCH_CHECK_NOT_IMPLEMENTED(params[i].is_cpu(), name, " is not implemented for ",
-                                params[i].device());
+    TORCH_CHECK_NOT_IMPLEMENTED(params[i].is_cpu() || params[i].is_meta(), name,
+                                " is not implemented for ", params[i].device());
   }
 }
 void check_state(const char* name, const Tensor& param, const Tensor& state) {
@@ -43,6 +43,19 @@ void check_state(const char* name, const Tensor& param, const Tensor& state) {
               ": optimizer state of shape ", state.sizes(), " and dtype ", state.scalar_type(),
               " does not fit a parameter of shape ", param.sizes(), " and dtype ",
               param.scalar_type());
+}
+
+// A step without data: every list fits the parameters and counts as written.
+void written_like(const char* name, TensorList params, std::initializer_list<TensorList> states) {
+  for (const TensorList& list : states) {
+    TORCH_CHECK(list.empty() || list.size() == params.size(), name,
+                ": the lists of states must be as long as the list of parameters");
+    for (size_t k = 0; k < list.size(); ++k) {
+      check_state(name, params[k], list[k]);
+      list[k].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+  for (const Tensor& param : params) param.unsafeGetTensorImpl()->bump_version();
 }
 
 // The tensor itself when its elements lie in memory as those of the parameter `like` are walked,
@@ -183,6 +196,53 @@ void fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums,
     });
     p.finish(), sum.finish();
   }
+}
+
+// ---- without data
+void fused_adam_meta_(TensorList self, TensorList grads, TensorList exp_avgs,
+                      TensorList exp_avg_sqs, TensorList max_exp_avg_sqs,
+                      TensorList /*state_steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,
+                      double /*weight_decay*/, double /*eps*/, bool amsgrad, bool /*maximize*/,
+                      const std::optional<Tensor>& /*grad_scale*/,
+                      const std::optional<Tensor>& /*found_inf*/) {
+  check_lists("_fused_adam_", self, grads);
+  written_like("_fused_adam_", self,
+               {exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : TensorList()});
+}
+
+void fused_adamw_meta_(TensorList self, TensorList grads, TensorList exp_avgs,
+                       TensorList exp_avg_sqs, TensorList max_exp_avg_sqs,
+                       TensorList /*state_steps*/, double /*lr*/, double /*beta1*/,
+                       double /*beta2*/, double /*weight_decay*/, double /*eps*/, bool amsgrad,
+                       bool /*maximize*/, const std::optional<Tensor>& /*grad_scale*/,
+                       const std::optional<Tensor>& /*found_inf*/) {
+  check_lists("_fused_adamw_", self, grads);
+  written_like("_fused_adamw_", self,
+               {exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : TensorList()});
+}
+
+void fused_sgd_meta_(TensorList self, TensorList grads, TensorList momentum_buffer_list,
+                     double /*weight_decay*/, double /*momentum*/, double /*lr*/,
+                     double /*dampening*/, bool /*nesterov*/, bool /*maximize*/,
+                     bool /*is_first_step*/, const std::optional<Tensor>& /*grad_scale*/,
+                     const std::optional<Tensor>& /*found_inf*/) {
+  check_lists("_fused_sgd_", self, grads);
+  written_like("_fused_sgd_", self, {momentum_buffer_list});
+}
+
+void fused_adagrad_meta_(TensorList self, TensorList grads, TensorList state_sums,
+                         TensorList /*state_steps*/, double /*lr*/, double /*lr_decay*/,
+                         double /*weight_decay*/, double /*eps*/, bool /*maximize*/,
+                         const std::optional<Tensor>& /*grad_scale*/,
+                         const std::optional<Tensor>& /*found_inf*/) {
+  check_lists("_fused_adagrad_", self, grads);
+  written_like("_fused_adagrad_", self, {state_sums});
+}
+
+Tensor fused_clip_grad_norm_meta(TensorList self, double /*max_norm*/, double /*norm_type*/) {
+  TORCH_CHECK(!self.empty(), "_fused_clip_grad_norm: there are no tensors");
+  for (const Tensor& t : self) t.unsafeGetTensorImpl()->bump_version();
+  return detail::empty({}, self[0].scalar_type(), Device(kMeta));
 }
 
 } // namespace at::native

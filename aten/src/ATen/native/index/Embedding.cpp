@@ -174,6 +174,14 @@ template <class T> double row_norm(const T* row, int64_t n, int64_t stride, doub
 
 } // namespace
 
+Tensor& embedding_renorm_meta_(Tensor& self, const Tensor& indices, double /*max_norm*/,
+                               double /*norm_type*/) {
+  TORCH_CHECK(self.dim() == 2, "'self' must be 2-D");
+  check_index_type(indices, "embedding_renorm_");
+  self.unsafeGetTensorImpl()->bump_version();
+  return self;
+}
+
 Tensor& embedding_renorm_cpu_(Tensor& self, const Tensor& indices, double max_norm,
                               double norm_type) {
   TORCH_CHECK(self.dim() == 2, "'self' must be 2-D");

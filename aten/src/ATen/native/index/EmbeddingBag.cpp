@@ -323,6 +323,17 @@ const int64_t* data_or_null(const Tensor& t) {
 
 } // namespace
 
+Tensor embedding_bag_dense_backward_meta(const Tensor& grad, const Tensor& /*indices*/,
+                                         const Tensor& /*offset2bag*/, const Tensor& /*bag_size*/,
+                                         const Tensor& /*maximum_indices*/, int64_t num_weights,
+                                         bool /*scale_grad_by_freq*/, int64_t /*mode*/,
+                                         const std::optional<Tensor>& /*per_sample_weights*/,
+                                         int64_t /*padding_idx*/) {
+  TORCH_CHECK(grad.dim() == 2 && num_weights >= 0,
+              "embedding_bag backward: expected a 2-D gradient");
+  return detail::empty({num_weights, grad.size(1)}, grad.scalar_type(), Device(kMeta));
+}
+
 Tensor embedding_bag_dense_backward_cpu(const Tensor& grad, const Tensor& indices,
                                         const Tensor& offset2bag, const Tensor& bag_size,
                                         const Tensor& maximum_indices, int64_t num_weights,
@@ -381,6 +392,15 @@ Tensor _embedding_bag_backward(const Tensor& grad, const Tensor& indices, const 
   };
   return sparse ? finish(at::_embedding_bag_sparse_backward, offsets, offset2bag, bag_size)
                 : finish(at::_embedding_bag_dense_backward, offset2bag, bag_size, maximum_indices);
+}
+
+Tensor embedding_bag_per_sample_weights_backward_meta(const Tensor& /*grad*/, const Tensor& weight,
+                                                      const Tensor& indices,
+                                                      const Tensor& /*offsets*/,
+                                                      const Tensor& /*offset2bag*/, int64_t mode,
+                                                      int64_t /*padding_idx*/) {
+  TORCH_CHECK(mode == kSum, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  return detail::empty({indices.numel()}, weight.scalar_type(), Device(kMeta));
 }
 
 Tensor embedding_bag_per_sample_weights_backward_cpu(const Tensor& grad, const Tensor& weight,

@@ -1,5 +1,6 @@
 // nll_loss for any number of dimensions, and cross entropy on top of log_softmax: for class
 // indices, for class probabilities, and with label smoothing.
+#include <ATen/core/EmptyTensor.h>
 #include <ATen/core/TransformQueries.h>
 #include <ATen/native/loss/LossUtil.h>
 #include <ATen/native/loss/Native.h>
@@ -118,6 +119,26 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional
   const Tensor loss = at::nll_loss2d(self.reshape({n, c, 1, inner}), target.reshape({n, 1, inner}),
                                      weight, reduction, ignore_index);
   return reduction == kNoReduction ? loss.view(expected) : loss;
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+cross_entropy_rows_meta(const Tensor& self, const Tensor& /*target*/,
+                        const std::optional<Tensor>& /*weight*/, int64_t reduction,
+                        int64_t /*ignore_index*/, bool float_output) {
+  const ScalarType dtype = self.scalar_type(), wide = dtype == kDouble ? kDouble : kFloat;
+  const Device meta(kMeta);
+  DimVector sizes;
+  if (reduction == kNoReduction) sizes.push_back(self.size(0));
+  return {detail::empty(sizes, float_output ? wide : dtype, meta),
+          detail::empty({self.size(0)}, wide, meta), detail::empty({}, wide, meta)};
+}
+Tensor cross_entropy_rows_backward_meta(const Tensor& /*grad_output*/, const Tensor& self,
+                                        const Tensor& /*target*/,
+                                        const std::optional<Tensor>& /*weight*/,
+                                        int64_t /*reduction*/, int64_t /*ignore_index*/,
+                                        const Tensor& /*log_sums*/,
+                                        const Tensor& /*total_weight*/) {
+  return detail::empty(self.sizes(), self.scalar_type(), Device(kMeta));
 }
 
 Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,

@@ -17,6 +17,7 @@
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/ctc_loss.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mean.h>
@@ -35,6 +36,12 @@ double log_add(double a, double b, double c) { return log_add(log_add(a, b), c);
 
 std::vector<int64_t> lengths_of(const char* name, const Tensor& lengths) {
   TORCH_CHECK(c10::isIntegralType(lengths.scalar_type(), false), name, " must be integral");
+  if (lengths.key_set().has(DispatchKey::Meta)) { // a fake tensor refuses
+    std::vector<int64_t> known;
+    for (int64_t i = 0; i < lengths.numel(); ++i)
+      known.push_back(lengths.select(0, i).item<int64_t>());
+    return known;
+  }
   const Tensor t = at::detail::empty(lengths.sizes(), kLong); // on the CPU, wherever they come from
   t.copy_(lengths);
   const int64_t* p = static_cast<const int64_t*>(t.const_data_ptr());
@@ -59,6 +66,7 @@ struct Batch {
                 "Expected targets of shape (sum of target_lengths) or (batch_size, S), got ",
                 targets.sizes());
     check_lengths(targets);
+    if (targets.is_meta()) return;
     values = long_copy(targets);
     const int64_t* label = static_cast<const int64_t*>(values.const_data_ptr());
     for (size_t i = 0; i < n; ++i)
@@ -176,15 +184,35 @@ Tensor reduce(const Tensor& losses, const std::vector<int64_t>& target_lengths, 
   Tensor result = losses;
   if (zero_infinity) result = at::masked_fill(result, at::eq(result, -kImpossible), 0.0);
   if (reduction == kMeanReduction) {
-    const Tensor lengths = at::detail::empty({static_cast<int64_t>(target_lengths.size())}, kLong);
-    std::copy(target_lengths.begin(), target_lengths.end(),
-              static_cast<int64_t*>(lengths.mutable_data_ptr()));
+    const auto count = static_cast<int64_t>(target_lengths.size());
+    const bool has_data = !result.key_set().has(DispatchKey::Meta);
+    const Tensor lengths = has_data ? at::detail::empty({count}, kLong)
+                                    : at::empty({count}, result.options().dtype(kLong));
+    if (has_data)
+      std::copy(target_lengths.begin(), target_lengths.end(),
+                static_cast<int64_t*>(lengths.mutable_data_ptr()));
     return at::mean(at::div(result, at::clamp_min(lengths, 1).to(result.scalar_type())));
   }
   if (reduction == kNoReduction && unbatched) result = result.squeeze(0);
   return apply_reduction(result, reduction);
 }
 } // namespace
+
+std::tuple<Tensor, Tensor> ctc_loss_meta(const Tensor& log_probs, const Tensor& targets,
+                                         IntArrayRef input_lengths, IntArrayRef target_lengths,
+                                         int64_t blank, bool /*zero_infinity*/) {
+  const Batch b(log_probs, targets, input_lengths, target_lengths, blank);
+  const ScalarType dtype = log_probs.scalar_type();
+  return {at::detail::empty({b.samples}, dtype, Device(kMeta)),
+          at::detail::empty({b.samples, b.frames, b.states()}, dtype, Device(kMeta))};
+}
+Tensor ctc_loss_backward_meta(const Tensor& /*grad*/, const Tensor& log_probs,
+                              const Tensor& /*targets*/, IntArrayRef /*input_lengths*/,
+                              IntArrayRef /*target_lengths*/, const Tensor& /*neg_log_likelihood*/,
+                              const Tensor& /*log_alpha*/, int64_t /*blank*/,
+                              bool /*zero_infinity*/) {
+  return at::detail::empty(log_probs.sizes(), log_probs.scalar_type(), Device(kMeta));
+}
 
 std::tuple<Tensor, Tensor> ctc_loss_cpu(const Tensor& log_probs, const Tensor& targets,
                                         IntArrayRef input_lengths, IntArrayRef target_lengths,

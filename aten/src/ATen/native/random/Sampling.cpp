@@ -179,8 +179,8 @@ Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
   return store_unless_same(self, alpha_drop(self, p, train, true));
 }
 
-std::tuple<Tensor, Tensor> native_dropout_cpu(const Tensor& input, double p,
-                                              std::optional<bool> train) {
+std::tuple<Tensor, Tensor> native_dropout_parts(const Tensor& input, double p,
+                                                std::optional<bool> train) {
   if (input.numel() == 0) return {input, at::empty_like(input)};
   if (train && !*train) return {input.clone(), at::empty_like(input, kBool).fill_(true)};
   check_probability(p);

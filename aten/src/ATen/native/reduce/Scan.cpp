@@ -222,6 +222,14 @@ void cummin_helper_cpu(const Tensor& self, Tensor& values, Tensor& indices, int6
   values.unsafeGetTensorImpl()->bump_version();
   indices.unsafeGetTensorImpl()->bump_version();
 }
+void cummax_helper_meta(const Tensor& self, Tensor& values, Tensor& indices, int64_t /*dim*/) {
+  check_scan_outputs(self, values, indices);
+  values.unsafeGetTensorImpl()->bump_version();
+  indices.unsafeGetTensorImpl()->bump_version();
+}
+void cummin_helper_meta(const Tensor& self, Tensor& values, Tensor& indices, int64_t dim) {
+  cummax_helper_meta(self, values, indices, dim);
+}
 
 } // namespace at::native
 

@@ -30,6 +30,11 @@ Tensor places_of(IntArrayRef batch_sizes, int64_t batch, Device device) {
 std::vector<int64_t> values_of(const Tensor& t, const char* name) {
   TORCH_CHECK(t.dim() == 1 && t.scalar_type() == kLong && t.is_cpu(), name,
               " should be a 1D CPU int64 tensor, but got ", t);
+  if (t.key_set().has(DispatchKey::Meta)) { // a fake tensor refuses
+    std::vector<int64_t> known;
+    for (int64_t i = 0; i < t.numel(); ++i) known.push_back(t.select(0, i).item<int64_t>());
+    return known;
+  }
   const Tensor dense = t.contiguous();
   const int64_t* from = static_cast<const int64_t*>(dense.data_ptr());
   return std::vector<int64_t>(from, from + dense.numel());
