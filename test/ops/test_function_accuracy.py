@@ -2,6 +2,7 @@
 precision, in units in the last place of the result, over the whole range of each function and on
 lengths that fill no register."""
 
+import decimal
 import math
 
 import numpy as np
@@ -155,3 +156,85 @@ def test_nextafter_of_all_kinds_of_numbers_equals_numpy(dtype):
     nan = torch.full((9,), NAN, dtype=torch.from_numpy(a).dtype)
     assert torch.nextafter(nan, torch.zeros_like(nan)).isnan().all()
     assert torch.nextafter(torch.zeros_like(nan), nan).isnan().all()
+
+
+def exact_power(x: float, y: float) -> float:
+    """x ** y in 60 digits, rounded once."""
+    with decimal.localcontext(decimal.Context(prec=60, Emax=10**6, Emin=-(10**6))):
+        return float(decimal.Decimal(x) ** decimal.Decimal(y))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most"),
+    [(0.9, 1.1, 5000.0), (0.0, 10.0, 300.0), (1e-300, 1e-290, 1.05), (1e150, 1e200, 1.6)],
+)
+def test_double_power_is_within_one_and_a_half_units(low, high, most):
+    random = np.random.default_rng(3)
+    x, y = random.uniform(low, high, 403), random.uniform(-most, most, 403)
+    expected = np.array([exact_power(a, b) for a, b in zip(x, y, strict=True)])
+    got = torch.pow(torch.from_numpy(x), torch.from_numpy(y)).numpy()
+    normal = (expected > 1e-300) & (expected < 1e300)
+    off = np.abs(got[normal] - expected[normal]) / np.spacing(expected[normal])
+    assert normal.sum() > 50 and off.max() <= 1.5
+    np.testing.assert_allclose(got[~normal], expected[~normal], rtol=1e-13, atol=5e-324)
+
+
+def test_double_power_has_the_corners_of_the_c_library():
+    inf, nan = math.inf, math.nan
+    edges = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 2.0**53, 1e308]
+    edges += [5e-324, -1e-310, 1e300, -1e300, 1.5, -1.5]
+
+    def power(a: float, b: float) -> float:
+        odd = math.isfinite(b) and b == math.trunc(b) and math.fmod(b, 2) != 0
+        try:
+            return math.pow(a, b)
+        except OverflowError:
+            return -inf if a < 0 and odd else inf
+        except ValueError:  # a power of zero, or a root of a negative number
+            return nan if a else (-inf if odd and math.copysign(1, a) < 0 else inf)
+
+    pairs = [(a, b) for a in edges for b in edges]
+    got = torch.pow(*torch.tensor(pairs, dtype=torch.float64).unbind(1)).numpy()
+    expected = np.array([power(a, b) for a, b in pairs])
+    np.testing.assert_allclose(got, expected, rtol=4e-16, atol=5e-324)
+    np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(expected[got == 0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("edge", [0.0, 200.0, -200.0, 900.0, math.inf, -math.inf, math.nan])
+def test_complex_sigmoid_and_silu_equal_numpy_also_at_the_edges(dtype, edge):
+    parts = np.random.default_rng(4).uniform(-6, 6, (2, 67))
+    parts[0, ::16] = edge
+    z = torch.complex(*torch.from_numpy(parts)).to(dtype)
+    wide = z.numpy().astype(np.complex128)
+    with np.errstate(all="ignore"):
+        share = 1 / (1 + np.exp(-wide))
+    tolerance = 2e-6 if dtype == torch.complex64 else 1e-13
+    inside = np.isfinite(share) & (np.abs(wide.real) < 80)
+    for got, expected in ((z.sigmoid(), share), (torch.nn.functional.silu(z), wide * share)):
+        np.testing.assert_allclose(got.numpy()[inside], expected[inside], rtol=tolerance)
+        for i in np.flatnonzero(~inside)[:1]:  # alone and in company: the same bits
+            alone = torch.sigmoid(z[i : i + 1]).numpy()
+            np.testing.assert_array_equal(alone, z.sigmoid().numpy()[i : i + 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_frexp_takes_numbers_of_every_kind_apart(dtype):
+    info = torch.finfo(dtype)
+    x = [0.0, -0.0, 1.0, -1.0, 0.75, 3.0, info.max, -info.max, info.tiny, info.tiny / 4]
+    x = torch.tensor([*x, math.inf, -math.inf, math.nan], dtype=dtype)
+    mantissa, exponent = torch.frexp(x)
+    expected = [math.frexp(v) if math.isfinite(v) else (v, 0) for v in x.tolist()]
+    np.testing.assert_array_equal(mantissa.double().numpy(), [m for m, _ in expected])
+    assert exponent.tolist() == [e for _, e in expected]
+    assert mantissa.dtype == dtype and exponent.dtype == torch.int32
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_log_gamma_and_ndtri_of_whole_numbers_have_their_poles(dtype):
+    x = torch.arange(-20.0, 21.0, dtype=dtype)
+    expected = [math.inf if v <= 0 else math.lgamma(v) for v in x.tolist()]
+    np.testing.assert_allclose(torch.lgamma(x).numpy(), expected, rtol=3e-7)
+    at = torch.tensor([0.0, 1.0, -1.0, 2.0, math.nan, 0.5], dtype=dtype)
+    got = torch.special.ndtri(at).tolist()
+    assert got[:2] == [-math.inf, math.inf] and all(map(math.isnan, got[2:5])) and got[5] == 0

@@ -128,3 +128,22 @@ def test_meta_equals_real():
     ):
         real, meta = call(x), call(x.to("meta"))
         assert (real.shape, real.dtype, real.stride()) == (meta.shape, meta.dtype, meta.stride())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_polynomials_of_a_register_equal_those_of_its_lanes(dtype):
+    x = torch.linspace(-1.2, 1.2, 41, dtype=dtype)
+    for name in ("chebyshev_polynomial_t", "shifted_chebyshev_polynomial_w", "legendre_polynomial_p",
+                 "hermite_polynomial_h", "laguerre_polynomial_l"):  # fmt: skip
+        function = getattr(torch.special, f"{name}")
+        for degree in (0, 1, 2, 5, 8, 9, 30):
+            mixed = torch.full((41,), float(degree), dtype=dtype)
+            mixed[::2] = degree + 1  # neighbours differ: each lane by itself
+            got, lanes = function(x, degree)[1::2], function(x, mixed)[1::2]
+            assert torch.equal(got, lanes), (name, degree)
+
+
+def test_hermite_polynomial_that_overflows_stays_infinite():
+    x = torch.tensor([1e200] * 20 + [0.5], dtype=torch.float64)
+    got = torch.special.hermite_polynomial_h(x, 5)
+    assert got[:20].tolist() == [float("inf")] * 20 and got[20] == 41

@@ -5,13 +5,16 @@
 #include <type_traits>
 
 #include <ATen/native/pointwise/Compare.h>
+#include <ATen/native/pointwise/ComplexExp.h>
 
 namespace at::native::fn {
 inline namespace CRESSET_ISA {
 
 namespace detail {
 // 1 / (1 + e^-x)
-template <class V> CRESSET_FN V sigmoid(V x) { return V(1.0f) / (V(1.0f) + vm::exp(-x)); }
+template <class V> CRESSET_FN V sigmoid(V x) {
+  return vm::reg::divide(V(1.0f), V(1.0f) + vm::reg::exp(-x));
+}
 // log(1 + e^x) without overflow: max(x, 0) + log1p(e^-|x|).
 template <class V> CRESSET_FN V log1p_exp(V x) {
   const V zero(0.0);
@@ -24,6 +27,7 @@ template <class V> CRESSET_FN V clamp_0_6(V x) {
 } // namespace detail
 
 struct Sigmoid {
+  static constexpr bool kVectorizeComplex = true;
   template <class V> CRESSET_FN V apply(V x) { return detail::sigmoid(x); }
 };
 // min(x, 0) - log1p(e^-|x|)
@@ -31,7 +35,10 @@ struct LogSigmoid {
   template <class V> CRESSET_FN V apply(V x) { return -detail::log1p_exp(-x); }
 };
 struct Silu {
-  template <class V> CRESSET_FN V apply(V x) { return x / (V(1.0f) + vm::exp(-x)); }
+  static constexpr bool kVectorizeComplex = true;
+  template <class V> CRESSET_FN V apply(V x) {
+    return vm::reg::divide(x, V(1.0f) + vm::reg::exp(-x));
+  }
 };
 struct Relu {
   template <class V> CRESSET_FN V apply(V x) {

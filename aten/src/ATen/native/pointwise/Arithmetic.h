@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <ATen/native/pointwise/DoublePower.h>
 #include <ATen/native/pointwise/ZeroDivision.h>
 #include <ATen/vec/RegisterMath.h>
 
@@ -221,11 +222,13 @@ struct Addcdiv {
 
 // a + weight * (b - a), from the nearer end so that weight 1 gives b exactly.
 struct Lerp {
+  static constexpr bool kVectorizeComplex = true;
   template <class V> CRESSET_FN V apply(V a, V b, V weight) {
     if constexpr (vm::is_complex_v<V>) {
-      return vm::magnitude(weight) < vm::element_of_complex_t<V>(0.5)
-                 ? a + weight * (b - a)
-                 : b - (b - a) * (V(1.0f) - weight);
+      using P = vm::element_of_complex_t<V>;
+      const V near = a + weight * (b - a), far = b - (b - a) * (V(1.0f) - weight);
+      const auto low = vm::reg::magnitude(weight) < P(0.5f);
+      return V(vm::select(low, near.real_, far.real_), vm::select(low, near.imag_, far.imag_));
     } else {
       const V span = b - a;
       return vm::select(vm::abs(weight) < V(0.5), vm::fma(weight, span, a),

@@ -9,18 +9,35 @@ namespace at::native {
 inline namespace CRESSET_ISA {
 
 namespace detail {
+// Mantissa and exponent from the bits of a normal number; the C library for the others.
+template <class C> C10_ALWAYS_INLINE C split_number(C x, int& exponent) {
+  using I = vec::int_of<C>;
+  constexpr int kBits = sizeof(C) == sizeof(float) ? 23 : 52;
+  constexpr I kField = sizeof(C) == sizeof(float) ? 0xff : 0x7ff;
+  I bits;
+  __builtin_memcpy(&bits, &x, sizeof(C));
+  const I field = (bits >> kBits) & kField;
+  if (C10_UNLIKELY(field == 0 || field == kField)) {
+    exponent = 0;
+    return vm::isfinite(x) ? static_cast<C>(__builtin_frexp(x, &exponent)) : x;
+  }
+  exponent = static_cast<int>(field) - static_cast<int>(kField / 2 - 1);
+  bits = (bits & ~(kField << kBits)) | ((kField / 2 - 1) << kBits);
+  __builtin_memcpy(&x, &bits, sizeof(C));
+  return x;
+}
+
 template <class T>
 void frexp_loop(char* const* data, const int64_t* strides, int64_t n, const void*) {
   char* mantissa = data[0];
   char* exponent = data[1];
   const char* from = data[2];
   for (int64_t i = 0; i < n; ++i) {
-    int e = 0;
-    const double x = load_element<T, double>(from);
-    const bool finite = vm::isfinite(x);
-    const double m = finite ? __builtin_frexp(x, &e) : x;
+    using C = vec::opmath_t<T>;
+    int e;
+    const C m = split_number(load_element<T, C>(from), e);
     store_element<T>(mantissa, m);
-    store_element<int32_t>(exponent, finite ? e : 0);
+    store_element<int32_t>(exponent, e);
     mantissa += strides[0];
     exponent += strides[1];
     from += strides[2];

@@ -65,11 +65,12 @@ C10_ALWAYS_INLINE Wide lgamma(Wide x) {
   const Wide zero(0.0);
   const auto negative = x <= zero;
   Wide r = lgamma_positive(vm::select(negative, Wide(1.0) - x, x));
-  if (C10_UNLIKELY(vec::any(negative))) {
+  const auto pole = negative & (vm::trunc(x) == x);
+  if (C10_UNLIKELY(vec::any(negative & !pole))) {
     // gamma(x) gamma(1 - x) = pi / sin(pi x)
-    const Wide reflected = vm::log(Wide(kPi) / vm::abs(sine_of_pi(x))) - r;
-    r = vm::select(negative, vm::select(vm::trunc(x) == x, Wide(kInf), reflected), r);
+    r = vm::select(negative, vm::log(Wide(kPi) / vm::abs(sine_of_pi(x))) - r, r);
   }
+  r = vm::select(pole, Wide(kInf), r);
   return vm::select(vm::isinf(x), Wide(kInf), r);
 }
 

@@ -95,9 +95,13 @@ template <class V> CRESSET_FN V erfinv(V y) {
 template <class V> CRESSET_FN V ndtri(V p) {
   using T = vm::element_t<V>;
   const V one(T(1)), zero(T(0)), inf(c10::numeric_limits<T>::infinity());
-  const V w = -vm::log((p * V(T(4))) * (one - p));
-  const V r = V(c10::sqrt_2<T>) * (p + p - one) * erfinv_ratio(w);
-  return vm::select(p == zero, -inf, vm::select(p == one, inf, r));
+  // What lies outside is decided at the end and takes no part in the branches before.
+  const auto inside = (p > zero) & (p < one);
+  const V q = vm::select(inside, p, V(T(0.5)));
+  const V w = -vm::log((q * V(T(4))) * (one - q));
+  const V r = V(c10::sqrt_2<T>) * (q + q - one) * erfinv_ratio(w);
+  const V outside = vm::select(p == zero, -inf, vm::select(p == one, inf, V(T(kNan))));
+  return vm::select(inside, r, outside);
 }
 
 } // namespace CRESSET_ISA

@@ -28,8 +28,17 @@ struct Digamma {
   }
 };
 struct Polygamma {
-  static constexpr bool kVectorize = false;
-  template <class T> CRESSET_FN T apply(T x, T order) {
+  template <class V> CRESSET_FN V apply(V x, V order) {
+    if constexpr (vm::is_vec_v<V>) {
+      if (order.v[0] == 0) return Digamma::apply(x); // a number: all lanes are alike
+      return map_lanes(x, [n = order.v[0]](auto one) { return scalar(one, n); });
+    } else {
+      return scalar(x, order);
+    }
+  }
+
+ private:
+  template <class T> CRESSET_FN T scalar(T x, T order) {
     if (order == T(1) && x < T(0.5)) {
       // The reflection is rounded in the type of the data, as PyTorch's is.
       const T root = vm::sin(T(special::kPi) * x), square = T(special::kPi * special::kPi);

@@ -11,6 +11,7 @@ using vm::atan2;
 using vm::atanh;
 using vm::cosh;
 using vm::erfc;
+using vm::exp;
 using vm::log2;
 using vm::magnitude;
 using vm::nextafter;
