@@ -136,3 +136,20 @@ def test_right_side_of_equal_rows_is_read_with_its_stride_of_zero(dtype, shape):
     a = torch.arange(m * k).reshape(m, k).remainder(3).to(dtype)
     b = torch.arange(n).remainder(2).to(dtype).expand(k, n)
     assert torch.equal(torch.mm(a, b), torch.mm(a, b.contiguous()))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize(("rows", "n"), [(1, 3), (5, 8), (40, 33), (3, 0)])
+def test_complex_matrix_times_vector_equals_numpy(dtype, rows, n):
+    torch.manual_seed(0)
+    mat, vec = torch.randn(rows, n, dtype=dtype), torch.randn(n, dtype=dtype)
+    add = torch.randn(rows, dtype=dtype)
+    product = mat.numpy().astype(np.complex128) @ vec.numpy().astype(np.complex128)
+    tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.complex64 else {"rtol": 1e-12}
+    np.testing.assert_allclose(torch.mv(mat, vec).numpy(), product, **tolerance)
+    got = torch.addmv(add, mat, vec, beta=0.5 - 1j, alpha=2j)
+    np.testing.assert_allclose(got.numpy(), (0.5 - 1j) * add.numpy() + 2j * product, **tolerance)
+    wide = torch.zeros(rows, 2, dtype=dtype)
+    torch.mv(mat.conj(), vec, out=wide[:, 0])
+    again = mat.numpy().conj().astype(np.complex128) @ vec.numpy().astype(np.complex128)
+    np.testing.assert_allclose(wide[:, 0].numpy(), again, **tolerance)

@@ -33,11 +33,42 @@ bool is_large(int64_t m, int64_t n, int64_t k) {
 
 template <class A> A scale_of(const Scalar& s) { return s.to<A>(); }
 
+// out = beta out + alpha mat vec for complex rows that lie flush, by the dot product of each. False
+// where that does not apply.
+bool complex_rows_times(const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                        const Scalar& alpha, const Tensor& out) {
+  const dot::DotFn dot = dot::table().dot[static_cast<int>(mat.scalar_type())];
+  const int64_t rows = mat.size(0), n = mat.size(1);
+  if (!mat.is_complex() || dot == nullptr || n < 8 || mat.stride(1) != 1 || vec.stride(0) != 1)
+    return false;
+  const int64_t row = mat.stride(0), step = out.stride(0);
+  dtype_switch<Types<c10::complex<float>, c10::complex<double>>>(
+      mat.scalar_type(), "addmv_impl_cpu", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T a = scale_of<T>(alpha), b = scale_of<T>(beta);
+        const bool fresh = beta.equal(0.0), plain = alpha.equal(1.0);
+        const T *from = static_cast<const T*>(mat.data_ptr()),
+                *x = static_cast<const T*>(vec.data_ptr());
+        T* to = static_cast<T*>(out.data_ptr());
+        const BlockingRegion unlocked;
+        parallel_for(0, rows, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            T sum;
+            dot(from + i * row, x, n, false, &sum);
+            if (!plain) sum = a * sum;
+            to[i * step] = fresh ? sum : b * to[i * step] + sum;
+          }
+        });
+      });
+  return true;
+}
+
 // out = beta * out + alpha * a @ b for matrices (rank 2).
 void product(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& beta,
              const Scalar& alpha, const char* name) {
   const int64_t m = a.size(0), n = b.size(1), k = a.size(1);
   if (m == 0 || n == 0) return;
+  if (n == 1 && complex_rows_times(a, b.select(1, 0), beta, alpha, out.select(1, 0))) return;
   dtype_switch<GemmTypes>(a.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = gemm::acc_t<T>;
@@ -60,6 +91,8 @@ void batched_product(const Tensor& a, const Tensor& b, const Tensor& out, const 
                      const Scalar& alpha, const char* name) {
   const int64_t batch = a.size(0), m = a.size(1), n = b.size(2), k = a.size(2);
   if (batch == 0 || m == 0 || n == 0) return;
+  if (batch == 1)
+    return product(a.select(0, 0), b.select(0, 0), out.select(0, 0), beta, alpha, name);
   dtype_switch<GemmTypes>(a.scalar_type(), name, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = gemm::acc_t<T>;
