@@ -279,6 +279,15 @@ def test_numpy_stacks():
 # ---- reordering and repeating ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.int64,
+                                   torch.complex128])  # fmt: skip
+@pytest.mark.parametrize("n", [1, 7, 15, 16, 17, 63, 64, 65, 200])
+def test_flip_of_rows_of_any_length_matches_numpy(n, dtype):
+    x = torch.arange(3 * n).reshape(3, n).to(dtype)
+    assert torch.equal(x.flip(1), torch.from_numpy(np.flip(x.numpy(), 1).copy()))
+    assert torch.equal(x.flip(0, 1), torch.from_numpy(np.flip(x.numpy(), (0, 1)).copy()))
+
+
 @pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 2), (0, 1, 2), ()])
 def test_flip_matches_numpy(dims):
     base = numbered(2, 3, 4)

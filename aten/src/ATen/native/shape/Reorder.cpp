@@ -4,10 +4,12 @@
 #ifndef CRESSET_NO_CUDA
 #include <ATen/cuda/Pointwise.h>
 #endif
+#include <ATen/iter/CpuIsa.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/native/shape/Native.h>
+#include <ATen/native/shape/Reverse.h>
 
 #include <cstring>
 
@@ -51,31 +53,13 @@ DimVector byte_strides(const Tensor& t) {
   return out;
 }
 
-// n elements of kSize bytes in the opposite order, sixteen bytes at a time; `from` is the last one.
-template <int kSize> void copy_reversed(char* to, const char* from, int64_t n) {
-  static_assert(kSize <= 8);
-  constexpr int64_t together = 16 / kSize;
-  for (; n >= together; n -= together, to += 16, from -= 16) {
-    const char* first = from + kSize - 16;
-    uint64_t halves[2];
-    std::memcpy(halves, first, 16);
-    uint64_t turned[2] = {halves[1], halves[0]};
-    for (uint64_t& half : turned) {
-      if constexpr (kSize == 1) half = __builtin_bswap64(half);
-      if constexpr (kSize == 2 || kSize == 4) half = half << 32 | half >> 32;
-      if constexpr (kSize == 2)
-        half = (half & 0x0000ffff0000ffff) << 16 | (half >> 16 & 0x0000ffff0000ffff);
-    }
-    std::memcpy(to, turned, 16);
-  }
-  for (; n > 0; --n, to += kSize, from -= kSize) std::memcpy(to, from, kSize);
-}
-
 template <class T>
 void copy_row(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
   constexpr int64_t size = sizeof(T);
   if constexpr (size <= 8) {
-    if (to_step == size && from_step == -size) return copy_reversed<size>(to, from, n);
+    static const reverse::CopyFn reversed =
+        CRESSET_BY_ISA(reverse::, table)().copy[__builtin_ctz(sizeof(T))];
+    if (to_step == size && from_step == -size) return reversed(to, from, n);
   }
   if (to_step == size && from_step == size) {
     std::memcpy(to, from, static_cast<size_t>(n * size));
