@@ -1,10 +1,12 @@
 // Grids of affine maps: the places theta sends the pixels of an image to, for grid sampling.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/interpolate/Native.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/select.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/transpose.h>
 #include <ATen/ops/zeros.h>
@@ -54,12 +56,27 @@ void check_size(IntArrayRef size) {
 
 Tensor affine_grid_generator(const Tensor& theta, IntArrayRef size, bool align_corners) {
   check_size(size);
-  const Tensor base = base_grid(theta, size, align_corners);
-  const Tensor grid = at::bmm(base, at::transpose(theta, 1, 2));
-  DimVector shape{size[0]};
-  for (size_t i = 2; i < size.size(); ++i) shape.push_back(size[i]);
-  shape.push_back(static_cast<int64_t>(size.size()) - 2);
-  return grid.view(shape);
+  const int64_t dims = static_cast<int64_t>(size.size()) - 2;
+  TORCH_CHECK(theta.dim() == 3 && theta.size(0) == size[0] && theta.size(1) == dims &&
+                  theta.size(2) == dims + 1,
+              "Expected a batch of ", dims, "D affine matrices of shape ", size[0], "x", dims, "x",
+              dims + 1, " for size ", size, ". Got ", theta.sizes(), ".");
+  // Every coordinate has its own axis: the sum over them is spread over the pixels one axis after
+  // the other, from the outermost, and only the last of the sums has the size of the grid.
+  const auto column = [&](int64_t k) {
+    DimVector shape(static_cast<size_t>(dims) + 2, 1);
+    shape.front() = size[0];
+    shape.back() = dims;
+    return at::select(theta, 2, k).reshape(shape);
+  };
+  Tensor grid = column(dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    DimVector along(static_cast<size_t>(dims) + 2, 1);
+    along[1 + d] = size[2 + d];
+    const Tensor places = coordinates(size[2 + d], align_corners, theta).view(along);
+    grid = at::add(grid, at::mul(places, column(dims - 1 - d))); // x runs along the last
+  }
+  return grid;
 }
 
 Tensor affine_grid_generator_backward(const Tensor& grad, IntArrayRef size, bool align_corners) {
