@@ -24,19 +24,23 @@ def stirling_error(x: Tensor) -> Tensor:
     low = torch.where(small, x, 1.0)
     high = torch.where(small, 16.0, x)
     exact = torch.lgamma(low) - (low - 0.5) * low.log() + low - HALF_LOG_2PI
-    r = high.reciprocal()
+    return torch.where(small, exact, stirling_series(high))
+
+
+def stirling_series(x: Tensor) -> Tensor:
+    """stirling_error(x) for x >= 16, where five terms are enough."""
+    r = x.reciprocal()
     r2 = r * r
-    series = r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 * (1 / 1680 - r2 / 1188))))
-    return torch.where(small, exact, series)
+    return r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 * (1 / 1680 - r2 / 1188))))
 
 
 def deviance(k: Tensor, m: Tensor) -> Tensor:
     """k log(k / m) - k + m for k >= 0 and m >= 0; zero at k == m, m at k == 0."""
-    gap = k - m
-    near = gap.abs() < 0.1 * (k + m)
+    gap, total = k - m, k + m
+    near = gap.abs() < 0.1 * total
     # Near k == m, with v = (k - m)/(k + m): log(k / m) = 2 atanh(v), so that the deviance is
     # (k - m) v + 2 k (v^3/3 + v^5/5 + ...). |v| < 0.1: each term is a hundredth of the one before.
-    v = torch.where(near, gap / torch.where(near, k + m, 1.0), 0.0)
+    v = torch.where(near, gap / torch.where(near, total, 1.0), 0.0)
     v2 = v * v
     last = 17 if k.dtype == torch.float64 else 9
     tail = 1 / last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.distributions import constraints
-from torch.distributions._special import HALF_LOG_2PI, deviance, stirling_error
+from torch.distributions._special import HALF_LOG_2PI, deviance, stirling_series
 from torch.distributions.exp_family import ExponentialFamily
 
 __all__ = ["Gamma"]
@@ -66,7 +66,8 @@ class Gamma(ExponentialFamily):
         # right limits.
         large = (a >= 16) & (scaled > 0)
         shape, point = torch.where(large, a, 16.0), torch.where(large, scaled, 16.0)
-        centred = 0.5 * shape.log() - HALF_LOG_2PI - stirling_error(shape) - deviance(shape, point)
+        error = stirling_series(shape)
+        centred = 0.5 * shape.log() - HALF_LOG_2PI - error - deviance(shape, point)
         shape, point = torch.where(large, 1.0, a), torch.where(large, 1.0, value)
         plain = torch.xlogy(shape, rate) + torch.xlogy(shape - 1, point) - rate * point
         return torch.where(
