@@ -158,8 +158,7 @@ def unravel_index(indices, shape) -> tuple[torch.Tensor, ...]:
         raise TypeError(f"expected 'indices' to be a Tensor, but got {type(indices)}")
     if indices.is_complex() or indices.is_floating_point() or indices.dtype is torch.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    if indices.dtype in (torch.uint16, torch.uint32, torch.uint64):
-        indices = indices.to(torch.int64)
+    indices = indices.to(torch.int64)
     if isinstance(shape, (int, torch.SymInt)):
         shape = (shape,)
     elif not isinstance(shape, (list, tuple)):
@@ -174,9 +173,9 @@ def unravel_index(indices, shape) -> tuple[torch.Tensor, ...]:
     below = [1]
     for length in reversed(shape):
         below.insert(0, below[0] * length)
-    steps = torch.tensor(below[1:], device=indices.device, dtype=torch.int64)
-    lengths = torch.tensor(list(shape), device=indices.device, dtype=torch.int64)
-    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % lengths).unbind(-1)
+    # Nothing to divide by in the last dimension.
+    rows = [indices.div(step, rounding_mode="floor") for step in below[1:-1]] + [indices]
+    return tuple(row % length for row, length in zip(rows, shape, strict=False))
 
 
 # ---- products

@@ -235,6 +235,6 @@ def test_log_gamma_and_ndtri_of_whole_numbers_have_their_poles(dtype):
     x = torch.arange(-20.0, 21.0, dtype=dtype)
     expected = [math.inf if v <= 0 else math.lgamma(v) for v in x.tolist()]
     np.testing.assert_allclose(torch.lgamma(x).numpy(), expected, rtol=3e-7)
-    at = torch.tensor([0.0, 1.0, -1.0, 2.0, math.nan, 0.5], dtype=dtype)
-    got = torch.special.ndtri(at).tolist()
+    points = torch.tensor([0.0, 1.0, -1.0, 2.0, math.nan, 0.5], dtype=dtype)
+    got = torch.special.ndtri(points).tolist()
     assert got[:2] == [-math.inf, math.inf] and all(map(math.isnan, got[2:5])) and got[5] == 0

@@ -376,3 +376,22 @@ def test_sort_of_keys_that_differ_in_few_digits_equals_numpy(n):
         np.testing.assert_array_equal(positions.numpy(), np.argsort(x, kind="stable"))
         np.testing.assert_array_equal(values.numpy(), np.sort(x))
         np.testing.assert_array_equal(torch.msort(torch.from_numpy(x)).numpy(), np.sort(x))
+
+
+@pytest.mark.parametrize("n", [3, 4, 1001, 20_002])
+@pytest.mark.parametrize("bins", [1, 9, 5000])
+def test_bincount_of_many_elements_equals_numpy(n, bins):
+    x = np.random.default_rng(n).integers(0, bins, n)
+    for dtype in (torch.uint8, torch.int32, torch.int64):
+        if bins <= torch.iinfo(dtype).max:
+            got = torch.bincount(torch.from_numpy(x).to(dtype), minlength=bins)
+            np.testing.assert_array_equal(got.numpy(), np.bincount(x, minlength=bins))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64])
+def test_histogram_of_given_edges_equals_numpy(count):
+    random = np.random.default_rng(count)
+    edges = np.sort(random.uniform(-1, 1, count + 1))
+    x = np.concatenate([random.uniform(-1.2, 1.2, 4001), edges])
+    got, _ = torch.histogram(torch.from_numpy(x), torch.from_numpy(edges))
+    np.testing.assert_array_equal(got.numpy(), np.histogram(x, edges)[0])

@@ -129,40 +129,40 @@ void run_short_rows(native::Loop1d loop, const void* params, IntArrayRef shape,
   Buffer buffers[TensorIterator::kMaxOperands];
   Walk walk{loop, params, shape, operands, {}, buffers};
   const int dims = static_cast<int>(shape.size());
-  DimVector at(dims);
+  DimVector position(dims);
   for (size_t k = 0; k < operands.size(); ++k) {
     walk.data[k] = operands[k].data;
   }
   int64_t rest = begin;
   for (int d = 0; d < dims; ++d) {
-    at[d] = rest % shape[d];
+    position[d] = rest % shape[d];
     rest /= shape[d];
-    walk.advance(d, at[d]);
+    walk.advance(d, position[d]);
   }
   int widest = 1;
   for (const RowOperand& op : operands) widest = std::max(widest, op.size);
   const int64_t most = std::max<int64_t>(1, kBlockBytes / (shape[0] * widest));
   for (int64_t left = end - begin; left > 0;) {
     int64_t rows = 1;
-    if (at[0] != 0 || left < shape[0]) {
-      const int64_t n = std::min(left, shape[0] - at[0]);
+    if (position[0] != 0 || left < shape[0]) {
+      const int64_t n = std::min(left, shape[0] - position[0]);
       walk.part(n);
       left -= n;
-      walk.advance(0, -at[0]);
-      at[0] = 0;
+      walk.advance(0, -position[0]);
+      position[0] = 0;
     } else {
-      rows = std::min({most, shape[1] - at[1], left / shape[0]});
+      rows = std::min({most, shape[1] - position[1], left / shape[0]});
       walk.rows(rows);
       left -= rows * shape[0];
     }
     walk.advance(1, rows);
-    at[1] += rows;
-    for (int d = 1; d < dims && at[d] == shape[d]; ++d) {
-      walk.advance(d, -at[d]);
-      at[d] = 0;
+    position[1] += rows;
+    for (int d = 1; d < dims && position[d] == shape[d]; ++d) {
+      walk.advance(d, -position[d]);
+      position[d] = 0;
       if (d + 1 == dims) break;
       walk.advance(d + 1, 1);
-      ++at[d + 1];
+      ++position[d + 1];
     }
   }
 }

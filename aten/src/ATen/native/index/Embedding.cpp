@@ -253,7 +253,11 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     TORCH_CHECK(!c10::add_overflows(largest, 1, &num_classes), "Class values are too large.");
   TORCH_CHECK(largest < num_classes, "Class values must be smaller than num_classes.");
   shape.push_back(num_classes);
-  return at::scatter(at::zeros(shape, self.options()), -1, self.unsqueeze(-1), Scalar(1));
+  Tensor out = at::zeros(shape, self.options());
+  // In place where that is a plain write: a copy of the zeros costs more than they did.
+  if (self.has_storage() && self.is_cpu())
+    return at::_ops::scatter__value::call(out, -1, self.unsqueeze(-1), Scalar(1));
+  return at::scatter(out, -1, self.unsqueeze(-1), Scalar(1));
 }
 
 } // namespace at::native

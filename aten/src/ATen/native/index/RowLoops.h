@@ -82,6 +82,7 @@ template <class U, bool kStore> void move_points(char* indexed, const int64_t* o
   if (linear_offsets != nullptr) {
     for (int64_t i = 0; i < n; ++i) move(i, linear + linear_offsets[i]);
   } else if (stride == static_cast<int64_t>(sizeof(U))) {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < n; ++i) move(i, linear + i * static_cast<int64_t>(sizeof(U)));
   } else {
     for (int64_t i = 0; i < n; ++i) move(i, linear + i * stride);

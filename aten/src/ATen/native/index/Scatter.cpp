@@ -171,11 +171,13 @@ template <class U, bool kToSelf> void move_loop(char* self, const int64_t* index
   if (si == 1 && so == size && ss == 0 && sd == size) { // along a contiguous dim
     U* row = reinterpret_cast<U*>(self);
     U* line = reinterpret_cast<U*>(other);
+#pragma GCC unroll 4
     for (int64_t k = 0; k < n; ++k)
       move(reinterpret_cast<char*>(row + index[k]), reinterpret_cast<char*>(line + k));
     return;
   }
   if (si == 1 && so == size) {
+#pragma GCC unroll 4
     for (int64_t k = 0; k < n; ++k) move(self + k * ss + index[k] * sd, other + k * size);
     return;
   }

@@ -41,8 +41,8 @@ template <class A> struct GridBlock {
   template <class F> void for_taps(int64_t p, const F& f) const { for_taps(p, weight, f); }
   template <class F>
   void for_taps(int64_t p, const std::unique_ptr<A[]>& factor, const F& f) const {
-    for (int64_t at = p; at < taps * kGridBlock; at += kGridBlock)
-      if (index[at] >= 0) f(index[at], factor[at]);
+    for (int64_t spot = p; spot < taps * kGridBlock; spot += kGridBlock)
+      if (index[spot] >= 0) f(index[spot], factor[spot]);
   }
 };
 

@@ -46,20 +46,20 @@ template <class A> C10_ALWAYS_INLINE Vec<A> gather(const A* plane, Vec<int_of<A>
 }
 
 // A position and its derivative by the coordinate.
-template <class A> struct Position { Vec<A> at, slope; };
+template <class A> struct Position { Vec<A> spot, slope; };
 
 template <class A>
 C10_ALWAYS_INLINE Position<A> unnormalized(Vec<A> x, int64_t size, bool align_corners) {
   const Vec<A> factor(static_cast<A>(align_corners ? size - 1 : size) / 2);
-  const Vec<A> at = (x + Vec<A>(A(1))) * factor;
-  return {align_corners ? at : at - Vec<A>(A(0.5)), factor};
+  const Vec<A> spot = (x + Vec<A>(A(1))) * factor;
+  return {align_corners ? spot : spot - Vec<A>(A(0.5)), factor};
 }
 
 template <class A> C10_ALWAYS_INLINE void clip(Position<A>& p, int64_t size) {
   const Vec<A> most(static_cast<A>(size - 1)), zero(A(0));
-  const Mask<A> inside = (p.at > zero) & (p.at < most);
+  const Mask<A> inside = (p.spot > zero) & (p.spot < most);
   p.slope = select(inside, p.slope, zero);
-  p.at = select(inside, p.at, select(p.at >= most, most, zero));
+  p.spot = select(inside, p.spot, select(p.spot >= most, most, zero));
 }
 
 // Mirrored at low / 2 and high / 2 until it lies between.
@@ -70,10 +70,10 @@ template <class A> C10_ALWAYS_INLINE void reflect(Position<A>& p, int64_t low, i
     return;
   }
   const Vec<A> least(static_cast<A>(low) / 2), span(static_cast<A>(high - low) / 2);
-  const Vec<A> moved = p.at - least, x = vm::abs(moved);
+  const Vec<A> moved = p.spot - least, x = vm::abs(moved);
   const Vec<A> flips = vm::floor(x / span), rest = vm::fma(-flips, span, x);
   const Mask<A> odd = flips - two * vm::floor(flips * Vec<A>(A(0.5))) != zero;
-  p.at = select(odd, span - rest, rest) + least;
+  p.spot = select(odd, span - rest, rest) + least;
   p.slope = select(odd ^ (moved < zero), -p.slope, p.slope);
 }
 
@@ -83,7 +83,7 @@ C10_ALWAYS_INLINE Position<A> padded(Position<A> p, const GridGeometry& g, int64
     reflect(p, g.align_corners ? 0 : -1, g.align_corners ? 2 * (size - 1) : 2 * size - 1);
   if (g.padding != GridPadding::Zeros) clip(p, size);
   // What no index holds lies outside.
-  p.at = select(vm::abs(p.at) < Vec<A>(A(1e9)), p.at, Vec<A>(A(-100)));
+  p.spot = select(vm::abs(p.spot) < Vec<A>(A(1e9)), p.spot, Vec<A>(A(-100)));
   return p;
 }
 
@@ -120,21 +120,21 @@ C10_ALWAYS_INLINE AxisTaps<A> axis_taps(const GridGeometry& g, Vec<A> x, int64_t
   AxisTaps<A> out;
   Position<A> p = unnormalized(x, size, g.align_corners);
   if constexpr (kMode == GridMode::Cubic) {
-    p.at = select(vm::abs(p.at) < V(A(1e9)), p.at, V(A(-100)));
-    const V whole = vm::floor(p.at), rest = p.at - whole;
+    p.spot = select(vm::abs(p.spot) < V(A(1e9)), p.spot, V(A(-100)));
+    const V whole = vm::floor(p.spot), rest = p.spot - whole;
     for (int t = 0; t < 4; ++t) {
       V weight, slope;
       const V step(static_cast<A>(t - 1));
       cubic_weight(rest - step, weight, slope);
       const Position<A> tap = padded(Position<A>{whole + step, V(A(0))}, g, size);
-      out.set(t, whole_of(tap.at), size, weight, slope * p.slope);
+      out.set(t, whole_of(tap.spot), size, weight, slope * p.slope);
     }
   } else if constexpr (kMode == GridMode::Nearest) {
     p = padded(p, g, size);
-    out.set(0, whole_of(vm::round_even(p.at)), size, V(A(1)), V(A(0)));
+    out.set(0, whole_of(vm::round_even(p.spot)), size, V(A(1)), V(A(0)));
   } else {
     p = padded(p, g, size);
-    const V whole = vm::floor(p.at), rest = p.at - whole;
+    const V whole = vm::floor(p.spot), rest = p.spot - whole;
     const Vec<int_of<A>> first = whole_of(whole);
     out.set(0, first, size, V(A(1)) - rest, -p.slope);
     out.set(1, first + Vec<int_of<A>>(int_of<A>(1)), size, rest, p.slope);
@@ -162,13 +162,13 @@ void find_taps(const GridGeometry& g, int64_t n, GridBlock<A>& block) {
   constexpr int kTaps = kMode == GridMode::Cubic ? 4 : kMode == GridMode::Nearest ? 1 : 2;
   const int depth = g.dims == 3 ? kTaps : 1;
   const I height(static_cast<int_of<A>>(g.size[1])), width(static_cast<int_of<A>>(g.size[2]));
-  const A* at = block.coordinates.get();
+  const A* spot = block.coordinates.get();
   for (int64_t p = 0; p < n; p += V::kLanes) {
-    const auto x = axis_taps<A, kMode>(g, V::load(at + p), g.size[2]);
-    const auto y = axis_taps<A, kMode>(g, V::load(at + kGridBlock + p), g.size[1]);
+    const auto x = axis_taps<A, kMode>(g, V::load(spot + p), g.size[2]);
+    const auto y = axis_taps<A, kMode>(g, V::load(spot + kGridBlock + p), g.size[1]);
     AxisTaps<A> z;
     if (g.dims == 3)
-      z = axis_taps<A, kMode>(g, V::load(at + 2 * kGridBlock + p), g.size[0]);
+      z = axis_taps<A, kMode>(g, V::load(spot + 2 * kGridBlock + p), g.size[0]);
     else
       z.set(0, I(int_of<A>(0)), 1, V(A(1)), V(A(0)));
     int64_t to = p;
@@ -212,22 +212,24 @@ struct Pair {
 C10_ALWAYS_INLINE Pair gather_pairs(const float* plane, const int* index) {
   using Raw = Vec<float>::Raw;
   using Wide = Vec<long>::Raw;
-  const auto at = [=](int i) {
+  const auto spot = [=](int i) {
     long both;
     std::memcpy(&both, plane + static_cast<unsigned>(index[i]), sizeof(long));
     return both;
   };
 #if defined(__AVX512F__)
-  const auto a = (Raw)Wide{at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)};
-  const auto b = (Raw)Wide{at(8), at(9), at(10), at(11), at(12), at(13), at(14), at(15)};
+  const auto a = (Raw)Wide{spot(0), spot(1), spot(2), spot(3), spot(4), spot(5), spot(6), spot(7)};
+  const auto b =
+      (Raw)Wide{spot(8), spot(9), spot(10), spot(11), spot(12), spot(13), spot(14), spot(15)};
   return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
 #elif defined(__AVX2__)
-  const auto a = (Raw)Wide{at(0), at(1), at(2), at(3)}, b = (Raw)Wide{at(4), at(5), at(6), at(7)};
+  const auto a = (Raw)Wide{spot(0), spot(1), spot(2), spot(3)},
+             b = (Raw)Wide{spot(4), spot(5), spot(6), spot(7)};
   return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
 #else
-  const auto a = (Raw)Wide{at(0), at(1)}, b = (Raw)Wide{at(2), at(3)};
+  const auto a = (Raw)Wide{spot(0), spot(1)}, b = (Raw)Wide{spot(2), spot(3)};
   return {__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7)};
 #endif
 }
@@ -261,8 +263,9 @@ C10_ALWAYS_INLINE Vec<A> sample_at(const GridBlock<A>& block, const A* plane, in
   if (taps == 1) return first;
   Vec<A> sum = Vec<A>::load(&block.weight[p]) * first;
   for (int t = 1; t < taps; ++t) {
-    const int64_t at = t * kGridBlock + p;
-    sum = vm::fma(Vec<A>::load(&block.weight[at]), gather(plane, I::load(&block.index[at])), sum);
+    const int64_t spot = t * kGridBlock + p;
+    sum =
+        vm::fma(Vec<A>::load(&block.weight[spot]), gather(plane, I::load(&block.index[spot])), sum);
   }
   return sum;
 }
@@ -288,10 +291,10 @@ template <class A> void slopes(const GridBlock<A>& block, int dims, const A* pla
   for (int64_t p = 0; p < n; p += V::kLanes) {
     V total[3] = {V(A(0)), V(A(0)), V(A(0))};
     for (int t = 0; t < block.taps; ++t) {
-      const int64_t at = t * kGridBlock + p;
-      const V element = gather(plane, Vec<int_of<A>>::load(&block.index[at]));
+      const int64_t spot = t * kGridBlock + p;
+      const V element = gather(plane, Vec<int_of<A>>::load(&block.index[spot]));
       for (int d = 0; d < dims; ++d)
-        total[d] = vm::fma(V::load(&block.slope[d][at]), element, total[d]);
+        total[d] = vm::fma(V::load(&block.slope[d][spot]), element, total[d]);
     }
     const V value = V::load(grad + p);
     for (int d = 0; d < dims; ++d)

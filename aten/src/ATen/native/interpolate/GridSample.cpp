@@ -19,32 +19,32 @@ template <class A> int64_t whole_of(A x) { return static_cast<int64_t>(static_ca
 
 template <class A> A unnormalized(A x, int64_t size, bool align_corners) {
   const A factor = static_cast<A>(static_cast<float>(align_corners ? size - 1 : size) / 2);
-  const A at = (x + A(1.f)) * factor;
-  return align_corners ? at : at - A(0.5f);
+  const A spot = (x + A(1.f)) * factor;
+  return align_corners ? spot : spot - A(0.5f);
 }
 
-template <class A> A clipped(A at, int64_t size) {
+template <class A> A clipped(A spot, int64_t size) {
   const A most = static_cast<A>(static_cast<float>(size - 1));
-  if (at > A(0.f) && at < most) return at;
-  return at >= most ? most : A(0.f);
+  if (spot > A(0.f) && spot < most) return spot;
+  return spot >= most ? most : A(0.f);
 }
 
 // Mirrored at low / 2 and high / 2 until it lies between.
-template <class A> A reflected(A at, int64_t low, int64_t high) {
+template <class A> A reflected(A spot, int64_t low, int64_t high) {
   if (low == high) return A(0.f);
   const A least = static_cast<A>(static_cast<float>(low) / 2);
   const A span = static_cast<A>(static_cast<float>(high - low) / 2);
-  const A x = abs_of(at - least), rest = modulo(x, span);
+  const A x = abs_of(spot - least), rest = modulo(x, span);
   const bool even = modulo(floor_of(x / span), A(2.f)) == A(0.f);
   return (even ? rest : span - rest) + least;
 }
 
-template <class A> A padded(A at, const GridGeometry& g, int64_t size) {
+template <class A> A padded(A spot, const GridGeometry& g, int64_t size) {
   if (g.padding == GridPadding::Reflection)
-    at = g.align_corners ? reflected(at, 0, 2 * (size - 1)) : reflected(at, -1, 2 * size - 1);
-  if (g.padding != GridPadding::Zeros) at = clipped(at, size);
+    spot = g.align_corners ? reflected(spot, 0, 2 * (size - 1)) : reflected(spot, -1, 2 * size - 1);
+  if (g.padding != GridPadding::Zeros) spot = clipped(spot, size);
   // What no integer holds lies outside.
-  return static_cast<float>(abs_of(at)) < 1e9f ? at : A(-100.f);
+  return static_cast<float>(abs_of(spot)) < 1e9f ? spot : A(-100.f);
 }
 
 // The elements along one axis with weights; -1 outside.
@@ -67,22 +67,22 @@ template <class A> A cubic_weight(A x) {
 
 template <class A> AxisTaps<A> axis_taps(const GridGeometry& g, A x, int64_t size) {
   AxisTaps<A> out;
-  A at = unnormalized(x, size, g.align_corners);
+  A spot = unnormalized(x, size, g.align_corners);
   if (g.mode == GridMode::Cubic) {
-    if (!(static_cast<float>(abs_of(at)) < 1e9f)) at = A(-100.f);
-    const A whole = floor_of(at), rest = at - whole;
+    if (!(static_cast<float>(abs_of(spot)) < 1e9f)) spot = A(-100.f);
+    const A whole = floor_of(spot), rest = spot - whole;
     for (int t = -1; t < 3; ++t) {
       const A step = static_cast<A>(static_cast<float>(t));
       out.add(whole_of(padded(whole + step, g, size)), size, cubic_weight(rest - step));
     }
     return out;
   }
-  at = padded(at, g, size);
+  spot = padded(spot, g, size);
   if (g.mode == GridMode::Nearest) {
-    out.add(static_cast<int64_t>(std::nearbyint(static_cast<float>(at))), size, A(1.f));
+    out.add(static_cast<int64_t>(std::nearbyint(static_cast<float>(spot))), size, A(1.f));
     return out;
   }
-  const A whole = floor_of(at), rest = at - whole;
+  const A whole = floor_of(spot), rest = spot - whole;
   out.add(whole_of(whole), size, A(1.f) - rest);
   out.add(whole_of(whole) + 1, size, rest);
   return out;

@@ -190,13 +190,13 @@ template <class T, class A> void grid_gradient(const GridGeometry& g, const Coun
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / c.blocks(), first = i % c.blocks() * kGridBlock;
       const int64_t n = std::min(kGridBlock, c.points - first);
-      const int64_t at = (image * c.points + first) * g.dims;
-      find_taps(g, grid + at, n, block);
+      const int64_t spot = (image * c.points + first) * g.dims;
+      find_taps(g, grid + spot, n, block);
       std::fill(store.begin(), store.end(), A(0));
       for (int64_t k = image * c.channels; k < (image + 1) * c.channels; ++k)
         add_slopes(block, g.dims, input + k * c.plane, grad + k * c.points + first, n, sums);
       for (int64_t p = 0; p < n; ++p)
-        for (int d = 0; d < g.dims; ++d) out[at + p * g.dims + d] = static_cast<T>(sums[d][p]);
+        for (int d = 0; d < g.dims; ++d) out[spot + p * g.dims + d] = static_cast<T>(sums[d][p]);
       check_interrupt();
     }
   });

@@ -26,6 +26,22 @@ Batch batch_of(const Tensor& self) {
 
 double term(double z, int64_t p) { return p == 1 ? z : z * z; }
 
+// The sum of term(x[c] + offset) over what is above 0, of n elements, without a branch on the data.
+template <class T> double sum_above_zero(const T* x, int64_t n, double offset, int64_t p) {
+  constexpr int64_t kSums = 4;
+  double sums[kSums] = {};
+  const auto add = [&](int64_t c, int64_t k) {
+    const double z = static_cast<double>(x[c]) + offset;
+    sums[k] += z > 0 ? term(z, p) : 0.0;
+  };
+  serial_for(0, n / kSums, kSums, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin * kSums; c < end * kSums; c += kSums)
+      for (int64_t k = 0; k < kSums; ++k) add(c + k, k);
+  });
+  for (int64_t c = n / kSums * kSums; c < n; ++c) add(c, 0);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 struct MultiMargin {
   MultiMargin(const Tensor& self, const Tensor& target, const Scalar& power, const Scalar& distance,
               const std::optional<Tensor>& weight)
@@ -76,14 +92,12 @@ Tensor multi_margin_loss_cpu(const Tensor& self, const Tensor& target, const Sca
     T* out = static_cast<T*>(loss.mutable_data_ptr());
     Steps steps;
     for (int64_t n = 0; n < batch.samples; ++n, x += batch.classes) {
+      steps.add(batch.classes);
       const int64_t t = m.target(n);
-      double sum = 0;
-      for (int64_t c = 0; c < batch.classes; ++c) {
-        steps.add(4);
-        const double z = m.margin - static_cast<double>(x[t]) + static_cast<double>(x[c]);
-        if (c != t && z > 0) sum += m.weight(t) * term(z, m.p);
-      }
-      out[n] = static_cast<T>(sum / static_cast<double>(batch.classes));
+      const double offset = m.margin - static_cast<double>(x[t]);
+      const double sum = sum_above_zero(x, t, offset, m.p) +
+                         sum_above_zero(x + t + 1, batch.classes - t - 1, offset, m.p);
+      out[n] = static_cast<T>(m.weight(t) * sum / static_cast<double>(batch.classes));
     }
   });
   return apply_reduction(loss, reduction);

@@ -38,7 +38,7 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
   const int64_t small =
       c10::checked_numel(self.sizes().slice(self.dim() - output_size.size(), output_size.size()));
   const int64_t planes = small == 0 ? 0 : self.numel() / small;
-  const int64_t* at = places.data_ptr<int64_t>();
+  const int64_t* index = places.data_ptr<int64_t>();
   itemsize_switch(self.itemsize(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(x.data_ptr());
@@ -51,7 +51,7 @@ void unpool(const Tensor& self, const Tensor& indices, IntArrayRef output_size, 
         parallel_zero(whole, large * static_cast<int64_t>(sizeof(T)));
         serial_for(plane * small, (plane + 1) * small, 4, [&](int64_t first, int64_t last) {
           for (int64_t i = first; i < last; ++i) {
-            const int64_t place = at[i];
+            const int64_t place = index[i];
             // Negative places are large ones, too.
             if (C10_UNLIKELY(static_cast<uint64_t>(place) >= static_cast<uint64_t>(large)))
               invalid_place(place, output_size);

@@ -117,27 +117,50 @@ template <class A> A fold(SegmentOp op, A a, A x) {
   }
 }
 
+// acc[k] = the fold of acc[k] and column k of `rows` rows of `inner` elements, in order. The
+// columns stand side by side, so that the compiler makes registers of them.
+template <SegmentOp kOp, class T>
+__attribute__((optimize("O3"))) void fold_rows(vec::opmath_t<T>* __restrict acc,
+                                               const T* __restrict data, int64_t inner,
+                                               int64_t width, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < width; ++k)
+      acc[k] = fold(kOp, acc[k], static_cast<vec::opmath_t<T>>(data[r * inner + k]));
+}
+
 template <class T> void reduce_segments(const Segments& s, SegmentOp op,
                                         const std::optional<Scalar>& initial, const T* data,
                                         T* out) {
   using A = vec::opmath_t<T>;
+  constexpr int64_t kColumns = 512, kRows = 256; // between two questions whether to stop
   const A start = initial ? initial->to<A>() : identity<A>(op);
+  const auto fold_block = op == SegmentOp::Max    ? &fold_rows<SegmentOp::Max, T>
+                          : op == SegmentOp::Min  ? &fold_rows<SegmentOp::Min, T>
+                          : op == SegmentOp::Prod ? &fold_rows<SegmentOp::Prod, T>
+                                                  : &fold_rows<SegmentOp::Sum, T>;
   at::parallel_for(0, s.outer * s.count, 64, [&](int64_t b, int64_t e) {
     Steps steps;
+    A acc[kColumns];
     for (int64_t i = b; i < e; ++i) {
       const T* lines = data + i / s.count * s.size * s.inner;
       const int64_t length = s.end[i] - s.begin[i];
-      for (int64_t k = 0; k < s.inner; ++k) {
-        A acc = start;
-        for (int64_t r = s.begin[i]; r < s.end[i]; ++r, steps.add(2))
-          acc = fold(op, acc, static_cast<A>(lines[r * s.inner + k]));
-        if (op == SegmentOp::Mean) {
-          if (length > 0)
-            acc = acc / static_cast<A>(length);
-          else if (!initial)
-            acc = c10::numeric_limits<A>::quiet_NaN();
+      for (int64_t k = 0; k < s.inner; k += kColumns) {
+        const int64_t width = std::min(kColumns, s.inner - k);
+        std::fill(acc, acc + width, start);
+        for (int64_t r = s.begin[i]; r < s.end[i]; r += kRows) {
+          const int64_t rows = std::min(kRows, s.end[i] - r);
+          fold_block(acc, lines + r * s.inner + k, s.inner, width, rows);
+          steps.add(rows * width);
         }
-        out[i * s.inner + k] = static_cast<T>(acc);
+        for (int64_t j = 0; j < width; ++j) {
+          if (op == SegmentOp::Mean) {
+            if (length > 0)
+              acc[j] = acc[j] / static_cast<A>(length);
+            else if (!initial)
+              acc[j] = c10::numeric_limits<A>::quiet_NaN();
+          }
+          out[i * s.inner + k + j] = static_cast<T>(acc[j]);
+        }
       }
     }
   });

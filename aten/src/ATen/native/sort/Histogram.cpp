@@ -27,6 +27,25 @@ template <class T, class W> void count_into(const T* data, int64_t n, const W* w
   });
 }
 
+// Whole numbers of elements. Neighbours count into tables of their own: a counter that was just
+// written is not read again at once.
+template <class T> void count_plain(const T* data, int64_t n, int64_t bins, int64_t* out) {
+  constexpr int64_t kTables = 4, kMostBins = 2048;
+  if (bins > kMostBins || n < 4 * bins) return count_into<T, int64_t>(data, n, nullptr, out);
+  std::vector<int64_t> tables(static_cast<size_t>((kTables - 1) * bins), 0);
+  int64_t *second = tables.data(), *third = second + bins, *fourth = third + bins;
+  serial_for(0, n / kTables, 4 * kTables, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * kTables; i < end * kTables; i += kTables) {
+      ++out[data[i]];
+      ++second[data[i + 1]];
+      ++third[data[i + 2]];
+      ++fourth[data[i + 3]];
+    }
+  });
+  for (int64_t i = n / kTables * kTables; i < n; ++i) ++out[data[i]];
+  for (int64_t b = 0; b < bins; ++b) out[b] += second[b] + third[b] + fourth[b];
+}
+
 template <class T> int64_t bins_needed(const T* data, int64_t n, int64_t minlength) {
   if (n == 0) return minlength;
   T low = data[0], high = data[0];
@@ -61,15 +80,18 @@ Tensor bincount_cpu(const Tensor& self, const std::optional<Tensor>& weights, in
       using W = decltype(zero);
       result = detail::empty({bins}, dtype);
       result.zero_();
-      const Tensor w = weighted ? weights->to(dtype).contiguous() : Tensor();
-      count_into<T, W>(values, n, weighted ? w.data_ptr<W>() : nullptr, result.data_ptr<W>());
+      const Tensor w = weights->to(dtype).contiguous();
+      count_into<T, W>(values, n, w.data_ptr<W>(), result.data_ptr<W>());
     };
-    if (!weighted)
-      count(int64_t(0), kLong);
-    else if (weights->scalar_type() == kFloat)
+    if (!weighted) {
+      result = detail::empty({bins}, kLong);
+      result.zero_();
+      count_plain(values, n, bins, result.data_ptr<int64_t>());
+    } else if (weights->scalar_type() == kFloat) {
       count(float(0), kFloat);
-    else
+    } else {
       count(double(0), kDouble);
+    }
   });
   return result;
 }
@@ -182,30 +204,41 @@ void check_edges(const Tensor& self, TensorList edges) {
   }
 }
 
-// The bin of v between sorted edges, the last one closed; -1 outside.
+// The bin of v between sorted edges, the last one closed; -1 outside. The search halves without a
+// branch on the data: which half is taken is a coin that no predictor knows.
 template <class T> int64_t find_bin(const T* edges, int64_t n, T v) {
   if (!(v >= edges[0] && v <= edges[n - 1])) return -1;
-  const int64_t above = std::upper_bound(edges, edges + n, v) - edges;
-  return std::min(above, n - 1) - 1;
+  const T* low = edges; // v is at or above it
+  for (int64_t left = n; left > 1;) {
+    const int64_t half = left / 2;
+    low = low[half] <= v ? low + half : low;
+    left -= half;
+  }
+  return std::min<int64_t>(low - edges, n - 2);
 }
 
 template <class T> void fill_histogram(const Tensor& points, const std::vector<Tensor>& edges,
                                        const T* weights, T* hist) {
-  const int64_t dims = static_cast<int64_t>(edges.size());
+  struct Axis {
+    const T* edges;
+    int64_t count;
+  };
+  c10::SmallVector<Axis, 4> axes;
+  for (const Tensor& own : edges)
+    axes.push_back({static_cast<const T*>(own.data_ptr()), own.numel()});
+  const int64_t dims = static_cast<int64_t>(axes.size());
   const int64_t n = dims == 0 ? 0 : points.numel() / dims;
   const T* data = static_cast<const T*>(points.data_ptr());
-  Steps steps;
-  for (int64_t i = 0; i < n; ++i) {
-    steps.add(32 * dims); // each is a search
-    int64_t cell = 0;
-    for (int64_t d = 0; d < dims && cell >= 0; ++d) {
-      const Tensor& own = edges[static_cast<size_t>(d)];
-      const int64_t bin =
-          find_bin(static_cast<const T*>(own.data_ptr()), own.numel(), data[i * dims + d]);
-      cell = bin < 0 ? -1 : cell * (own.numel() - 1) + bin;
+  serial_for(0, n, 16 * dims, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t place = 0;
+      for (int64_t d = 0; d < dims && place >= 0; ++d) {
+        const int64_t bin = find_bin(axes[d].edges, axes[d].count, data[i * dims + d]);
+        place = bin < 0 ? -1 : place * (axes[d].count - 1) + bin;
+      }
+      if (place >= 0) hist[place] += weights != nullptr ? weights[i] : T(1);
     }
-    if (cell >= 0) hist[cell] += weights != nullptr ? weights[i] : T(1);
-  }
+  });
 }
 
 // Divides by the total and by the volume of each bin.
