@@ -548,3 +548,48 @@ def test_forward_mode_runs_once_for_each_input(fast_mode):
     assert len(calls) == 2
     gradcheck(Pair.apply, (x, y), **options)
     assert len(calls) == 8  # and once with zeros and once without a tangent, for each input
+
+
+def test_outputs_outside_of_the_graph_are_not_checked():
+    def func(x):
+        return x * 2, (x * 3).detach()
+
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(func, (x,), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+@pytest.mark.parametrize("name", ["solve", "inv", "qr", "exp", "function"])
+def test_forward_over_reverse_differentiates_saved_outputs(name, fast_mode):
+    class Exp(Function):
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * ctx.saved_tensors[0]
+
+    torch.manual_seed(0)
+    a = torch.randn(3, 3, dtype=torch.float64) + 3 * torch.eye(3, dtype=torch.float64)
+    b = torch.randn(3, 2, dtype=torch.float64)
+    cases = {
+        "solve": (torch.linalg.solve, (a, b)),
+        "inv": (torch.linalg.inv, (a,)),
+        "qr": (lambda x: tuple(torch.linalg.qr(x)), (a,)),
+        "exp": (torch.exp, (b,)),
+        "function": (Exp.apply, (b,)),
+    }
+    func, inputs = cases[name]
+    inputs = [t.clone().requires_grad_() for t in inputs]
+    options = {"check_fwd_over_rev": True, "check_rev_over_rev": False, "fast_mode": fast_mode}
+    assert gradgradcheck(func, inputs, **options)

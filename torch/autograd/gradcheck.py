@@ -495,9 +495,24 @@ def _check_batched_forward(func, inputs, which) -> None:
                 )
 
 
+def _of_recorded_outputs(func, inputs):
+    """The function without the outputs that take no part in the graph, where others do: statistics
+    that a function returns besides are not differentiable."""
+    recorded = [o.requires_grad for o in _outputs_of(func, inputs)]
+    if all(recorded) or not any(recorded):
+        return func
+
+    def only(*args):
+        pairs = zip(_outputs_of(func, args), recorded, strict=True)
+        return tuple(output for output, wanted in pairs if wanted)
+
+    return only
+
+
 def _gradcheck(func, inputs, options, fast_mode) -> None:
     _check_arguments(inputs)
     which = _checked_inputs(inputs)
+    func = _of_recorded_outputs(func, inputs)
     outputs = _outputs_of(func, inputs)
     forward = options["forward"]
     if not any(o.requires_grad for o in outputs) and not forward:

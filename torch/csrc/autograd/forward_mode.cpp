@@ -17,6 +17,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/DeviceHooks.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/raw_saved.h>
 
 namespace torch::autograd {
 namespace {
@@ -181,6 +182,20 @@ class RandomStateGuard {
   std::vector<uint8_t> state_;
 };
 
+// The node of the outputs saved copies of them before they had tangents.
+void share_with_nodes(const Tensors& outputs) {
+  const Node* last = nullptr;
+  for (const Tensor& out : outputs) {
+    const AutogradMeta* meta = meta_of(out);
+    Node* node = meta ? meta->grad_fn.get() : nullptr;
+    if (node == nullptr || node == last) continue;
+    last = node;
+    for (const SavedField& field : node->saved_fields())
+      for (size_t i = 0; i < saved_count(field, *node); ++i)
+        share_tangents(saved_variable(field, *node, i), outputs);
+  }
+}
+
 class DualKernel final : public at::BoxedKernel {
  public:
   void call(const at::OperatorEntry& op, c10::DispatchKeySet keys, at::Stack& stack) override {
@@ -222,6 +237,7 @@ class DualKernel final : public at::BoxedKernel {
         unmark(outputs[i]);
       }
     }
+    share_with_nodes(outputs);
   }
 
  private:
@@ -256,6 +272,15 @@ void exit_dual_level(int64_t number) {
   }
   level.duals.clear();
   level.number = -1;
+}
+
+void share_tangents(const SavedVariable& saved, const Tensors& outputs) {
+  for (const Tensor& out : outputs) {
+    const Tensor tangent = tangent_of(out);
+    if (!tangent.defined()) continue;
+    const Tensor kept = saved.kept_output(meta_of(out)->output_nr);
+    if (kept.defined() && kept.sizes() == tangent.sizes()) set_tangent(kept, tangent);
+  }
 }
 
 Tensor tangent_of(const Tensor& t) {

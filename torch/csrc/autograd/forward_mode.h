@@ -20,6 +20,9 @@ bool dual_level_is_open();
 TORCH_API Tensor make_dual(const Tensor& primal, const Tensor& tangent, int64_t level);
 // Gives `t`, the result of a custom function, its tangent at the open level.
 TORCH_API void carry_tangent(const Tensor& t, const Tensor& tangent);
+// Gives what `saved` keeps of one of these outputs the tangent of that output: a backward pass that
+// uses it is itself differentiated.
+TORCH_API void share_tangents(const SavedVariable& saved, const std::vector<Tensor>& outputs);
 // The tangent, or an undefined tensor.
 TORCH_API Tensor tangent_of(const Tensor& t);
 // The tensor without its tangent, as a view.

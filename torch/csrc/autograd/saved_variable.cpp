@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <ATen/ops/detach.h>
+#include <torch/csrc/autograd/forward_mode.h>
 #include <torch/csrc/autograd/view_nodes.h>
 #include <torch/csrc/autograd/visible_detach.h>
 
@@ -95,6 +96,8 @@ Tensor SavedVariable::with_history(const Tensor& plain, const Edge& edge) const 
     meta.output_nr = edge.input_nr;
   }
   out.unsafeGetTensorImpl()->set_autograd_key(true);
+  if (const Tensor tangent = tangent_of(plain); C10_UNLIKELY(tangent.defined()))
+    carry_tangent(out, tangent);
   return out;
 }
 

@@ -122,6 +122,10 @@ class TORCH_API SavedVariable {
   // Packs the tensor at once and unpacks it on its use. Raises when there is no tensor (any more),
   // when it was written since, and when it has hooks already.
   void register_hooks(std::shared_ptr<SavedTensorHooks> hooks, Node* owner);
+  // The copy that is kept of output `number` of the node that saved it; undefined for another.
+  Tensor kept_output(uint32_t number) const {
+    return is_output_ && output_nr_ == number && !packed_ ? data_ : Tensor();
+  }
   void reset();
 
  private:

@@ -298,6 +298,8 @@ void run_jvp(Application& call, PyObject* outputs) {
                 "If the forward is modifying an input inplace, then the jvp function must modify "
                 "the corresponding gradient inplace.");
     autograd::carry_tangent(tensor_of(output), tensor_of(tangent));
+    for (const autograd::SavedVariable& saved : call.context->saved)
+      autograd::share_tangents(saved, {tensor_of(output)});
   }
 }
 
