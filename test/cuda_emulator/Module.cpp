@@ -29,6 +29,11 @@ CUresult load(Module*& module, const void* image) {
   }
   uint64_t size;
   std::memcpy(&size, static_cast<const char*>(image) + sizeof kMagic, sizeof size);
+  if (dry_run()) {
+    module = new Module{nullptr, current()->device};
+    state().modules.insert(module);
+    return kSuccess;
+  }
   const int file = memfd_create("cresset-program", MFD_CLOEXEC);
   const char* bytes = static_cast<const char*>(image) + sizeof kMagic + sizeof size;
   for (uint64_t done = 0; done < size;) {
@@ -58,9 +63,12 @@ CUresult find(Function*& function, Module* module, const char* name) {
     return kInvalidHandle;
   }
   const std::string suffix = name;
-  void* call = dlsym(module->handle, ("cresset_emulator_call_" + suffix).c_str());
-  void* sizes = dlsym(module->handle, ("cresset_emulator_sizes_" + suffix).c_str());
-  if (!call || !sizes) {
+  static constexpr unsigned kNoSizes[] = {~0u};
+  const bool dry = dry_run();
+  void* call = dry ? nullptr : dlsym(module->handle, ("cresset_emulator_call_" + suffix).c_str());
+  const void* sizes =
+      dry ? kNoSizes : dlsym(module->handle, ("cresset_emulator_sizes_" + suffix).c_str());
+  if (!dry && (!call || !sizes)) {
     return kNotFound;
   }
   for (Function* known : state().functions) {
@@ -151,7 +159,9 @@ EMULATOR_API CUresult cuModuleUnload(Module* module) {
   for (auto it = state().functions.begin(); it != state().functions.end();) {
     it = (*it)->module == module ? state().functions.erase(it) : std::next(it);
   }
-  dlclose(module->handle);
+  if (module->handle) {
+    dlclose(module->handle);
+  }
   delete module;
   return kSuccess;
 }
@@ -165,7 +175,7 @@ EMULATOR_API CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, 
   if (!state().modules.count(module)) {
     return kInvalidHandle;
   }
-  void* found = dlsym(module->handle, name);
+  void* found = module->handle ? dlsym(module->handle, name) : nullptr;
   if (found) {
     state().globals.insert(reinterpret_cast<uintptr_t>(found));
   }
