@@ -13,7 +13,7 @@ struct DeviceError {
   int64_t bound;  // valid ones are -bound .. bound-1, or 0 .. bound-1 where `op` says so
   const char* op; // a literal that the launcher passed, "index_select"
 };
-static_assert(sizeof(DeviceError) == 32 && __builtin_offsetof(DeviceError, op) == 24,
+static_assert(sizeof(DeviceError) == 32,
               "the layout of DeviceError differs from the one that is written down");
 
 // What `dim` says of faults that are no indices.

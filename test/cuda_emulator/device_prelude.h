@@ -434,3 +434,6 @@ template <class... A> struct Entry<void (*)(A...)> {
   }
 };
 } // namespace cresset_emulator_detail
+
+// What the run-time compiler does not know.
+#pragma GCC poison __builtin_offsetof

@@ -41,7 +41,8 @@ constexpr std::string_view kTraits = "ATen/cuda/device/TypeTraits.cuh";
 
 // The file that serves an include: device code has its own form of a few headers.
 std::string answer_of(std::string_view spelling, std::string_view includer) {
-  const bool standard = spelling == "type_traits" || spelling == "cstdint" || spelling == "utility";
+  const bool standard = spelling == "type_traits" || spelling == "cstdint" ||
+                        spelling == "cstddef" || spelling == "utility";
   if (standard) return std::string(includer == kTraits ? std::string_view() : kTraits);
   std::string own = "ATen/cuda/device/include/" + std::string(spelling);
   return find_file(own).empty() ? std::string(spelling) : own;

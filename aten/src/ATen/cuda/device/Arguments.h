@@ -11,12 +11,26 @@
 
 #include <c10/cuda/DeviceError.h>
 
-// The size of `type` and the offset of its last member, which moves with any other.
+#if defined(__CUDACC_RTC__) && !defined(CRESSET_DEVICE)
+#error "include ATen/cuda/device/Prelude.cuh first: it says which side this is"
+#endif
+
+// The size of `type` and the offset of its last member, which moves with any other. The run-time
+// compiler, which cannot ask for an offset, checks the size.
+#if defined(__CUDACC_RTC__)
+#define CRESSET_LAYOUT(type, bytes, last, offset)                                                  \
+  static_assert(sizeof(type) == (bytes),                                                           \
+                "the layout of " #type " differs from the one that is written down")
+#else
 #define CRESSET_LAYOUT(type, bytes, last, offset)                                                  \
   static_assert(sizeof(type) == (bytes) && __builtin_offsetof(type, last) == (offset),             \
                 "the layout of " #type " differs from the one that is written down")
+#endif
 
 namespace at::device {
+
+using c10::cuda::DeviceError;
+CRESSET_LAYOUT(DeviceError, 32, op, 24);
 
 // q = n / divisor for n < 2^31 by a multiplication and a shift.
 struct Divider {

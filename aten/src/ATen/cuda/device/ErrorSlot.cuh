@@ -6,8 +6,6 @@
 
 namespace at::device {
 
-using c10::cuda::DeviceError;
-
 __device__ __noinline__ void report_index(DeviceError* slot, const char* op, int dim, long value,
                                           long bound) {
   if (atomicCAS(&slot->claimed, 0u, 1u) != 0u) return;

@@ -1,6 +1,6 @@
 // The few names of <type_traits> and <cstdint> that device code uses, for the run-time compiler,
 // which has no standard headers. Other compilers get the real ones. The run-time include step
-// serves `#include <type_traits>`, `<cstdint>` and `<utility>` with this file.
+// serves `#include <type_traits>`, `<cstdint>`, `<cstddef>` and `<utility>` with this file.
 #pragma once
 
 #if !defined(__CUDACC_RTC__) || defined(CRESSET_EMULATOR)

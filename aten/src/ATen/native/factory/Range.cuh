@@ -1,4 +1,5 @@
 // Ranges: each element from its index, as native/factory/Range.cpp computes it on the CPU.
+#include <ATen/cuda/device/Prelude.cuh>
 #include <ATen/native/factory/Range.args.h>
 #include <ATen/vec/ValueMath.h>
 
