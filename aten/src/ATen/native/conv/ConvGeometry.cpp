@@ -1,7 +1,5 @@
 // Checks and output sizes of convolutions, with the shape function of `convolution`.
-#include <ATen/native/OutputBuilder.h>
 #include <ATen/native/conv/ConvGeometry.h>
-#include <ATen/native/conv/Native.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <string>
@@ -192,22 +190,3 @@ MemoryFormat conv_memory_format(const Tensor& input, const Tensor& weight) {
 }
 
 } // namespace at::native
-
-namespace at::meta {
-
-void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& weight,
-                      const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
-                      IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
-                      int64_t groups) {
-  const auto params =
-      native::check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation,
-                                transposed, output_padding, groups);
-  const DimVector sizes = native::convolution_output_size(input.sizes(), weight.sizes(), params);
-  if (native::conv_memory_format(input, weight) == MemoryFormat::Contiguous) {
-    out.set(0, sizes, input.scalar_type());
-  } else {
-    out.set(0, sizes, input.scalar_type(), IntArrayRef(c10::channels_last_strides(sizes)));
-  }
-}
-
-} // namespace at::meta

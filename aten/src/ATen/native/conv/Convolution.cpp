@@ -2,6 +2,8 @@
 // convolution to the plain one it is the gradient of.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/native/CTypeName.h>
+#include <ATen/native/OutputBuilder.h>
+#include <ATen/native/conv/ConvGeometry.h>
 #include <ATen/native/conv/ConvKernels.h>
 #include <ATen/native/conv/Native.h>
 #include <ATen/ops/add.h>
@@ -158,3 +160,22 @@ convolution_backward_meta(const Tensor& grad_output, const Tensor& input, const 
 }
 
 } // namespace at::native
+
+namespace at::meta {
+
+void meta_convolution(OutputBuilder& out, const Tensor& input, const Tensor& weight,
+                      const std::optional<Tensor>& bias, IntArrayRef stride, IntArrayRef padding,
+                      IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                      int64_t groups) {
+  const auto params =
+      native::check_convolution(input.sizes(), weight.sizes(), bias, stride, padding, dilation,
+                                transposed, output_padding, groups);
+  const DimVector sizes = native::convolution_output_size(input.sizes(), weight.sizes(), params);
+  if (native::conv_memory_format(input, weight) == MemoryFormat::Contiguous) {
+    out.set(0, sizes, input.scalar_type());
+  } else {
+    out.set(0, sizes, input.scalar_type(), IntArrayRef(c10::channels_last_strides(sizes)));
+  }
+}
+
+} // namespace at::meta

@@ -8,6 +8,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/distance/DistanceKernel.h>
 #include <ATen/native/distance/Native.h>
@@ -23,6 +24,10 @@
 #include <ATen/parallel/Stretches.h>
 
 namespace at::native {
+
+namespace distance {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace distance
 namespace {
 // About this many element differences to a chunk of work.
 constexpr int64_t kGrainWork = 32768;
@@ -30,12 +35,7 @@ constexpr int64_t kGrainWork = 32768;
 constexpr int64_t kProductRows = 25;
 
 const distance::Loops& loops_for(ScalarType dtype, const char* name) {
-  static const distance::Table* const table = [] {
-    auto* made = new distance::Table;
-    CRESSET_BY_ISA(distance::, fill)(*made);
-    return made;
-  }();
-  const distance::Loops& loops = table->loops[static_cast<int>(dtype)];
+  const distance::Loops& loops = distance::table().loops[static_cast<int>(dtype)];
   TORCH_CHECK_NOT_IMPLEMENTED(loops.rows != nullptr, "\"", name, "\" not implemented for '", dtype,
                               "'");
   return loops;

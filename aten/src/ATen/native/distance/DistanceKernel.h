@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::native::distance {
@@ -23,14 +24,6 @@ struct Loops {
 struct Table {
   Loops loops[c10::NumScalarTypes] = {};
 };
-namespace base {
-void fill(Table& table);
-}
-namespace avx2 {
-void fill(Table& table);
-}
-namespace avx512 {
-void fill(Table& table);
-}
+CRESSET_ISA_TABLE(Table);
 
 } // namespace at::native::distance

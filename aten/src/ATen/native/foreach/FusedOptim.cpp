@@ -2,23 +2,19 @@
 // split between threads.
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/foreach/FusedOptimKernels.h>
 #include <ATen/native/foreach/Native.h>
 #include <ATen/ops/div.h>
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
+
+namespace optim {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace optim
 namespace {
 constexpr int64_t kGrain = 16384;
-
-const optim::Table& table() {
-  static const optim::Table* const made = [] {
-    auto* t = new optim::Table;
-    CRESSET_BY_ISA(optim::, fill)(*t);
-    return t;
-  }();
-  return *made;
-}
 
 // Whether the step must be left out (an overflow was found), and the factor gradients carry.
 bool skips(const std::optional<Tensor>& found_inf) {
@@ -103,7 +99,7 @@ void adam_step(const char* name, TensorList self, TensorList grads, TensorList e
     check_state(name, param, exp_avgs[k]);
     check_state(name, param, exp_avg_sqs[k]);
     if (settings.amsgrad) check_state(name, param, max_exp_avg_sqs[k]);
-    const optim::AdamFn fn = table().adam[static_cast<int>(param.scalar_type())];
+    const optim::AdamFn fn = optim::table().adam[static_cast<int>(param.scalar_type())];
     TORCH_CHECK_NOT_IMPLEMENTED(fn != nullptr, "\"", name, "\" not implemented for '",
                                 param.scalar_type(), "'");
     settings.step = state_steps[k].item<double>();
@@ -154,7 +150,7 @@ void fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_li
   for (size_t k = 0; k < self.size(); ++k) {
     const Tensor& param = self[k];
     if (buffered) check_state("_fused_sgd_", param, momentum_buffer_list[k]);
-    const optim::SgdFn fn = table().sgd[static_cast<int>(param.scalar_type())];
+    const optim::SgdFn fn = optim::table().sgd[static_cast<int>(param.scalar_type())];
     TORCH_CHECK_NOT_IMPLEMENTED(fn != nullptr, "\"_fused_sgd_\" not implemented for '",
                                 param.scalar_type(), "'");
     Dense p(param, param), g(unscale(grads[k], grad_scale), param);
@@ -182,7 +178,7 @@ void fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums,
   for (size_t k = 0; k < self.size(); ++k) {
     const Tensor& param = self[k];
     check_state("_fused_adagrad_", param, state_sums[k]);
-    const optim::AdagradFn fn = table().adagrad[static_cast<int>(param.scalar_type())];
+    const optim::AdagradFn fn = optim::table().adagrad[static_cast<int>(param.scalar_type())];
     TORCH_CHECK_NOT_IMPLEMENTED(fn != nullptr, "\"_fused_adagrad_\" not implemented for '",
                                 param.scalar_type(), "'");
     const double step = state_steps[k].item<double>();

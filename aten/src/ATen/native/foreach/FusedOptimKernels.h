@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::native::optim {
@@ -34,14 +35,6 @@ struct Table {
   SgdFn sgd[c10::NumScalarTypes] = {};
 };
 
-namespace base {
-void fill(Table& table);
-}
-namespace avx2 {
-void fill(Table& table);
-}
-namespace avx512 {
-void fill(Table& table);
-}
+CRESSET_ISA_TABLE(Table);
 
 } // namespace at::native::optim

@@ -2,6 +2,7 @@
 // gradients. Every bag, and in the gradient every row of the table, belongs to one thread and is
 // summed in the order of the indices, so results have the same bits for any number of threads.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/CTypeName.h>
 #include <ATen/native/PrivateCopy.h>
 #include <ATen/native/RawTable.h>
@@ -18,6 +19,10 @@
 #include <vector>
 
 namespace at::native {
+
+namespace bag_rows {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace bag_rows
 namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::native::dot {
@@ -13,18 +14,8 @@ struct Table {
   DotFn dot[c10::NumScalarTypes] = {};
 };
 
-namespace base {
-void fill(Table& table);
-}
-namespace avx2 {
-void fill(Table& table);
-}
-namespace avx512 {
-void fill(Table& table);
-}
-
-// Of the machine's instruction set; float32, float64, int64 and the complex types of two of these.
-const Table& table();
+// For float32, float64, int64 and the complex types of two of these.
+CRESSET_ISA_TABLE(Table);
 
 // Elements summed at a time: vectors are cut here, so that sums are the same on any number of
 // threads.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/Dot.h>
@@ -21,6 +22,10 @@
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
+
+namespace dot {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace dot
 namespace {
 
 using GemmTypes = Types<float, double, c10::complex<float>, c10::complex<double>, c10::Half,

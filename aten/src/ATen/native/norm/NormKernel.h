@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 #include <c10/macros/Macros.h>
 
@@ -60,15 +61,7 @@ struct NormLoops {
 struct NormTable {
   NormLoops loops[c10::NumScalarTypes];
 };
-namespace base {
-void fill(NormTable& table);
-}
-namespace avx2 {
-void fill(NormTable& table);
-}
-namespace avx512 {
-void fill(NormTable& table);
-}
+CRESSET_ISA_TABLE(NormTable);
 
 // The loops of this machine; NotImplementedError `"name" not implemented for 'Long'`.
 const NormLoops& loops_for(c10::ScalarType dtype, const char* name);

@@ -2,18 +2,17 @@
 #include <ATen/native/norm/NormUtil.h>
 
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
 
 namespace at::native {
 
 namespace norm_loops {
+
+CRESSET_DEFINE_ISA_TABLE(NormTable);
+
 const NormLoops& loops_for(ScalarType dtype, const char* name) {
-  static const NormTable* const table = [] {
-    auto* t = new NormTable();
-    CRESSET_BY_ISA(, fill)(*t);
-    return t;
-  }();
-  const NormLoops& loops = table->loops[static_cast<int>(dtype)];
+  const NormLoops& loops = table().loops[static_cast<int>(dtype)];
   TORCH_CHECK_NOT_IMPLEMENTED(loops.moments, "\"", name, "\" not implemented for '", dtype, "'");
   return loops;
 }

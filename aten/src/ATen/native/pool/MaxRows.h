@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::native::max_rows {
@@ -22,17 +23,7 @@ struct Table {
   RowFn row[c10::NumScalarTypes] = {};
 };
 
-namespace base {
-void fill(Table& table);
-}
-namespace avx2 {
-void fill(Table& table);
-}
-namespace avx512 {
-void fill(Table& table);
-}
-
-// Of the machine's instruction set; float and double only.
-const Table& table();
+// For float and double only.
+CRESSET_ISA_TABLE(Table);
 
 } // namespace at::native::max_rows

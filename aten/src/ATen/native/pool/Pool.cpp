@@ -1,6 +1,7 @@
 // Maximum and mean over windows, with their gradients. Outputs are independent of each other, and
 // cut into groups wherever it falls; of the gradients only whole planes are.
 #include <ATen/core/EmptyTensor.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/native/pool/MaxRows.h>
@@ -14,6 +15,10 @@
 #include <type_traits>
 
 namespace at::native {
+
+namespace max_rows {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace max_rows
 namespace {
 
 using AvgTypes = Concat<FloatingTypes, Types<int64_t>>::type;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/reduce/SoftmaxKernel.h>
 #include <ATen/native/shape/Geometry.h>
 #include <ATen/ops/_log_softmax.h>
@@ -15,6 +16,10 @@
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
+
+namespace softmax_loops {
+CRESSET_DEFINE_ISA_TABLE(SoftmaxTable);
+} // namespace softmax_loops
 namespace {
 
 using softmax_loops::kBundle;
@@ -24,12 +29,8 @@ using softmax_loops::SoftmaxTable;
 constexpr int64_t kSoftmaxGrain = 16384;
 
 const SoftmaxKernel& kernel_for(bool log, const Tensor& self, int64_t dim) {
-  static const SoftmaxTable* const table = [] {
-    auto* t = new SoftmaxTable;
-    CRESSET_BY_ISA(softmax_loops::, fill)(*t);
-    return t;
-  }();
-  const SoftmaxKernel& kernel = table->kernel[log][static_cast<int>(self.scalar_type())];
+  const SoftmaxKernel& kernel =
+      softmax_loops::table().kernel[log][static_cast<int>(self.scalar_type())];
   const bool last = self.dim() == 0 || wrap_dim(dim, self.dim()) == self.dim() - 1;
   TORCH_CHECK_NOT_IMPLEMENTED(kernel.line, "\"", log ? "log_" : "",
                               last ? "softmax_lastdim" : "softmax",

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include <ATen/iter/IsaTable.h>
 #include <c10/core/ScalarType.h>
 
 namespace at::native::softmax_loops {
@@ -42,16 +43,6 @@ struct SoftmaxTable {
   SoftmaxKernel kernel[2][c10::NumScalarTypes]; // softmax, log_softmax
 };
 
-namespace base {
-void fill(SoftmaxTable& table);
-}
-#if defined(CRESSET_HAVE_X86_ISA)
-namespace avx2 {
-void fill(SoftmaxTable& table);
-}
-namespace avx512 {
-void fill(SoftmaxTable& table);
-}
-#endif
+CRESSET_ISA_TABLE(SoftmaxTable);
 
 } // namespace at::native::softmax_loops

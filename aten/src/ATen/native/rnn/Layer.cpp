@@ -11,6 +11,7 @@
 
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/CpuIsa.h>
+#include <ATen/iter/IsaTable.h>
 #include <ATen/native/DTypeSwitch.h>
 #include <ATen/native/matmul/gemm/Gemm.h>
 #include <ATen/native/rnn/Native.h>
@@ -20,6 +21,10 @@
 #include <ATen/parallel/Parallel.h>
 
 namespace at::native {
+
+namespace rnn {
+CRESSET_DEFINE_ISA_TABLE(Table);
+} // namespace rnn
 namespace {
 using rnn::Mode;
 using OptionalTensor = std::optional<Tensor>;
@@ -30,12 +35,7 @@ constexpr int64_t kFewRows = 32;
 constexpr int64_t kSharedWork = 1 << 21;
 
 const rnn::Loops& loops_for(ScalarType dtype) {
-  static const rnn::Table* const table = [] {
-    auto* made = new rnn::Table;
-    CRESSET_BY_ISA(rnn::, fill)(*made);
-    return made;
-  }();
-  const rnn::Loops& loops = table->loops[static_cast<int>(dtype)];
+  const rnn::Loops& loops = rnn::table().loops[static_cast<int>(dtype)];
   TORCH_CHECK_NOT_IMPLEMENTED(loops.lstm != nullptr, "\"rnn_layer_cpu\" not implemented for '",
                               dtype, "'");
   return loops;
