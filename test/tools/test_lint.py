@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "tools/lint"))
 import budgets  # noqa: E402
 import hygiene  # noqa: E402
 import layers  # noqa: E402
+import shapes  # noqa: E402
 
 
 def lengths(text: str) -> dict[str, int]:
@@ -105,3 +106,38 @@ def test_layers_import_inside_a_function_counts_as_lazy():
 def test_hygiene_opening_comment_may_follow_pragma_once():
     assert hygiene.opens_with_comment("a.h", "#pragma once\n\n// What it is for.\n")
     assert not hygiene.opens_with_comment("a.h", "#pragma once\n#include <vector>\n")
+
+
+ENTRY = """
+# ==== family: sort ====
+- func: topk(Tensor self, int k) -> (Tensor values, Tensor indices)
+  structured: {meta: topk, "CPU, CUDA": topk_cpu}
+"""
+
+
+@pytest.mark.parametrize(
+    "shape_file, allowed",
+    [("sort/Sort.cpp", True), ("sort/SortMeta.cpp", True), ("sort/Search.cpp", False),
+     ("reduce/Sort.cpp", False)],
+)  # fmt: skip
+def test_shapes_shape_function_stands_beside_its_kernel_or_in_the_meta_file(shape_file, allowed):
+    kernel = shapes.NATIVE + "sort/Sort.cpp"
+    sources = {kernel: "void topk_cpu(const Tensor& self) {}\n"}
+    path = shapes.NATIVE + shape_file
+    sources[path] = sources.get(path, "\n") + "void meta_topk(OutputBuilder& out) {}\n"
+    found = list(shapes.misplaced(ENTRY, sources))
+    assert [(f.path, f.line) for f in found] == ([] if allowed else [(path, 2)])
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("def f() -> int: ...\n", []),
+        ("def f(x: Any) -> Any: ...\n", ["2 uses of Any; the budget is 1"]),
+        ("def f(): ...\ndef g() -> int: ...\n", ["1 of 2 functions"]),
+    ],
+)
+def test_budgets_of_types_are_held(text, words):
+    limits = {"returns": 0.9, "any": {"torch/nn": 1}}
+    found = [str(f) for f in budgets.check_types(limits, {"torch/nn/file.py": text})]
+    assert len(found) == len(words) and all(w in f for w, f in zip(words, found, strict=True))

@@ -1,4 +1,4 @@
-"""Run every check of the project: clang-format, ruff, layers, budgets, hygiene.
+"""Run every check of the project: clang-format, ruff, layers, budgets, hygiene, shapes.
 
 Usage: run.py [--fix] [--only NAME,...]. --fix lets clang-format and ruff rewrite the files.
 Prints one line per finding, file:line first, and a closing count; exits 1 when there is an error.
@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import budgets
 import hygiene
 import layers
+import shapes
 from common import ROOT, Finding, cpp_files, python_files
 
 BATCH = 24
@@ -97,6 +98,7 @@ def main() -> int:
         "layers": layers.check,
         "budgets": budgets.check,
         "hygiene": hygiene.check,
+        "shapes": shapes.check,
     }
     chosen = args.only.split(",") if args.only else list(checks)
     unknown = set(chosen) - set(checks)
