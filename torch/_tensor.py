@@ -9,11 +9,15 @@ in Python they would cost a microsecond each.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import _C
 from torch._utils import _rebuild_tensor_v2
+
+if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
 
 _NO_WRAP = None
 
@@ -91,20 +95,20 @@ class Tensor(_C.TensorBase):
 
     # ---- printing
 
-    def __repr__(self, *, tensor_contents=None) -> Any:
+    def __repr__(self, *, tensor_contents=None) -> str:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__repr__, locals())
         from torch._tensor_str import _str
 
         return _str(self, tensor_contents=tensor_contents)
 
-    def __format__(self, format_spec) -> Any:
+    def __format__(self, format_spec) -> str:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__format__, locals())
         number = type(self) is Tensor and self.dim() == 0 and not self.is_meta
         return format(self.item(), format_spec) if number else object.__format__(self, format_spec)
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> list[str]:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__dir__, locals())
         names = set(object.__dir__(self))
@@ -114,7 +118,7 @@ class Tensor(_C.TensorBase):
 
     # ---- copying and pickling
 
-    def __deepcopy__(self, memo) -> Any:
+    def __deepcopy__(self, memo) -> Tensor:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__deepcopy__, locals())
         if not self.is_leaf:
@@ -184,7 +188,7 @@ class Tensor(_C.TensorBase):
             )
         return Tensor._make_subclass(type(self), new.detach(), self.requires_grad)
 
-    def __reduce_ex__(self, protocol) -> Any:
+    def __reduce_ex__(self, protocol) -> tuple[object, ...]:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__reduce_ex__, locals())
         state = torch._utils._get_obj_state(self)
@@ -234,7 +238,7 @@ class Tensor(_C.TensorBase):
         function = _rebuild_tensor_v2 if classic else torch._utils._rebuild_tensor_v3
         return function, (*args, metadata) if metadata else args
 
-    def __setstate__(self, state) -> Any:
+    def __setstate__(self, state) -> None:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__setstate__, locals())
         if not self.is_leaf:
@@ -256,7 +260,7 @@ class Tensor(_C.TensorBase):
 
     # ---- autograd
 
-    def register_hook(self, hook) -> Any:
+    def register_hook(self, hook) -> RemovableHandle:
         """Registers a function that is called with this tensor's gradient and may replace it."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.register_hook, locals())
@@ -264,7 +268,7 @@ class Tensor(_C.TensorBase):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         return self._add_hook("_backward_hooks", hook)
 
-    def _add_hook(self, store, hook):
+    def _add_hook(self, store, hook) -> RemovableHandle:
         from collections import OrderedDict
 
         from torch.utils.hooks import RemovableHandle
@@ -276,7 +280,7 @@ class Tensor(_C.TensorBase):
         hooks[handle.id] = hook
         return handle
 
-    def register_post_accumulate_grad_hook(self, hook) -> Any:
+    def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
         """Registers a function that is called with this leaf after its .grad has been updated."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.register_post_accumulate_grad_hook, locals())
@@ -290,18 +294,18 @@ class Tensor(_C.TensorBase):
 
     # ---- sequence protocol
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         # Unbinding at once is faster than indexing each row, and gradients then have one node.
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
-    def __reversed__(self) -> Any:
+    def __reversed__(self) -> Tensor:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__reversed__, locals())
         return self if self.dim() == 0 else self.flip(0)
 
-    def __contains__(self, element, /) -> Any:
+    def __contains__(self, element, /) -> bool:
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__contains__, locals())
         if isinstance(element, (Tensor, bool, int, float, complex)):
@@ -357,7 +361,7 @@ class Tensor(_C.TensorBase):
 
         return export(self, stream, max_version, dl_device, copy)
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self) -> tuple[int, int]:
         """The kind and the number of this tensor's device, by DLPack's numbering."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.__dlpack_device__, locals())
@@ -380,12 +384,12 @@ class Tensor(_C.TensorBase):
         )
 
     @_asking
-    def storage_type(self) -> Any:
+    def storage_type(self) -> type:
         """The class of the typed storage (deprecated)."""
         return self.storage()._get_legacy_storage_class()
 
     @_asking
-    def is_shared(self) -> Any:
+    def is_shared(self) -> bool:
         """Whether the memory is shared between processes."""
         if self.is_cuda:
             return False
@@ -397,7 +401,7 @@ class Tensor(_C.TensorBase):
         self.untyped_storage().share_memory_()
         return self
 
-    def record_stream(self, s) -> Any:
+    def record_stream(self, s) -> None:
         """The memory is also used on that stream: it is handed out again only when work queued
         there so far is done."""
         if _has_torch_function(self):
@@ -407,7 +411,7 @@ class Tensor(_C.TensorBase):
     # ---- operators of Python 2
 
     @_asking
-    def __div__(self, other) -> Any:
+    def __div__(self, other) -> Tensor:
         """self / other."""
         return self / other
 
@@ -417,7 +421,7 @@ class Tensor(_C.TensorBase):
         return other / self
 
     @_asking
-    def __idiv__(self, other) -> Any:
+    def __idiv__(self, other) -> Tensor:
         """self /= other."""
         return self.div_(other)
 
@@ -428,19 +432,19 @@ class Tensor(_C.TensorBase):
 
     # ---- compositions of operators
 
-    def split(self, split_size, dim=0) -> Any:
+    def split(self, split_size, dim=0) -> tuple[Tensor, ...]:
         """Views of consecutive parts: of a size, or of the sizes in a list."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.split, locals())
         return torch.functional.split(self, split_size, dim)
 
-    def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> Any:
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> Tensor:
         """See torch.norm."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.norm, locals())
         return torch.norm(self, p, dim, keepdim, dtype=dtype)
 
-    def nonzero(self, *, as_tuple=False) -> Any:
+    def nonzero(self, *, as_tuple=False) -> Tensor | tuple[Tensor, ...]:
         """See torch.nonzero."""
         if _has_torch_function(self):
             return torch.overrides.redirect(Tensor.nonzero, locals())
@@ -533,7 +537,7 @@ class Tensor(_C.TensorBase):
         """Removed: see torch.linalg.eigh."""
         return torch.symeig(self)
 
-    def to_sparse_coo(self) -> Any:
+    def to_sparse_coo(self) -> Tensor:
         """The same as to_sparse()."""
         return self.to_sparse()
 
@@ -555,26 +559,28 @@ class Tensor(_C.TensorBase):
         return self.contiguous().view(tensor.size())
 
     @_asking
-    def dequantize(self) -> Any:
+    def dequantize(self) -> Tensor:
         """The values of a quantized tensor; any other is there already."""
         return self
 
     @_asking
-    def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
+    def xpu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> NoReturn:
         """Would be a copy on an Intel GPU; there is no support for them."""
         raise AssertionError("Torch not compiled with XPU enabled")
 
     @_asking
-    def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
+    def ipu(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> NoReturn:
         """Would be a copy on an IPU; there is no support for them."""
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
     @_asking
-    def mtia(self, device=None, non_blocking=False, memory_format=torch.preserve_format) -> Any:
+    def mtia(
+        self, device=None, non_blocking=False, memory_format=torch.preserve_format
+    ) -> NoReturn:
         """Would be a copy on an MTIA device; there is no support for them."""
         raise AssertionError("Torch not compiled with MTIA enabled")
 
-    def reinforce(self, reward) -> Any:
+    def reinforce(self, reward) -> NoReturn:
         """Removed long ago; torch.distributions has what replaces it."""
         raise RuntimeError("reinforce() was removed. Use torch.distributions instead.")
 
@@ -584,7 +590,7 @@ class Tensor(_C.TensorBase):
             return torch.overrides.redirect(Tensor.dim_order, locals())
         return torch.utils._memory_order.dim_order(self, ambiguity_check)
 
-    def module_load(self, other, assign=False) -> Any:
+    def module_load(self, other, assign=False) -> Tensor:
         """What nn.Module.load_state_dict puts in place of this tensor."""
         if _has_torch_function(self, other):
             return torch.overrides.redirect(Tensor.module_load, locals())

@@ -70,7 +70,7 @@ def broadcast_shapes(*shapes) -> torch.Size:
     return torch.Size(result)
 
 
-def split(tensor, split_size_or_sections, dim=0) -> Any:
+def split(tensor, split_size_or_sections, dim=0) -> tuple[torch.Tensor, ...]:
     """Views of consecutive parts along dim: each of one size (the last may be smaller), or of the
     sizes listed."""
     if _overridden((tensor,)):
@@ -206,7 +206,7 @@ def _sublist_equation(args):
     return equation, args[::2]
 
 
-def einsum(equation=None, *operands) -> Any:
+def einsum(equation=None, *operands) -> torch.Tensor:
     """Sums products of elements by Einstein's convention: einsum("bij,bjk->bik", a, b)."""
     if not operands:
         raise ValueError(
@@ -223,7 +223,7 @@ def einsum(equation=None, *operands) -> Any:
     return _VF.einsum(equation, tuple(operands))
 
 
-def tensordot(a, b, dims=2, out=None) -> Any:
+def tensordot(a, b, dims=2, out=None) -> torch.Tensor:
     """Contracts dimensions of two tensors: the last `dims` of a with the first of b, or those in
     two lists."""
     if _overridden((a, b)):
@@ -274,7 +274,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary") -> 
     return _VF.cdist(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> Any:
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None) -> torch.Tensor:
     """A vector or matrix norm (kept for old programs: torch.linalg.vector_norm and matrix_norm say
     what they do)."""
     if _overridden((input,)):

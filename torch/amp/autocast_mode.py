@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ def is_autocast_available(device_type) -> bool:
     return torch._C._is_autocast_available(device_type)
 
 
-def autocast_decorator(autocast_instance, func) -> Any:
+def autocast_decorator(autocast_instance, func) -> Callable[..., object]:
     """func, each call of which runs inside autocast_instance."""
 
     @functools.wraps(func)
@@ -83,7 +84,7 @@ class autocast:
         torch.autocast_increment_nesting()
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb) -> Any:
+    def __exit__(self, exc_type, exc_val, exc_tb) -> bool:
         # Cast weights outlive inner regions, and no step: after it the weights are others.
         if torch.autocast_decrement_nesting() == 0:
             torch.clear_autocast_cache()

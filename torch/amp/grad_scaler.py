@@ -99,19 +99,19 @@ class GradScaler:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
-    def get_growth_factor(self) -> Any:
+    def get_growth_factor(self) -> float:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor) -> None:
         self._growth_factor = new_factor
 
-    def get_backoff_factor(self) -> Any:
+    def get_backoff_factor(self) -> float:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor) -> None:
         self._backoff_factor = new_factor
 
-    def get_growth_interval(self) -> Any:
+    def get_growth_interval(self) -> int:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval) -> None:
@@ -124,7 +124,7 @@ class GradScaler:
             return self._init_growth_tracker
         return self._growth_tracker.item()
 
-    def is_enabled(self) -> Any:
+    def is_enabled(self) -> bool:
         return self._enabled
 
     # ---- one step
@@ -208,7 +208,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def step(self, optimizer, *args, **kwargs) -> Any:
+    def step(self, optimizer, *args, **kwargs) -> float | None:
         """Unscales if that has not been done, then steps unless a gradient is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -331,7 +331,7 @@ class GradScaler:
             if tensor is not None:
                 tensor.fill_(state_dict[key])
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, object]:
         if not self._enabled:
             return dict(self.__dict__)
         if self._per_optimizer_states:

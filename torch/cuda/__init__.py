@@ -242,7 +242,7 @@ del _name
 class _DefaultGenerators:
     """The default generator of each device."""
 
-    def __len__(self) -> Any:
+    def __len__(self) -> int:
         return device_count()
 
     def __getitem__(self, index) -> Any:
@@ -273,7 +273,7 @@ def set_sync_debug_mode(debug_mode) -> None:
         raise NotImplementedError("torch.cuda.set_sync_debug_mode: only 'default' is implemented")
 
 
-def get_sync_debug_mode() -> Any:
+def get_sync_debug_mode() -> int:
     """0: operators that wait for the device do so silently."""
     return _sync_debug_mode
 
@@ -284,7 +284,7 @@ def ipc_collect() -> None:
     _lazy_init()
 
 
-def current_blas_handle() -> Any:
+def current_blas_handle() -> int:
     """The cuBLAS handle in use, which this library has none of: products go through cuBLASLt."""
     raise NotImplementedError("torch.cuda.current_blas_handle: products go through cuBLASLt")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import _C
 from torch.cuda._init import _lazy_init, is_available
@@ -30,12 +28,12 @@ def _index(device, optional=True, allow_cpu=False):
     return device.__index__()
 
 
-def device_count() -> Any:
+def device_count() -> int:
     """How many devices can be used; zero where there is no driver."""
     return _C._cuda_getDeviceCount() if _C._has_cuda else 0
 
 
-def current_device() -> Any:
+def current_device() -> int:
     """The index of the device that is current on this thread."""
     _lazy_init()
     return _C._cuda_getDevice()
@@ -62,7 +60,7 @@ class device:
             _lazy_init()
             self.prev_idx = _C._cuda_exchangeDevice(self.idx)
 
-    def __exit__(self, *exc_info) -> Any:
+    def __exit__(self, *exc_info) -> bool:
         if self.idx >= 0:
             _C._cuda_exchangeDevice(self.prev_idx)
         return False
@@ -89,7 +87,7 @@ class _CudaDeviceProperties:
         )
 
 
-def get_device_properties(device=None) -> Any:
+def get_device_properties(device=None) -> _CudaDeviceProperties:
     """Name, memory, multiprocessors and the like of a device."""
     _lazy_init()
     index = _index(device)
@@ -101,18 +99,18 @@ def get_device_properties(device=None) -> Any:
     return _CudaDeviceProperties(values)
 
 
-def get_device_name(device=None) -> Any:
+def get_device_name(device=None) -> str:
     """The name of a device."""
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None) -> Any:
+def get_device_capability(device=None) -> tuple[int, int]:
     """The compute capability of a device, such as (9, 0)."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
-def can_device_access_peer(device, peer_device) -> Any:
+def can_device_access_peer(device, peer_device) -> bool:
     """Whether kernels of one device can reach the memory of another."""
     _lazy_init()
     first, second = _index(device), _index(peer_device)
@@ -130,17 +128,17 @@ def synchronize(device=None) -> None:
     _C._cuda_synchronize(_index(device))
 
 
-def is_bf16_supported(including_emulation=True) -> Any:
+def is_bf16_supported(including_emulation=True) -> bool:
     """Whether the current device computes in bfloat16."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
-def is_tf32_supported() -> Any:
+def is_tf32_supported() -> bool:
     """Whether the current device has tensor cores for TF32."""
     return is_available() and get_device_capability()[0] >= 8
 
 
-def get_arch_list() -> Any:
+def get_arch_list() -> list[str]:
     """The architectures device code was compiled for when the library was built; others compile
     at run time."""
     return ["sm_90"] if is_available() else []
@@ -168,6 +166,6 @@ power_draw = _nvml("power_draw")
 device_memory_used = _nvml("device_memory_used")
 
 
-def clock_rate(device=None) -> Any:
+def clock_rate(device=None) -> int:
     """The clock rate of a device's multiprocessors in MHz, at most."""
     return get_device_properties(device).clock_rate // 1000

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-def _flat(prefix, value, out):
+def _flat(prefix, value, out) -> list[tuple[str, int]]:
     if not isinstance(value, dict):
         out.append((prefix, value))
         return out
@@ -53,49 +53,49 @@ def _flat(prefix, value, out):
     return out
 
 
-def memory_stats_as_nested_dict(device=None) -> Any:
+def memory_stats_as_nested_dict(device=None) -> dict[str, object]:
     """The allocator's counts as dictionaries in dictionaries; empty before CUDA is used."""
     from torch.cuda import is_initialized
 
     return _C._cuda_memoryStats(_index(device)) if is_initialized() else {}
 
 
-def memory_stats(device=None) -> Any:
+def memory_stats(device=None) -> dict[str, int]:
     """The allocator's counts by dotted names such as "allocated_bytes.all.current"."""
     return collections.OrderedDict(sorted(_flat("", memory_stats_as_nested_dict(device), [])))
 
 
-def _bytes(name, which, device):
+def _bytes(name, which, device) -> int:
     stats = memory_stats_as_nested_dict(device)
     return stats[name]["all"][which] if stats else 0
 
 
-def memory_allocated(device=None) -> Any:
+def memory_allocated(device=None) -> int:
     """Bytes of device memory that tensors hold."""
     return _bytes("allocated_bytes", "current", device)
 
 
-def max_memory_allocated(device=None) -> Any:
+def max_memory_allocated(device=None) -> int:
     """The most bytes that tensors held since the start or reset_peak_memory_stats()."""
     return _bytes("allocated_bytes", "peak", device)
 
 
-def memory_reserved(device=None) -> Any:
+def memory_reserved(device=None) -> int:
     """Bytes of device memory that this process holds, in tensors or kept for them."""
     return _bytes("reserved_bytes", "current", device)
 
 
-def max_memory_reserved(device=None) -> Any:
+def max_memory_reserved(device=None) -> int:
     """The most bytes that this process held since the start or reset_peak_memory_stats()."""
     return _bytes("reserved_bytes", "peak", device)
 
 
-def memory_cached(device=None) -> Any:
+def memory_cached(device=None) -> int:
     """The old name of memory_reserved."""
     return memory_reserved(device)
 
 
-def max_memory_cached(device=None) -> Any:
+def max_memory_cached(device=None) -> int:
     """The old name of max_memory_reserved."""
     return max_memory_reserved(device)
 
@@ -122,7 +122,7 @@ def reset_max_memory_cached(device=None) -> None:
     reset_peak_memory_stats(device)
 
 
-def host_memory_stats_as_nested_dict() -> Any:
+def host_memory_stats_as_nested_dict() -> dict[str, object]:
     """Page-locked host memory in use and kept for reuse."""
     if not _C._has_cuda:
         return {}
@@ -133,7 +133,7 @@ def host_memory_stats_as_nested_dict() -> Any:
     }
 
 
-def host_memory_stats() -> Any:
+def host_memory_stats() -> dict[str, int]:
     """The same by dotted names."""
     return collections.OrderedDict(sorted(_flat("", host_memory_stats_as_nested_dict(), [])))
 
@@ -152,7 +152,7 @@ def empty_cache() -> None:
         _C._cuda_emptyCache()
 
 
-def mem_get_info(device=None) -> Any:
+def mem_get_info(device=None) -> tuple[int, int]:
     """Free and total bytes of a device, over all processes."""
     _lazy_init()
     return _C._cuda_memoryInfo(_index(device))
@@ -168,13 +168,13 @@ def set_per_process_memory_fraction(fraction, device=None) -> None:
     _C._cuda_setMemoryFraction(fraction, _index(device))
 
 
-def get_per_process_memory_fraction(device=None) -> Any:
+def get_per_process_memory_fraction(device=None) -> float:
     """The share of a device's memory that this process may have."""
     _lazy_init()
     return _C._cuda_getMemoryFraction(_index(device))
 
 
-def memory_snapshot(mempool_id=None, include_traces=True) -> Any:
+def memory_snapshot(mempool_id=None, include_traces=True) -> list[dict[str, object]]:
     """The segments and blocks of the allocator, all devices together."""
     if mempool_id is not None:
         raise NotImplementedError("torch.cuda.memory_snapshot: memory pools are not implemented")
@@ -189,7 +189,7 @@ def _size_text(size) -> str:
     return ""
 
 
-def memory_summary(device=None, abbreviated=False) -> Any:
+def memory_summary(device=None, abbreviated=False) -> str:
     """The allocator's counts as a table."""
     index = _index(device)
     stats = memory_stats(index)
@@ -234,7 +234,7 @@ def memory_summary(device=None, abbreviated=False) -> Any:
     return "\n".join(out) + "\n"
 
 
-def caching_allocator_alloc(size, device=None, stream=None) -> Any:
+def caching_allocator_alloc(size, device=None, stream=None) -> int:
     """The address of `size` bytes from the allocator, to be given back with
     caching_allocator_delete."""
     _lazy_init()
@@ -267,12 +267,12 @@ def get_allocator_backend() -> str:
     return "native"
 
 
-def list_gpu_processes(device=None) -> Any:
+def list_gpu_processes(device=None) -> str:
     """Which processes use a device."""
     raise NotImplementedError("torch.cuda.list_gpu_processes: the NVML library is not used")
 
 
-def change_current_allocator(allocator) -> Any:
+def change_current_allocator(allocator) -> None:
     """Puts another allocator in the place of ours."""
     raise NotImplementedError("torch.cuda.change_current_allocator is not implemented")
 

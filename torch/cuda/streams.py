@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import _C
 from torch.cuda._devices import _index
 from torch.cuda._init import _lazy_init, is_available
@@ -19,7 +17,7 @@ class Stream(_StreamBase):
 
     priority: 0, or less for a stream whose work is started first."""
 
-    def __new__(cls, device=None, priority=0, **kwargs) -> Any:
+    def __new__(cls, device=None, priority=0, **kwargs) -> Stream:
         _lazy_init()
         if kwargs:
             return super().__new__(cls, device, priority, **kwargs)
@@ -32,7 +30,7 @@ class Stream(_StreamBase):
 class ExternalStream(Stream):
     """A stream that another library made and keeps; `stream_ptr` is its cudaStream_t."""
 
-    def __new__(cls, stream_ptr, device=None, **kwargs) -> Any:
+    def __new__(cls, stream_ptr, device=None, **kwargs) -> ExternalStream:
         _lazy_init()
         return super().__new__(cls, stream_ptr=stream_ptr, device_index=_index(device), **kwargs)
 
@@ -45,7 +43,7 @@ class Event(_EventBase):
 
     def __new__(
         cls, enable_timing=False, blocking=False, interprocess=False, external=False
-    ) -> Any:
+    ) -> Event:
         if external:
             raise NotImplementedError("torch.cuda.Event(external=True) is not implemented")
         if not _C._has_cuda:
@@ -83,7 +81,7 @@ class StreamContext:
         _C._cuda_setDevice(device)
 
 
-def stream(stream) -> Any:
+def stream(stream) -> StreamContext:
     """A context in which a stream is current."""
     return StreamContext(stream)
 
@@ -94,23 +92,23 @@ def set_stream(stream) -> None:
         _C._cuda_setStream(stream)
 
 
-def current_stream(device=None) -> Any:
+def current_stream(device=None) -> Stream:
     """The stream on which work for a device is queued."""
     _lazy_init()
     return _C._cuda_getCurrentStream(_index(device))
 
 
-def default_stream(device=None) -> Any:
+def default_stream(device=None) -> Stream:
     """The stream that is current at first."""
     _lazy_init()
     return _C._cuda_getDefaultStream(_index(device))
 
 
-def get_stream_from_external(data_ptr, device=None) -> Any:
+def get_stream_from_external(data_ptr, device=None) -> Stream:
     """The stream with the given cudaStream_t."""
     return ExternalStream(data_ptr, device)
 
 
-def is_current_stream_capturing() -> Any:
+def is_current_stream_capturing() -> bool:
     """Whether work is recorded into a graph instead of run."""
     return _C._has_cuda and _C._cuda_isCurrentStreamCapturing()

@@ -165,7 +165,7 @@ def _adaptive_max(dims):
             output_size = _adaptive_size(output_size, input)
         return native(input, output_size)
 
-    def pool(input, output_size, return_indices=False):
+    def pool(input, output_size, return_indices=False) -> torch.Tensor | tuple[torch.Tensor, ...]:
         if has_torch_function_unary(input):
             return redirect(pool, locals())
         found = pool_with_indices(input, output_size)
@@ -317,7 +317,7 @@ def _fractional(dims):
     def pool(
         input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
         _random_samples=None,
-    ):  # fmt: skip
+    ) -> torch.Tensor | tuple[torch.Tensor, ...]:  # fmt: skip
         if has_torch_function_unary(input):
             return redirect(pool, locals())
         found = pool_with_indices(

@@ -4,12 +4,11 @@ flags to the word."""
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def get_enum(reduction) -> Any:
+def get_enum(reduction) -> int:
     """0 for "none", 1 for "mean", 2 for "sum"."""
     number = _NUMBERS.get(reduction)
     if number is not None:
@@ -37,6 +36,6 @@ def legacy_get_string(size_average, reduce, emit_warning=True) -> str:
     return word
 
 
-def legacy_get_enum(size_average, reduce, emit_warning=True) -> Any:
+def legacy_get_enum(size_average, reduce, emit_warning=True) -> int:
     """The number for the flags size_average and reduce."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

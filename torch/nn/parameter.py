@@ -51,7 +51,7 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
             copied = memo[id(self)] = type(self)(values, self.requires_grad)
         return copied
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, proto):

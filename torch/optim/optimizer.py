@@ -8,7 +8,6 @@ import warnings
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 from itertools import chain
-from typing import Any
 
 import torch
 from torch.optim._helpers import *  # noqa: F403 - for optimizers written elsewhere
@@ -41,7 +40,7 @@ _global_pre_hooks = OrderedDict()
 _global_post_hooks = OrderedDict()
 
 
-def register_optimizer_step_pre_hook(hook) -> Any:
+def register_optimizer_step_pre_hook(hook) -> RemovableHandle:
     """hook(optimizer, args, kwargs) before every optimizer's step."""
     handle = RemovableHandle(_global_pre_hooks)
     _global_pre_hooks[handle.id] = hook
@@ -131,7 +130,7 @@ class Optimizer:
             type(self).step = self.profile_hook_step(type(self).step)
 
     @staticmethod
-    def profile_hook_step(func) -> Any:
+    def profile_hook_step(func) -> Callable[..., object]:
         """Wraps a step method so that hooks run around it."""
         if getattr(func, "hooked", False):
             return func
@@ -166,7 +165,7 @@ class Optimizer:
         step.__wrapped__ = func
         return step
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, object]:
         return {
             "defaults": self.defaults,
             "state": self.state,
@@ -196,7 +195,7 @@ class Optimizer:
             hooks.move_to_end(handle.id, last=False)
         return handle
 
-    def register_step_pre_hook(self, hook) -> Any:
+    def register_step_pre_hook(self, hook) -> RemovableHandle:
         """hook(optimizer, args, kwargs) before step."""
         return self._add_hook("_optimizer_step_pre_hooks", hook)
 
@@ -353,7 +352,7 @@ class Optimizer:
             hook(self)
 
 
-def run_closure(closure) -> Any:
+def run_closure(closure) -> object:
     """The loss of a closure evaluated with gradients on, or None."""
     if closure is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -37,7 +37,7 @@ def _check_decay(decay) -> None:
         )
 
 
-def get_ema_multi_avg_fn(decay=0.999) -> Any:
+def get_ema_multi_avg_fn(decay=0.999) -> Callable[..., None]:
     """A function that moves a list of averages towards a list of values."""
     _check_decay(decay)
 
@@ -52,7 +52,7 @@ def get_ema_multi_avg_fn(decay=0.999) -> Any:
     return ema_update
 
 
-def get_swa_multi_avg_fn() -> Any:
+def get_swa_multi_avg_fn() -> Callable[..., None]:
     """A function that takes a list of values into a list of plain means."""
 
     @torch.no_grad()
@@ -66,7 +66,7 @@ def get_swa_multi_avg_fn() -> Any:
     return swa_update
 
 
-def get_ema_avg_fn(decay=0.999) -> Any:
+def get_ema_avg_fn(decay=0.999) -> Callable[..., torch.Tensor]:
     """A function of (average, value, count) that gives the next exponential average."""
     _check_decay(decay)
 
@@ -77,7 +77,7 @@ def get_ema_avg_fn(decay=0.999) -> Any:
     return ema_update
 
 
-def get_swa_avg_fn() -> Any:
+def get_swa_avg_fn() -> Callable[..., torch.Tensor]:
     """A function of (average, value, count) that gives the next plain mean."""
 
     @torch.no_grad()

@@ -6,11 +6,15 @@ import enum
 import os
 import socket
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from torch.autograd import profiler as _recording
 from torch.autograd.profiler_util import EventList
 from torch.profiler._writers import write_execution_trace, write_memory_timeline
+
+if TYPE_CHECKING:
+    from torch.profiler import ProfilerActivity
 
 __all__ = [
     "ExecutionTraceObserver",
@@ -32,7 +36,7 @@ class ProfilerAction(enum.Enum):
     DEVICE_STOPPED = 4
 
 
-def supported_activities() -> Any:
+def supported_activities() -> set[ProfilerActivity]:
     """What can be recorded."""
     import torch
     from torch.profiler import ProfilerActivity
@@ -43,7 +47,9 @@ def supported_activities() -> Any:
     return kinds
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0) -> Any:
+def schedule(
+    *, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0
+) -> Callable[[int], ProfilerAction]:
     """A function from the number of a step to what to do in it: after skip_first steps, cycles of
     wait, warmup and active steps, `repeat` of them or without end. With skip_first_wait the first
     cycle does not wait."""
@@ -310,7 +316,7 @@ class ExecutionTraceObserver:
         """Whether a file is named."""
         return self._path is not None
 
-    def get_output_file_path(self) -> Any:
+    def get_output_file_path(self) -> str | None:
         """The file, or None."""
         return self._path
 

@@ -117,7 +117,7 @@ def enable_flash_sdp(enabled) -> None:
     _set_sdp(flash=enabled)
 
 
-def mem_efficient_sdp_enabled() -> Any:
+def mem_efficient_sdp_enabled() -> bool:
     """Whether memory-efficient attention may be used."""
     return _sdp["mem_efficient"]
 
@@ -127,7 +127,7 @@ def enable_mem_efficient_sdp(enabled) -> None:
     _set_sdp(mem_efficient=enabled)
 
 
-def math_sdp_enabled() -> Any:
+def math_sdp_enabled() -> bool:
     """Whether attention may be composed from products."""
     return _sdp["math"]
 
@@ -137,7 +137,7 @@ def enable_math_sdp(enabled) -> None:
     _set_sdp(math=enabled)
 
 
-def cudnn_sdp_enabled() -> Any:
+def cudnn_sdp_enabled() -> bool:
     """Whether cuDNN's attention may be used."""
     return _sdp["cudnn"]
 
@@ -147,7 +147,7 @@ def enable_cudnn_sdp(enabled) -> None:
     _set_sdp(cudnn=enabled)
 
 
-def fp16_bf16_reduction_math_sdp_allowed() -> Any:
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
     """Whether composed attention may sum in half precision."""
     return _sdp["reduction"]
 
@@ -194,7 +194,7 @@ def _refused(debug, reason) -> bool:
     return False
 
 
-def can_use_flash_attention(params, debug=False) -> Any:
+def can_use_flash_attention(params, debug=False) -> bool:
     """Whether the fused attention takes these arguments."""
     query = params.query
     if not query.is_cuda:
@@ -204,12 +204,12 @@ def can_use_flash_attention(params, debug=False) -> Any:
     return query.dim() == 4
 
 
-def can_use_efficient_attention(params, debug=False) -> Any:
+def can_use_efficient_attention(params, debug=False) -> bool:
     """Whether the fused attention takes these arguments."""
     return can_use_flash_attention(params, debug)
 
 
-def can_use_cudnn_attention(params, debug=False) -> Any:
+def can_use_cudnn_attention(params, debug=False) -> bool:
     """Whether cuDNN's attention takes these arguments; it is not used."""
     return _refused(debug, "cuDNN is not used")
 

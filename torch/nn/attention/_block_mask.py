@@ -263,7 +263,7 @@ class BlockMask:
         return f"BlockMask(shape={shape}, sparsity={self.sparsity():.2f}%, \n{text.rstrip()}\n)"
 
     def __repr__(self) -> str:
-        def shape_of(value):
+        def shape_of(value) -> torch.Size | None:
             return None if value is None else value.shape
 
         lines = [f"    {name}={shape_of(getattr(self, name))},\n" for name in self._TENSOR_ATTRS]

@@ -11,7 +11,6 @@ import operator
 import typing
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.nn.attention._block_mask import (
@@ -76,12 +75,12 @@ def _joined(mask_mods, join, without):
     return mask
 
 
-def or_masks(*mask_mods) -> Any:
+def or_masks(*mask_mods) -> Callable[..., torch.Tensor]:
     """The mask that allows what any of these allows."""
     return _joined(mask_mods, operator.or_, False)
 
 
-def and_masks(*mask_mods) -> Any:
+def and_masks(*mask_mods) -> Callable[..., torch.Tensor]:
     """The mask that allows what all of these allow."""
     return _joined(mask_mods, operator.and_, True)
 
@@ -115,7 +114,7 @@ def _default_device(device):
     return device
 
 
-def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None) -> Any:
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None) -> torch.Tensor:
     """The mask of a mask_mod as a bool tensor (B, H, Q_LEN, KV_LEN); of a score_mod, where it does
     not answer -inf for a score of 0."""
     device = _default_device(device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -93,7 +92,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         else:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
-    def forward(self, input_, target_) -> Any:
+    def forward(self, input_, target_) -> _ASMoutput:
         self._check(input_, target_)
         batched = target_.dim() > 0
         input = input_ if batched else input_.unsqueeze(0)

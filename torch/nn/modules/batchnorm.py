@@ -3,8 +3,6 @@ _NormBase is shared with instance normalisation."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn import functional as F
 from torch.nn import init
@@ -264,7 +262,7 @@ class SyncBatchNorm(_BatchNorm):
         return super().forward(input)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module, process_group=None) -> Any:
+    def convert_sync_batchnorm(cls, module, process_group=None) -> torch.nn.Module:
         """The module with every batch normalisation in it replaced by this one."""
         result = module
         if isinstance(module, _BatchNorm):

@@ -4,14 +4,18 @@ ParameterList and ParameterDict."""
 from __future__ import annotations
 
 import operator
+import typing
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.nn.modules.module import Module, _addindent
 from torch.nn.parameter import Parameter
+
+if typing.TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
@@ -45,7 +49,7 @@ class Sequential(Module):
     def _key(self, index) -> str:
         return next(islice(self._modules, _position(index, len(self)), None))
 
-    def __getitem__(self, idx) -> Any:
+    def __getitem__(self, idx) -> Module:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
@@ -65,10 +69,10 @@ class Sequential(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def __add__(self, other) -> Sequential:
@@ -79,7 +83,7 @@ class Sequential(Module):
             )
         return Sequential(*chain(self, other))
 
-    def __iadd__(self, other) -> Any:
+    def __iadd__(self, other) -> Self:
         if not isinstance(other, Sequential):
             raise ValueError(
                 "add operator supports only objects of Sequential class, but "
@@ -87,13 +91,13 @@ class Sequential(Module):
             )
         return self.extend(other)
 
-    def __mul__(self, other) -> Any:
+    def __mul__(self, other) -> Sequential:
         self._check_times(other)
         return Sequential(*chain.from_iterable(self for _ in range(other)))
 
     __rmul__ = __mul__
 
-    def __imul__(self, times) -> Any:
+    def __imul__(self, times) -> Self:
         self._check_times(times)
         return self.extend([module for _ in range(times - 1) for module in list(self)])
 
@@ -104,12 +108,12 @@ class Sequential(Module):
         if times <= 0:
             raise ValueError(f"Non-positive multiplication factor {times} for {cls}")
 
-    def append(self, module) -> Any:
+    def append(self, module) -> Self:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index, module) -> Any:
+    def insert(self, index, module) -> Self:
         """Puts a module before a position."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -120,13 +124,13 @@ class Sequential(Module):
         self._modules = {str(i): m for i, m in enumerate(modules)}
         return self
 
-    def extend(self, sequential) -> Any:
+    def extend(self, sequential) -> Self:
         """Adds modules at the end."""
         for module in list(sequential):
             self.append(module)
         return self
 
-    def pop(self, key) -> Any:
+    def pop(self, key) -> Module:
         """Takes a module out."""
         module = self[key]
         del self[key]
@@ -150,7 +154,7 @@ class ModuleList(Module):
         """The name under which the module at a position, negative ones included, is kept."""
         return str(_position(index, len(self)))
 
-    def __getitem__(self, idx) -> Any:
+    def __getitem__(self, idx) -> Module:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[self._get_abs_string_index(idx)]
@@ -167,16 +171,16 @@ class ModuleList(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __iadd__(self, modules) -> Any:
+    def __iadd__(self, modules) -> Self:
         return self.extend(modules)
 
-    def __add__(self, other) -> Any:
+    def __add__(self, other) -> ModuleList:
         return type(self)(chain(self, other))
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def __repr__(self) -> str:
@@ -204,18 +208,18 @@ class ModuleList(Module):
         modules.insert(index, module)
         self._modules = {str(i): m for i, m in enumerate(modules)}
 
-    def append(self, module) -> Any:
+    def append(self, module) -> Self:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key) -> Any:
+    def pop(self, key) -> Module:
         """Takes a module out."""
         module = self[key]
         del self[key]
         return module
 
-    def extend(self, modules) -> Any:
+    def extend(self, modules) -> Self:
         """Adds modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(
@@ -237,7 +241,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key) -> Any:
+    def __getitem__(self, key) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key, module) -> None:
@@ -249,7 +253,7 @@ class ModuleDict(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
     def __contains__(self, key) -> bool:
@@ -259,19 +263,19 @@ class ModuleDict(Module):
         """Takes everything out."""
         self._modules.clear()
 
-    def pop(self, key) -> Any:
+    def pop(self, key) -> Module:
         """Takes one module out."""
         return self._modules.pop(key)
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._modules.keys()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Module]:
         """The names with their modules."""
         return self._modules.items()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Module]:
         """The modules."""
         return self._modules.values()
 
@@ -332,13 +336,13 @@ class ParameterList(Module):
     def __len__(self) -> int:
         return self._size
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(self._size))
 
-    def __iadd__(self, parameters) -> Any:
+    def __iadd__(self, parameters) -> Self:
         return self.extend(parameters)
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def append(self, value) -> ParameterList:
@@ -347,7 +351,7 @@ class ParameterList(Module):
         self[self._size - 1] = value
         return self
 
-    def extend(self, values) -> ParameterList:
+    def extend(self, values) -> Self:
         """Adds values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, torch.Tensor):
             raise TypeError(
@@ -364,7 +368,7 @@ class ParameterList(Module):
             for i, value in enumerate(self)
         )
 
-    def __call__(self, *args, **kwargs) -> Any:
+    def __call__(self, *args, **kwargs) -> NoReturn:
         raise RuntimeError("ParameterList should not be called.")
 
 
@@ -411,16 +415,16 @@ class ParameterDict(Module):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
-    def __reversed__(self) -> Any:
+    def __reversed__(self) -> Iterator[str]:
         return reversed(list(self._keys))
 
     def __contains__(self, key) -> bool:
         return key in self._keys
 
-    def copy(self) -> Any:
+    def copy(self) -> ParameterDict:
         """A new dictionary with the same values."""
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
@@ -441,7 +445,7 @@ class ParameterDict(Module):
         del self[key]
         return value
 
-    def popitem(self) -> Any:
+    def popitem(self) -> tuple[str, Any]:
         """Takes the last pair out."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
@@ -451,19 +455,19 @@ class ParameterDict(Module):
         """The value of a key, or default."""
         return self[key] if key in self._keys else default
 
-    def fromkeys(self, keys, default=None) -> Any:
+    def fromkeys(self, keys, default=None) -> ParameterDict:
         """A new dictionary with one value for all keys."""
         return ParameterDict((key, default) for key in keys)
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """The keys."""
         return self._keys.keys()
 
-    def items(self) -> Any:
+    def items(self) -> Iterator[tuple[str, Any]]:
         """The keys with their values."""
         return ((key, self[key]) for key in self._keys)
 
-    def values(self) -> Any:
+    def values(self) -> Iterator[Any]:
         """The values."""
         return (self[key] for key in self._keys)
 
@@ -488,19 +492,19 @@ class ParameterDict(Module):
             for key, value in self.items()
         )
 
-    def __call__(self, *args, **kwargs) -> Any:
+    def __call__(self, *args, **kwargs) -> NoReturn:
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __or__(self, other) -> Any:
+    def __or__(self, other) -> ParameterDict:
         out = self.copy()
         out.update(other)
         return out
 
-    def __ror__(self, other) -> Any:
+    def __ror__(self, other) -> ParameterDict:
         out = other.copy()
         out.update(self)
         return out
 
-    def __ior__(self, other) -> Any:
+    def __ior__(self, other) -> Self:
         self.update(other)
         return self

@@ -5,7 +5,6 @@ the module into its ordinary class."""
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from torch.nn.modules.module import Module
 from torch.nn.parameter import is_lazy
@@ -42,7 +41,7 @@ class LazyModuleMixin(Module):
             if is_lazy(value) and not is_lazy(loaded):
                 value.materialize(loaded.shape)
 
-    def initialize_parameters(self, *args, **kwargs) -> Any:
+    def initialize_parameters(self, *args, **kwargs) -> None:
         """Gives every parameter its shape from the arguments of the first forward."""
         raise NotImplementedError(
             f"initialize_parameters is not implemented for {type(self).__name__}"

@@ -301,7 +301,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
             "Reached a code path in Module.get_extra_state() that should never be called."
         )
 
-    def set_extra_state(self, state) -> Any:
+    def set_extra_state(self, state) -> None:
         """Takes back what get_extra_state gave."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called."
@@ -390,7 +390,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
                 return
         super().__delattr__(name)
 
-    def __dir__(self) -> Any:
+    def __dir__(self) -> list[str]:
         names = {*dir(type(self)), *self.__dict__}
         names.update(self._parameters, self._buffers, self._modules)
         return sorted(name for name in names if not name[:1].isdigit())
@@ -621,7 +621,7 @@ class Module(HooksMixin, StateMixin, torch._C._ModuleBase):
         self.__dict__.update(state)
         self._fill_missing_hooks()
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, object]:
         state = self.__dict__.copy()
         state.pop("_compiled_call_impl", None)
         return state

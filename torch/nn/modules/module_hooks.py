@@ -44,7 +44,7 @@ def register_module_forward_hook(
     return handle
 
 
-def register_module_full_backward_hook(hook) -> Any:
+def register_module_full_backward_hook(hook) -> RemovableHandle:
     """A hook when gradients with respect to any module's inputs are computed."""
     return _register(global_backward_hooks, hook)
 
@@ -52,22 +52,22 @@ def register_module_full_backward_hook(hook) -> Any:
 register_module_backward_hook = register_module_full_backward_hook
 
 
-def register_module_full_backward_pre_hook(hook) -> Any:
+def register_module_full_backward_pre_hook(hook) -> RemovableHandle:
     """A hook when gradients reach any module's outputs."""
     return _register(global_backward_pre_hooks, hook)
 
 
-def register_module_parameter_registration_hook(hook) -> Any:
+def register_module_parameter_registration_hook(hook) -> RemovableHandle:
     """A hook on every register_parameter."""
     return _register(global_parameter_hooks, hook)
 
 
-def register_module_buffer_registration_hook(hook) -> Any:
+def register_module_buffer_registration_hook(hook) -> RemovableHandle:
     """A hook on every register_buffer."""
     return _register(global_buffer_hooks, hook)
 
 
-def register_module_module_registration_hook(hook) -> Any:
+def register_module_module_registration_hook(hook) -> RemovableHandle:
     """A hook on every add_module."""
     return _register(global_module_hooks, hook)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any
 
 import torch
 from torch import _VF
@@ -248,7 +247,7 @@ class RNNBase(Module):
                 parts.append(f"{name}={getattr(self, name)}")
         return ", ".join(parts)
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, object]:
         # PyTorch's classes keep these lists, and its loader asks for them.
         lists = {
             "_flat_weights_names": self._flat_weights_names,
@@ -309,7 +308,7 @@ class LSTM(RNNBase):
             return hx
         return tuple(super(LSTM, self).permute_hidden(state, permutation) for state in hx)
 
-    def _batched_state(self, hx, lone):
+    def _batched_state(self, hx, lone) -> tuple[torch.Tensor, torch.Tensor]:
         rank = 2 if lone else 3
         if hx[0].dim() != rank or hx[1].dim() != rank:
             kind = "unbatched 2-D" if lone else "batched 3-D"

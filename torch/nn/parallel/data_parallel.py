@@ -81,7 +81,7 @@ class DataParallel(Module, Generic[T]):
         """Calls all copies."""
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
-    def gather(self, outputs, output_device) -> Any:
+    def gather(self, outputs, output_device) -> torch.Tensor:
         """Joins the outputs."""
         return gather(outputs, output_device, dim=self.dim)
 

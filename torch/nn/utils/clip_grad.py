@@ -86,7 +86,7 @@ def clip_grad_norm_(
     norm_type=2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-):
+) -> torch.Tensor:
     """Scales gradients so that their norm together is at most max_norm; returns what it was."""
     grads = _gradients(parameters)
     if not error_if_nonfinite and _fuses(grads, float(norm_type)):

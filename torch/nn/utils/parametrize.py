@@ -90,7 +90,7 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             self._check_output(before)
 
-    def _start_of(self, original):
+    def _start_of(self, original) -> Tensor | tuple[Tensor, Tensor]:
         start = original
         for module in reversed(self):
             if hasattr(module, "right_inverse"):

@@ -53,7 +53,7 @@ def _validate_pruning_amount(amount, tensor_size) -> None:
         )
 
 
-def _compute_nparams_toprune(amount, tensor_size):
+def _compute_nparams_toprune(amount, tensor_size) -> int:
     """How many of so many things to prune: a number of them, or a share."""
     return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 

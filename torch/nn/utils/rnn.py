@@ -7,7 +7,6 @@ sequence first; `batch_sizes` says how many sequences still run at each place.
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
 
 import torch
 from torch import _VF, Tensor
@@ -55,10 +54,10 @@ class PackedSequence(_Fields):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def __getnewargs__(self) -> Any:
+    def __getnewargs__(self) -> tuple[object, ...]:
         return tuple(self)
 
-    def to(self, *args, **kwargs) -> Any:
+    def to(self, *args, **kwargs) -> PackedSequence:
         """The same sequences with data of another dtype or on another device."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -69,31 +68,31 @@ class PackedSequence(_Fields):
         ]
         return type(self)(data, self.batch_sizes, *indices)
 
-    def cpu(self, *args, **kwargs) -> Any:
+    def cpu(self, *args, **kwargs) -> PackedSequence:
         """The same sequences on the CPU."""
         return self.to(*args, device="cpu", **kwargs)
 
-    def cuda(self, *args, **kwargs) -> Any:
+    def cuda(self, *args, **kwargs) -> PackedSequence:
         """The same sequences on a GPU."""
         return self.to("cuda" if not args else args[0], **kwargs)
 
-    def double(self) -> Any:
+    def double(self) -> PackedSequence:
         """The same sequences in float64."""
         return self.to(dtype=torch.double)
 
-    def float(self) -> Any:
+    def float(self) -> PackedSequence:
         """The same sequences in float32."""
         return self.to(dtype=torch.float)
 
-    def half(self) -> Any:
+    def half(self) -> PackedSequence:
         """The same sequences in float16."""
         return self.to(dtype=torch.half)
 
-    def long(self) -> Any:
+    def long(self) -> PackedSequence:
         """The same sequences in int64."""
         return self.to(dtype=torch.long)
 
-    def int(self) -> Any:
+    def int(self) -> PackedSequence:
         """The same sequences in int32."""
         return self.to(dtype=torch.int)
 
@@ -109,7 +108,7 @@ class PackedSequence(_Fields):
         """The same sequences in uint8."""
         return self.to(dtype=torch.uint8)
 
-    def pin_memory(self) -> Any:
+    def pin_memory(self) -> PackedSequence:
         """The same sequences in page-locked memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
@@ -118,7 +117,7 @@ class PackedSequence(_Fields):
         """Whether the data is on a GPU."""
         return self.data.is_cuda
 
-    def is_pinned(self) -> Any:
+    def is_pinned(self) -> bool:
         """Whether the data is in page-locked memory."""
         return self.data.is_pinned()
 

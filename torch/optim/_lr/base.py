@@ -12,7 +12,6 @@ import functools
 import types
 import warnings
 import weakref
-from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
@@ -30,14 +29,14 @@ EPOCH_DEPRECATION_WARNING = (
 )
 
 
-def check_optimizer(optimizer) -> Any:
+def check_optimizer(optimizer) -> Optimizer:
     """Refuses what is not an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
 
 
-def per_group(name, optimizer, value) -> Any:
+def per_group(name, optimizer, value) -> list[object]:
     """One value for each parameter group, from one number or a sequence of the right length."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -63,7 +62,7 @@ def set_value(group, key, value) -> None:
         group[key] = value
 
 
-def callable_state(function) -> Any:
+def callable_state(function) -> dict[str, object] | None:
     """What a saved schedule keeps of a callable: an object's attributes, nothing of a function."""
     return None if isinstance(function, types.FunctionType) else dict(function.__dict__)
 

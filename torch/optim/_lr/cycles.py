@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import types
-from typing import Any
 
 from torch import Tensor
 from torch.optim._lr.base import (
@@ -19,7 +18,7 @@ from torch.optim._lr.base import (
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
 
-def annealed(strategy, start, end, part) -> Any:
+def annealed(strategy, start, end, part) -> float:
     """Between start and end, `part` of the way, along a line or half a cosine."""
     if strategy == "linear":
         return (end - start) * part + start
@@ -104,7 +103,7 @@ class CyclicLR(_CyclesMomentum):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = [copied(rate) for rate in base_lrs]
 
-    def scale_fn(self, x) -> Any:
+    def scale_fn(self, x) -> float:
         """The height of cycle (or step) x relative to the first."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
