@@ -170,7 +170,7 @@ def sym_int(a):
     return int(a)
 
 
-def _float_if_mixed(a, b, value):
+def _float_if_mixed(a, b, value) -> int:
     mixed = isinstance(a, (float, SymFloat)) or isinstance(b, (float, SymFloat))
     return sym_float(value) if mixed else value
 
@@ -194,7 +194,7 @@ def sym_min(a, b):
 
 
 @_overridable
-def sym_sum(args):
+def sym_sum(args) -> int:
     """The sum of a sequence, also of symbolic numbers."""
     return sum(args)
 

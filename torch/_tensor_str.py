@@ -6,6 +6,8 @@ fixes the number format and the common width, and a second pass lays out the row
 shown elements decide the format, as users expect it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 
@@ -56,7 +58,7 @@ def set_printoptions(
     PRINT_OPTS.sci_mode = sci_mode
 
 
-def get_printoptions():
+def get_printoptions() -> dict[str, int | None]:
     """The current print options, in the form that set_printoptions takes them."""
     names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
     return {name: getattr(PRINT_OPTS, name) for name in names}
@@ -97,7 +99,7 @@ class _PlainFormat:
     def __init__(self, values) -> None:
         self.width = max((len(str(v)) for v in values), default=1)
 
-    def format(self, value):
+    def format(self, value) -> str:
         return str(value).rjust(self.width)
 
 
@@ -129,7 +131,7 @@ class _FloatFormat:
         else:
             self.width = max(len(f"{v:.{precision}f}") for v in finite)
 
-    def format(self, value):
+    def format(self, value) -> str:
         if self.scientific:
             text = f"{value:.{PRINT_OPTS.precision}e}"
         elif self.whole:
@@ -159,7 +161,7 @@ class _ComplexFormat:
         return f"{real}{between}{imag}j"
 
 
-def _formatter(items, dtype):
+def _formatter(items, dtype) -> _PlainFormat | _FloatFormat | _ComplexFormat:
     values = _flat(items)
     if dtype.is_complex:
         return _ComplexFormat(values)
@@ -191,7 +193,7 @@ def _shown_items(tensor, summarize):
     return [_shown_items(row, True) for row in tensor]
 
 
-def _vector_lines(items, indent, form):
+def _vector_lines(items, indent, form) -> str:
     per_line = max(1, (PRINT_OPTS.linewidth - indent) // (form.width + 2))
     if items == [Ellipsis]:
         return "[...]"
@@ -200,7 +202,7 @@ def _vector_lines(items, indent, form):
     return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
 
 
-def _layout(items, depth, indent, form):
+def _layout(items, depth, indent, form) -> str:
     if depth == 0:
         return form.format(items)
     if depth == 1:
@@ -211,7 +213,7 @@ def _layout(items, depth, indent, form):
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _tensor_str(self, indent):
+def _tensor_str(self, indent) -> str:
     """The bracketed elements of a strided tensor with a value for every element."""
     if self.numel() == 0:
         return "[]"
@@ -239,7 +241,7 @@ def _add_suffixes(tensor_str, suffixes, indent, force_newline) -> str:
 # --------------------------------------------------------------------------------------------
 
 
-def _device_suffix(self):
+def _device_suffix(self) -> list[str]:
     device = self.device
     if device.type == torch._C._get_default_device():
         return []
@@ -250,7 +252,7 @@ def _size_text(size) -> str:
     return f"size={tuple(size)}"
 
 
-def _sparse_contents(self, names, indent, suffixes):
+def _sparse_contents(self, names, indent, suffixes) -> str:
     """Index and value tensors of a sparse tensor, each printed as a tensor without its device and
     dtype."""
     parts = []
@@ -279,7 +281,7 @@ def _is_default_dtype(dtype) -> bool:
     )
 
 
-def _members(self):
+def _members(self) -> list[tuple[str, torch.Tensor]] | None:
     """Names and tensors of what a tensor that is not strided is made of; None for strided ones."""
     layout = str(self.layout).replace("torch.", "")
     plain = self.detach()
@@ -292,7 +294,7 @@ def _members(self):
     return None
 
 
-def _str_intern(self, *, tensor_contents=None):
+def _str_intern(self, *, tensor_contents=None) -> str:
     subclass = type(self) not in (torch.Tensor, torch.nn.Parameter)
     prefix = f"{type(self).__name__}(" if subclass else "tensor("
     # A tensor of a class of its own stays one when it becomes a parameter.

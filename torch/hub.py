@@ -142,7 +142,7 @@ def list(
     verbose=True,
     *,
     source=None,
-) -> Any:
+) -> list[str]:
     """The names of the functions that hubconf.py offers. A folder that exists is read as it is."""
     source = source or ("local" if os.path.isdir(github) else "github")
     folder = _folder_of(github, source, force_reload, trust_repo, skip_validation, verbose)

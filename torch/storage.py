@@ -68,7 +68,7 @@ class UntypedStorage(_C.StorageBase):
         """This storage if it is on the CPU, else a copy there."""
         return self if self.device.type == "cpu" else self._to_device("cpu", False)
 
-    def cuda(self, device=None, non_blocking=False):
+    def cuda(self, device=None, non_blocking=False) -> UntypedStorage:
         """This storage if it is on that GPU, else a copy there."""
         target = torch.device("cuda" if device is None else device)
         if target.index is None:
@@ -80,7 +80,7 @@ class UntypedStorage(_C.StorageBase):
         device = torch.device(device)
         return self if self.device == device else self._to_device(device, non_blocking)
 
-    def _to_device(self, device, non_blocking):
+    def _to_device(self, device, non_blocking) -> UntypedStorage:
         return UntypedStorage(self.nbytes(), device=device).copy_(self, non_blocking)
 
     @classmethod
@@ -154,7 +154,7 @@ class UntypedStorage(_C.StorageBase):
         return _C._storage_pin(self)
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> bool:
         """Whether the memory is on a CUDA device."""
         return self.device.type == "cuda"
 
@@ -602,7 +602,7 @@ del _name, _target
 class _LegacyStorageMeta(type):
     """isinstance(storage, torch.FloatStorage) asks for the dtype of a TypedStorage."""
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> bool:
         return (
             type(instance) is TypedStorage
             and instance.dtype is cls._dtype_of_class

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -42,7 +43,7 @@ class Sequence:
         if not self.targets:
             raise SystemExit(f"no callable matches {only!r}")
 
-    def __call__(self, index: int):
+    def __call__(self, index: int) -> tuple[str, bool]:
         if self.canaries and index in CANARIES:
             return CANARIES[index], False
         values = Values(self.seed * 1_000_003 + index)
@@ -80,7 +81,7 @@ class Child:
                 command, stderr=noise, env=environment(), cwd=self.current
             )
 
-    def poll(self):
+    def poll(self) -> tuple[str, int, str] | None:
         """None while running; else (kind, index, text) of what ended it, kind "" for done."""
         index, start, counts, text = self.log.read()
         code = self.process.poll()
@@ -157,7 +158,7 @@ def report(kind, index, text, child, options) -> None:
         )
 
 
-def shares(options):
+def shares(options) -> Iterator[tuple[int, int]]:
     size = (options.end - options.begin + options.jobs - 1) // options.jobs
     for begin in range(options.begin, options.end, size):
         yield begin, min(begin + size, options.end)
@@ -219,7 +220,7 @@ def self_test(options) -> int:
     return 0 if found == expected and not left else 1
 
 
-def parse(arguments):
+def parse(arguments) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--n", "--calls", type=int, default=10000, help="how many calls")
     parser.add_argument("--seed", type=int, default=0)

@@ -12,6 +12,7 @@ import struct
 import sys
 import time
 import warnings
+from typing import NoReturn
 
 PAGE = 1 << 16
 HEADER = struct.Struct("<qdqqqq")  # index, start, returned, raised, interrupted, length of the text
@@ -36,7 +37,7 @@ class Log:
         self.page[HEADER.size : HEADER.size + len(text)] = text
         HEADER.pack_into(self.page, 0, index, time.monotonic(), *counts, len(text))
 
-    def read(self):
+    def read(self) -> tuple[int, float, list[int], str]:
         index, start, *counts, length = HEADER.unpack_from(self.page, 0)
         text = self.page[HEADER.size : HEADER.size + length].decode("utf-8", "replace")
         return index, start, counts, text
@@ -49,7 +50,7 @@ def limit_resources(memory_gb: float) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (bytes_, bytes_))
 
 
-def on_alarm(signum, frame):
+def on_alarm(signum, frame) -> NoReturn:
     raise Interrupted
 
 

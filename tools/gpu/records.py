@@ -105,7 +105,7 @@ def check_gradient(record, sample) -> None:
         np.testing.assert_allclose(got, want, rtol, atol + rtol * largest, equal_nan=True)
 
 
-def attempt(check, record, sample):
+def attempt(check, record, sample) -> tuple[str, str]:
     """(outcome, what went wrong)"""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -143,7 +143,7 @@ def gradient_cases(record, thin):
                 yield "gradient", dtype, sample, check_gradient
 
 
-def run_record(record, thin):
+def run_record(record, thin) -> dict:
     """The record's outcomes: counts by outcome and a line for each call that did not match."""
     counts, lines, answered = collections.Counter(), [], False
     for cases in (value_cases, gradient_cases):
@@ -204,7 +204,7 @@ def supervise(names, options):
     return outcomes, status
 
 
-def table(outcomes, stream):
+def table(outcomes, stream) -> float:
     """Prints counts by family and what did not match; returns the share that did."""
     absent = [o for o in outcomes if o.get(REFUSED) and not (o.get(PASSED) or o.get(FAILED))]
     there = [o for o in outcomes if o not in absent]
@@ -238,7 +238,7 @@ def table(outcomes, stream):
     return share
 
 
-def chosen(options):
+def chosen(options) -> list[str]:
     names = [
         r.full_name
         for r in records()

@@ -1,4 +1,4 @@
-"""Check the size of files and functions against budgets.toml.
+"""Check the size of files and functions, and how far the package is typed, against budgets.toml.
 
 Python functions are measured by their syntax tree. C++ has no parser here: braces are matched
 after comments and literals are blanked out, and a brace pair counts as a function when it is not
@@ -70,9 +70,44 @@ def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
             yield node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+def uses_of_any(tree: ast.Module) -> int:
+    return sum(
+        (isinstance(node, ast.Name) and node.id == "Any")
+        or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        for node in ast.walk(tree)
+    )
+
+
+def check_types(limits: dict, sources: dict[str, str]) -> Iterator[Finding]:
+    """Findings about the files of the package, given by path."""
+    functions = typed = 0
+    used = dict.fromkeys(limits["any"], 0)
+    for path, text in sources.items():
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:  # reported by the layer check
+            continue
+        folder = "/".join(path.split("/")[:2])
+        if folder in used:
+            used[folder] += uses_of_any(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions += 1
+                typed += node.returns is not None
+    for folder, count in used.items():
+        if count > limits["any"][folder]:
+            budget = limits["any"][folder]
+            yield Finding(folder, 1, f"{count} uses of Any; the budget is {budget}: name the type")
+    if typed < limits["returns"] * functions:
+        share = f"{typed} of {functions} functions of the package say what they return"
+        yield Finding("torch", 1, f"{share}; the budget is {limits['returns']:.0%}")
+
+
 def check() -> Iterator[Finding]:
     with open(ROOT / "tools/lint/budgets.toml", "rb") as file:
         table = tomllib.load(file)
+    package = [path for path in python_files() if path.startswith("torch/")]
+    yield from check_types(table["types"], {path: read(path) for path in package})
     limits, exempt = table["limits"], table["exempt"]
     for path in cpp_files() + python_files():
         if path in exempt:

@@ -45,7 +45,7 @@ def cuda_available() -> bool:
     return _C._has_cuda and _C._cuda_getDeviceCount() > 0
 
 
-def validate_cuda_device(location):
+def validate_cuda_device(location) -> int:
     """The index of the GPU that `location` names; raises if there is none."""
     index = torch.device(location).index or 0
     if not cuda_available():
@@ -76,7 +76,7 @@ def _cuda_tag(storage) -> str | None:
     return f"cuda:{storage.device.index}" if storage.device.type == "cuda" else None
 
 
-def _cuda_restore(storage, location):
+def _cuda_restore(storage, location) -> UntypedStorage | None:
     if location != "cuda" and not location.startswith("cuda:"):
         return None
     index = validate_cuda_device(location)

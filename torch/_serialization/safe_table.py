@@ -192,7 +192,7 @@ def _rebuild_parameter(args) -> torch.Tensor:
     return Parameter(data, requires_grad)
 
 
-def _rebuild_parameter_with_state(args):
+def _rebuild_parameter_with_state(args) -> torch.Tensor:
     what = "_rebuild_parameter_with_state"
     _count(what, args, 4)
     return _attributes(what, _rebuild_parameter(args[:3]), args[3])

@@ -421,7 +421,7 @@ def _scalar(form, count):
     return lambda vm: vm._stack.append(vm._number(form, count))
 
 
-def _handlers():
+def _handlers() -> list[None]:
     vm = SafeUnpickler
     table = [None] * 256
     for code, handler in {

@@ -313,7 +313,7 @@ class NestedIOFunction(Function):
         outputs = Flat.apply(*tensors)
         return _unflatten(box[0], outputs)
 
-    def forward(self, *args):
+    def forward(self, *args) -> tuple[torch.Tensor, torch.Tensor]:
         """forward_extended on flat tensors in the nesting of the inputs; flat outputs."""
         nested = _unflatten(self._nested_input, args)
         result = self._nested_class.forward_extended(self, *nested)
@@ -321,7 +321,7 @@ class NestedIOFunction(Function):
         self._nested_output = _flatten(result, outputs)
         return tuple(outputs)
 
-    def backward(self, *gradients):
+    def backward(self, *gradients) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """backward_extended on the gradients in the nesting of the outputs; flat gradients."""
         nested = _as_arguments(_unflatten(self._nested_output, gradients))
         flat = []

@@ -7,6 +7,8 @@ that of its imaginary part. The slow mode compares whole Jacobians, the fast mod
 with random vectors from both sides.
 """
 
+from __future__ import annotations
+
 import collections.abc
 import warnings
 
@@ -29,7 +31,7 @@ class GradcheckError(RuntimeError):
 # ---- tensors as real numbers ------------------------------------------------------------
 
 
-def _real(tensor):
+def _real(tensor) -> torch.Tensor:
     """A flat real copy."""
     tensor = (
         tensor.detach().resolve_conj().resolve_neg() if tensor.is_complex() else tensor.detach()
@@ -38,18 +40,18 @@ def _real(tensor):
     return flat.reshape(-1).clone()
 
 
-def _from_real(numbers, like):
+def _from_real(numbers, like) -> torch.Tensor:
     """A tensor like `like` from its real numbers."""
     if like.is_complex():
         return torch.complex(*numbers.reshape(*like.shape, 2).unbind(-1))
     return numbers.reshape(like.shape)
 
 
-def _size(tensor):
+def _size(tensor) -> int:
     return tensor.numel() * (2 if tensor.is_complex() else 1)
 
 
-def _differentiable(value):
+def _differentiable(value) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
@@ -59,11 +61,11 @@ def _as_tuple(value):
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _outputs_of(func, inputs):
+def _outputs_of(func, inputs) -> tuple[torch.Tensor, ...]:
     return tuple(o for o in _as_tuple(func(*inputs)) if _differentiable(o))
 
 
-def _checked_inputs(inputs):
+def _checked_inputs(inputs) -> list[int]:
     """Positions of the inputs whose gradients are checked."""
     return [i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad]
 
@@ -111,7 +113,7 @@ class _Perturbed:
         return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=False)]
 
 
-def _numerical(func, inputs, index, outputs, eps):
+def _numerical(func, inputs, index, outputs, eps) -> list[torch.Tensor]:
     """For each output its Jacobian by one input: numbers of the input x numbers of the output."""
     perturbed = _Perturbed(func, inputs, index, eps)
     n = perturbed.start.numel()
@@ -127,7 +129,7 @@ def _numerical(func, inputs, index, outputs, eps):
 # ---- backward passes --------------------------------------------------------------------
 
 
-def _backward(output, inputs, grad):
+def _backward(output, inputs, grad) -> tuple[torch.Tensor | None, ...]:
     return torch.autograd.grad(output, inputs, grad, retain_graph=True, allow_unused=True)
 
 
@@ -226,7 +228,7 @@ def _check_arguments(inputs) -> None:
         )
 
 
-def _mismatch(analytical, numerical, out_index, in_index, mode, note=""):
+def _mismatch(analytical, numerical, out_index, in_index, mode, note="") -> GradcheckError:
     return GradcheckError(
         f"{note}Jacobian {'computed with forward mode ' if mode == 'forward' else ''}mismatch for "
         f"output {out_index} with respect to input "
@@ -251,7 +253,7 @@ def _compare(analytical, numerical, output, places, mode, options) -> None:
             raise _mismatch(a, n, *places, mode, note)
 
 
-def _close(a, b, rtol, atol):
+def _close(a, b, rtol, atol) -> bool:
     return a.shape == b.shape and torch.allclose(a.to(b.dtype), b, rtol, atol)
 
 
@@ -308,7 +310,7 @@ def _forward_tangents(func, inputs, directions, zeros=True):
         return [None if t is None else t.clone() for t in tangents]
 
 
-def _random(n, like, generator):
+def _random(n, like, generator) -> torch.Tensor:
     numbers = torch.rand(n, generator=generator, dtype=torch.float64) + 0.1
     return (numbers / numbers.norm()).to(like.dtype)
 
@@ -394,11 +396,11 @@ class _Undefined(torch.autograd.Function):
     """Passes its inputs on; gradients end here as undefined ones."""
 
     @staticmethod
-    def forward(ctx, *tensors):
+    def forward(ctx, *tensors) -> tuple[torch.Tensor, ...]:
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, *grads) -> tuple[None, ...]:
         return (None,) * len(grads)
 
 

@@ -218,7 +218,7 @@ for _name in _FROM_VALUES:
     setattr(NestedBase, _name, _delegate(_name))
 
 
-def matching_values(nested, other, what):
+def matching_values(nested, other, what) -> torch.Tensor:
     """The values of another tensor that must have the sizes of `nested`."""
     if not isinstance(other, NestedBase) or not nested.is_same_size(other):
         raise RuntimeError(f"{what} must be nested like {nested!r}, got {other!r}")
@@ -240,12 +240,12 @@ def grad(func, outputs, inputs, grad_outputs=None, **kwargs):
     )
 
 
-def in_graph(tensors):
+def in_graph(tensors) -> tuple[torch.Tensor]:
     """The tensors that autograd knows in place of nested ones."""
     return tuple(t._values if isinstance(t, NestedBase) else t for t in tensors)
 
 
-def backward_arguments(outputs, grads):
+def backward_arguments(outputs, grads) -> tuple[tuple[torch.Tensor], tuple[torch.Tensor | None]]:
     """The outputs of a backward pass and their gradients as autograd knows them."""
     given = tuple(
         g if g is None or not isinstance(o, NestedBase) else matching_values(o, g, "a gradient")

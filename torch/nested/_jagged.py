@@ -48,7 +48,7 @@ class NestedTensor(NestedBase):
 
     # ---- the parts
 
-    def values(self):
+    def values(self) -> torch.Tensor:
         """The values of all components, one after the other; a view."""
         return self._values.view_as(self._values) if self._values.requires_grad else self._values
 
@@ -101,7 +101,7 @@ class NestedTensor(NestedBase):
     ndimension = dim
 
     @property
-    def shape(self):
+    def shape(self) -> torch.Size:
         """The sizes, with a symbol for the ragged dimension."""
         sizes = list(self._values.shape)
         sizes[self._ragged_dim] = self._structure.symbol
@@ -166,7 +166,7 @@ class NestedTensor(NestedBase):
             return self._values.split(self._structure.seqlens, self._ragged_dim)
         return tuple(self._components())
 
-    def _packed(self):
+    def _packed(self) -> torch.Tensor:
         """The values without what lies between components."""
         if self._structure.fills(self._total):
             return self._values

@@ -21,7 +21,7 @@ def _shape(tensor):
     return tuple(tensor.shape)
 
 
-def fitting_values(func, lead, operand):
+def fitting_values(func, lead, operand) -> torch.Tensor:
     """The values of an operand, in a form that broadcasts against the values of `lead`."""
     if isinstance(operand, NestedTensor):
         fits = operand._structure.symbol == lead._structure.symbol
@@ -97,7 +97,7 @@ def pointwise(func, *args, **kwargs) -> NestedTensor:
     "alpha_dropout",
     "native_dropout",
 )
-def on_values(func, input, *args, **kwargs):
+def on_values(func, input, *args, **kwargs) -> NestedTensor:
     """Calls with one tensor that only look at its values."""
     if kwargs.get("layout") is torch.strided:
         raise NotImplementedError(

@@ -60,7 +60,7 @@ class StridedNestedTensor(NestedBase):
     def _packed(self):
         return self._values
 
-    def values(self):
+    def values(self) -> torch.Tensor:
         """The buffer: the elements of all components in one dimension."""
         return self._values.view_as(self._values) if self._values.requires_grad else self._values
 
@@ -244,7 +244,7 @@ def pointwise(func, *args, **kwargs) -> StridedNestedTensor:
         )
     if all(t.is_nested for t in tensors):
 
-        def plain(value):
+        def plain(value) -> object:
             return value._values if isinstance(value, StridedNestedTensor) else value
 
         found = func(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})

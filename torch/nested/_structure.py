@@ -63,7 +63,7 @@ class RaggedSize:
         """Asked for by int() and by operators that need a number."""
         self._refuse("int")
 
-    def mul(self, other):
+    def mul(self, other) -> SymInt | None:
         """The size times an int."""
         if isinstance(other, int):
             return SymInt(RaggedSize(self.name, self.factor * other))

@@ -16,6 +16,7 @@ import platform
 import uuid
 import warnings
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -52,7 +53,7 @@ class DefaultDeviceType:
     _default = "cuda"
 
     @staticmethod
-    def set_device_type(device="cuda") -> Any:
+    def set_device_type(device="cuda") -> None:
         """Sets it."""
         DefaultDeviceType._default = device
 
@@ -67,7 +68,7 @@ _debug = None
 
 
 @contextlib.contextmanager
-def set_checkpoint_early_stop(enable) -> Any:
+def set_checkpoint_early_stop(enable) -> Iterator[None]:
     """Whether a second run ends as soon as all that is needed has been computed."""
     global _early_stop
     before, _early_stop = _early_stop, enable
@@ -78,7 +79,7 @@ def set_checkpoint_early_stop(enable) -> Any:
 
 
 @contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled) -> Any:
+def set_checkpoint_debug_enabled(enabled) -> Iterator[None]:
     """Overrides the debug argument of checkpoint inside the with statement."""
     global _debug
     before, _debug = _debug, enabled
@@ -112,7 +113,7 @@ def get_device_states(*args) -> Any:
     return indices, [torch.cuda.get_rng_state(i) for i in indices]
 
 
-def set_device_states(devices, states, *, device_type=None) -> Any:
+def set_device_states(devices, states, *, device_type=None) -> None:
     """Puts the random states back."""
     for device, state in zip(devices, states, strict=False):
         torch.cuda.set_rng_state(state, device)
@@ -131,7 +132,7 @@ class _Surroundings:
         self.autocast = _autocast_state()
 
     @contextlib.contextmanager
-    def replay(self) -> Any:
+    def replay(self) -> Iterator[None]:
         with contextlib.ExitStack() as regions:
             for then, now in zip(self.autocast, _autocast_state(), strict=True):
                 if then != now:
@@ -142,7 +143,7 @@ class _Surroundings:
             yield
 
     @contextlib.contextmanager
-    def _random_states(self):
+    def _random_states(self) -> Iterator[None]:
         now = torch.get_rng_state()
         devices = [torch.cuda.get_rng_state(i) for i in self.devices]
         torch.set_rng_state(self.cpu)
@@ -154,7 +155,7 @@ class _Surroundings:
             set_device_states(self.devices, devices)
 
 
-def _autocast_state():
+def _autocast_state() -> list[tuple[str, bool, torch.dtype]]:
     return [
         (device_type, torch.is_autocast_enabled(device_type), torch.get_autocast_dtype(device_type))
         for device_type in ("cpu", "cuda")
@@ -169,7 +170,7 @@ def noop_context_fn() -> Any:
 # ---- the re-entrant kind ----------------------------------------------------------------
 
 
-def detach_variable(inputs) -> Any:
+def detach_variable(inputs) -> tuple[object, ...]:
     """The inputs without their history; they require grad as before."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
@@ -182,7 +183,7 @@ def detach_variable(inputs) -> Any:
     )
 
 
-def check_backward_validity(inputs) -> Any:
+def check_backward_validity(inputs) -> None:
     """Warns when no input requires grad: the re-entrant kind then gives no gradients at all."""
     if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
         warnings.warn(
@@ -205,7 +206,7 @@ class CheckpointFunction(torch.autograd.Function):
             return run_function(*args)
 
     @staticmethod
-    def backward(ctx, *grads) -> Any:
+    def backward(ctx, *grads) -> tuple[torch.Tensor | None, ...]:
         inputs = list(ctx.inputs)
         for i, tensor in zip(ctx.tensor_indices, ctx.saved_tensors, strict=False):
             inputs[i] = tensor
@@ -259,11 +260,11 @@ class _SaveInputs(torch.autograd.Function):
     either."""
 
     @staticmethod
-    def forward(*tensors) -> Any:
+    def forward(*tensors) -> torch.Tensor:
         return torch.empty((0,))
 
     @staticmethod
-    def setup_context(ctx, inputs, output) -> Any:
+    def setup_context(ctx, inputs, output) -> None:
         ctx.positions = [i for i, a in enumerate(inputs) if isinstance(a, torch.Tensor)]
         ctx.others = [None if isinstance(a, torch.Tensor) else a for a in inputs]
         ctx.save_for_backward(*(inputs[i] for i in ctx.positions))
@@ -297,13 +298,13 @@ class _Part:
         self.done = set()  # backward passes for which the second run has been made
 
     # -- the first run
-    def pack(self, tensor) -> Any:
+    def pack(self, tensor) -> _Placeholder:
         placeholder = _Placeholder()
         self.placeholders.append(weakref.ref(placeholder))
         self.metadata.append(self.metadata_of(tensor))
         return placeholder
 
-    def unpack(self, placeholder) -> Any:
+    def unpack(self, placeholder) -> torch.Tensor:
         task = _C._current_graph_task_id()
         if task == -1:
             # Opened by hand, outside of a backward pass: good for this once.
@@ -319,7 +320,7 @@ class _Part:
         return placeholder.values.pop(task)
 
     # -- the second run
-    def recompute(self, task) -> Any:
+    def recompute(self, task) -> None:
         self.done.add(task)
         position = 0
 
@@ -357,7 +358,7 @@ class _Part:
                 f"{position}.{self.hint()}"
             )
 
-    def check_metadata(self, index, tensor) -> Any:
+    def check_metadata(self, index, tensor) -> None:
         expected, got = self.metadata[index], self.metadata_of(tensor)
         if expected == got:
             return
@@ -367,7 +368,7 @@ class _Part:
             f"{expected}\nrecomputed metadata: {got}{self.hint()}"
         )
 
-    def hint(self) -> Any:
+    def hint(self) -> str:
         if not self.debug:
             return (
                 "\nTip: to see a more detailed error message, either pass `debug=True` to "
@@ -465,7 +466,7 @@ def _chain(functions):
     return lambda value: functools.reduce(lambda so_far, f: f(so_far), functions, value)
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> Any:
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs) -> torch.Tensor:
     """Runs a chain of functions in `segments` checkpointed pieces; the last piece is kept as
     usual."""
     if use_reentrant is None:

@@ -331,7 +331,7 @@ class DataLoader(Generic[_T_co]):
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __len__(self) -> Any:
+    def __len__(self) -> int:
         if self._dataset_kind != _DatasetKind.Iterable:
             return len(self._index_sampler)
         length = self._IterableDataset_len_called = len(self.dataset)

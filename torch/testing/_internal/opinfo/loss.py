@@ -82,7 +82,7 @@ def _poisson(x, y, log_input=True, full=False, eps=1e-8) -> np.ndarray:
     return value
 
 
-def _gaussian(x, y, var, full=False, eps=1e-6, reduction="mean"):
+def _gaussian(x, y, var, full=False, eps=1e-6, reduction="mean") -> np.generic:
     var = np.maximum(var, eps)
     value = 0.5 * (np.log(var) + (x - y) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
     return refs.reduce_loss(value, reduction)

@@ -44,7 +44,7 @@ def _variance_samples(t) -> list[SampleInput]:
 def _extreme(function, which) -> Callable[..., object]:
     """max and min: of everything, with indices along a dimension, or of two tensors."""
 
-    def ref(x, other=None, keepdim=False):
+    def ref(x, other=None, keepdim=False) -> object:
         if other is None:
             return function(x)
         if isinstance(other, np.ndarray):

@@ -41,7 +41,7 @@ def _kth(x, k, dim=-1, keepdim=False) -> list[np.ndarray | np.generic]:
     return [np.expand_dims(a, dim) for a in pick] if keepdim else pick
 
 
-def _median(x, dim=None, keepdim=False, skip=False):
+def _median(x, dim=None, keepdim=False, skip=False) -> np.generic | list[np.ndarray]:
     if dim is None:
         flat = np.sort(x.ravel())
         flat = flat[~np.isnan(flat)] if skip else flat
@@ -79,7 +79,7 @@ def _quantiles(t) -> list[SampleInput]:
     ]
 
 
-def _search(sequence, values, right=False, **kwargs):
+def _search(sequence, values, right=False, **kwargs) -> np.ndarray:
     side = "right" if right else kwargs.get("side", "left")
     if sequence.ndim == 1:
         return np.searchsorted(sequence, values, side)

@@ -12,7 +12,7 @@ import torch
 __all__ = ["capture", "draw_seed", "portable", "restore", "same", "seed_all"]
 
 
-def draw_seed(generator=None):
+def draw_seed(generator=None) -> int:
     """A number of 63 bits, from torch's random numbers."""
     return torch.empty((), dtype=torch.int64).random_(generator=generator).item()
 

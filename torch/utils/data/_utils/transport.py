@@ -214,7 +214,7 @@ class Channel:
                 os.close(descriptor)
 
 
-def channel_pair():
+def channel_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected sockets: that of the loader does not block, that of the worker does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
