@@ -15,7 +15,7 @@ from torch.nn.modules.module import Module, _addindent
 from torch.nn.parameter import Parameter
 
 if typing.TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
