@@ -13,7 +13,7 @@ from .emit_ops import BANNER
 from .emit_pyi import docstring
 from .model import Model, Op, shard_count, shard_of
 from .python_sigs import MODULES, PyFunction, PyParam, PySignature, is_bound
-from .schema import Type
+from .schema import Argument, Type
 
 _PER_SHARD = 110
 
@@ -101,7 +101,18 @@ def _call(sig: PySignature, op: Op, outs: list[str]) -> str:
             values.append(next(remaining))
         else:
             values.append(_value(sig, sig.index(arg.name), arg.is_write))
+            if sig.is_factory and arg in op.options_args:
+                values[-1] = _option(sig, op, arg) or values[-1]
     return f"at::_ops::{op.struct}::call({', '.join(values)})"
+
+
+def _option(sig: PySignature, op: Op, arg: Argument) -> str:
+    """An option of a factory whose default is filled in where operators are watched."""
+    if arg.name == "pin_memory":
+        return f"factory_pin_memory(a, {sig.index(arg.name)})"
+    if arg.name == "device" and not any(a.type.is_tensor_like for a in op.schema.args):
+        return f"factory_device(a, {sig.index(arg.name)})"
+    return ""
 
 
 # ---- invoke --------------------------------------------------------------------------------------

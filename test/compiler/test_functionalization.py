@@ -9,6 +9,7 @@ import pytest
 
 import torch
 import torch.utils._pytree as pytree
+from torch._dispatch.python import enable_crossref_functionalize
 from torch._subclasses.functional_tensor import (
     CppFunctionalizeAPI,
     FunctionalTensor,
@@ -244,6 +245,36 @@ def test_wrong_arguments_are_refused():
         plain.add_(inside)
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         inside.add_(torch.ones(3, 2))
+
+
+def test_a_view_cannot_grow():
+    x = torch._to_functional_tensor(torch.ones(4))
+    with pytest.raises(RuntimeError, match="resize a view tensor to a larger size"):
+        x[:2].resize_(9)
+
+
+def test_copying_into_a_tensor_with_gaps_keeps_its_strides():
+    def f(x):
+        y = torch.empty_strided((2, 2), (5, 1))
+        y.copy_(x)
+        return y
+
+    assert functionalized(f)(torch.ones(2, 2)).stride() == (5, 1)
+
+
+def test_crossref_lets_right_programs_pass_and_ends_with_its_block():
+    def f(x):
+        y = x.t()[0]
+        y.add_(1)
+        return x.reshape(-1), y.expand(3, 2)
+
+    x = torch.arange(6.0).view(2, 3)
+    expected = f(x.clone())
+    with enable_crossref_functionalize():
+        assert torch._C._functionalize_enable_crossref(True)
+        found = functionalized(f)(x.clone())
+    assert not torch._C._functionalize_enable_crossref(False)
+    assert all(map(torch.equal, found, expected))
 
 
 # ---- the mode

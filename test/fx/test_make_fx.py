@@ -1,5 +1,5 @@
-"""make_fx on real tensors: which nodes a program becomes, what is constant, and what is left behind
-when a trace fails."""
+"""make_fx on real tensors and on tensors without data: which nodes a program becomes, what is
+constant, and what is left behind when a trace fails."""
 
 import contextlib
 import gc
@@ -8,6 +8,7 @@ import weakref
 import pytest
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import (
     DecompositionInterpreter,
     ProxyTorchDispatchMode,
@@ -153,6 +154,47 @@ def test_nodes_of_make_fx_note_shape_and_dtype_as_they_were():
     assert found == [(3,), (3,), (1, 3)]
     meta = next(iter(module.graph.nodes)).meta["tensor_meta"]
     assert meta.shape == (3,) and meta.dtype == torch.float64 and meta.stride == (1,)
+
+
+def test_nodes_of_make_fx_hold_fake_tensors_of_the_device_and_layout():
+    module = make_fx(lambda x: (x.permute(0, 2, 3, 1), x[0].max(0)))(torch.ones(2, 3, 4, 5))
+    found = {n.name: n.meta["val"] for n in module.graph.nodes if "val" in n.meta}
+    assert isinstance(found["x_1"], FakeTensor) and found["x_1"].device == torch.device("cpu")
+    assert found["permute"].stride() == (60, 5, 1, 20)
+    assert [type(t) for t in found["max_1"]] == [FakeTensor, FakeTensor]
+    assert found["getitem_1"].dtype == torch.int64
+    metas = {n.name: n.meta["tensor_meta"] for n in module.graph.nodes if "tensor_meta" in n.meta}
+    assert metas["permute"].memory_format is None
+    assert metas["x_1"].memory_format is torch.contiguous_format
+
+
+def test_fake_mode_traces_without_computing():
+    def f(x, y):
+        assert isinstance(x, FakeTensor)
+        t = torch.ones(2, 2, device=x.device)
+        return (x @ y + t).relu_()
+
+    module = make_fx(f, tracing_mode="fake")(torch.ones(2, 3), torch.ones(3, 2))
+    assert targets(module)[-2:] == [aten.add.Tensor, aten.relu_.default]
+    a, b = torch.full((2, 3), -1.0), torch.full((3, 2), 2.0)
+    assert module(a, b).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    with pytest.raises(Exception, match="Please convert all Tensors"):
+        make_fx(lambda x: x + a, tracing_mode="fake")(torch.ones(2, 3))
+
+
+def test_fake_mode_uses_the_mode_of_fake_inputs():
+    mode = FakeTensorMode()
+    x = mode.from_tensor(torch.ones(3))
+    module = make_fx(lambda x: x.sin(), tracing_mode="fake")(x)
+    assert next(iter(module.graph.nodes)).meta["val"].fake_mode is mode
+
+
+def test_factories_from_python_show_device_and_pinning():
+    module = make_fx(lambda x: torch.ones(2) + x.new_ones(2))(torch.ones(2))
+    assert lines(module)[:2] == [
+        "ones = torch.ops.aten.ones.default([2], device = device(type='cpu'), pin_memory = False)",
+        "new_ones = torch.ops.aten.new_ones.default(x_1, [2], pin_memory = False)",
+    ]
 
 
 def test_a_trace_inside_a_trace_leaves_no_node_in_the_outer_one():

@@ -11,10 +11,11 @@
 // tensors, which the tracer turns into nodes.
 #include <torch/csrc/fx/fx.h>
 
+#include <ATen/core/EmptyTensor.h>
+#include <ATen/fake/FakeTensorImpl.h>
 #include <torch/csrc/python/tensor/wrap.h>
 #include <torch/csrc/python/types/types.h>
 
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -48,14 +49,18 @@ struct Hooks {
   PyRef facts;      // (func) -> (bits, name, target)
   PyRef on_numbers; // (func, args, kwargs) -> result, computed outside of every mode
   PyRef refuse;     // (func): raises that the value of a traced tensor was asked for
-  PyRef note;       // (node, value, is_tensor): sets node.meta
-  PyRef lifted;     // (tensor) -> a copy to keep as its constant, or None
+  // (node, value, symbols): sets node.meta. symbols: whether a tensor has symbolic sizes, None for
+  // other values.
+  PyRef note;
+  PyRef lifted;   // (tensor) -> a copy to keep as its constant, or None
+  PyRef metadata; // the class TensorMetadata
 };
 
 struct State {
   std::unordered_map<const c10::TensorImpl*, Tracked> table;
   PyRef facts; // {OpOverload: (bits, name, target)}
   Hooks hooks;
+  at::fake::FakeModePtr snapshots; // the mode of tensors that stand for real ones, or null
   int64_t constant_limit = 1;
   bool refuses_data = true;
 };
@@ -71,6 +76,9 @@ struct Names {
   PyObject* create_arg;
   PyObject* proxy;
   PyObject* node;
+  PyObject* meta;
+  PyObject* val;
+  PyObject* tensor_meta;
   PyObject* getitem; // operator.getitem
 } names;
 
@@ -152,16 +160,69 @@ Knowledge knowledge(State& state, PyObject* args, PyObject* kwargs) {
   return out;
 }
 
+// ---- what is noted on nodes
+// Whether a tensor can be noted here; others are noted in Python.
+bool is_simple(State& state, const at::Tensor& t) {
+  if (t.layout() != at::Layout::Strided || t.unsafeGetTensorImpl()->has_symbolic_sizes())
+    return false;
+  const c10::DispatchKeySet odd{c10::DispatchKey::Python,        c10::DispatchKey::QuantizedCPU,
+                                c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::Functionalize,
+                                c10::DispatchKey::Conjugate,     c10::DispatchKey::Negative};
+  return state.snapshots && state.hooks.metadata && !t.key_set().has_any(odd) &&
+         !t.device().is_meta();
+}
+
+// A tensor of the same geometry and device without data, unmoved by later changes.
+PyRef snapshot(State& state, const at::Tensor& t) {
+  if (at::fake::is_fake(t)) {
+    at::Tensor copy(t.unsafeGetTensorImpl()->shallow_copy());
+    return checked(python::wrap(std::move(copy)));
+  }
+  const at::Tensor meta = at::detail::empty_strided(t.sizes(), t.strides(), t.scalar_type(),
+                                                    at::Device(at::DeviceType::Meta));
+  return checked(python::wrap(at::fake::make_fake(meta, t.device(), state.snapshots)));
+}
+
+PyRef metadata(State& state, const at::Tensor& t) {
+  const at::TensorImpl& impl = *t.unsafeGetTensorImpl();
+  using Format = c10::MemoryFormat;
+  PyRef format = PyRef::borrow(Py_None);
+  for (const Format f : {Format::Contiguous, Format::ChannelsLast, Format::ChannelsLast3d}) {
+    if (!impl.is_contiguous(f)) continue;
+    format = checked(python::wrap(f));
+    break;
+  }
+  PyRef shape = checked(python::make_size(t.sizes())),
+        dtype = checked(python::wrap(t.scalar_type()));
+  PyRef stride = checked(python::make_int_tuple(t.strides())), qparams = checked(PyDict_New());
+  PyObject* parts[] = {shape.get(),  dtype.get(),  t.requires_grad() ? Py_True : Py_False,
+                       stride.get(), format.get(), Py_False,
+                       qparams.get()};
+  return checked(PyObject_Vectorcall(state.hooks.metadata.get(), parts, 7, nullptr));
+}
+
+void note_tensor(RecorderObject* self, PyObject* node, const at::Tensor& t) {
+  PyRef meta = checked(PyObject_GetAttr(node, names.meta));
+  PyRef value = snapshot(*self->state, t), data = metadata(*self->state, t);
+  check_status(PyObject_SetItem(meta.get(), names.val, value.get()));
+  check_status(PyObject_SetItem(meta.get(), names.tensor_meta, data.get()));
+}
+
 // ---- tracking
-void note(RecorderObject* self, PyObject* node, PyObject* value, bool is_tensor) {
-  PyObject* parts[] = {node, value, is_tensor ? Py_True : Py_False};
+void note(RecorderObject* self, PyObject* node, PyObject* value, PyObject* symbols) {
+  PyObject* parts[] = {node, value, symbols};
   checked(PyObject_Vectorcall(self->state->hooks.note.get(), parts, 3, nullptr));
 }
 
 // Py_None stands for no constant.
 void track_tensor(RecorderObject* self, PyObject* tensor, PyObject* node, PyObject* constant) {
-  note(self, node, tensor, true);
   const at::Tensor& value = python::tensor_of(tensor);
+  if (is_simple(*self->state, value)) {
+    note_tensor(self, node, value);
+  } else {
+    const bool symbols = value.unsafeGetTensorImpl()->has_symbolic_sizes();
+    note(self, node, tensor, symbols ? Py_True : Py_False);
+  }
   Tracked& entry = self->state->table[value.unsafeGetTensorImpl()];
   entry.tensor = value;
   // Replaced values are freed when the entry is whole.
@@ -203,10 +264,10 @@ void track_result(RecorderObject* self, PyObject* value, PyObject* node, PyObjec
     return;
   }
   if (!PyTuple_Check(value) && !PyList_Check(value)) {
-    if (value != Py_None) note(self, node, value, false);
+    if (value != Py_None) note(self, node, value, Py_None);
     return;
   }
-  note(self, node, value, false);
+  note(self, node, value, Py_None);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = item_of(value, i);
@@ -380,6 +441,20 @@ PyObject* py_clear(PyObject* o, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// note_natively(like, metadata): simple tensors are noted without Python: values as fake tensors of
+// the mode of `like`, geometry as `metadata`, a class with the fields of TensorMetadata.
+PyObject* py_note_natively(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  return python::guarded([&]() -> PyObject* {
+    if (n != 2) python::raise_type_error("_Recorder.note_natively(like, metadata)");
+    require_tensor(args[0]);
+    State& state = *as_recorder(o)->state;
+    state.snapshots = at::fake::mode_of(python::tensor_of(args[0]));
+    if (!state.snapshots) python::raise_type_error("note_natively(): expected a fake tensor");
+    state.hooks.metadata = PyRef::borrow(args[1]);
+    return python::new_none();
+  });
+}
+
 PyObject* py_tensors(PyObject* o, PyObject*) {
   return python::guarded([&]() -> PyObject* {
     PyRef out = checked(PyList_New(0));
@@ -416,7 +491,7 @@ PyObject* recorder_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   r->tracer = Py_NewRef(tracer);
   r->state->facts = std::move(known);
   r->state->hooks = {PyRef::borrow(facts), PyRef::borrow(on_numbers), PyRef::borrow(refuse),
-                     PyRef::borrow(noted), PyRef::borrow(lifted)};
+                     PyRef::borrow(noted), PyRef::borrow(lifted),     PyRef()};
   r->state->constant_limit = limit;
   r->state->refuses_data = refuses != 0;
   return self.release();
@@ -466,6 +541,8 @@ PyMethodDef methods[] = {
     {"forget", py_forget, METH_O, "forget($self, tensor)\n--\n\nWhether the tensor was known."},
     {"argument", py_argument, METH_O,
      "argument($self, value)\n--\n\nThe value with nodes in place of known tensors."},
+    {"note_natively", python::as_method(py_note_natively), METH_FASTCALL,
+     "note_natively($self, like, metadata)\n--\n\nNotes simple tensors without Python."},
     {"tensors", py_tensors, METH_NOARGS, "tensors($self)\n--\n\nAll known tensors."},
     {"clear", py_clear, METH_NOARGS, "clear($self)\n--\n\nForgets all tensors."},
     {nullptr, nullptr, 0, nullptr}};
@@ -482,7 +559,8 @@ bool init_recorder(PyObject* module) {
   PyRef operators(PyImport_ImportModule("operator"));
   if (!operators || !(names.getitem = PyObject_GetAttrString(operators.get(), "getitem")) ||
       !intern(names.create_node, "create_node") || !intern(names.create_arg, "create_arg") ||
-      !intern(names.proxy, "proxy") || !intern(names.node, "node"))
+      !intern(names.proxy, "proxy") || !intern(names.node, "node") || !intern(names.meta, "meta") ||
+      !intern(names.val, "val") || !intern(names.tensor_meta, "tensor_meta"))
     return false;
   RecorderType.tp_basicsize = sizeof(RecorderObject);
   RecorderType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;

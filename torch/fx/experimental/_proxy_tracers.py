@@ -7,6 +7,7 @@ Names that users meet are re-exported by torch.fx.experimental.proxy_tensor."""
 import collections
 import contextlib
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ from torch._ops import OpOverload
 from torch.fx._symbolic_trace import Tracer
 from torch.fx.graph import Graph
 from torch.fx.node import Argument, Node
-from torch.fx.passes.shape_prop import _extract_tensor_metadata
+from torch.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 from torch.fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._thunk import Thunk
@@ -47,21 +48,35 @@ class _ProxyTensor:
 
 # ---- values noted on nodes
 def snapshot_fake(val: Tensor, include_real: bool = False) -> Tensor:
-    """The tensor as it is now, unmoved by later changes of its shape."""
+    """A tensor without data as it is now, unmoved by later changes of its shape."""
     with _disable_current_modes(), torch.no_grad():
         return val.detach()
 
 
+@functools.cache
+def _mode_of_snapshots() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(allow_fallback_kernels=True)
+
+
+@functools.cache
+def _snapshot_example() -> Tensor:
+    with _disable_current_modes(), _mode_of_snapshots():
+        return torch.empty(0)
+
+
 def _without_data(val: Tensor) -> Tensor | None:
-    """A tensor of the same geometry that has no data; None where a layout has no such form."""
+    """A tensor of the same geometry and device that has no data; None where a layout has no such
+    form."""
     from torch._subclasses.fake_tensor import is_fake
 
     if is_fake(val):
         return snapshot_fake(val)
     if val.layout is not torch.strided:
         return None
-    with _disable_current_modes():
-        return torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device="meta")
+    with _disable_current_modes(), _mode_of_snapshots():
+        return torch.empty_strided(val.shape, val.stride(), dtype=val.dtype, device=val.device)
 
 
 def extract_val(val: Any, include_real: bool = False) -> Any:
@@ -75,15 +90,22 @@ def extract_val(val: Any, include_real: bool = False) -> Any:
     return val
 
 
-def _note(node: Node, value: Any, is_tensor: bool) -> None:
+def _note(tracer: "TracerBase | None", node: Node, value: Any, symbols: bool | None) -> None:
+    """Sets the meta of a new node; symbols that come with the value are known from here on.
+    symbols: whether a tensor has symbolic sizes, None for a value that is no tensor."""
     node.meta["val"] = extract_val(value)
-    if is_tensor:
-        node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+    if symbols is None:
+        if tracer is not None and isinstance(value, py_sym_types):
+            set_proxy_slot(value, tracer, thunkify(tracer, tracer.proxy, node))
+        return
+    node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+    if symbols and tracer is not None:
+        _track_sizes(value, tracer.proxy(node), tracer)
 
 
 def set_meta(proxy: Proxy, val: Any) -> Proxy:
     """Notes on a proxy's node what value it stands for."""
-    _note(proxy.node, val, isinstance(val, Tensor))
+    _note(None, proxy.node, val, False if isinstance(val, Tensor) else None)
     return proxy
 
 
@@ -163,36 +185,30 @@ class _TensorTracker(collections.abc.MutableMapping):
 
 
 class _SymNodeDict:
-    """Symbolic numbers by what they stand for: two objects with one expression are one value."""
+    """Symbolic numbers by their nodes, of which an expression has one: two objects that stand for
+    one expression are one value."""
 
     def __init__(self) -> None:
-        self.sym_node_dict: dict[Any, Any] = {}
-
-    @staticmethod
-    def _key(sym: Any) -> Any:
-        node = sym.node
-        return type(sym), getattr(node, "_expr_key", None) or id(node), node
+        self.sym_node_dict: dict[int, tuple[Any, Any]] = {}
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.sym_node_dict[self._key(key)[:2]] = (value, key)
+        self.sym_node_dict[id(key.node)] = (value, key.node)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.sym_node_dict[self._key(key)[:2]][0]
+        return self.sym_node_dict[id(key.node)][0]
 
     def __contains__(self, key: Any) -> bool:
-        return self._key(key)[:2] in self.sym_node_dict
+        return id(key.node) in self.sym_node_dict
 
     def get(self, key: Any, default: Any = None) -> Any:
-        found = self.sym_node_dict.get(self._key(key)[:2])
-        return default if found is None else found[0]
-
-    def __iter__(self) -> Any:
-        raise NotImplementedError("iteration over symbolic numbers")
+        """The value, or default."""
+        return self.sym_node_dict.get(id(key.node), (default,))[0]
 
     def __len__(self) -> int:
         return len(self.sym_node_dict)
 
     def clear(self) -> None:
+        """Forgets all."""
         self.sym_node_dict.clear()
 
 
@@ -203,10 +219,11 @@ def _init_proxy_trackers(tracer: TracerBase) -> None:
         _operator_facts,
         _on_numbers,
         _refuse_data,
-        _note,
+        functools.partial(_note, tracer),
         _lifted,
         constant_limit=CONSTANT_NUMEL_LIMIT,
     )
+    tracer.recorder.note_natively(_snapshot_example(), TensorMetadata)
     tracer.tensor_tracker = _TensorTracker(tracer.recorder)
     tracer.symnode_tracker = _SymNodeDict()
     tracer.script_object_tracker = weakref.WeakKeyDictionary()
@@ -249,8 +266,8 @@ class PythonKeyTracer(Tracer):
             node.meta.setdefault("val", extract_val(a))
             return node
         if isinstance(a, py_sym_types):
-            proxy = get_proxy_slot(a, self, None)
-            return a.node.constant if proxy is None else proxy.force().node
+            known = get_proxy_slot(a, self, None)
+            return _number_of(a) if known is None else known.force().node
         return super().create_arg(a)
 
     def _constant_node(self, a: Tensor) -> Node:
@@ -320,6 +337,17 @@ def get_proxy_slot(
             raise RuntimeError(f"{obj} is not tracked with proxy for {tracer}") from None
         return default
     return transform(known)
+
+
+def _number_of(sym: Any) -> int | float | bool:
+    """The value of a symbolic number that is one number; an error for one from elsewhere."""
+    for ask in ("maybe_as_int", "maybe_as_bool", "maybe_as_float"):
+        number = getattr(sym.node, ask, lambda: None)()
+        if number is not None:
+            return number
+    raise RuntimeError(
+        f"{sym} ({type(sym).__name__}) is not tracked with proxy: it comes from outside"
+    )
 
 
 def thunkify(tracer: TracerBase, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Thunk:
@@ -406,9 +434,8 @@ def fetch_sym_proxy(tracer: TracerBase) -> Callable[[Any], Any]:
     """A function from symbolic numbers to their proxies, and from constant ones to numbers."""
 
     def fetch(e: Any) -> Any:
-        if e.node.constant is not None:
-            return e.node.constant
-        return get_proxy_slot(e, tracer).force()
+        known = get_proxy_slot(e, tracer, None)
+        return _number_of(e) if known is None else known.force()
 
     return fetch
 

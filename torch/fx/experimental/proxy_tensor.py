@@ -204,7 +204,7 @@ def _record_symbolic(
         made.node.meta["val"] = out
         return made
 
-    if out.node.constant is None:
+    if not has_proxy_slot(out, tracer):
         set_proxy_slot(out, tracer, thunkify(tracer, node))
     return out
 
@@ -409,7 +409,6 @@ class _MakefxTracer:
     def _fake_mode(self, args: tuple) -> Any:
         from torch._guards import detect_fake_mode
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         if self.tracing_mode == "real":
             return None
@@ -417,10 +416,15 @@ class _MakefxTracer:
         if found is not None:
             return found
         symbolic = self.tracing_mode == "symbolic"
+        shape_env = None
+        if symbolic:
+            from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+            shape_env = ShapeEnv()
         return FakeTensorMode(
             allow_fallback_kernels=not symbolic,
             allow_non_fake_inputs=self._allow_non_fake_inputs,
-            shape_env=ShapeEnv(),
+            shape_env=shape_env,
             static_shapes=not symbolic,
         )
 
@@ -433,13 +437,15 @@ class _MakefxTracer:
         return pytree.tree_unflatten(made, spec)
 
     def _input(self, value: Any, number: int) -> Any:
+        mode = self.fake_tensor_mode
+        if self.tracing_mode != "symbolic":
+            return mode.from_tensor(value) if isinstance(value, Tensor) else value
         from torch._dynamo.source import ConstantSource
 
         source = ConstantSource(f"input{number}")
-        mode = self.fake_tensor_mode
         if isinstance(value, Tensor):
             return mode.from_tensor(value, source=source)
-        if self.tracing_mode == "symbolic" and type(value) is int:
+        if type(value) is int:
             from torch.fx.experimental.symbolic_shapes import DimDynamic
 
             env = mode.shape_env
@@ -473,8 +479,7 @@ class _MakefxTracer:
                 stack.enter_context(enable_python_dispatcher())
             stack.enter_context(mode)
             module = self._run(f, values, args)
-        if self.fake_tensor_mode is not None and self.fake_tensor_mode.shape_env is not None:
-            module.shape_env = self.fake_tensor_mode.shape_env
+        module.shape_env = getattr(self.fake_tensor_mode, "shape_env", None)
         return module
 
     def _keeps_modules(self, f: Callable[..., Any]) -> bool:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr DispatchKey kKey = DispatchKey::Functionalize;
 
-thread_local bool views_reapplied = false;
+thread_local bool views_reapplied = false, crosschecks = false;
 
 DispatchKeySet keys_for(const Tensor& value) {
   const DispatchKeySet kept =
@@ -70,19 +70,28 @@ void run_lift(const OperatorEntry& op, Stack& stack) {
   stack.back() = IValue(to_functional(stack.back().toTensor()));
 }
 
+// A contiguous tensor without data, which nobody watches.
+Tensor shape_of(IntArrayRef sizes, ScalarType dtype) {
+  c10::ExcludeDispatchKeyGuard plain(DispatchKeySet{kKey, DispatchKey::Python, DispatchKey::Fake});
+  return at::empty(sizes, dtype, Layout::Strided, Device(DeviceType::Meta), std::nullopt,
+                   std::nullopt);
+}
+
 // Fewer elements are a view of the memory; more are new memory that begins with the old.
 void run_resize(Stack& stack, size_t from) {
   const Tensor self = stack[from].toTensor();
   Cell& cell = *sync(self, tensor_space());
   const std::vector<int64_t> sizes = stack[from + 1].toIntList();
-  const Tensor shape = at::empty(sizes, self.scalar_type(), Layout::Strided,
-                                 Device(DeviceType::Meta), std::nullopt, std::nullopt);
+  const Tensor shape = shape_of(sizes, self.scalar_type());
   const int64_t bytes = (self.storage_offset() + shape.numel()) * self.itemsize();
   if (bytes <= static_cast<int64_t>(cell.alias->storage->nbytes())) {
     const Tensor view = at::as_strided(self, shape.sizes(), shape.strides(), self.storage_offset());
     cell = functional_impl(view)->cell;
     tensor_space().changed(self, cell, &view);
   } else {
+    TORCH_CHECK(!self.unsafeGetTensorImpl()->is_view(),
+                "Attempted to resize a view tensor to a larger size. This is not allowed in the "
+                "functionalization pass");
     c10::ExcludeDispatchKeyGuard below{DispatchKeySet(kKey)};
     const Tensor flat = cell.value.reshape({-1});
     Stack made{flat, IValue(shape.sizes()), {}, {}, {}, {}};
@@ -98,6 +107,24 @@ void run_resize(Stack& stack, size_t from) {
   cell.metadata_written = true;
   self.unsafeGetTensorImpl()->bump_version();
   stack.resize(from + 1);
+}
+
+void check_results(const OperatorEntry& op, const Stack& stack, size_t from) {
+  for (size_t i = from; i < stack.size(); ++i) {
+    each_tensor(stack[i], [&](const Tensor& t) {
+      const FunctionalImpl* impl = functional_impl(t);
+      if (impl == nullptr || impl->has_symbolic_sizes()) return;
+      const Cell* cell = sync(t, tensor_space());
+      TORCH_CHECK(cell->value.sizes() == t.sizes() &&
+                      cell->value.scalar_type() == t.scalar_type() &&
+                      cell->value.device() == t.device(),
+                  op.full_name(), ": a functional tensor of shape ", t.sizes(), " and dtype ",
+                  t.scalar_type(), " has a value of shape ", cell->value.sizes(), " and dtype ",
+                  cell->value.scalar_type());
+      TORCH_CHECK(impl->storage().get() == cell->alias->storage.get(), op.full_name(),
+                  ": a functional tensor has another storage than its memory");
+    });
+  }
 }
 
 class FunctionalizeKernel final : public BoxedKernel {
@@ -118,6 +145,7 @@ class FunctionalizeKernel final : public BoxedKernel {
       }
     }
     run(op, stack, from, tensor_space());
+    if (C10_UNLIKELY(crosschecks)) check_results(op, stack, from);
   }
 
  private:
@@ -202,6 +230,7 @@ Tensor to_functional(const Tensor& t) {
   return wrap(t, tensor_space());
 }
 
+bool set_crosschecks(bool on) { return std::exchange(crosschecks, on); }
 bool reapplies_views() { return views_reapplied; }
 bool set_reapplies_views(bool on) { return std::exchange(views_reapplied, on); }
 

@@ -32,6 +32,9 @@ TORCH_API Tensor to_functional(const Tensor& t);
 // Whether views are run as views or as copies; a setting of the thread.
 TORCH_API bool reapplies_views();
 TORCH_API bool set_reapplies_views(bool on); // returns the old setting
+// Whether each operator is checked: that what a functional tensor shows is what its value has, and
+// that it belongs to the memory it says. A setting of the thread.
+TORCH_API bool set_crosschecks(bool on); // returns the old setting
 // Factories make functional tensors while enabled.
 TORCH_API bool is_enabled();
 TORCH_API void set_enabled(bool on);

@@ -107,6 +107,13 @@ PyObject* py_reapply(PyObject*, PyObject* on) {
     return new_bool(set_reapplies_views(truth != 0));
   });
 }
+PyObject* py_crosscheck(PyObject*, PyObject* on) {
+  return guarded([&] {
+    const int truth = PyObject_IsTrue(on);
+    check_status(truth);
+    return new_bool(set_crosschecks(truth != 0));
+  });
+}
 PyObject* py_reapply_tls(PyObject*, PyObject*) { return new_bool(reapplies_views()); }
 
 // ---- reports of writes
@@ -195,6 +202,8 @@ PyObject* py_mirror_shape(PyObject*, PyObject* args) {
     }
     to->set_dtype(from.dtype());
     to->set_storage(from.storage());
+    to->set_conj(from.is_conj());
+    to->set_neg(from.is_neg());
     return new_none();
   });
 }
@@ -203,16 +212,21 @@ PyObject* py_mirror_shape(PyObject*, PyObject* args) {
 // views.
 class Enabled {
  public:
-  Enabled() : was_(is_enabled()), views_(set_reapplies_views(true)) { set_enabled(true); }
+  Enabled() : keys_(c10::tls_dispatch_keys), views_(set_reapplies_views(true)) {
+    set_enabled(true);
+    const uint64_t bit = c10::DispatchKeySet(c10::DispatchKey::Functionalize).raw();
+    c10::tls_dispatch_keys.excluded &= ~bit;
+  }
   ~Enabled() {
-    set_enabled(was_);
+    c10::tls_dispatch_keys = keys_;
     set_reapplies_views(views_);
   }
   Enabled(const Enabled&) = delete;
   Enabled& operator=(const Enabled&) = delete;
 
  private:
-  bool was_, views_;
+  c10::LocalDispatchKeySet keys_;
+  bool views_;
 };
 PyObject* py_call(PyObject*, PyObject* args) {
   PyObject *func = nullptr, *given = nullptr, *kwargs = nullptr;
@@ -252,6 +266,7 @@ PyMethodDef functions[] = {
     {"_enable_functionalization", as_method(py_enable), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_disable_functionalization", py_disable, METH_NOARGS, nullptr},
     {"_functionalize_enable_reapply_views", py_reapply, METH_O, nullptr},
+    {"_functionalize_enable_crossref", py_crosscheck, METH_O, nullptr},
     {"_functionalization_reapply_views_tls", py_reapply_tls, METH_NOARGS, nullptr},
     {"_functionalize_has_data_mutation", py_data_written, METH_O, nullptr},
     {"_functionalize_has_metadata_mutation", py_metadata_written, METH_O, nullptr},

@@ -1,5 +1,5 @@
-// Small checks that the generated bindings make around out= arguments. They stand here and not in
-// the generator, so that they are read, formatted and compiled like any other code.
+// What the generated bindings do around out= arguments and the options of factories. They stand
+// here and not in the generator, so that they are read, formatted and compiled like any other code.
 #pragma once
 #include <torch/csrc/python/args/arg_parser.h>
 
@@ -26,6 +26,21 @@ inline void check_out_count(const char* name, at::TensorList outs, size_t count)
 
 inline at::Tensor& out_tensor(at::TensorList outs, size_t i) {
   return const_cast<at::Tensor&>(outs[i]);
+}
+
+// Options of a factory that were not given. Whoever watches operators sees what the call means, as
+// the options of a call from Python are part of it: the CPU, and memory that is not pinned.
+inline bool is_watched() {
+  const uint64_t python = c10::DispatchKeySet(c10::DispatchKey::Python).raw();
+  return C10_UNLIKELY((c10::tls_dispatch_keys.included & python) != 0);
+}
+inline std::optional<c10::Device> factory_device(const ArgValues& a, int i) {
+  if (!a.present(i) && is_watched()) return c10::Device(c10::DeviceType::CPU);
+  return a.opt_device(i);
+}
+inline std::optional<bool> factory_pin_memory(const ArgValues& a, int i) {
+  if (!a.present(i) && is_watched()) return false;
+  return a.opt_boolean(i);
 }
 
 } // namespace torch::python

@@ -1,4 +1,5 @@
 // Moving elements: copy_, clone, conversions of dtype and device, fills, and reading one element.
+#include <algorithm>
 #include <cstring>
 
 #include <ATen/core/EmptyTensor.h>
@@ -14,6 +15,7 @@
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/expand.h>
 #include <ATen/parallel/Parallel.h>
 #include <c10/core/DeviceHooks.h>
@@ -111,8 +113,32 @@ Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   return self;
 }
 
+namespace {
+// Whether no two elements can be the same place: each stride steps over all that smaller ones
+// reach.
+bool has_own_elements(IntArrayRef sizes, IntArrayRef strides) {
+  c10::DimVector order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) order.push_back(static_cast<int64_t>(d));
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
+  int64_t reach = 0;
+  for (const int64_t d : order) {
+    if (strides[d] <= reach) return false;
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  return true;
+}
+} // namespace
+
 Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {
   Tensor out = at::clone(self, MemoryFormat::Preserve);
+  // A tensor with gaps keeps them, as it would when written in place.
+  const bool apart = self.layout() == Layout::Strided && out.strides() != self.strides() &&
+                     has_own_elements(self.sizes(), self.strides());
+  if (apart)
+    out = at::empty_strided(self.sizes(), self.strides(), self.scalar_type(), Layout::Strided,
+                            self.device(), std::nullopt);
   return out.copy_(src, non_blocking);
 }
 
