@@ -31,7 +31,7 @@ std::vector<std::string> folders() {
   all.push_back("/usr/local/cuda/lib64/");
   const std::string packages = packages_folder();
   if (packages.empty()) return all;
-  for (const char* package : {"cu13", "cublas", "cuda_nvrtc"})
+  for (const char* package : {"cu13", "cublas", "cuda_nvrtc", "cudnn", "cufft"})
     all.push_back(packages + "/nvidia/" + package + "/lib/");
   return all;
 }
