@@ -116,3 +116,22 @@ def test_gradient_scaler_operators_on_meta_write_their_state():
     assert [g._version for g in grads] == [1, 1] and found._version == 1
     assert torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 3) is scale
     assert torch._fused_clip_grad_norm(grads, 1.0, 2.0).shape == ()
+
+
+def test_writing_to_masked_places_on_meta_needs_no_data():
+    x, mask = meta(3, 4), meta(3, dtype=torch.bool)
+    assert x.index_put_((mask,), meta()) is x and x._version == 1
+    assert torch.index_put(x, (mask, None), meta(2, 4)).shape == (3, 4)
+    with FakeTensorMode():
+        y = torch.zeros(3, 4)
+        y[y[:, 0] > 0] = torch.ones(4)
+        assert y._version > 0
+
+
+def test_layer_norm_without_parameters_has_no_gradients_of_them():
+    for make in (meta, torch.ones):
+        x, row = make(2, 3), make(2, 1)
+        grads = torch.ops.aten.native_layer_norm_backward(
+            make(2, 3), x, [3], row, row, None, None, [True, True, True]
+        )
+        assert grads[0].shape == (2, 3) and grads[1] is None and grads[2] is None

@@ -1,5 +1,7 @@
 // index and index_put: advanced indexing. The meaning of the indices is AdvancedIndex's, the moving
 // of slices RowWalk's; here they meet. Every index is checked before the first element is written.
+#include <algorithm>
+
 #include <ATen/core/EmptyTensor.h>
 #include <ATen/iter/TensorIterator.h>
 #include <ATen/native/index/AdvancedIndex.h>
@@ -134,7 +136,12 @@ Tensor& index_put_impl_meta_(Tensor& self, OptionalTensorList indices, const Ten
   static_cast<void>(accumulate);
   static_cast<void>(unsafe);
   check_put(self, values, indices);
-  if (full_mask(self, indices) == nullptr) {
+  // How many places a mask names is not known here.
+  const bool masked = std::any_of(indices.begin(), indices.end(), [](const auto& index) {
+    return index && index->defined() &&
+           (index->scalar_type() == kBool || index->scalar_type() == kByte);
+  });
+  if (!masked) {
     const AdvancedIndex plan(self, indices);
     fit_values(values, plan.result_sizes());
     if (values.numel() != 1) check_put_dtypes(self, values);

@@ -196,7 +196,7 @@ layer_norm_backward_cpu(const Tensor& grad_out, const Tensor& input, IntArrayRef
   const std::vector<double> means = load_values(mean), rstds = load_values(rstd);
   Gradients g = gradients(grad_out, input, rows, means.data(), rstds.data(), weight,
                           parameter_type(weight, bias, input), normalized_shape, output_mask[0],
-                          output_mask[1], output_mask[2]);
+                          output_mask[1] && has(weight), output_mask[2] && has(bias));
   return {g.input, g.weight, g.bias};
 }
 std::tuple<Tensor, Tensor, Tensor>
@@ -210,8 +210,8 @@ layer_norm_backward_meta(const Tensor& /*grad_out*/, const Tensor& input,
     return wanted ? at::detail::empty(sizes, dtype, Device(kMeta)) : Tensor();
   };
   return {like(output_mask[0], input.sizes(), input.scalar_type()),
-          like(output_mask[1], normalized_shape, type),
-          like(output_mask[2], normalized_shape, type)};
+          like(output_mask[1] && has(weight), normalized_shape, type),
+          like(output_mask[2] && has(bias), normalized_shape, type)};
 }
 
 // ---- RMS norm -----------------------------------------------------------------------------------
