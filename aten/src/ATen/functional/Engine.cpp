@@ -8,6 +8,7 @@
 #include <ATen/ops/_to_copy.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/copy.h>
+#include <ATen/ops/detach.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/new_empty_strided.h>
 #include <ATen/ops/reshape.h>
@@ -310,7 +311,11 @@ void run_view(const Call& call, Stack& results) {
       step.output = k;
       cell.steps.push_back(step);
       Tensor out = call.space.make(std::move(cell), shapes[k++]);
-      call.space.viewed(of, out, many);
+      if (&call.op == &_ops::detach::entry) {
+        call.space.detached(of, out);
+      } else {
+        call.space.viewed(of, out, many);
+      }
       return out;
     });
     results.push_back(std::move(v));
@@ -359,6 +364,7 @@ Alias::Alias(const Tensor& first) : base(first), first_nbytes(bytes_of(first)) {
 }
 
 void Space::viewed(const Tensor&, const Tensor&, bool) const {}
+void Space::detached(const Tensor&, const Tensor&) const {}
 
 bool is_composite(const OperatorEntry& op) {
   if ((op.flags & kOpComposite) != 0) return true;

@@ -71,6 +71,8 @@ class TORCH_API Space {
   virtual void changed(const Tensor& t, Cell& cell, const Tensor* like) const = 0;
   // `out` was made as a view of `of`, one of several where `many`.
   virtual void viewed(const Tensor& of, const Tensor& out, bool many) const;
+  // `out` is `of` without its history: a write to one is seen by the other, and no gradient is.
+  virtual void detached(const Tensor& of, const Tensor& out) const;
   // Whether results of an operator become tensors of the space; `any`: one of its tensor arguments
   // is such a tensor, `tensors`: it has tensor arguments at all.
   virtual bool wraps_results(bool any, bool tensors) const = 0;

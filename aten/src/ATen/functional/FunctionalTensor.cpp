@@ -1,9 +1,12 @@
 // The wrapper tensor of the key Functionalize and the kernel of that key. See FunctionalTensor.h.
 #include <ATen/functional/FunctionalTensor.h>
 
+#include <ATen/ops/_native_batch_norm_legit.h>
+#include <ATen/ops/_native_batch_norm_legit_no_training.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/lift_fresh.h>
+#include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/new_empty.h>
 #include <ATen/ops/resize.h>
 #include <ATen/ops/set.h>
@@ -48,6 +51,10 @@ class TensorSpace final : public Space {
     if (many) impl->view_origin = Origin::MultiOutput;
     if (source.is_view() && source.view_origin != Origin::Default)
       impl->view_origin = source.view_origin;
+  }
+  void detached(const Tensor& of, const Tensor& out) const override {
+    if (of.unsafeGetTensorImpl()->is_inference()) return;
+    out.unsafeGetTensorImpl()->share_version_of(*of.unsafeGetTensorImpl());
   }
   bool wraps_results(bool any, bool tensors) const override { return any || !tensors; }
   bool copies_views() const override { return !views_reapplied; }
@@ -127,6 +134,30 @@ void check_results(const OperatorEntry& op, const Stack& stack, size_t from) {
   }
 }
 
+// Whether a tensor handles operators in Python and is no tensor of the key: it may wrap such
+// tensors.
+bool any_wrapper(const Stack& stack, size_t from) {
+  bool any = false;
+  for (size_t i = from; i < stack.size(); ++i)
+    each_tensor(stack[i], [&](const Tensor& t) {
+      any = any || (t.key_set().has(DispatchKey::Python) && functional_impl(t) == nullptr);
+    });
+  return any;
+}
+
+// native_batch_norm writes to the running statistics although its schema does not say so.
+const OperatorEntry& honest_batch_norm(Stack& stack, size_t from) {
+  const IValue& mean = stack[from + 3];
+  if (!mean.isTensor() || !mean.toTensor().defined()) {
+    stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(from) + 3,
+                stack.begin() + static_cast<std::ptrdiff_t>(from) + 5);
+    return _ops::_native_batch_norm_legit_no_stats::entry;
+  }
+  if (stack[from + 5].toBool()) return _ops::_native_batch_norm_legit::entry;
+  stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(from) + 5);
+  return _ops::_native_batch_norm_legit_no_training::entry;
+}
+
 class FunctionalizeKernel final : public BoxedKernel {
  public:
   void call(const OperatorEntry& op, DispatchKeySet keys, Stack& stack) override {
@@ -136,7 +167,15 @@ class FunctionalizeKernel final : public BoxedKernel {
       return;
     }
     if (&op == &_ops::lift_fresh::entry) return run_lift(op, stack);
-    if (any_functional(stack, from) && functional_impl_at(stack, from)) {
+    if (any_wrapper(stack, from)) {
+      op.redispatch_boxed(keys.remove(kKey), stack);
+      return;
+    }
+    const bool functional = any_functional(stack, from);
+    if (functional && &op == &_ops::native_batch_norm::entry) {
+      return run(honest_batch_norm(stack, from), stack, from, tensor_space());
+    }
+    if (functional && functional_impl_at(stack, from)) {
       if (&op == &_ops::resize_::entry) return run_resize(stack, from);
       if (&op == &_ops::set__source_Tensor::entry) {
         set_memory(stack[from].toTensor(), stack[from + 1].toTensor());
