@@ -2,6 +2,7 @@
 // of torch live in `torch._C._VariableFunctions`, those of torch.nn.functional in `torch._C._nn`,
 // and so on; methods go straight into the tensor type.
 #include <torch/csrc/fx/fx.h>
+#include <torch/csrc/python/aot/aot.h>
 #include <torch/csrc/python/args/arg_parser.h>
 #include <torch/csrc/python/autograd/anomaly.h>
 #include <torch/csrc/python/autograd/engine.h>
@@ -148,7 +149,7 @@ bool init_all(PyObject* m) {
          init_autograd_anomaly(m) && init_autograd_modes(m) && init_autograd_saved(m) &&
          init_autograd_forward(m) && init_functorch(m) && init_functional(m) && init_autocast(m) &&
          init_profiler(m) && init_module_base(m) && init_pytree(m) && fx::init_fx(m) &&
-         init_devices(m) && add_operators(m);
+         init_aot(m) && init_devices(m) && add_operators(m);
 }
 
 } // namespace

@@ -1,0 +1,11 @@
+// torch._C._aot: what torch._functorch asks of C++ when it divides and runs joint graphs.
+
+#pragma once
+
+#include <Python.h>
+
+namespace torch::python {
+
+bool init_aot(PyObject* module);
+
+} // namespace torch::python
