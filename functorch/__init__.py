@@ -9,3 +9,15 @@ __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers"]
 __all__ += _deprecated.__all__
 
 __version__ = torch.__version__
+
+
+def __getattr__(name: str) -> object:
+    if name == "make_fx":
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        return make_fx
+    if name == "compile":
+        import importlib
+
+        return importlib.import_module("functorch.compile")
+    raise AttributeError(f"module 'functorch' has no attribute '{name}'")

@@ -1,0 +1,107 @@
+"""From a traced graph to a function: dividing the joint graph, compiling its parts, and putting the
+runtime around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.graph_names import graph_being_compiled
+from torch._functorch._aot_autograd.runtime import (
+    CompiledBackward,
+    autograd_function,
+    boxed,
+    runtime_function,
+)
+from torch._functorch._aot_autograd.schemas import (
+    AOTConfig,
+    OutputType,
+    ViewAndMutationMeta,
+)
+from torch._functorch._aot_autograd.trace import Traced, write_node
+
+__all__ = ["compile_traced"]
+
+
+def compile_traced(traced: Traced, config: AOTConfig) -> Callable[[list[object]], list[object]]:
+    """A boxed function of the flat arguments."""
+    if not traced.meta.is_train:
+        compiler = config.inference_compiler or config.fw_compiler
+        with graph_being_compiled(config, "inference"):
+            compiled = compiler(traced.module, traced.example_inputs)
+        return runtime_function(_untrained(boxed(compiled), traced.meta), traced.meta)
+    return runtime_function(_trained(traced, config), traced.meta)
+
+
+def _untrained(call: Callable, meta: ViewAndMutationMeta) -> Callable[[list[object]], list[object]]:
+    """A graph without a derivative, on wrappers as on plain tensors."""
+    inputs, returned = meta.input_layout, meta.return_layout
+
+    def run(args: list[object]) -> list[object]:
+        if not inputs.plain:
+            args[:] = inputs.flatten(args)
+        found = call(args)
+        return returned.restore(found if isinstance(found, (list, tuple)) else [found])
+
+    return run
+
+
+def _trained(traced: Traced, config: AOTConfig) -> Callable[[list[object]], Sequence[object]]:
+    meta = traced.meta
+    inside = meta.written_in_graph
+    returns = sum(1 if w is None else w.count() for w in meta.return_layout.wrappers)
+    forward, backward = config.partition_fn(
+        traced.module,
+        traced.example_inputs,
+        num_fwd_outputs=len(inside) + returns,
+    )
+    _move_writes(forward, traced)
+    num_syms = _count_saved_syms(forward, returns)
+    meta.num_symints_saved_for_bw = num_syms
+    count = len(traced.example_inputs) - len(meta.traced_tangents)
+    with graph_being_compiled(config, "forward"):
+        compiled_forward = boxed(config.fw_compiler(forward, traced.example_inputs[:count]))
+    inputs = [n.meta.get("val") for n in backward.graph.find_nodes(op="placeholder")]
+
+    def compile_backward() -> Callable:
+        with graph_being_compiled(config, "backward"):
+            return config.bw_compiler(backward, inputs)
+
+    return autograd_function(compiled_forward, CompiledBackward(compile_backward), meta, num_syms)
+
+
+def _count_saved_syms(forward: fx.GraphModule, returns: int) -> int:
+    saved = forward.graph.output_node().args[0][returns:]
+    kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return sum(isinstance(n, fx.Node) and isinstance(n.meta.get("val"), kinds) for n in saved)
+
+
+def _move_writes(forward: fx.GraphModule, traced: Traced) -> None:
+    """The first outputs of a joint graph are values of inputs that the graph writes itself: they
+    become writes at its end. A saved input that is written is saved as a copy."""
+    meta, graph = traced.meta, forward.graph
+    inside = meta.written_in_graph
+    if not inside:
+        return
+    output = graph.output_node()
+    values = list(output.args[0])
+    new_values, kept = values[: len(inside)], values[len(inside) :]
+    placeholders = graph.find_nodes(op="placeholder")
+    for index in inside:
+        node = placeholders[index]
+        saved = [i for i, v in enumerate(kept) if v is node and i >= meta.num_forward_returns]
+        if saved:
+            with graph.inserting_after(placeholders[-1]):
+                copy = graph.call_function(torch.ops.aten.clone.default, (node,))
+            copy.meta["val"] = node.meta.get("val")
+            for i in saved:
+                kept[i] = copy
+    with graph.inserting_before(output):
+        for index, value in zip(inside, new_values, strict=True):
+            written = write_node(graph, placeholders[index], value, meta, index)
+            for i, info in enumerate(meta.output_info, len(meta.written)):
+                if info.output_type is OutputType.is_input and info.base_idx == index:
+                    kept[i] = written
+    output.args = (tuple(kept),)
+    forward.recompile()
