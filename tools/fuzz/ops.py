@@ -70,7 +70,7 @@ class Child:
 
     def start(self, begin: int) -> None:
         self.begin = begin
-        HEADER.pack_into(self.log.page, 0, begin - 1, time.monotonic() + 20, 0, 0, 0, 0)
+        HEADER.pack_into(self.log.page, 0, begin - 1, time.monotonic() + 120, 0, 0, 0, 0)
         o = self.options
         command = [sys.executable, os.path.abspath(__file__), "--worker", self.path]
         command += ["--seed", str(o.seed), "--begin", str(begin), "--end", str(self.end)]

@@ -112,9 +112,10 @@ std::string nvrtc_compile(const std::string& source, const char* name, int major
   const auto check = [&](Result result, const char* call) {
     TORCH_CHECK(result == 0, call, " failed for '", name, "': ", api->error_string(result));
   };
-  std::vector<std::string> all = {"--gpu-architecture=sm_" + std::to_string(major) +
-                                      std::to_string(minor),
-                                  "--std=c++20", "--diag-suppress=186,2388"};
+  // Lambdas and functions that both sides share carry no annotation.
+  std::vector<std::string> all = {
+      "--gpu-architecture=sm_" + std::to_string(major) + std::to_string(minor), "--std=c++20",
+      "--diag-suppress=186,2388", "--device-as-default-execution-space"};
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());

@@ -26,8 +26,10 @@ struct ConvGeometry {
   }
   bool is_depthwise() const { return c == groups && groups > 1; }
 };
-// Passed to device programs byte by byte.
-static_assert(sizeof(ConvGeometry) == 22 * 8 && offsetof(ConvGeometry, in) == 4 * 8 &&
-              offsetof(ConvGeometry, dilation) == 19 * 8);
+// Passed to device programs byte by byte. The run-time compiler cannot ask for an offset.
+static_assert(sizeof(ConvGeometry) == 22 * 8);
+#if !defined(__CUDACC_RTC__)
+static_assert(offsetof(ConvGeometry, in) == 4 * 8 && offsetof(ConvGeometry, dilation) == 19 * 8);
+#endif
 
 } // namespace at::native
